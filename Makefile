@@ -1,0 +1,64 @@
+# Works from a bare python3: the first target that needs the environment makes it, later ones reuse it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: demo test lint docs bench papers arrays clean
+
+demo: $(VENV)/demo
+	$(BIN)/python -m kernelpool
+
+test: $(VENV)/test
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+lint: $(VENV)/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+bench: $(VENV)/test
+	$(BIN)/python -m benchmarks
+
+arrays: $(VENV)/torch
+	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
+
+papers:
+	@echo "The published tables are rerun by 'kernelpool reproduce', which is still to come."
+
+clean:
+	rm -rf $(VENV) docs/_build docs/api/generated docs/auto_examples
+
+$(VENV)/base: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV) (once) ..."
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/demo: $(VENV)/base
+	$(PIP) -e ".[plot]"
+	touch $@
+
+# pip before 25.1 does not know dependency groups: the lists are read from pyproject.toml instead
+group = $(shell $(PYTHON) -c "import tomllib; print(*(repr(r) for r in tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['$(1)']))")
+
+$(VENV)/test: $(VENV)/base
+	$(PIP) $(call group,test)
+	touch $@
+
+$(VENV)/lint: $(VENV)/base
+	$(PIP) $(call group,lint)
+	touch $@
+
+$(VENV)/docs: $(VENV)/base
+	$(PIP) $(call group,docs)
+	touch $@
+
+$(VENV)/torch: $(VENV)/test
+	$(PIP) torch
+	touch $@

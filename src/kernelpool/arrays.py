@@ -1,0 +1,185 @@
+"""The one module that knows array libraries.
+
+Everything else asks an array for its namespace and then speaks the array API standard, so NumPy, torch and any
+conforming library run the same lines. Where a library can do better than the standard asks (work in place), it is
+done here and nowhere else.
+"""
+
+import math
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, is_torch_array
+
+__all__ = [
+    "Array",
+    "at_home_of",
+    "cholesky",
+    "device",
+    "epsilon",
+    "is_array",
+    "is_numpy_array",
+    "log_of_sums",
+    "logsumexp",
+    "namespace",
+    "responsibilities",
+    "safe_log",
+    "to_numpy",
+    "triangle",
+    "wide",
+]
+
+Array = Any
+"""An array of any library; shapes are in the comments and docstrings."""
+
+namespace = array_namespace
+is_array = is_array_api_obj
+
+FORBIDDEN = -1e30
+"""Stands for log 0 inside matrix products, where 0 * -inf would be NaN."""
+
+
+def epsilon(x: Array) -> float:
+    """Spacing of the floating-point type of `x` at one."""
+    return float(namespace(x).finfo(x.dtype).eps)
+
+
+def to_numpy(a: Array) -> np.ndarray:
+    """`a` as a NumPy array on the host."""
+    if is_torch_array(a):
+        a = a.detach().cpu()
+    return a if is_numpy_array(a) else np.from_dlpack(a) if hasattr(a, "__dlpack__") else np.asarray(a)
+
+
+def at_home_of(reference: Array, value: Any) -> Any:
+    """`value`, an array or a record or tuple of arrays, in the library, device and float type of `reference`."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(*(at_home_of(reference, getattr(value, f.name)) for f in fields(value)))
+    if isinstance(value, tuple):
+        return tuple(at_home_of(reference, part) for part in value)
+    if not is_array(value):
+        return value
+    xp, home = namespace(reference), device(reference)
+    if namespace(value) is not xp:
+        value = xp.asarray(to_numpy(value))
+    if xp.isdtype(value.dtype, "real floating"):
+        return xp.asarray(value, dtype=reference.dtype, device=home)
+    return xp.asarray(value, device=home)
+
+
+def wide(a: Array) -> Array:
+    """`a` in float64: sums over many rows are kept in it whatever the type of the rows."""
+    xp = namespace(a)
+    return a if a.dtype == xp.float64 else xp.astype(a, xp.float64)
+
+
+def safe_log(p: Array) -> Array:
+    """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an accident."""
+    xp = namespace(p)
+    positive = p > 0
+    return xp.where(positive, xp.log(xp.where(positive, p, xp.ones_like(p))), -xp.inf * xp.ones_like(p))
+
+
+def logsumexp(a: Array, axis: int) -> Array:
+    """log sum exp along `axis`, exact at -inf and free of overflow."""
+    xp = namespace(a)
+    peak = xp.max(a, axis=axis, keepdims=True)
+    peak = xp.where(xp.isfinite(peak), peak, xp.zeros_like(peak))
+    return safe_log(xp.sum(xp.exp(a - peak), axis=axis)) + xp.squeeze(peak, axis=axis)
+
+
+@lru_cache
+def _exponents(xp: Any, dtype: Any) -> tuple[float, float]:
+    """(largest exponent that may be summed, smallest one whose exponential is a normal number)."""
+    info = xp.finfo(dtype)
+    return 0.85 * math.log(float(info.max)), 0.98 * math.log(float(info.smallest_normal))
+
+
+def responsibilities(log_joint: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Softmax over the kernels times the weight of the row, (M, n), and log sum exp, (n,).
+
+    `log_joint` (M, n) is overwritten. The peak is taken off only where exp would leave its range, and exponents too
+    small for a normal number are raised to the smallest normal one: denormal numbers make the product that follows
+    5-10 times slower, and what is added (1e-40 of a row) is far below rounding.
+    """
+    xp = namespace(log_joint)
+    if log_joint.shape[1] == 0:
+        return log_joint, xp.zeros_like(log_joint[0, :])
+    largest, smallest = _exponents(xp, log_joint.dtype)
+    peak = xp.max(log_joint, axis=0)
+    if float(xp.max(peak)) > largest or float(xp.min(peak)) < -0.5 * largest:
+        log_joint -= peak
+    else:
+        peak = None
+    likelihood = _exp_at_least(log_joint, smallest)
+    total = xp.sum(likelihood, axis=0)
+    log_evidence = xp.log(total) if peak is None else xp.log(total) + peak
+    likelihood *= (1 / total) if weight is None else weight / total
+    return likelihood, log_evidence
+
+
+def _exp_at_least(a: Array, smallest: float) -> Array:
+    """exp(max(a, smallest)), in place where the library can."""
+    if is_numpy_array(a):
+        if a.min() < smallest:
+            np.maximum(a, smallest, out=a)
+        return np.exp(a, out=a)
+    if is_torch_array(a):
+        return a.clamp_(min=smallest).exp_()
+    xp = namespace(a)
+    return xp.exp(xp.clip(a, min=smallest))
+
+
+def log_of_sums(log_terms: Array, shares: Array) -> Array:
+    """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow; every column of `shares` has a positive.
+
+    One matrix product serves all k; only the rows in which some k vanishes beside the largest term are done again, one
+    k at a time.
+    """
+    xp = namespace(log_terms)
+    if log_terms.shape[1] == 0:
+        return shares.T @ log_terms
+    _, smallest = _exponents(xp, log_terms.dtype)
+    peak = xp.max(log_terms, axis=0)
+    sums = shares.T @ _exp_at_least(log_terms - peak, smallest)  # (K, n)
+    vanished = xp.min(sums, axis=0) < math.exp(smallest / 2)
+    result = xp.log(xp.where(sums > 0, sums, xp.ones_like(sums))) + peak
+    if bool(xp.any(vanished)):
+        (rows,) = xp.nonzero(vanished)
+        terms, log_shares = xp.take(log_terms, rows, axis=1), safe_log(shares)
+        again = [logsumexp(terms + log_shares[:, k : k + 1], axis=0) for k in range(shares.shape[1])]
+        result[:, rows] = xp.stack(again)
+    return result
+
+
+def cholesky(a: Array) -> Array | None:
+    """Lower Cholesky factors of a stack of matrices, or None where one of them is not positive definite."""
+    xp = namespace(a)
+    try:
+        factor = xp.linalg.cholesky(a)
+    except Exception as error:  # each library has its own LinAlgError
+        if "LinAlgError" not in type(error).__name__:
+            raise
+        return None
+    return factor if bool(xp.all(xp.isfinite(factor))) else None
+
+
+@lru_cache
+def _triangle(d: int) -> tuple[list[int], list[int], list[float]]:
+    flat = [i * d + j for i in range(d) for j in range(i, d)]
+    place = {cell: position for position, cell in enumerate(flat)}
+    back = [place[min(i, j) * d + max(i, j)] for i in range(d) for j in range(d)]
+    return flat, back, [1.0 if cell // d == cell % d else 2.0 for cell in flat]
+
+
+def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
+    """Positions of the upper triangle in a flat (d, d) matrix, the way back, and how often each entry occurs."""
+    xp, home = namespace(like), device(like)
+    flat, back, times = _triangle(d)
+    return (
+        xp.asarray(flat, dtype=xp.int64, device=home),
+        xp.asarray(back, dtype=xp.int64, device=home),
+        xp.asarray(times, dtype=like.dtype, device=home),
+    )

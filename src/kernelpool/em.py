@@ -1,0 +1,148 @@
+"""The driver: repeat a sweep until the objective stops improving.
+
+It has no arrays in it. A sweep takes parameters and returns better ones together with the objective of the parameters it
+was given, so the pair kept here always belongs together.
+
+Steps may be proposed by others: an accelerator extrapolates them, a repair moves what has come to nothing. Every
+proposal is judged by the next sweep and taken back if the objective fell, so the history never falls.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, Protocol, TypeVar
+
+P = TypeVar("P")
+
+ROUNDING = 1e-10
+"""A fall of the objective smaller than this part of it is rounding, not a fall."""
+
+
+class Outcome(Enum):
+    """How a run of EM ended; the text says what to do about it."""
+
+    CONVERGED = "the objective settled"
+    MAX_ITER = (
+        "EM stopped after max_iter={max_iter} sweeps; the objective was still rising by {change:.2g} per row. "
+        "Raise max_iter, or tol."
+    )
+    STOPPED = "a callback asked to stop after {n_sweeps} sweeps"
+    INTERRUPTED = "interrupted after {n_sweeps} sweeps; the best parameters so far were kept"
+    FELL = (
+        "the objective fell by {change:.2g} per row at sweep {n_sweeps}, which the M-step of this model should not allow; "
+        "the parameters before it were kept. Please report it."
+    )
+
+
+@dataclass
+class Fit(Generic[P]):
+    """Parameters, their own objective, and how they came about."""
+
+    params: P
+    objective: float = -float("inf")
+    """Objective per row of `params` themselves, not of the ones before."""
+    history: list[float] = field(default_factory=list)
+    """Objective per row of every set of parameters that was kept, in order."""
+    n_sweeps: int = 0
+    """Sweeps over the rows, those of rejected proposals included."""
+    change: float = float("inf")
+    outcome: Outcome = Outcome.STOPPED
+
+    def sentence(self, max_iter: int) -> str:
+        """The outcome in words."""
+        return self.outcome.value.format(max_iter=max_iter, change=abs(self.change), n_sweeps=self.n_sweeps)
+
+
+class Accelerator(Protocol[P]):
+    """Proposes parameters beyond those of a plain step."""
+
+    def propose(self, params: P, better: P) -> P | None: ...
+    def reject(self) -> None: ...
+
+
+@dataclass
+class Stop:
+    """When to stop."""
+
+    max_iter: int = 100
+    tol: float = 1e-5
+
+
+def em(
+    sweep: Callable[[P], tuple[P, float]],
+    start: P,
+    stop: Stop,
+    *,
+    accelerator: Accelerator[P] | None = None,
+    repair: Callable[[P], P | None] | None = None,
+    on_sweep: Callable[[Fit[P]], bool] | None = None,
+) -> Fit[P]:
+    """Iterate `sweep(params) -> (better, objective of params)` from `start`.
+
+    `repair(params)` is asked when the objective has settled; what it proposes is kept if the objective does not fall.
+    `on_sweep(fit)` may return True to stop.
+    """
+    fit: Fit[P] = Fit(start)
+    try:
+        _iterate(fit, sweep, stop, accelerator, repair, on_sweep)
+    except KeyboardInterrupt:
+        if not fit.history:
+            raise
+        fit.outcome = Outcome.INTERRUPTED
+    return fit
+
+
+def _iterate(
+    fit: Fit[P],
+    sweep: Callable[[P], tuple[P, float]],
+    stop: Stop,
+    accelerator: Accelerator[P] | None,
+    repair: Callable[[P], P | None] | None,
+    on_sweep: Callable[[Fit[P]], bool] | None,
+) -> None:
+    better, fit.objective = sweep(fit.params)
+    fit.history.append(fit.objective)
+    if on_sweep is not None and on_sweep(fit):
+        return
+    proposal: P | None = None  # the next parameters, unless they are a plain step
+    repaired = False
+    while fit.n_sweeps < stop.max_iter:
+        trial = better if proposal is None else proposal
+        trial_better, objective = sweep(trial)
+        fit.n_sweeps += 1
+        fell = not objective >= fit.objective - ROUNDING * (1 + abs(fit.objective))  # NaN falls too
+        if fell and proposal is not None:
+            if accelerator is not None:
+                accelerator.reject()
+            if repaired:  # the plain steps had settled before
+                fit.outcome = Outcome.CONVERGED
+                return
+            proposal = None
+            continue
+        change, plain = objective - fit.objective, proposal is None
+        fit.change = change
+        if fell:
+            fit.outcome = Outcome.FELL
+            return
+        fit.params, fit.objective, better = trial, objective, trial_better
+        fit.history.append(objective)
+        if on_sweep is not None and on_sweep(fit):
+            fit.outcome = Outcome.STOPPED
+            return
+        proposal, repaired = None, False
+        if change < stop.tol:
+            if not plain:
+                continue  # a proposal that gained little says nothing of the plain step from here: try that
+            proposal = repair(fit.params) if repair is not None else None
+            repaired = proposal is not None
+            if proposal is None:
+                fit.outcome = Outcome.CONVERGED
+                return
+        elif accelerator is not None:
+            proposal = accelerator.propose(fit.params, better)
+    fit.outcome = Outcome.MAX_ITER
+
+
+def best_of(fits: list[Fit[P]]) -> Fit[P]:
+    """The run that ended highest."""
+    return max(fits, key=lambda fit: fit.objective)

@@ -1,0 +1,46 @@
+"""Exceptions and warnings.
+
+::
+
+    ValueError
+      KernelpoolError           what was expected, what was found, what to do
+        CollapsedKernelError    a kernel has no width left and no floor to stand on
+        UnequalChunksError      Dask arrays whose chunks do not line up
+    Warning
+      StarvedKernelWarning      a kernel lost its rows and was dropped
+      sklearn ConvergenceWarning
+        UnfinishedWarning       EM stopped before the objective settled
+"""
+
+from sklearn.exceptions import ConvergenceWarning
+
+
+class KernelpoolError(ValueError):
+    """Any error that kernelpool raises by itself; a ValueError, as scikit-learn's users expect."""
+
+
+class CollapsedKernelError(KernelpoolError):
+    """A kernel without width along a feature: its covariance is singular and `covariance_floor` is too low."""
+
+    def __init__(self, kernel: int, feature: int, variance: float, name: str | None = None) -> None:
+        self.kernel, self.feature, self.variance = kernel, feature, variance
+        label = f"feature {feature}" if name is None else f"feature {feature} ({name!r})"
+        super().__init__(
+            f"Kernel {kernel} has no width left along {label}: its variance is {max(variance, 0.0):.1g} of the data's. "
+            f"Raise covariance_floor above 0 (1e-6 is the default), use fewer kernels, or kernel_prior='conjugate'."
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[int, int, float]]:
+        return type(self), (self.kernel, self.feature, self.variance)
+
+
+class UnequalChunksError(KernelpoolError):
+    """Dask arrays whose rows are not cut at the same places."""
+
+
+class StarvedKernelWarning(UserWarning):
+    """A kernel lost its rows and could not be put to use elsewhere."""
+
+
+class UnfinishedWarning(ConvergenceWarning):
+    """EM stopped before the objective settled."""

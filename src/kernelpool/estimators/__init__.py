@@ -1,0 +1,1 @@
+"""Thin scikit-learn shells around the networks."""

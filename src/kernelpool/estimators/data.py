@@ -1,0 +1,233 @@
+"""From what a user passes to rows: validation, labels, weights, and the frame of the data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..arrays import at_home_of, is_array, is_numpy_array, namespace, to_numpy
+from ..errors import KernelpoolError
+from ..kernels import Gaussian
+from ..rows import Block, Frame, Rows, as_rows, spread
+
+FLOATS = [np.float64, np.float32]
+
+
+@dataclass
+class TrainingData:
+    """Rows with their labels in codes, and what was learnt of them on the way."""
+
+    rows: Rows
+    classes: np.ndarray
+    class_weight: np.ndarray
+    """Weight of the labelled rows of each class, (K,)."""
+    unlabelled_weight: float
+    n_rows: float
+    mean: np.ndarray
+    """(d,)."""
+    variance: np.ndarray
+    """(d,)."""
+
+    @property
+    def weight(self) -> float:
+        """Of all rows together."""
+        return float(self.class_weight.sum()) + self.unlabelled_weight
+
+
+def training_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, unlabeled: Any, unlabeled_weight: float, n_jobs: int | None
+) -> TrainingData:
+    """Checks everything that can be checked before any work is done."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    if _elsewhere(X):
+        _check_elsewhere(estimator, X, reset=True)
+    else:
+        X = validate_data(estimator, X, dtype=FLOATS, order=None, ensure_min_samples=2)
+    codes, classes = _coded(X, y, unlabeled)
+    weight = _weights(X, codes, sample_weight, unlabeled_weight)
+    rows = as_rows(X, codes, weight, n_jobs=n_jobs)
+    tally = _tally(rows, len(classes))
+    if not tally[:-2].any():
+        raise KernelpoolError("sample_weight is zero for every labelled row; at least one must be positive.")
+    mean, variance = _scale(rows)
+    return TrainingData(rows, classes, tally[:-2], float(tally[-2]), float(tally[-1]), mean, variance)
+
+
+def query_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
+    """Rows to be judged."""
+    if _elsewhere(X):
+        _check_elsewhere(estimator, X, reset=False)
+    else:
+        X = validate_data(estimator, X, dtype=FLOATS, reset=False)
+    return as_rows(X, n_jobs=n_jobs)
+
+
+def _elsewhere(X: Any) -> bool:
+    """Whether X lives in another array library than NumPy, or on a cluster: it stays there."""
+    return (hasattr(X, "to_delayed") and hasattr(X, "rechunk")) or (is_array(X) and not is_numpy_array(X))
+
+
+def _check_elsewhere(estimator: Any, X: Any, *, reset: bool) -> None:
+    """What scikit-learn's validate_data checks, for arrays it does not take."""
+    name = type(estimator).__name__
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+    if not reset and X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input.")
+    if hasattr(X, "to_delayed"):
+        floating = X.dtype in (np.float32, np.float64)
+    else:
+        xp = namespace(X)
+        floating = X.dtype in (xp.float32, xp.float64)
+    if not floating:
+        raise ValueError(f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64').")
+    n_bad = int(as_rows(X).total(_n_not_finite)) if reset or not hasattr(X, "to_delayed") else 0
+    if n_bad:
+        raise ValueError(f"Input X contains NaN or infinity in {n_bad} cells; impute or drop them first.")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+
+
+def _n_not_finite(block: Block) -> Any:
+    xp = namespace(block.x)
+    return xp.sum(xp.astype(~xp.isfinite(block.x), xp.int64))
+
+
+# -- labels -------------------------------------------------------------------------------------------------------
+
+
+def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
+    """Codes 0..K-1, -1 where the class is not known, in the home of X; and the classes."""
+    if hasattr(y, "to_delayed"):
+        import dask
+
+        parts = [dask.delayed(_distinct)(part, unlabeled) for part in y.to_delayed().ravel()]
+        classes = _checked_classes(np.unique(np.concatenate(dask.compute(*parts))))
+        return y.map_blocks(_codes_of, classes, unlabeled, dtype=np.int64), classes
+    labels = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True)
+    n = X.shape[0]
+    if len(labels) != n and n == n:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels)}]")
+    classes = _checked_classes(_distinct(labels, unlabeled))
+    codes = _codes_of(labels, classes, unlabeled)
+    if hasattr(X, "to_delayed") or is_numpy_array(X):
+        return codes, classes
+    return at_home_of(X, namespace(X).asarray(codes)), classes
+
+
+def _as_labels(y: Any) -> np.ndarray:
+    labels = np.asarray(y)
+    if labels.dtype.kind in "OU" and not isinstance(y, np.ndarray):
+        # NumPy turns [1, 'a'] into strings; look at what was passed
+        labels = np.empty(len(y), object) if np.ndim(y) == 1 or labels.ndim == 1 else labels
+        if labels.dtype == object and labels.ndim == 1:
+            labels[:] = list(y)
+    return labels
+
+
+def _is_unlabelled(labels: np.ndarray, marker: Any) -> np.ndarray:
+    if marker is None:
+        return np.array([label is None for label in labels]) if labels.dtype == object else np.zeros(len(labels), bool)
+    if isinstance(marker, float) and marker != marker:
+        return np.asarray(labels != labels)
+    return np.asarray(labels == marker) & np.ones(len(labels), bool)
+
+
+def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
+    """The distinct labels of rows that have one."""
+    known = labels[~_is_unlabelled(labels, marker)]
+    if known.dtype == object:
+        kinds = {"text" if isinstance(label, str | bytes) else "a number" for label in known}
+        if len(kinds) > 1:
+            other = next(label for label in known if isinstance(label, str | bytes) != isinstance(known[0], str | bytes))
+            raise KernelpoolError(
+                f"y must hold labels of one kind; found text and numbers, {known[0]!r} and {other!r}. "
+                f"Convert y to str, or name the label of unlabelled rows with unlabeled=."
+            )
+        known = known.astype(str) if kinds == {"text"} and not any(isinstance(b, bytes) for b in known) else known
+        if kinds == {"a number"}:
+            known = np.asarray(known.tolist())
+    if known.dtype.kind == "f" and np.isnan(known).any():
+        raise ValueError("Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan.")
+    if len(known):
+        check_classification_targets(known)
+    return np.unique(known)
+
+
+def _checked_classes(classes: np.ndarray) -> np.ndarray:
+    if len(classes) < 2:
+        found = f"1 class: {classes[0]!r}" if len(classes) else "no labelled row"
+        raise KernelpoolError(
+            f"y must contain at least two classes; found {found}. "
+            f"For one density without classes, use scikit-learn's GaussianMixture."
+        )
+    return classes
+
+
+def _codes_of(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
+    codes = np.full(len(labels), -1, np.int64)
+    known = ~_is_unlabelled(labels, marker)
+    given = labels[known]
+    codes[known] = np.searchsorted(classes, given.astype(classes.dtype) if given.dtype == object else given)
+    return codes
+
+
+# -- weights and scale --------------------------------------------------------------------------------------------
+
+
+def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) -> Any:
+    """sample_weight times `unlabeled_weight` where there is no label; None where every row counts once."""
+    if hasattr(X, "to_delayed"):
+        import dask.array as da
+
+        weight = da.ones(codes.shape[0], chunks=codes.chunks) if hasattr(codes, "to_delayed") else np.ones(len(codes))
+        weight = weight if sample_weight is None else sample_weight
+        weight = weight * (da if hasattr(codes, "to_delayed") else np).where(codes < 0, unlabeled_weight, 1.0)
+        return weight.astype(X.dtype)
+    host = to_numpy(codes)
+    if sample_weight is None and (unlabeled_weight == 1 or not (host < 0).any()):
+        return None
+    like = X if is_numpy_array(X) else np.empty((X.shape[0], 1))
+    given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
+    weight = _check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True)
+    weight = np.where(host < 0, weight * unlabeled_weight, weight).astype(weight.dtype)
+    return weight.astype(X.dtype) if is_numpy_array(X) else at_home_of(X, namespace(X).asarray(weight))
+
+
+def _tally(rows: Rows, n_classes: int) -> np.ndarray:
+    """Weight of each class, then of the unlabelled rows, then the number of rows with any weight, (K + 2,)."""
+    return np.asarray(rows.total(_tally_of, n_classes))
+
+
+def _tally_of(block: Block, n_classes: int) -> np.ndarray:
+    codes = to_numpy(block.y)
+    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
+    by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
+    return np.concatenate([by_code[1:], by_code[:1], [np.count_nonzero(weight)]])
+
+
+def _scale(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of every feature; the second pass is taken about the mean, so an offset costs nothing."""
+    origin = rows.total(spread, np.zeros(rows.n_features)).mean
+    about_mean = rows.total(spread, origin)
+    mean, variance = (np.asarray(to_numpy(a)) for a in (origin + about_mean.mean, about_mean.variance))
+    if not np.isfinite(variance).all():
+        worst = int(np.argmax(~np.isfinite(variance)))
+        raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
+    constant = variance <= (8 * rows.rounding * np.abs(mean)) ** 2  # what rounding alone would leave
+    return mean, np.where(constant, 0.0, variance)
+
+
+def frame_of(kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray) -> tuple[Frame, np.ndarray]:
+    """The frame that suits a family, and the variance of each feature in it (that of a constant feature is one).
+
+    Families that are closed under scaling features one by one get a unit for each; the spherical one a common unit.
+    """
+    typical = variance[variance > 0].mean() if variance.any() else 1.0
+    filled = np.where(variance > 0, variance, typical)
+    unit = 2.0 ** np.round(0.5 * np.log2(filled if kernel.equivariant else np.full_like(filled, filled.mean())))
+    return Frame(mean, unit), filled / unit**2

@@ -1,0 +1,274 @@
+"""Average over degrees of sharing: the scikit-learn shell of Titsias & Likas 2001, section III-B."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import Array, logsumexp, namespace
+from ..em import Fit, Outcome, best_of
+from ..errors import CollapsedKernelError, KernelpoolError
+from ..kernels import Lens
+from ..networks.shared_kernel import Params, SharedKernel
+from ..rows import Block, Rows
+from .data import query_rows, training_data
+from .density import DensityClassifier
+from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
+from .shared_kernel import Setup, SharedKernelClassifier, Watch, _check_scalar_sharing
+from .training import with_names
+
+
+class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
+    r"""Class densities averaged over several degrees of kernel sharing.
+
+    One network is trained for each value of `sharing`, all from the same start, and their class densities are averaged,
+    :math:`p(x|C_k) = \frac1L \sum_i p(x|C_k, \lambda_i)` (equation (38); densities, not posteriors or votes). In the paper
+    this was the best choice on average where the right degree of sharing is not known.
+
+    Parameters
+    ----------
+    n_kernels : int, sequence of int or None, default=None
+        As in `SharedKernelClassifier`, for each network.
+    sharing : sequence of float, default=(0, 0.25, 0.5, 0.75, 1)
+        Degrees of sharing, each in [0, 1].
+    covariance_type : {"spherical", "diag", "full", "tied"}, default="spherical"
+        Shape of the kernels.
+    owners, class_prior, means_init, covariances_init, mixing_init : array-like, default=None
+        As in `SharedKernelClassifier`.
+    init : {"kmeans", "random", "mixtures"}, default="kmeans"
+        How the common start is made.
+    n_init : int, default=1
+        Number of starts; of each degree of sharing the best is kept.
+    max_iter : int, default=200
+        Most sweeps over the rows for one network.
+    tol : float, default=1e-5
+        EM stops when a sweep adds less than this to the objective per row.
+    covariance_floor : float, default=1e-6
+        Smallest variance of a kernel, as a part of the data's.
+    kernel_prior : {"conjugate"} or None, default=None
+        Prior on every kernel.
+    acceleration : {"squarem"} or None, default="squarem"
+        None is plain EM.
+    starving : {"move", "drop", "keep"}, default="move"
+        What becomes of kernels that lose their rows.
+    unlabeled : int, float, str or None, default=None
+        The label that marks rows without a label.
+    unlabeled_weight : float, default=1.0
+        Weight of such rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the start.
+    n_jobs : int or None, default=None
+        Threads.
+    verbose : int, default=0
+        Progress on the screen.
+    callback : callable or None, default=None
+        Called after each sweep.
+
+    Attributes
+    ----------
+    estimators_ : list of SharedKernelClassifier
+        One for each value of `sharing`.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Prior probabilities of the classes.
+    n_iter_ : int
+        Sweeps made by the slowest network.
+    converged_ : bool
+        Whether every network settled.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    References
+    ----------
+    M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural
+    Networks 12(5), 2001, section III-B.
+
+    Examples
+    --------
+    >>> from kernelpool import SharingAverageClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(random_state=0)
+    >>> classifier = SharingAverageClassifier(n_kernels=12, random_state=0).fit(X, y)
+    >>> [member.sharing for member in classifier.estimators_]
+    [0, 0.25, 0.5, 0.75, 1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{k: v for k, v in SharedKernelClassifier._parameter_constraints.items() if k != "warm_start"},
+        "sharing": ["array-like"],
+    }
+
+    def __init__(
+        self,
+        n_kernels: int | Sequence[int] | None = None,
+        *,
+        sharing: Sequence[float] = (0, 0.25, 0.5, 0.75, 1),
+        covariance_type: str = "spherical",
+        owners: Any = None,
+        class_prior: Any = None,
+        means_init: Any = None,
+        covariances_init: Any = None,
+        mixing_init: Any = None,
+        init: str = "kmeans",
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        covariance_floor: float = 1e-6,
+        kernel_prior: str | None = None,
+        acceleration: str | None = "squarem",
+        starving: str = "move",
+        unlabeled: Any = None,
+        unlabeled_weight: float = 1.0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[SweepInfo], Any] | None = None,
+    ) -> None:
+        self.n_kernels = n_kernels
+        self.sharing = sharing
+        self.covariance_type = covariance_type
+        self.owners = owners
+        self.class_prior = class_prior
+        self.means_init = means_init
+        self.covariances_init = covariances_init
+        self.mixing_init = mixing_init
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.covariance_floor = covariance_floor
+        self.kernel_prior = kernel_prior
+        self.acceleration = acceleration
+        self.starving = starving
+        self.unlabeled = unlabeled
+        self.unlabeled_weight = unlabeled_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit one network for each degree of sharing, all from one start.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels; see `unlabeled` for rows that have none.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : SharingAverageClassifier
+            The fitted estimator.
+        """
+        degrees = list(self.sharing)
+        if not degrees:
+            raise KernelpoolError("sharing must hold at least one value; got an empty sequence.")
+        for value in degrees:
+            _check_scalar_sharing(value, "Each value of sharing")
+        data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
+        setup = Setup(self, data)
+        try:
+            fits = self._fits(setup, degrees, X, y, sample_weight)
+        except CollapsedKernelError as error:
+            raise with_names(error, getattr(self, "feature_names_in_", None)) from None
+        self.classes_, self.class_prior_ = data.classes, setup.class_prior
+        self.estimators_ = [self._member(setup, value, runs) for value, runs in zip(degrees, fits, strict=True) if runs]
+        self.n_iter_ = max(member.n_iter_ for member in self.estimators_)
+        self.converged_ = all(member.converged_ for member in self.estimators_)
+        if any(run.outcome is Outcome.INTERRUPTED for runs in fits for run in runs):
+            raise KeyboardInterrupt(f"interrupted; {len(self.estimators_)} of {len(degrees)} networks were kept")
+        return self
+
+    def _fits(self, setup: Setup, degrees: list[float], X: Any, y: Any, weight: Any) -> list[list[Fit[Params]]]:
+        """The runs of every degree, one a start; fewer if interrupted."""
+        fits: list[list[Fit[Params]]] = [[] for _ in degrees]
+        with Watch(self, setup.training, setup.n_starts * len(degrees), X, y, weight) as watch:
+            for i, place in enumerate(setup.places()):
+                for value, runs in zip(degrees, fits, strict=True):
+                    sharing = setup.sharing(value)
+                    on_sweep = watch.begin(i * len(degrees) + degrees.index(value))
+                    runs.append(setup.training.run(setup.start(place, sharing), sharing, setup.owners, on_sweep))
+                    watch.end()
+                    if runs[-1].outcome is Outcome.INTERRUPTED:
+                        return fits
+        return fits
+
+    def _member(self, setup: Setup, sharing: float, runs: list[Fit[Params]]) -> SharedKernelClassifier:
+        member = SharedKernelClassifier(**{**self.get_params(deep=False), "sharing": sharing})
+        best = best_of(runs)
+        member._keep(setup.training.trained(best, setup.sharing(sharing), setup.owners), setup.data, setup.class_prior)
+        member.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            member.feature_names_in_ = self.feature_names_in_
+        if best.outcome is not Outcome.INTERRUPTED:
+            member._conclude(best)
+        return member
+
+    def _density(self, rows: Rows) -> tuple[Rows, Any, tuple[Any, ...]]:
+        networks, lenses = [], []
+        _, _, frame = self.estimators_[0]._network()
+        for member in self.estimators_:
+            network, kernels, _ = member._network(frame)
+            networks.append(network)
+            lenses.append(network.kernel.lens(kernels, rows.rounding))
+        mixings = tuple(member.mixing_ for member in self.estimators_)
+        framed = rows.framed(frame, sum(lenses[0].weight.shape) + 2 * len(self.classes_))
+        return framed, _average_log_density, (tuple(networks), tuple(lenses), mixings, frame.log_volume)
+
+    def kernel_posterior(self, X: Any) -> Any:
+        """P(j|x) of the kernels of all networks, those of the first network first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        posterior : array of shape (n_samples, sum of the networks' kernels)
+            Rows sum to one.
+        """
+        check_is_fitted(self)
+        framed, _, (networks, lenses, mixings, _) = self._density(query_rows(self, X, self.n_jobs))
+        return framed.each(_joint_posterior, networks, lenses, mixings, self.class_prior_)
+
+    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        drawn = rng.randint(len(self.estimators_), size=len(codes))
+        x = np.empty((len(codes), self.n_features_in_))
+        for i, member in enumerate(self.estimators_):
+            x[drawn == i] = member._sample_rows(codes[drawn == i], rng)
+        return x
+
+
+def _average_log_density(
+    block: Block, networks: tuple[SharedKernel, ...], lenses: tuple[Lens, ...], mixings: tuple[Array, ...], log_volume: float
+) -> Array:
+    """(38): log of the mean of the networks' densities, (n, K)."""
+    parts = [n.log_density(block, lens, mixing) for n, lens, mixing in zip(networks, lenses, mixings, strict=True)]
+    return logsumexp(namespace(block.x).stack(parts), axis=0) - (math.log(len(parts)) + log_volume)
+
+
+def _joint_posterior(
+    block: Block, networks: tuple[SharedKernel, ...], lenses: tuple[Lens, ...], mixings: tuple[Array, ...], class_prior: Array
+) -> Array:
+    xp = namespace(block.x)
+    log_prior = xp.log(class_prior)
+    parts = list(zip(networks, lenses, mixings, strict=True))
+    evidence = xp.stack([logsumexp(n.log_density(block, lens, mixing) + log_prior, axis=1) for n, lens, mixing in parts])
+    share = xp.exp(evidence - logsumexp(evidence, axis=0))  # (L, n)
+    columns = [
+        n.kernel_posterior(block, lens, mixing, class_prior) * share[i, :][:, None] for i, (n, lens, mixing) in enumerate(parts)
+    ]
+    return xp.concat(columns, axis=1)

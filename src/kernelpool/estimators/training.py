@@ -1,0 +1,191 @@
+"""How a shared-kernel network is trained on given data; the estimators set it up and keep what it returns."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..acceleration import Squarem
+from ..arrays import at_home_of, to_numpy
+from ..em import Fit, Outcome, Stop, em
+from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning
+from ..kernels import FAMILIES, Gaussian, Kernels
+from ..networks.shared_kernel import Params, SharedKernel, sharing_table
+from ..penalties import Conjugate, Penalty
+from ..starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
+from .data import TrainingData, frame_of
+
+DEFAULT_PER_CLASS = 5
+"""Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows."""
+
+
+@dataclass
+class Trained:
+    """A trained network in the units of the data."""
+
+    means: np.ndarray
+    covariances: np.ndarray
+    mixing: np.ndarray
+    owners: np.ndarray
+    fit: Fit[Params]
+    history: np.ndarray
+
+
+class Training:
+    """One data set, one kernel family, one set of owners; any number of networks may be trained on them."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        *,
+        covariance_type: str,
+        covariance_floor: float,
+        kernel_prior: str | None,
+        class_prior: np.ndarray,
+        stop: Stop,
+        accelerated: bool,
+        starving: str,
+    ) -> None:
+        family = FAMILIES[covariance_type]
+        self.frame, variance = frame_of(family, data.mean, data.variance)
+        d, n_classes = len(data.mean), len(data.classes)
+        self.kernel: Gaussian = family(at_home_of(data.rows.home, covariance_floor * variance))
+        self.host_kernel: Gaussian = family(covariance_floor * variance)
+        self.data, self.variance, self.class_prior = data, variance, class_prior
+        self.kernel_prior, self.stop, self.accelerated, self.starving = kernel_prior, stop, accelerated, starving
+        # scratch of a row: features, indicators and one number a kernel; the number of kernels is not known yet
+        self._width = len(self.host_kernel.features(np.zeros((1, d)))) + n_classes + 1
+        self.rows = data.rows.framed(self.frame, self._width + 32)
+
+    # -- starts -----------------------------------------------------------------------------------------------------
+
+    def samples(self, seed: int) -> list[ClassSample]:
+        """Rows of each class from which starts are made."""
+        return sample_rows(self.rows, len(self.data.classes), seed)
+
+    def counts(self, n_kernels: int | Sequence[int] | None, samples: list[ClassSample]) -> list[int]:
+        """Kernels of each class."""
+        most, classes = [len(sample.x) for sample in samples], self.data.classes
+        if n_kernels is None:
+            return [min(DEFAULT_PER_CLASS, max(1, n // 5)) if n else 0 for n in most]
+        if isinstance(n_kernels, int | np.integer):
+            if n_kernels > self.data.n_rows:
+                raise KernelpoolError(
+                    f"n_kernels={n_kernels} is more than the {self.data.n_rows:.0f} rows of X. "
+                    f"Use at most as many kernels as rows."
+                )
+            return allotted(int(n_kernels), most)
+        counts = [int(count) for count in n_kernels]
+        if len(counts) != len(classes):
+            raise KernelpoolError(f"n_kernels has {len(counts)} entries for {len(classes)} classes; give one for each class.")
+        for name, count, n in zip(classes, counts, most, strict=True):
+            if count > n and count > 1:
+                raise KernelpoolError(
+                    f"n_kernels asks for {count} kernels in class {name!r}, which has {n} distinct rows. Use at most {n}."
+                )
+        return counts
+
+    def owners(self, counts: list[int]) -> np.ndarray:
+        """The class of each kernel."""
+        return np.repeat(np.arange(len(counts)), counts)
+
+    def place(self, method: str, samples: list[ClassSample], counts: list[int], rng: np.random.Generator) -> Kernels:
+        """First kernels, in the frame."""
+        return placed(self.host_kernel, METHODS[method], samples, counts, rng)
+
+    def start(self, kernels: Kernels, mixing: np.ndarray) -> Params:
+        """Parameters of a start, where the rows live."""
+        return Params(*(at_home_of(self.rows.home, part) for part in (kernels, mixing, self.class_prior)))
+
+    def separate(self, kernels: Kernels, owners: np.ndarray) -> Params:
+        """`init="mixtures"`: a mixture for each class by itself, for the sharing to be opened afterwards."""
+        alone = sharing_table(owners, 0.0, len(self.data.classes))
+        network = self._network(alone)
+        return em(
+            lambda params: network.sweep(self.rows, params),
+            self.start(kernels, uniform_mixing(alone)),
+            Stop(self.stop.max_iter, max(self.stop.tol, 1e-4)),
+            accelerator=Squarem(network.coordinates, network.at),
+        ).params
+
+    def opened(self, params: Params, sharing: np.ndarray) -> Params:
+        """Separate mixtures whose classes may use each other's kernels."""
+        mixing = to_numpy(params.mixing)
+        if not (sharing * (mixing == 0)).any():
+            return params
+        return Params(params.kernels, at_home_of(self.rows.home, opened(mixing, sharing)), params.class_prior)
+
+    # -- training ---------------------------------------------------------------------------------------------------
+
+    def run(
+        self, start: Params, sharing: np.ndarray, owners: np.ndarray, on_sweep: Callable[[Fit[Params]], bool] | None = None
+    ) -> Fit[Params]:
+        """EM from `start`."""
+        network = self._network(sharing)
+        return em(
+            lambda params: network.sweep(self.rows, params),
+            start,
+            self.stop,
+            accelerator=Squarem(network.coordinates, network.at) if self.accelerated else None,
+            repair=self._mover(network, owners) if self.starving == "move" else None,
+            on_sweep=on_sweep,
+        )
+
+    def _network(self, sharing: np.ndarray) -> SharedKernel:
+        penalty: Penalty | None = None
+        if self.kernel_prior == "conjugate":
+            penalty = Conjugate(self.variance, len(sharing))
+        return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), penalty)
+
+    def _class_weight(self) -> Any:
+        weight = self.data.class_weight + self.data.unlabelled_weight * self.class_prior
+        return at_home_of(self.rows.home, weight)
+
+    def _mover(self, network: SharedKernel, owners: np.ndarray) -> Callable[[Params], Params | None]:
+        class_weight, row_weight = self._class_weight(), self.data.weight / self.data.n_rows
+
+        def move(params: Params) -> Params | None:
+            starving = network.starving(params, class_weight, row_weight)
+            return network.moved(self.rows, params, starving, owners, class_weight) if starving else None
+
+        return move
+
+    def trained(self, fit: Fit[Params], sharing: np.ndarray, owners: np.ndarray) -> Trained:
+        """The result in the units of the data, without the kernels that starved."""
+        network, params = self._network(sharing), fit.params
+        starved: list[int] = []
+        if self.starving != "keep":
+            starved = network.starving(params, self._class_weight(), self.data.weight / self.data.n_rows)
+        if starved:
+            params = network.without(params, starved)
+            warnings.warn(_starved_message(starved, owners, self.data.classes), StarvedKernelWarning, stacklevel=4)
+        history = np.asarray(fit.history) - self.frame.log_volume
+        return Trained(*self.outside(params), np.delete(owners, starved), fit, history)
+
+    def outside(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, covariances and mixing in the units of the data, as NumPy arrays."""
+        kernels = Kernels(to_numpy(params.kernels.mean), to_numpy(params.kernels.covariance))
+        kernels = self.host_kernel.out_of(kernels, self.frame)
+        return kernels.mean, kernels.covariance, np.array(to_numpy(params.mixing))
+
+
+def _starved_message(starved: list[int], owners: np.ndarray, classes: np.ndarray) -> str:
+    named = ", ".join(f"{j} (class {classes[owners[j]]!r})" for j in starved[:5]) + (", ..." if len(starved) > 5 else "")
+    return (
+        f"{len(starved)} of {len(owners)} kernels lost all their rows and were dropped: {named}. "
+        f"Use fewer kernels than {len(owners)}, or init='kmeans'; starving='keep' leaves them in place."
+    )
+
+
+def unfinished_message(fit: Fit[Any], max_iter: int) -> str | None:
+    """What to warn of, if the fit did not end as it should."""
+    return None if fit.outcome in (Outcome.CONVERGED, Outcome.STOPPED) else fit.sentence(max_iter)
+
+
+def with_names(error: CollapsedKernelError, names: Any) -> CollapsedKernelError:
+    """The same error with the feature named as the user names it."""
+    if names is None:
+        return error
+    return CollapsedKernelError(error.kernel, error.feature, error.variance, str(names[error.feature]))

@@ -1,0 +1,52 @@
+"""Diagonal Gaussians: one variance a kernel and feature."""
+
+from ..arrays import Array, namespace
+from .gaussian import Gaussian
+
+
+class Diag(Gaussian):
+    """phi(x) = x, x²; covariance (M, d)."""
+
+    name = "diag"
+
+    def square(self, x: Array) -> Array:
+        return x * x
+
+    def precision(self, covariance: Array) -> tuple[Array, Array]:
+        xp = namespace(covariance)
+        return 1 / covariance, xp.sum(xp.log(covariance), axis=1)
+
+    def apply(self, precision: Array, x: Array) -> Array:
+        return precision * x if x.ndim == 2 else precision[:, None, :] * x
+
+    def dual(self, precision: Array) -> Array:
+        return precision
+
+    def deviate(self, covariance: Array, noise: Array) -> Array:
+        return noise * covariance**0.5
+
+    def shaped(self, second: Array, d: int) -> Array:
+        return second
+
+    def flat(self, covariance: Array) -> Array:
+        return covariance
+
+    def floored(self, covariance: Array) -> Array:
+        return self._lifted(covariance, self.floor)
+
+    def rescaled(self, covariance: Array, factor: Array) -> Array:
+        return covariance * factor**2
+
+    def coordinates(self, covariance: Array) -> Array:
+        xp = namespace(covariance)
+        return xp.reshape(xp.log(covariance), (-1,))
+
+    def at(self, coordinates: Array, like: Array) -> Array:
+        xp = namespace(coordinates)
+        return xp.reshape(xp.exp(coordinates), like.shape)
+
+    def n_parameters(self, n_kernels: int, d: int) -> int:
+        return n_kernels * d
+
+    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
+        return dof + 3

@@ -1,0 +1,89 @@
+r"""Full Gaussians: one covariance matrix a kernel."""
+
+from ..arrays import Array, cholesky, device, epsilon, namespace, triangle
+from ..errors import CollapsedKernelError
+from .gaussian import Gaussian
+
+
+class Full(Gaussian):
+    """phi(x) = x, upper triangle of x x'; covariance (M, d, d)."""
+
+    name = "full"
+
+    def square(self, x: Array) -> Array:
+        # row by row of the triangle: long contiguous products, no gather
+        return namespace(x).concat([x[i : i + 1, :] * x[i:, :] for i in range(x.shape[0])])
+
+    def precision(self, covariance: Array) -> tuple[Array, Array]:
+        xp = namespace(covariance)
+        factor = xp.linalg.cholesky(covariance)
+        inverse = xp.linalg.inv(factor)
+        log_size = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+        return xp.matrix_transpose(inverse) @ inverse, log_size
+
+    def apply(self, precision: Array, x: Array) -> Array:
+        return (precision @ x[..., None])[..., 0] if x.ndim == 2 else x @ precision
+
+    def dual(self, precision: Array) -> Array:
+        _, _, times = triangle(precision, precision.shape[-1])
+        return self.flat(precision) * times  # entries off the diagonal stand for two
+
+    def deviate(self, covariance: Array, noise: Array) -> Array:
+        return noise @ namespace(covariance).linalg.cholesky(covariance).T
+
+    def shaped(self, second: Array, d: int) -> Array:
+        xp = namespace(second)
+        _, back, _ = triangle(second, d)
+        return xp.reshape(xp.take(second, back, axis=1), (-1, d, d))
+
+    def flat(self, covariance: Array) -> Array:
+        xp, d = namespace(covariance), covariance.shape[-1]
+        upper, _, _ = triangle(covariance, d)
+        return xp.take(xp.reshape(covariance, (-1, d * d)), upper, axis=1)
+
+    def floored(self, covariance: Array) -> Array:
+        """Most likely covariances at or above diag(floor): eigenvalues clipped in the metric of the floor."""
+        xp = namespace(covariance)
+        lowest = xp.eye(covariance.shape[-1], dtype=covariance.dtype, device=device(covariance)) * self.floor
+        if cholesky(covariance - lowest) is not None:
+            return covariance
+        # a floor of zero has no metric; there only what is beyond rounding is refused
+        metric = xp.where(self.floor > 0, self.floor, xp.ones_like(self.floor)) ** 0.5
+        smallest = 1.0 if bool(xp.all(self.floor > 0)) else 0.0
+        value, vector = xp.linalg.eigh(covariance / (metric[:, None] * metric[None, :]))
+        if smallest == 0.0 and bool(xp.any(value[:, 0] < epsilon(value))):
+            j = int(xp.argmin(value[:, 0]))
+            raise CollapsedKernelError(j, int(xp.argmax(xp.abs(vector[j, :, 0]))), float(value[j, 0]))
+        value = xp.clip(value, min=smallest)
+        lifted = (vector * value[:, None, :]) @ xp.matrix_transpose(vector) * (metric[:, None] * metric[None, :])
+        low = xp.linalg.eigvalsh(covariance - lowest)[:, 0] < 0
+        lifted = 0.5 * (lifted + xp.matrix_transpose(lifted))
+        return xp.where(low[:, None, None], lifted, covariance)
+
+    def rescaled(self, covariance: Array, factor: Array) -> Array:
+        return covariance * (factor[:, None] * factor[None, :])
+
+    def coordinates(self, covariance: Array) -> Array:
+        """Cholesky factor, the logarithm of its diagonal, flat."""
+        xp = namespace(covariance)
+        factor = xp.linalg.cholesky(covariance)
+        diagonal = xp.linalg.diagonal(factor)
+        return xp.reshape(_with_diagonal(factor, xp.log(diagonal)), (-1,))
+
+    def at(self, coordinates: Array, like: Array) -> Array:
+        xp = namespace(coordinates)
+        factor = xp.reshape(coordinates, like.shape)
+        factor = _with_diagonal(factor, xp.exp(xp.linalg.diagonal(factor)))
+        return factor @ xp.matrix_transpose(factor)
+
+    def n_parameters(self, n_kernels: int, d: int) -> int:
+        return n_kernels * d * (d + 1) // 2
+
+    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
+        return dof + d + 2
+
+
+def _with_diagonal(a: Array, diagonal: Array) -> Array:
+    xp = namespace(a)
+    one = xp.eye(a.shape[-1], dtype=a.dtype, device=device(a))
+    return a * (1 - one) + diagonal[..., None] * one

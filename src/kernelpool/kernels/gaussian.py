@@ -1,0 +1,278 @@
+r"""What the Gaussian families share.
+
+Titsias & Likas 2001, equations (6) and (39).
+
+.. math::
+
+    p(x \mid j) = (2\pi)^{-d/2} |\Sigma_j|^{-1/2} \exp(-\tfrac12 (x - \mu_j)' \Sigma_j^{-1} (x - \mu_j))
+                = \exp(\text{offset}_j + \text{weight}_j \cdot \phi(x))
+
+A family is a feature map :math:`\phi`: with it the log-densities of all kernels are one matrix product, and so are the
+moments from which all kernels are estimated.
+
+=====================  ===============  ============================  =========================================
+paper                  here             shape                         meaning
+=====================  ===============  ============================  =========================================
+:math:`\mu_j`          ``mean``         (M, d)                        centre
+:math:`\Sigma_j`       ``covariance``   (M,), (M, d), (M, d, d)       always variances, never deviations;
+                                        or tied: (d, d)               the shape tells the family
+:math:`\phi(x)`        ``features``     (P, n)                        x, then its ``square``
+:math:`x x'`           ``square``       (S, n)                        the part of x x' that the family keeps, flat
+=====================  ===============  ============================  =========================================
+
+Deviations from the print: none in the model. Squares about a common origin cancel where a kernel is narrow for its
+distance from that origin; such kernels (``guarded``) are computed from x - mean instead, which is slower and exact.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from ..arrays import Array, at_home_of, device, epsilon, namespace
+from ..errors import CollapsedKernelError
+from ..rows import Frame
+from ..sums import Sums, record
+
+LOG_2_PI = math.log(2 * math.pi)
+
+
+@record
+class Kernels:
+    """M Gaussians, in a frame."""
+
+    mean: Array
+    """(M, d)."""
+    covariance: Array
+    """In the shape of the family."""
+
+
+@record
+class Lens:
+    """Kernels as the E-step needs them: log p(x|j) = offset + weight . features(x)."""
+
+    weight: Array
+    """(M, P)."""
+    offset: Array
+    """(M,)."""
+    kernels: Kernels
+    guarded: tuple[int, ...]
+    """The kernels for which that sum would cancel."""
+
+
+@record
+class Moments(Sums):
+    """Sums over rows, weighted by responsibility, about the origin or, for guarded kernels, about their own mean."""
+
+    mass: Array
+    """By kernel and class, (M, K)."""
+    first: Array
+    """(M, d)."""
+    second: Array
+    """(M, S); one for all kernels, (1, S), in the tied family."""
+
+
+class Gaussian(ABC):
+    """A family of Gaussian kernels."""
+
+    name: ClassVar[str]
+    equivariant: ClassVar[bool] = True
+    """Whether the family is closed under scaling the features one by one."""
+
+    def __init__(self, floor: Array, guard: float | None = None) -> None:
+        self.floor = floor
+        """Smallest variance along each feature, (d,), in the frame; zero leaves kernels as the rows shape them."""
+        self.guard = guard
+        """Relative loss of variance at which a kernel is guarded; None chooses by the type of the rows."""
+
+    # -- what a family states -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def square(self, x: Array) -> Array:
+        """The part of x x' that the family keeps, flat: (S, n) from (d, n)."""
+
+    @abstractmethod
+    def precision(self, covariance: Array) -> tuple[Array, Array]:
+        """Inverse of the covariance in the covariance's own shape, and log |covariance|, (M,) or ()."""
+
+    @abstractmethod
+    def apply(self, precision: Array, x: Array) -> Array:
+        """precision_j x_j for one vector a kernel: (M, d) from (M, d)."""
+
+    @abstractmethod
+    def dual(self, precision: Array) -> Array:
+        """Weights w with w . square(x) = x' precision x, (M, S)."""
+
+    @abstractmethod
+    def deviate(self, covariance: Array, noise: Array) -> Array:
+        """Deviations with the covariance of one kernel, (n, d), from standard normal noise, (n, d)."""
+
+    @abstractmethod
+    def shaped(self, second: Array, d: int) -> Array:
+        """Covariances from flat second moments about the mean, the inverse of `square`."""
+
+    @abstractmethod
+    def flat(self, covariance: Array) -> Array:
+        """Flat second moments about the mean, (M, S), the inverse of `shaped`."""
+
+    @abstractmethod
+    def floored(self, covariance: Array) -> Array:
+        """The most likely covariances at or above the floor."""
+
+    @abstractmethod
+    def rescaled(self, covariance: Array, factor: Array) -> Array:
+        """Covariances of rows multiplied by `factor`, (d,)."""
+
+    @abstractmethod
+    def coordinates(self, covariance: Array) -> Array:
+        """Covariances as free coordinates, flat, (C,): any vector is some covariance."""
+
+    @abstractmethod
+    def at(self, coordinates: Array, like: Array) -> Array:
+        """The way back from `coordinates`, in the shape of `like`."""
+
+    @abstractmethod
+    def n_parameters(self, n_kernels: int, d: int) -> int:
+        """Free numbers in the covariances of `n_kernels` kernels."""
+
+    @abstractmethod
+    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
+        """How many rows the conjugate prior adds to the divisor of a covariance (Fraley & Raftery 2007)."""
+
+    def of_kernel(self, covariance: Array, j: int) -> Array:
+        """Covariance of kernel j."""
+        return covariance[j, ...]
+
+    def kept(self, kernels: Kernels, index: Array) -> Kernels:
+        """The kernels at the positions `index`."""
+        xp = namespace(index)
+        return Kernels(xp.take(kernels.mean, index, axis=0), xp.take(kernels.covariance, index, axis=0))
+
+    # -- what follows from it -------------------------------------------------------------------------------------
+
+    def features(self, x: Array) -> Array:
+        """phi(x) without its constant, (P, n), from rows (n, d)."""
+        xp = namespace(x)
+        x = xp.asarray(x.T, copy=True) if x.shape[0] > 1 else x.T  # contiguous along rows
+        return xp.concat([x, self.square(x)])
+
+    def lens(self, kernels: Kernels, rounding: float) -> Lens:
+        """The kernels in natural parameters; `rounding` is the spacing of the rows' float type."""
+        xp, d = namespace(kernels.mean), kernels.mean.shape[1]
+        precision, log_size = self.precision(kernels.covariance)
+        slope = self.apply(precision, kernels.mean)  # (M, d)
+        depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
+        offset = -0.5 * (depth + log_size + d * LOG_2_PI)
+        return Lens(self._weight(slope, precision), offset, kernels, self._guarded(kernels, precision, rounding))
+
+    def _weight(self, slope: Array, precision: Array) -> Array:
+        return namespace(slope).concat([slope, -0.5 * self.dual(precision)], axis=1)
+
+    def _guarded(self, kernels: Kernels, precision: Array, rounding: float) -> tuple[int, ...]:
+        """|mean|' |precision| |mean| times the rounding is what cancellation can cost of a kernel's variance."""
+        xp = namespace(precision)
+        size = xp.abs(kernels.mean)
+        loss = rounding * xp.sum(size * self.apply(xp.abs(precision), size), axis=1)
+        # float32 rows carry no more than some 1e-5 of a variance themselves
+        limit = self.guard if self.guard is not None else 1e-6 if rounding < 1e-10 else 1e-4
+        return tuple(j for j, over in enumerate(loss > limit) if bool(over))
+
+    def common(self, lens: Lens, x: Array) -> Array | float:
+        """The part of log p(x|j) that is the same for every kernel and left out of the features, (n,)."""
+        return 0.0
+
+    def log_density(self, lens: Lens, x: Array) -> Array:
+        """log p(x|j), (M, n)."""
+        log_density = lens.weight @ self.features(x) + lens.offset[:, None]
+        self.correct(log_density, lens, x, lens.offset)
+        return log_density + self.common(lens, x)
+
+    def correct(self, log_joint: Array, lens: Lens, x: Array, constant: Array) -> None:
+        """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
+        for j in lens.guarded:
+            exact = self.exact_log_density(lens.kernels, j, x) - self.common(lens, x)
+            log_joint[j, :] = exact + (constant[j, ...] - lens.offset[j])
+
+    def exact_log_density(self, kernels: Kernels, j: int, x: Array) -> Array:
+        """(6): log p(x|j) of one kernel, from x - mean, (n,)."""
+        xp, d = namespace(x), x.shape[1]
+        covariance = self.of_kernel(kernels.covariance, j)
+        precision, log_size = self.precision(covariance[None, ...])
+        away = x - kernels.mean[j, :]
+        distance = xp.sum(away * self.apply(precision, away[None, ...])[0, ...], axis=1)
+        return -0.5 * (distance + log_size[0] + d * LOG_2_PI)
+
+    def distance(self, kernels: Kernels, away: Array) -> Array:
+        """Squared length of `away` (M, K, d) in the metric of each kernel, (M, K)."""
+        xp = namespace(away)
+        precision, _ = self.precision(kernels.covariance)
+        columns = [self.apply(precision, away[:, k, :]) for k in range(away.shape[1])]
+        return xp.sum(away * xp.stack(columns, axis=1), axis=2)
+
+    def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
+        """Moments of one block; `sums` (P, M) is features @ responsibility'."""
+        d = x.shape[1]
+        first, second = sums[:d, :].T, sums[d:, :].T
+        for j in lens.guarded:
+            away = x - lens.kernels.mean[j, :]
+            first[j, :] = responsibility[j, :] @ away
+            second[j, :] = self.square(away.T) @ responsibility[j, :]
+        return Moments(mass, first, second)
+
+    def about(self, lens: Lens) -> Array:
+        """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M, d)."""
+        xp, mean = namespace(lens.kernels.mean), lens.kernels.mean
+        own = xp.asarray([j in lens.guarded for j in range(mean.shape[0])], device=device(mean))
+        return xp.where(own[:, None], mean, xp.zeros_like(mean))
+
+    def estimate(self, moments: Moments, about: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
+        """(36): kernels at `mean` from moments about `about`, with `scatter` (M, S) and `count` added as a prior has it."""
+        xp, step = namespace(mean), mean - about
+        mass = xp.sum(moments.mass, axis=1)
+        about_mean = moments.second + self._shift(mass, moments.first, step) + scatter
+        return Kernels(mean, self.floored(self.shaped(about_mean / (mass + count)[:, None], mean.shape[1])))
+
+    def _shift(self, mass: Array, first: Array, step: Array) -> Array:
+        """sum r (z - step)(z - step)' - sum r z z', flat (M, S)."""
+        # mass * step^2 - 2 * first * step, as a difference of two squares so that one feature map serves
+        middle = first / mass[:, None]
+        return mass[:, None] * (self.square((middle - step).T) - self.square(middle.T)).T
+
+    def held(self, moments: Moments, about: Array, vanished: Array, kernels: Kernels, mass: float) -> Moments:
+        """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
+        xp, away = namespace(about), kernels.mean - about
+        still = self.flat(kernels.covariance) + self.square(away.T).T
+        return Moments(
+            xp.where(vanished[:, None], mass / moments.mass.shape[1] + xp.zeros_like(moments.mass), moments.mass),
+            xp.where(vanished[:, None], mass * away, moments.first),
+            xp.where(vanished[:, None], mass * still, moments.second),
+        )
+
+    def levelled(self, covariance: Array, chosen: list[int]) -> Array:
+        """Covariances in which the `chosen` kernels have the mean of all."""
+        xp = namespace(covariance)
+        mean = xp.mean(covariance, axis=0)
+        return xp.stack([mean if j in chosen else covariance[j, ...] for j in range(covariance.shape[0])])
+
+    def into(self, kernels: Kernels, frame: Frame) -> Kernels:
+        """Kernels given in the units of the data, in the frame."""
+        frame = at_home_of(kernels.mean, frame)
+        return Kernels((kernels.mean - frame.origin) / frame.unit, self.rescaled(kernels.covariance, 1 / frame.unit))
+
+    def out_of(self, kernels: Kernels, frame: Frame) -> Kernels:
+        """Kernels of the frame, in the units of the data."""
+        frame = at_home_of(kernels.mean, frame)
+        return Kernels(frame.outside(kernels.mean), self.rescaled(kernels.covariance, frame.unit))
+
+    def _lifted(self, variance: Array, floor: Array) -> Array:
+        """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature without width."""
+        xp = namespace(variance)
+        variance = xp.where(variance < floor, floor + xp.zeros_like(variance), variance)
+        if bool(xp.any(variance < epsilon(variance))):
+            j, f = next(
+                (j, f)
+                for j in range(variance.shape[0])
+                for f in range(variance.shape[1])
+                if float(variance[j, f]) < epsilon(variance)
+            )
+            raise CollapsedKernelError(j, f, float(variance[j, f]))
+        return variance

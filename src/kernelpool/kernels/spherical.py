@@ -1,0 +1,50 @@
+r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` (Titsias & Likas 2001, (39))."""
+
+from ..arrays import Array, namespace
+from .gaussian import Gaussian
+
+
+class Spherical(Gaussian):
+    """phi(x) = x, ‖x‖²; covariance (M,)."""
+
+    name = "spherical"
+    equivariant = False
+
+    def square(self, x: Array) -> Array:
+        return namespace(x).sum(x * x, axis=0, keepdims=True)
+
+    def precision(self, covariance: Array) -> tuple[Array, Array]:
+        return 1 / covariance, self.floor.shape[0] * namespace(covariance).log(covariance)
+
+    def apply(self, precision: Array, x: Array) -> Array:
+        return namespace(x).reshape(precision, (-1,) + (1,) * (x.ndim - 1)) * x
+
+    def dual(self, precision: Array) -> Array:
+        return precision[:, None]
+
+    def deviate(self, covariance: Array, noise: Array) -> Array:
+        return noise * covariance**0.5
+
+    def shaped(self, second: Array, d: int) -> Array:
+        return second[:, 0] / d
+
+    def flat(self, covariance: Array) -> Array:
+        return covariance[:, None] * self.floor.shape[0]
+
+    def floored(self, covariance: Array) -> Array:
+        return self._lifted(covariance[:, None], namespace(self.floor).mean(self.floor))[:, 0]
+
+    def rescaled(self, covariance: Array, factor: Array) -> Array:
+        return covariance * factor[0] ** 2  # the frame of a spherical family has one unit for all features
+
+    def coordinates(self, covariance: Array) -> Array:
+        return namespace(covariance).log(covariance)
+
+    def at(self, coordinates: Array, like: Array) -> Array:
+        return namespace(coordinates).exp(coordinates)
+
+    def n_parameters(self, n_kernels: int, d: int) -> int:
+        return n_kernels
+
+    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
+        return (dof + 2) / d + 1

@@ -1,0 +1,73 @@
+r"""Gaussians that share one covariance matrix."""
+
+from ..arrays import Array, device, namespace, wide
+from .full import Full
+from .gaussian import Kernels, Lens, Moments
+
+
+class Tied(Full):
+    """phi(x) = x: the square of x weighs the same in every kernel and cancels; covariance (d, d)."""
+
+    name = "tied"
+
+    def of_kernel(self, covariance: Array, j: int) -> Array:
+        return covariance
+
+    def kept(self, kernels: Kernels, index: Array) -> Kernels:
+        return Kernels(namespace(index).take(kernels.mean, index, axis=0), kernels.covariance)
+
+    def features(self, x: Array) -> Array:
+        return namespace(x).asarray(x.T, copy=True)
+
+    def _weight(self, slope: Array, precision: Array) -> Array:
+        return slope
+
+    def common(self, lens: Lens, x: Array) -> Array:
+        """-x' precision x / 2, (n,)."""
+        precision, _ = self.precision(lens.kernels.covariance)
+        return -0.5 * namespace(x).sum((x @ precision) * x, axis=1)
+
+    def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
+        xp, first = namespace(x), sums.T
+        if not lens.guarded:
+            row_mass = xp.sum(responsibility, axis=0)  # (n,)
+            return Moments(mass, first, wide(self.flat((x * row_mass[:, None]).T @ x)))
+        second = xp.zeros((x.shape[1], x.shape[1]), dtype=x.dtype, device=device(x))
+        for j in range(first.shape[0]):  # one covariance: if one kernel is guarded, all are
+            away = x - lens.kernels.mean[j, :]
+            first[j, :] = responsibility[j, :] @ away
+            second = second + (away * responsibility[j, :, None]).T @ away
+        return Moments(mass, first, wide(self.flat(second)))
+
+    def _guarded(self, kernels: Kernels, precision: Array, rounding: float) -> tuple[int, ...]:
+        found = super()._guarded(kernels, precision, rounding)
+        return tuple(range(kernels.mean.shape[0])) if found else ()
+
+    def held(self, moments: Moments, about: Array, vanished: Array, kernels: Kernels, mass: float) -> Moments:
+        held = super().held(moments, about, vanished, kernels, mass)
+        return Moments(held.mass, held.first, moments.second)
+
+    def levelled(self, covariance: Array, chosen: list[int]) -> Array:
+        return covariance
+
+    def floored(self, covariance: Array) -> Array:
+        return super().floored(covariance) if covariance.ndim == 3 else super().floored(covariance[None, ...])[0, ...]
+
+    def estimate(self, moments: Moments, about: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
+        xp = namespace(mean)
+        mass = xp.sum(moments.mass, axis=1)
+        shift = xp.sum(self._shift(mass, moments.first, mean - about), axis=0, keepdims=True)
+        pooled = (moments.second + shift + scatter) / (xp.sum(mass) + count)  # (1, S)
+        return Kernels(mean, self.floored(self.shaped(pooled, mean.shape[1]))[0, ...])
+
+    def coordinates(self, covariance: Array) -> Array:
+        return super().coordinates(covariance[None, ...])
+
+    def at(self, coordinates: Array, like: Array) -> Array:
+        return super().at(coordinates, like[None, ...])[0, ...]
+
+    def n_parameters(self, n_kernels: int, d: int) -> int:
+        return d * (d + 1) // 2
+
+    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
+        return dof + d + n_kernels + 1

@@ -1,0 +1,1 @@
+"""Networks, one paper a file: pure functions of blocks and parameters."""

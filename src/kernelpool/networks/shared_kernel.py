@@ -1,0 +1,254 @@
+r"""Probabilistic RBF network with shared kernels.
+
+Titsias & Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural Networks
+12(5), 2001, equations (2)-(5) and (27)-(37).
+
+.. math:: p(x \mid C_k) = \sum_j \pi_{jk}\, p(x \mid j)
+
+==================  ==================  =======  =====================================================================
+paper               here                shape    meaning
+==================  ==================  =======  =====================================================================
+:math:`\pi_{jk}`    ``mixing``          (M, K)   weight of kernel j for class k; each column sums to one
+:math:`\lambda`     ``sharing``         (M, K)   how far class k may use kernel j while training; 1 for its owner
+:math:`T_k`         ``owner``           (M,)     the class that kernel j belongs to
+:math:`P(C_k)`      ``class_prior``     (K,)     share of class k among all rows
+:math:`h_{jk}(x)`   ``responsibility``  (M, n)   share of kernel j in a row whose class is known, times its weight
+==================  ==================  =======  =====================================================================
+
+Deviations from the paper: sharing may differ by kernel and class (its wish list). A row without a label takes part with
+its class summed out, :math:`\sum_k P(C_k) p_\lambda(x \mid C_k)`; the class priors stay those of the labelled rows, (10).
+A kernel that loses its rows keeps its place instead of dividing by zero.
+"""
+
+from ..arrays import FORBIDDEN, Array, at_home_of, device, log_of_sums, logsumexp, namespace, responsibilities, safe_log, wide
+from ..kernels import Gaussian, Kernels, Lens, Moments
+from ..penalties import NoPenalty, Penalty
+from ..rows import Block, Rows
+from ..sums import Sums, record
+
+STARVING = 1e-3
+"""A kernel that accounts for less than this part of one average row has lost its rows."""
+
+VANISHED = 1e-12
+"""Below this part of one average row a mean of rows is no longer taken at all."""
+
+
+@record
+class Params:
+    """A trained network."""
+
+    kernels: Kernels
+    mixing: Array
+    """(M, K)."""
+    class_prior: Array
+    """(K,)."""
+
+
+@record
+class View:
+    """The parameters as one E-step needs them."""
+
+    lens: Lens
+    table: Array
+    """offset + log(sharing * mixing), by class and, last, for rows without a class, (M, K + 1)."""
+    weight: Array
+    """`table`, then the natural parameters: what a row's indicators and features are multiplied with, (M, K + 1 + P)."""
+
+
+@record
+class Totals(Sums):
+    """What the E-step keeps of the rows."""
+
+    log_likelihood: Array
+    weight: Array
+    moments: Moments
+    """With mass by class and, last, of the rows without a class, (M, K + 1)."""
+
+
+@record
+class Worst:
+    """The row of each class that is modelled worst; of two such records the worse rows remain."""
+
+    log_evidence: Array
+    """(K,)."""
+    x: Array
+    """(K, d)."""
+
+    def __add__(self, other: "Worst") -> "Worst":
+        xp = namespace(self.x)
+        keep = self.log_evidence <= other.log_evidence
+        return Worst(xp.where(keep, self.log_evidence, other.log_evidence), xp.where(keep[:, None], self.x, other.x))
+
+
+def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array:
+    """lambda for the classes that borrow a kernel, one for the class that owns it, (M, K); a full table stays as it is."""
+    xp = namespace(owner)
+    if getattr(sharing, "ndim", 0) == 2:
+        return sharing
+    classes = xp.arange(n_classes, dtype=owner.dtype, device=device(owner))
+    own = xp.astype(owner[:, None] == classes[None, :], xp.float64)
+    return own + (1 - own) * float(sharing)
+
+
+class SharedKernel:
+    """Networks of one kernel family and one table of sharing; the parameters are passed in and returned."""
+
+    def __init__(self, kernel: Gaussian, sharing: Array, penalty: Penalty | None = None) -> None:
+        self.kernel, self.sharing = kernel, sharing
+        self.penalty = NoPenalty() if penalty is None else penalty
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
+        """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
+        view = self.view(params, rows.rounding)
+        totals = rows.total(self.expect, view)
+        belief = self.penalty.objective(self.kernel, params.kernels)
+        objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
+        return self.maximize(totals, params, view), objective
+
+    def view(self, params: Params, rounding: float) -> View:
+        """What the E-step needs to know, worked out once a sweep."""
+        xp = namespace(params.mixing)
+        lens = self.kernel.lens(params.kernels, rounding)
+        by_class = self.sharing * params.mixing  # (M, K)
+        by_column = xp.concat([by_class, xp.sum(by_class * params.class_prior, axis=1)[:, None]], axis=1)
+        table = lens.offset[:, None] + xp.clip(safe_log(by_column), min=FORBIDDEN)
+        return View(lens, table, xp.concat([table, lens.weight], axis=1))
+
+    def expect(self, block: Block, view: View) -> Totals:
+        """(29), (30): responsibilities of one block, kept only as sums."""
+        xp = namespace(block.x)
+        n_columns = view.table.shape[1]
+        phi = block.once((self.kernel.name, n_columns), self._features)  # (K + 1 + P, n)
+        responsibility, log_evidence = self._responsibility(block, view, phi)
+        sums = wide(phi @ responsibility.T)  # (K + 1 + P, M)
+        moments = self.kernel.moments(sums[:n_columns, :].T, sums[n_columns:, :], view.lens, block.x, responsibility)
+        log_evidence = wide(log_evidence + self.kernel.common(view.lens, block.x))
+        if block.weight is None:
+            n = xp.asarray(block.x.shape[0], dtype=log_evidence.dtype, device=device(block.x))
+            return Totals(xp.sum(log_evidence), n, moments)
+        weight = wide(block.weight)
+        return Totals(weight @ log_evidence, xp.sum(weight), moments)
+
+    def maximize(self, totals: Totals, params: Params, view: View) -> Params:
+        """(35)-(37), or their counterparts under the penalty."""
+        xp = namespace(params.mixing)
+        mass = self._by_class(totals.moments.mass, params)
+        moments = Moments(mass, totals.moments.first, totals.moments.second)
+        about = self.kernel.about(at_home_of(mass, view.lens))
+        vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
+        if bool(xp.any(vanished)):
+            moments = self.kernel.held(moments, about, vanished, params.kernels, VANISHED)
+        mean = self.penalty.centre(moments, about)
+        kernels = self.kernel.estimate(moments, about, mean, *self.penalty.imagined(self.kernel, mean))
+        return Params(kernels, self.penalty.mixing(mass, params.mixing), params.class_prior)
+
+    def _by_class(self, mass: Array, params: Params) -> Array:
+        """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""
+        xp = namespace(mass)
+        allowed = self.sharing * params.mixing
+        joint = allowed * params.class_prior
+        of_kernel = xp.sum(joint, axis=1)[:, None]
+        posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
+        # exp() was kept off denormals: what a class may not use is exactly zero again here
+        labelled = xp.where(allowed > 0, mass[:, :-1], xp.zeros_like(allowed))
+        return labelled + mass[:, -1:] * posterior
+
+    def _features(self, block: Block) -> Array:
+        """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n)."""
+        xp, home = namespace(block.x), device(block.x)
+        n_classes = self.sharing.shape[1]
+        codes = xp.asarray([*range(n_classes), -1], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
+        indicator = xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
+        return xp.concat([indicator, self.kernel.features(block.x)])
+
+    def _responsibility(self, block: Block, view: View, phi: Array) -> tuple[Array, Array]:
+        log_joint = view.weight @ phi  # (M, n)
+        if view.lens.guarded:
+            n_columns = view.table.shape[1]
+            self.kernel.correct(log_joint, view.lens, block.x, view.table @ phi[:n_columns, :])
+        return responsibilities(log_joint, block.weight)
+
+    # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
+
+    def coordinates(self, params: Params) -> Array:
+        """The parameters as one vector; every vector is some network. Square roots keep mixing weights positive."""
+        xp = namespace(params.mixing)
+        return xp.concat(
+            [
+                xp.reshape(params.kernels.mean, (-1,)),
+                self.kernel.coordinates(params.kernels.covariance),
+                xp.reshape(params.mixing**0.5, (-1,)),
+            ]
+        )
+
+    def at(self, coordinates: Array, like: Params) -> Params:
+        """The network at `coordinates`, at or above the floor, in the shapes of `like`."""
+        xp = namespace(coordinates)
+        n_kernels, d = like.kernels.mean.shape
+        n_mixing = n_kernels * like.mixing.shape[1]
+        mean = xp.reshape(coordinates[: n_kernels * d], (n_kernels, d))
+        covariance = self.kernel.at(coordinates[n_kernels * d : -n_mixing], like.kernels.covariance)
+        mixing = xp.reshape(coordinates[-n_mixing:], like.mixing.shape) ** 2
+        if not bool(xp.all(xp.isfinite(coordinates)) and xp.all(xp.isfinite(covariance))):
+            raise FloatingPointError("A step was extrapolated beyond the range of floating-point numbers.")
+        kernels = Kernels(mean, self.kernel.floored(covariance))
+        return Params(kernels, mixing / xp.sum(mixing, axis=0), like.class_prior)
+
+    # -- kernels that have lost their rows ------------------------------------------------------------------------
+
+    def starving(self, params: Params, class_weight: Array, row_weight: float) -> list[int]:
+        """Kernels that account for next to none of the rows; `class_weight` (K,) and `row_weight` tell how much there is."""
+        mass = params.mixing @ class_weight
+        return [j for j, starves in enumerate(mass < STARVING * row_weight) if bool(starves)]
+
+    def moved(self, rows: Rows, params: Params, starving: list[int], owner: Array, class_weight: Array) -> Params:
+        """The same network with starving kernels, one a class, moved to the worst modelled row of the class that owns them.
+
+        A moved kernel starts with the weight of one row and the mean covariance of all kernels, so that the rows it takes
+        no part in lose almost nothing.
+        """
+        xp = namespace(params.mixing)
+        moves = {int(owner[j]): j for j in starving}
+        worst = at_home_of(params.mixing, rows.total(self.worst, self.view(params, rows.rounding)))
+        mean, mixing = xp.asarray(params.kernels.mean, copy=True), xp.asarray(params.mixing, copy=True)
+        for k, j in moves.items():
+            share = 1 / (1 + float(class_weight[k]))
+            mean[j, :] = worst.x[k, :]
+            mixing[j, k] = 0
+            mixing[:, k] = mixing[:, k] * ((1 - share) / xp.sum(mixing[:, k]))
+            mixing[j, k] = share
+        covariance = self.kernel.levelled(params.kernels.covariance, list(moves.values()))
+        return Params(Kernels(mean, covariance), mixing, params.class_prior)
+
+    def without(self, params: Params, dropped: list[int]) -> Params:
+        """The network less some kernels, its mixing weights made to sum to one again."""
+        xp, home = namespace(params.mixing), device(params.mixing)
+        keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
+        index = xp.asarray(keep, dtype=xp.int64, device=home)
+        mixing = xp.take(params.mixing, index, axis=0)
+        return Params(self.kernel.kept(params.kernels, index), mixing / xp.sum(mixing, axis=0), params.class_prior)
+
+    def worst(self, block: Block, view: View) -> Worst:
+        """Of each class, the row of this block with the lowest log p(x|C_k)."""
+        xp = namespace(block.x)
+        n_columns = view.table.shape[1]
+        phi = block.once((self.kernel.name, n_columns), self._features)
+        _, log_evidence = self._responsibility(block, view, phi)
+        log_evidence = log_evidence + self.kernel.common(view.lens, block.x)
+        counts = (phi[: n_columns - 1, :] > 0) & ((block.weight if block.weight is not None else phi[0, :] + 1) > 0)
+        by_class = xp.where(counts, log_evidence, xp.inf * xp.ones_like(log_evidence))  # (K, n)
+        return Worst(xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0))
+
+    # -- prediction -----------------------------------------------------------------------------------------------
+
+    def log_density(self, block: Block, lens: Lens, mixing: Array) -> Array:
+        """(2): log p(x|C_k), (n, K); sharing plays no part."""
+        return log_of_sums(self.kernel.log_density(lens, block.x), mixing).T
+
+    def kernel_posterior(self, block: Block, lens: Lens, mixing: Array, class_prior: Array) -> Array:
+        """P(j|x), the class summed out, (n, M)."""
+        xp = namespace(block.x)
+        log_joint = self.kernel.log_density(lens, block.x) + safe_log(mixing @ class_prior)[:, None]
+        return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T

@@ -1,0 +1,27 @@
+"""No belief: maximum likelihood."""
+
+from ..arrays import Array, namespace
+from ..kernels import Gaussian, Kernels, Moments
+
+
+class NoPenalty:
+    """Centres are weighted means, mixing weights are shares of mass."""
+
+    def centre(self, moments: Moments, about: Array) -> Array:
+        """(35): where the means go, (M, d)."""
+        mass = namespace(moments.mass).sum(moments.mass, axis=1)
+        return about + moments.first / mass[:, None]
+
+    def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
+        """What is added to the scatter of each kernel and to its divisor."""
+        return 0.0, 0.0
+
+    def mixing(self, mass: Array, before: Array) -> Array:
+        """(37): pi_jk, (M, K); a class without weight keeps the column it had."""
+        xp = namespace(mass)
+        of_class = xp.sum(mass, axis=0)
+        return xp.where(of_class > 0, mass / xp.where(of_class > 0, of_class, xp.ones_like(of_class)), before)
+
+    def objective(self, kernel: Gaussian, kernels: Kernels) -> float:
+        """What the belief adds to the log-likelihood."""
+        return 0.0

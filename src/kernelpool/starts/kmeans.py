@@ -1,0 +1,17 @@
+"""Kernels at the centres that k-means finds in the class that owns them, as wide as the clusters are on average."""
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from .sample import ClassSample
+
+RESTARTS = 3
+
+
+def kmeans(sample: ClassSample, n_kernels: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Centres (n_kernels, d), and for every row the point its deviation is measured from, (n, d)."""
+    if n_kernels >= len(sample.x):  # a kernel a row
+        return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
+    found = KMeans(n_kernels, n_init=RESTARTS, random_state=int(rng.integers(2**31)))
+    label = found.fit_predict(sample.x, sample_weight=sample.weight)
+    return found.cluster_centers_, found.cluster_centers_[label]

@@ -1,0 +1,91 @@
+"""A sample of each class, drawn in one pass wherever the rows live.
+
+Every row gets a random number made from its own content and the seed, and the rows with the smallest numbers stay. So two
+samples add up, the order of the rows and the way they are cut into blocks change nothing, and a row of weight two is the
+same as the row twice.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import to_numpy
+from ..rows import Block, Rows
+from ..sums import record
+
+
+class ClassSample(NamedTuple):
+    """Distinct rows of one class, in the frame, sorted, with their weights."""
+
+    x: np.ndarray
+    """(n, d)."""
+    weight: np.ndarray
+    """(n,)."""
+
+
+@record
+class Sample:
+    """At most `most` rows of each class."""
+
+    key: np.ndarray
+    code: np.ndarray
+    x: np.ndarray
+    weight: np.ndarray
+    most: int
+
+    def __add__(self, other: "Sample") -> "Sample":
+        key, code, x, weight = map(np.concatenate, zip(self._columns(), other._columns(), strict=True))
+        return Sample(key, code, x, weight, self.most).thinned()
+
+    def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self.key, self.code, self.x, self.weight
+
+    def thinned(self) -> "Sample":
+        """No more than `most` rows a class, those with the smallest keys."""
+        keep = []
+        for k in np.unique(self.code):
+            rows = np.flatnonzero(self.code == k)
+            if len(rows) > self.most:
+                rows = rows[np.argpartition(self.key[rows], self.most - 1)[: self.most]]
+            keep.append(rows)
+        chosen = np.concatenate(keep) if keep else np.empty(0, int)
+        return Sample(self.key[chosen], self.code[chosen], self.x[chosen], self.weight[chosen], self.most)
+
+    def of_class(self, k: int) -> ClassSample:
+        """The distinct rows of class k; equal rows become one with their joint weight."""
+        mine = self.code == k
+        x, place = np.unique(self.x[mine], axis=0, return_inverse=True)
+        return ClassSample(x, np.bincount(place.ravel(), self.weight[mine], minlength=len(x)))
+
+
+def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = 20_000) -> list[ClassSample]:
+    """About `most` rows in all, as many of each class."""
+    drawn = rows.total(_of_block, seed, max(most // n_classes, 1000))
+    return [drawn.of_class(k) for k in range(n_classes)]
+
+
+def _of_block(block: Block, seed: int, most: int) -> Sample:
+    x = np.asarray(to_numpy(block.x), dtype=np.float64)
+    code = to_numpy(block.y)
+    weight = np.ones(len(x)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
+    counts = (code >= 0) & (weight > 0)
+    x, code, weight = x[counts], code[counts], weight[counts]
+    # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by weight
+    return Sample(-np.log(_uniform(x, seed)) / weight, code, x, weight, most).thinned()
+
+
+def _uniform(x: np.ndarray, seed: int) -> np.ndarray:
+    """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its bits)."""
+    bits = np.ascontiguousarray(x + 0.0).view(np.uint64)  # + 0.0: the two zeros are one row
+    state = _mixed(np.full(len(x), seed, np.uint64))
+    for column in bits.T:
+        state = _mixed(state ^ column)
+    return (_mixed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
+
+
+def _mixed(z: np.ndarray) -> np.ndarray:
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: np.ndarray = z ^ (z >> np.uint64(31))
+    return mixed

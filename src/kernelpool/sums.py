@@ -1,0 +1,23 @@
+"""Records of arrays that add up.
+
+A statistic that adds is the whole interface between the E-step, which sees rows, and the M-step, which does not. A
+frozen dataclass is used, not a NamedTuple: `+` on two tuples concatenates them.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Self, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def record(cls: type[T]) -> type[T]:
+    """A frozen dataclass of arrays, compared by identity."""
+    return dataclass(frozen=True, eq=False)(cls)
+
+
+class Sums:
+    """Field-by-field addition for a record."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))  # type: ignore[arg-type]
