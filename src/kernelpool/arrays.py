@@ -17,6 +17,7 @@ __all__ = [
     "Array",
     "at_home_of",
     "cholesky",
+    "detached",
     "device",
     "epsilon",
     "is_array",
@@ -49,7 +50,7 @@ def epsilon(x: Array) -> float:
 def to_numpy(a: Array) -> np.ndarray:
     """`a` as a NumPy array on the host."""
     if is_torch_array(a):
-        a = a.detach().cpu()
+        a = detached(a).cpu()
     return a if is_numpy_array(a) else np.from_dlpack(a) if hasattr(a, "__dlpack__") else np.asarray(a)
 
 
@@ -67,6 +68,11 @@ def at_home_of(reference: Array, value: Any) -> Any:
     if xp.isdtype(value.dtype, "real floating"):
         return xp.asarray(value, dtype=reference.dtype, device=home)
     return xp.asarray(value, device=home)
+
+
+def detached(a: Array) -> Array:
+    """`a` without the record of gradients that torch may keep of it."""
+    return a.detach() if is_torch_array(a) else a
 
 
 def wide(a: Array) -> Array:

@@ -14,9 +14,6 @@ from typing import Generic, Protocol, TypeVar
 
 P = TypeVar("P")
 
-ROUNDING = 1e-10
-"""A fall of the objective smaller than this part of it is rounding, not a fall."""
-
 
 class Outcome(Enum):
     """How a run of EM ended; the text says what to do about it."""
@@ -66,6 +63,9 @@ class Stop:
 
     max_iter: int = 100
     tol: float = 1e-5
+    """What a sweep must add to the objective per row."""
+    rounding: float = 1e-10
+    """A fall smaller than this part of the objective is rounding, not a fall."""
 
 
 def em(
@@ -110,7 +110,7 @@ def _iterate(
         trial = better if proposal is None else proposal
         trial_better, objective = sweep(trial)
         fit.n_sweeps += 1
-        fell = not objective >= fit.objective - ROUNDING * (1 + abs(fit.objective))  # NaN falls too
+        fell = not objective >= fit.objective - stop.rounding * (1 + abs(fit.objective))  # NaN falls too
         if fell and proposal is not None:
             if accelerator is not None:
                 accelerator.reject()
@@ -122,7 +122,7 @@ def _iterate(
         change, plain = objective - fit.objective, proposal is None
         fit.change = change
         if fell:
-            fit.outcome = Outcome.FELL
+            fit.outcome = Outcome.CONVERGED if change > -stop.tol else Outcome.FELL
             return
         fit.params, fit.objective, better = trial, objective, trial_better
         fit.history.append(objective)

@@ -5,6 +5,7 @@
     ValueError
       KernelpoolError           what was expected, what was found, what to do
         CollapsedKernelError    a kernel has no width left and no floor to stand on
+        MissingDatasetError     a data set that is nowhere to be found
         UnequalChunksError      Dask arrays whose chunks do not line up
     Warning
       StarvedKernelWarning      a kernel lost its rows and was dropped
@@ -32,6 +33,10 @@ class CollapsedKernelError(KernelpoolError):
 
     def __reduce__(self) -> tuple[type, tuple[int, int, float]]:
         return type(self), (self.kernel, self.feature, self.variance)
+
+
+class MissingDatasetError(KernelpoolError):
+    """A data set that is nowhere to be found; the message says where it was looked for and how to get it."""
 
 
 class UnequalChunksError(KernelpoolError):

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .arrays import Array, at_home_of, device, epsilon, is_array, is_numpy_array, namespace, wide
+from .arrays import Array, at_home_of, detached, device, epsilon, is_array, is_numpy_array, namespace, wide
 from .errors import KernelpoolError, UnequalChunksError
 from .sums import Sums, record
 
@@ -37,7 +37,7 @@ MOST_TASKS = 32
 
 @record
 class Frame:
-    """x -> (x - origin) / unit. The unit is a power of two per feature, so dividing by it rounds nothing."""
+    """x -> (x - origin) / unit."""
 
     origin: Array
     """(d,)."""
@@ -47,9 +47,8 @@ class Frame:
     def inside(self, x: Array) -> Array:
         """Rows in the frame, held within bounds whose squares cannot overflow."""
         xp = namespace(x)
-        bound = 1e100 if x.dtype == xp.float64 else 1e12
-        inside = (x - self.origin) / self.unit
-        return xp.clip(inside, min=-bound, max=bound)
+        bound = self.unit * (1e100 if x.dtype == xp.float64 else 1e12)
+        return xp.clip(x - self.origin, min=-bound, max=bound) / self.unit
 
     def outside(self, x: Array) -> Array:
         """Rows of the frame in the units of the data."""
@@ -254,7 +253,7 @@ def as_rows(x: Array, y: Array | None = None, weight: Array | None = None, *, n_
     if hasattr(x, "to_delayed"):
         return DaskRows(x, y, weight)
     if is_array(x):
-        return ArrayRows(x, y, weight, n_jobs=n_jobs)
+        return ArrayRows(detached(x), y, weight, n_jobs=n_jobs)
     raise KernelpoolError(f"Rows must be an array of an array-API library or of Dask; got {type(x).__name__}.")
 
 
@@ -324,7 +323,8 @@ class Spread(Sums):
     def variance(self) -> Array:
         """(d,); exact where `about` lies within some deviations of the mean."""
         xp = namespace(self.second)
-        variance = self.second / self.weight - self.mean**2
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = self.second / self.weight - self.mean**2
         return xp.where(variance > 0, variance, xp.zeros_like(variance))
 
 
@@ -333,7 +333,8 @@ def spread(block: Block, about: Array) -> Spread:
     xp = namespace(block.x)
     away = wide(block.x - about)
     weight = xp.ones_like(away[:, 0]) if block.weight is None else wide(block.weight)
-    return Spread(xp.sum(weight), weight @ away, weight @ away**2)
+    with np.errstate(over="ignore"):  # whoever asks looks for infinity
+        return Spread(xp.sum(weight), weight @ away, weight @ away**2)
 
 
 # -- threads ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -145,7 +145,7 @@ def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
         if len(kinds) > 1:
             other = next(label for label in known if isinstance(label, str | bytes) != isinstance(known[0], str | bytes))
             raise KernelpoolError(
-                f"y must hold labels of one kind; found text and numbers, {known[0]!r} and {other!r}. "
+                f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} and {label_name(other)}. "
                 f"Convert y to str, or name the label of unlabelled rows with unlabeled=."
             )
         known = known.astype(str) if kinds == {"text"} and not any(isinstance(b, bytes) for b in known) else known
@@ -153,6 +153,8 @@ def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
             known = np.asarray(known.tolist())
     if known.dtype.kind == "f" and np.isnan(known).any():
         raise ValueError("Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan.")
+    if known.dtype.kind == "f":
+        assert_all_finite(known, input_name="y")
     if len(known):
         check_classification_targets(known)
     return np.unique(known)
@@ -160,12 +162,17 @@ def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
 
 def _checked_classes(classes: np.ndarray) -> np.ndarray:
     if len(classes) < 2:
-        found = f"1 class: {classes[0]!r}" if len(classes) else "no labelled row"
+        found = f"1 class: {label_name(classes[0])}" if len(classes) else "no labelled row"
         raise KernelpoolError(
             f"y must contain at least two classes; found {found}. "
             f"For one density without classes, use scikit-learn's GaussianMixture."
         )
     return classes
+
+
+def label_name(label: Any) -> str:
+    """A label as a user would type it."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def _codes_of(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
@@ -214,9 +221,11 @@ def _scale(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of every feature; the second pass is taken about the mean, so an offset costs nothing."""
     origin = rows.total(spread, np.zeros(rows.n_features)).mean
     about_mean = rows.total(spread, origin)
-    mean, variance = (np.asarray(to_numpy(a)) for a in (origin + about_mean.mean, about_mean.variance))
-    if not np.isfinite(variance).all():
-        worst = int(np.argmax(~np.isfinite(variance)))
+    mean, variance, second = (
+        np.asarray(to_numpy(a)) for a in (origin + about_mean.mean, about_mean.variance, about_mean.second)
+    )
+    if not np.isfinite(second).all():
+        worst = int(np.argmax(~np.isfinite(second)))
         raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
     constant = variance <= (8 * rows.rounding * np.abs(mean)) ** 2  # what rounding alone would leave
     return mean, np.where(constant, 0.0, variance)
@@ -229,5 +238,5 @@ def frame_of(kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray) -> 
     """
     typical = variance[variance > 0].mean() if variance.any() else 1.0
     filled = np.where(variance > 0, variance, typical)
-    unit = 2.0 ** np.round(0.5 * np.log2(filled if kernel.equivariant else np.full_like(filled, filled.mean())))
+    unit = np.sqrt(filled if kernel.equivariant else np.full_like(filled, filled.mean()))
     return Frame(mean, unit), filled / unit**2

@@ -158,6 +158,7 @@ def _evidence(log_density: Array, log_prior: Array) -> Array:
 
 def _log_probability(log_density: Array, log_prior: Array) -> Array:
     joint = log_density + log_prior
+    joint = joint - namespace(joint).max(joint, axis=1, keepdims=True)  # far rows: -1e17 + log 2 would lose the log 2
     return joint - logsumexp(joint, axis=1)[:, None]
 
 

@@ -17,7 +17,7 @@ from ..kernels import FAMILIES, Gaussian, Kernels, Lens
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..rows import Block, Frame, Rows
 from ..starts import ClassSample, uniform_mixing
-from .data import TrainingData, _codes_of, _is_unlabelled, frame_of, query_rows, training_data
+from .data import TrainingData, _codes_of, _is_unlabelled, frame_of, label_name, query_rows, training_data
 from .density import DensityClassifier
 from .progress import CallbackSupportMixin, Progress, SweepInfo, with_callbacks
 from .training import Trained, Training, unfinished_message, with_names
@@ -60,8 +60,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Smallest variance of a kernel along a feature, as a part of the variance of that feature in the data (spherical: of the
         mean variance). At 0 a kernel that collapses is an error.
     kernel_prior : {"conjugate"} or None, default=None
-        "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel: slightly wider kernels that never
-        reach the floor.
+        "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel, so that kernels of few rows keep a
+        width of their own and none falls to the floor.
     acceleration : {"squarem"} or None, default="squarem"
         Extrapolate EM, keeping only steps that do not lower the objective. None is plain EM, as in the papers.
     starving : {"move", "drop", "keep"}, default="move"
@@ -131,6 +131,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     0.099
     """
 
+    _n_kernels_asked: int
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "covariance_type": [StrOptions(set(FAMILIES))],
@@ -152,7 +154,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -235,6 +237,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             _check_scalar_sharing(self.sharing, "sharing")
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
         setup = Setup(self, data)
+        if not setup.warm:
+            self._n_kernels_asked = len(setup.owners)
         try:
             fit, sharing = self._best_start(setup, X, y, sample_weight)
         except CollapsedKernelError as error:
@@ -261,6 +265,10 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.history_, self.objective_ = trained.history, float(trained.history[-1])
         self.n_iter_ = trained.fit.n_sweeps
         self.converged_ = trained.fit.outcome is Outcome.CONVERGED
+
+    def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """What would be kept of a fit that stopped with these parameters."""
+        return parameters
 
     def _conclude(self, fit: Fit[Params]) -> None:
         if fit.outcome is Outcome.INTERRUPTED:
@@ -313,6 +321,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         prior = check_array(class_prior, dtype=np.float64, ensure_2d=False, input_name="class_prior")
         labels = np.asarray(classes)
         family = _family_of(covariances, means.shape, covariance_type)
+        _check_positive("covariances", covariances, family)
         _check_shape("mixing", mixing, (len(means), len(labels)))
         _check_shape("class_prior", prior, (len(labels),))
         _check_columns("mixing", mixing)
@@ -320,24 +329,12 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         if (np.unique(labels) != labels).any() if len(np.unique(labels)) == len(labels) else True:
             raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
         model = cls(len(means), covariance_type=family)
+        model._n_kernels_asked = len(means)
         model.classes_, model.class_prior_ = labels, prior
         model.means_, model.covariances_, model.mixing_ = means, covariances, mixing
         model.owners_ = labels[np.argmax(mixing * prior, axis=1)]
         model.n_features_in_ = means.shape[1]
-        model._check_widths()
         return model
-
-    def _check_widths(self) -> None:
-        kernels = Kernels(self.means_, self.covariances_)
-        kernel = FAMILIES[self.covariance_type](np.zeros(self.means_.shape[1]))
-        size = np.sqrt(_variances(kernel, kernels))
-        if kernel.name in ("full", "tied"):
-            size = size.reshape(-1, size.shape[-1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            smallest = np.linalg.eigvalsh(kernels.covariance)[..., 0] if kernel.name in ("full", "tied") else kernels.covariance
-        if not (np.asarray(smallest) > 0).all():
-            j = int(np.argmin(np.asarray(smallest).reshape(len(np.atleast_1d(smallest)), -1).min(axis=1)))
-            raise KernelpoolError(f"covariances must be positive definite; that of kernel {j} is not.")
 
     # -- prediction -------------------------------------------------------------------------------------------------
 
@@ -518,14 +515,21 @@ class Setup:
     def sharing(self, sharing: Any) -> np.ndarray:
         """The table of sharing, (M, K)."""
         if not hasattr(sharing, "__len__"):
-            return np.asarray(sharing_table(self.owners, float(sharing), len(self.classes)))
+            return self._usable(sharing_table(self.owners, float(sharing), len(self.classes)))
         table = check_array(sharing, dtype=np.float64, input_name="sharing")
         _check_shape("sharing", table, (len(self.owners), len(self.classes)))
         if table.min() < 0 or table.max() > 1:
             raise KernelpoolError(f"sharing must lie in [0, 1]; got values from {table.min():.3g} to {table.max():.3g}.")
-        if not (table > 0).any(axis=0).all():
-            k = int(np.argmin((table > 0).any(axis=0)))
-            raise KernelpoolError(f"sharing leaves class {self.classes[k]!r} without a kernel: its column is all zero.")
+        return self._usable(table)
+
+    def _usable(self, table: np.ndarray) -> np.ndarray:
+        usable = (table > 0).any(axis=0)
+        if not usable.all():
+            name = label_name(self.classes[int(np.argmin(usable))])
+            raise KernelpoolError(
+                f"sharing leaves class {name} without a kernel: it owns none and may use none. "
+                f"Raise sharing above 0, or give the class a kernel in n_kernels or owners."
+            )
         return np.asarray(table)
 
     def places(self) -> Iterator[Kernels | Params]:
@@ -578,12 +582,7 @@ class Setup:
             n = len(means) if means is not None else _total(estimator.n_kernels)
             if n is not None:
                 _check_shape("covariances_init", covariances, _covariance_shape(estimator.covariance_type, n, d))
-            if not (
-                np.diagonal(covariances, axis1=-2, axis2=-1)
-                if estimator.covariance_type in ("full", "tied")
-                else covariances > 0
-            ).all():
-                raise KernelpoolError("covariances_init must hold positive variances.")
+            _check_positive("covariances_init", covariances, estimator.covariance_type)
         return means, covariances
 
     def _given_mixing(self, sharing: np.ndarray) -> np.ndarray | None:
@@ -605,8 +604,7 @@ class Setup:
         estimator, given = self.estimator, self._given
         needs_sample = given is None or given[0] is None or given[1] is None
         if self.warm:
-            if not np.array_equal(estimator.classes_, self.classes) or estimator.means_.shape[1] != self.data.rows.n_features:
-                raise KernelpoolError("warm_start needs the classes and features of the previous fit; set warm_start=False.")
+            self._check_warm()
             return np.searchsorted(self.classes, estimator.owners_)
         n_kernels = len(given[0]) if given is not None and given[0] is not None else _total(estimator.n_kernels)
         if estimator.owners is not None:
@@ -619,6 +617,21 @@ class Setup:
         wanted = n_kernels if given is not None and not hasattr(estimator.n_kernels, "__len__") else estimator.n_kernels
         self.counts = self.training.counts(wanted, self.samples)
         return self.training.owners(self.counts)
+
+    def _check_warm(self) -> None:
+        """The previous fit must be one that this one can go on from."""
+        before, d = self.estimator, self.data.rows.n_features
+        n_kernels = _total(before.n_kernels)
+        shape = _covariance_shape(before.covariance_type, len(before.means_), d)
+        if not np.array_equal(before.classes_, self.classes) or before.means_.shape[1] != d:
+            changed = "classes and features"
+        elif before.covariances_.shape != shape:
+            changed = "covariance_type"
+        elif n_kernels not in (None, before._n_kernels_asked):
+            changed = "n_kernels"
+        else:
+            return
+        raise KernelpoolError(f"warm_start needs the {changed} of the previous fit; set warm_start=False to start anew.")
 
     def _given_owners(self, n_kernels: int | None) -> np.ndarray:
         labels = np.asarray(self.estimator.owners)
@@ -689,8 +702,9 @@ class Watch:
         return dict(zip(("means_", "covariances_", "mixing_"), self.training.outside(params), strict=True))
 
     def _attributes(self, params: Params) -> dict[str, Any]:
-        classes, prior = self.training.data.classes, self.training.class_prior
-        return {**self._parameters(params), "classes_": classes, "class_prior_": prior}
+        common = {"classes_": self.training.data.classes, "class_prior_": self.training.class_prior}
+        kept: dict[str, Any] = self.estimator._as_if_stopped({**self._parameters(params), **common})
+        return kept
 
 
 # -- checks -------------------------------------------------------------------------------------------------------------
@@ -724,6 +738,20 @@ def _check_columns(name: str, array: np.ndarray) -> None:
             else f"must sum to one, column by column; the sums are {total.round(6).tolist()}"
         )
         raise KernelpoolError(f"{name} {what}.")
+
+
+def _check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> None:
+    """Variances above zero, matrices symmetric and positive definite."""
+    if covariance_type in ("full", "tied"):
+        matrices = covariances.reshape(-1, *covariances.shape[-2:])
+        asymmetry = np.abs(matrices - matrices.swapaxes(1, 2)).max(axis=(1, 2))
+        bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2)))
+        wanted = "symmetric and positive definite"
+    else:
+        bad = covariances.reshape(len(covariances), -1).min(axis=1) <= 0
+        wanted = "positive (variances, not deviations)"
+    if bad.any():
+        raise KernelpoolError(f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not.")
 
 
 def _total(n_kernels: Any) -> int | None:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, logsumexp, namespace
+from ..arrays import Array, logsumexp, namespace, safe_log
 from ..em import Fit, Outcome, best_of
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import Lens
@@ -216,6 +216,13 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             member._conclude(best)
         return member
 
+    def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The network now in training stands for all."""
+        member = SharedKernelClassifier(covariance_type=self.covariance_type)
+        for name, value in parameters.items():
+            setattr(member, name, value)
+        return {"estimators_": [member], "classes_": member.classes_, "class_prior_": member.class_prior_}
+
     def _density(self, rows: Rows) -> tuple[Rows, Any, tuple[Any, ...]]:
         networks, lenses = [], []
         _, _, frame = self.estimators_[0]._network()
@@ -264,7 +271,7 @@ def _joint_posterior(
     block: Block, networks: tuple[SharedKernel, ...], lenses: tuple[Lens, ...], mixings: tuple[Array, ...], class_prior: Array
 ) -> Array:
     xp = namespace(block.x)
-    log_prior = xp.log(class_prior)
+    log_prior = safe_log(class_prior)
     parts = list(zip(networks, lenses, mixings, strict=True))
     evidence = xp.stack([logsumexp(n.log_density(block, lens, mixing) + log_prior, axis=1) for n, lens, mixing in parts])
     share = xp.exp(evidence - logsumexp(evidence, axis=0))  # (L, n)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,13 @@ from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import Conjugate, Penalty
 from ..starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
-from .data import TrainingData, frame_of
+from .data import TrainingData, frame_of, label_name
 
 DEFAULT_PER_CLASS = 5
 """Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows."""
+
+SETTLING = 3
+"""Sweeps that a moved kernel is given before it is judged."""
 
 
 @dataclass
@@ -54,10 +57,12 @@ class Training:
         self.kernel: Gaussian = family(at_home_of(data.rows.home, covariance_floor * variance))
         self.host_kernel: Gaussian = family(covariance_floor * variance)
         self.data, self.variance, self.class_prior = data, variance, class_prior
-        self.kernel_prior, self.stop, self.accelerated, self.starving = kernel_prior, stop, accelerated, starving
+        self.kernel_prior, self.accelerated, self.starving = kernel_prior, accelerated, starving
         # scratch of a row: features, indicators and one number a kernel; the number of kernels is not known yet
         self._width = len(self.host_kernel.features(np.zeros((1, d)))) + n_classes + 1
         self.rows = data.rows.framed(self.frame, self._width + 32)
+        # the objective of float32 rows is itself no better than float32
+        self.stop = replace(stop, rounding=max(stop.rounding, 8 * data.rows.rounding))
 
     # -- starts -----------------------------------------------------------------------------------------------------
 
@@ -78,12 +83,17 @@ class Training:
                 )
             return allotted(int(n_kernels), most)
         counts = [int(count) for count in n_kernels]
+        if counts != list(n_kernels) or min(counts, default=0) < 0 or sum(counts) < 1:
+            raise KernelpoolError(
+                f"n_kernels must be a whole number for each class, none negative and not all zero; got {list(n_kernels)}."
+            )
         if len(counts) != len(classes):
             raise KernelpoolError(f"n_kernels has {len(counts)} entries for {len(classes)} classes; give one for each class.")
         for name, count, n in zip(classes, counts, most, strict=True):
             if count > n and count > 1:
                 raise KernelpoolError(
-                    f"n_kernels asks for {count} kernels in class {name!r}, which has {n} distinct rows. Use at most {n}."
+                    f"n_kernels asks for {count} kernels in class {label_name(name)}, which has {n} distinct rows. "
+                    f"Use at most {n}."
                 )
         return counts
 
@@ -106,7 +116,7 @@ class Training:
         return em(
             lambda params: network.sweep(self.rows, params),
             self.start(kernels, uniform_mixing(alone)),
-            Stop(self.stop.max_iter, max(self.stop.tol, 1e-4)),
+            replace(self.stop, tol=max(self.stop.tol, 1e-4)),
             accelerator=Squarem(network.coordinates, network.at),
         ).params
 
@@ -148,7 +158,12 @@ class Training:
 
         def move(params: Params) -> Params | None:
             starving = network.starving(params, class_weight, row_weight)
-            return network.moved(self.rows, params, starving, owners, class_weight) if starving else None
+            if not starving:
+                return None
+            moved = network.moved(self.rows, params, starving, owners, class_weight)
+            for _ in range(SETTLING):
+                moved, _ = network.sweep(self.rows, moved)
+            return moved
 
         return move
 
@@ -172,7 +187,9 @@ class Training:
 
 
 def _starved_message(starved: list[int], owners: np.ndarray, classes: np.ndarray) -> str:
-    named = ", ".join(f"{j} (class {classes[owners[j]]!r})" for j in starved[:5]) + (", ..." if len(starved) > 5 else "")
+    named = ", ".join(f"{j} (class {label_name(classes[owners[j]])})" for j in starved[:5]) + (
+        ", ..." if len(starved) > 5 else ""
+    )
     return (
         f"{len(starved)} of {len(owners)} kernels lost all their rows and were dropped: {named}. "
         f"Use fewer kernels than {len(owners)}, or init='kmeans'; starving='keep' leaves them in place."

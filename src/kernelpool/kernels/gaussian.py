@@ -240,11 +240,18 @@ class Gaussian(ABC):
     def held(self, moments: Moments, about: Array, vanished: Array, kernels: Kernels, mass: float) -> Moments:
         """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
         xp, away = namespace(about), kernels.mean - about
-        still = self.flat(kernels.covariance) + self.square(away.T).T
+        still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
         return Moments(
-            xp.where(vanished[:, None], mass / moments.mass.shape[1] + xp.zeros_like(moments.mass), moments.mass),
+            *self._held_apart(moments, away, vanished, mass), xp.where(vanished[:, None], still, moments.second)
+        )
+
+    def _held_apart(self, moments: Moments, away: Array, vanished: Array, mass: float) -> tuple[Array, Array]:
+        """Mass and first moments of `held`, which are every kernel's own."""
+        xp = namespace(away)
+        trace = mass / moments.mass.shape[1] + xp.zeros_like(moments.mass)
+        return (
+            xp.where(vanished[:, None], trace, moments.mass),
             xp.where(vanished[:, None], mass * away, moments.first),
-            xp.where(vanished[:, None], mass * still, moments.second),
         )
 
     def levelled(self, covariance: Array, chosen: list[int]) -> Array:

@@ -44,8 +44,10 @@ class Tied(Full):
         return tuple(range(kernels.mean.shape[0])) if found else ()
 
     def held(self, moments: Moments, about: Array, vanished: Array, kernels: Kernels, mass: float) -> Moments:
-        held = super().held(moments, about, vanished, kernels, mass)
-        return Moments(held.mass, held.first, moments.second)
+        xp, away = namespace(about), kernels.mean - about
+        still = mass * (self.flat(kernels.covariance[None, ...]) + self.square(away.T).T)
+        kept = xp.sum(xp.where(vanished[:, None], still, xp.zeros_like(still)), axis=0)
+        return Moments(*self._held_apart(moments, away, vanished, mass), moments.second + kept)
 
     def levelled(self, covariance: Array, chosen: list[int]) -> Array:
         return covariance

@@ -27,7 +27,7 @@ def allotted(n_kernels: int, most: list[int]) -> list[int]:
     for _ in range(n_kernels):
         open_ = [k for k in range(len(most)) if counts[k] < most[k]]
         # every class first; then the one with the fewest kernels, of these the one with the most rows
-        k = min(open_ or range(len(most)), key=lambda k: (counts[k], -most[k]))
+        k = min(open_ or [k for k in range(len(most)) if most[k]], key=lambda k: (counts[k], -most[k]))
         counts[k] += 1
     return counts
 
@@ -41,8 +41,8 @@ def placed(
         if count:
             centre, about = method(sample, count, rng)
             centres.append(centre)
-        second = kernel.square((sample.x - about).T) @ sample.weight if count else np.zeros(1)
-        seconds.append((second / sample.weight.sum(), count, sample.weight.sum()))
+            weight = sample.weight.sum()
+            seconds.append((kernel.square((sample.x - about).T) @ sample.weight / weight, count, weight))
     mean = np.concatenate(centres)
     return Kernels(mean, _widths(kernel, seconds, mean))
 
@@ -50,20 +50,20 @@ def placed(
 def _widths(kernel: Gaussian, seconds: list[tuple[np.ndarray, int, float]], mean: np.ndarray) -> np.ndarray:
     """Each kernel has the width of its class; where a class has none (every row is a centre), that of all classes."""
     d = mean.shape[1]
-    filled = [(second, count, weight) for second, count, weight in seconds if count]
-    pooled = np.average([second for second, _, _ in filled], axis=0, weights=[weight for _, _, weight in filled])
+    pooled = np.average([second for second, _, _ in seconds], axis=0, weights=[weight for _, _, weight in seconds])
     if not pooled.any():
         pooled = kernel.square(np.eye(d)).sum(axis=1) * len(mean) ** (-2 / d)
     if kernel.name == "tied":
         return kernel.floored(kernel.shaped(pooled[None, :], d))[0]
-    flat = [second if second.any() else pooled for second, count, _ in filled for _ in range(count)]
+    flat = [second if second.any() else pooled for second, count, _ in seconds for _ in range(count)]
     covariance: np.ndarray = kernel.floored(kernel.shaped(np.stack(flat), d))
     return covariance
 
 
 def uniform_mixing(sharing: np.ndarray) -> np.ndarray:
-    """Every class starts with equal shares of all the kernels it may use, (M, K)."""
+    """Every class starts with equal shares of all the kernels it may use, (M, K); one without any, of all."""
     allowed = (sharing > 0).astype(float)
+    allowed[:, ~allowed.any(axis=0)] = 1.0
     return np.asarray(allowed / allowed.sum(axis=0))
 
 

@@ -75,10 +75,11 @@ def _of_block(block: Block, seed: int, most: int) -> Sample:
 
 
 def _uniform(x: np.ndarray, seed: int) -> np.ndarray:
-    """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its bits)."""
-    bits = np.ascontiguousarray(x + 0.0).view(np.uint64)  # + 0.0: the two zeros are one row
+    """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its cells)."""
+    # a millionth of a deviation is as near as rounding can tell rows apart when the data have been shifted
+    cells = np.round(np.clip(x, -1e12, 1e12) * 2**20).astype(np.int64).view(np.uint64)
     state = _mixed(np.full(len(x), seed, np.uint64))
-    for column in bits.T:
+    for column in cells.T:
         state = _mixed(state ^ column)
     return (_mixed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
 

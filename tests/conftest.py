@@ -1,0 +1,41 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn's check of array-API input asks for it
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+if "KERNELPOOL_DATA" not in os.environ and BESIDE.is_dir():
+    os.environ["KERNELPOOL_DATA"] = str(BESIDE)
+
+
+@pytest.fixture(params=["spherical", "diag", "full", "tied"])
+def family(request):
+    return request.param
+
+
+@pytest.fixture
+def blobs():
+    """Three overlapping classes in three dimensions, each of two parts, with features of unequal scale."""
+    rng = np.random.default_rng(7)
+    y = np.repeat([0, 1, 2], [120, 100, 80])
+    part = rng.integers(2, size=len(y))
+    centre = rng.normal(size=(3, 2, 3)) * 1.5
+    return (centre[y, part] + rng.normal(size=(len(y), 3))) * [1.0, 2.0, 0.5], y
+
+
+@pytest.fixture
+def given_start(family, blobs):
+    """Parameters of six kernels from which every implementation can start alike."""
+    x, _ = blobs
+    rng = np.random.default_rng(3)
+    mean = x[[0, 1, 120, 121, 220, 221]] + 0.1
+    covariance = {
+        "spherical": np.linspace(1, 2, 6),
+        "diag": rng.uniform(0.5, 2, size=(6, 3)),
+        "full": np.array([np.diag([1.0, 2.0, 0.5]) + 0.2 * v for v in np.linspace(0, 1, 6)]),
+        "tied": np.diag([1.0, 2.0, 0.5]) + 0.1,
+    }[family]
+    mixing = rng.dirichlet(np.ones(6), size=3).T
+    return mean, covariance, mixing, np.array([0, 0, 1, 1, 2, 2])

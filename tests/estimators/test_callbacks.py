@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool.datasets import make_clouds
+
+X, Y = make_clouds(400, random_state=0)
+
+
+def test_a_callback_sees_every_sweep_and_may_stop():
+    seen = []
+    model = SharedKernelClassifier(4, random_state=0, callback=seen.append).fit(X, Y)
+    assert [info.objective for info in seen] == model.history_.tolist()
+    assert seen[0].sweep == 0
+    assert seen[-1].start == 0
+    np.testing.assert_array_equal(seen[-1].parameters["means_"], model.means_)
+    stopped = SharedKernelClassifier(4, random_state=0, callback=lambda info: info.sweep >= 3).fit(X, Y)
+    assert stopped.n_iter_ == 3
+    assert not stopped.converged_
+
+
+def test_an_interrupted_fit_keeps_what_it_had():
+    def interrupt(info):
+        if info.sweep == 3:
+            raise KeyboardInterrupt
+
+    model = SharedKernelClassifier(4, random_state=0, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 sweeps; the best parameters so far were kept"):
+        model.fit(X, Y)
+    assert model.score(X, Y) > 0.7
+    assert model.n_iter_ == 3
+    average = SharingAverageClassifier(4, random_state=0, callback=lambda info: interrupt(info) if info.start == 1 else None)
+    with pytest.raises(KeyboardInterrupt, match="2 of 5 networks were kept"):
+        average.fit(X, Y)
+    assert average.score(X, Y) > 0.7
+
+
+class Recorder:
+    """A callback in scikit-learn's protocol."""
+
+    def __init__(self):
+        self.sweeps, self.begun, self.ended, self.scores = 0, 0, 0, []
+
+    def setup(self, estimator, context):
+        self.begun += 1
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+        if context.task_name == "sweep":
+            self.sweeps += 1
+            self.scores.append(fitted_estimator.score(X, y))
+            return self.sweeps == 5
+        return False
+
+    def teardown(self, estimator, context):
+        self.ended += 1
+
+
+@pytest.mark.parametrize("cls", [SharedKernelClassifier, SharingAverageClassifier])
+def test_scikit_learns_callbacks_are_honoured(cls):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
+    recorder = Recorder()
+    model = cls(4, random_state=0)
+    if cls is SharingAverageClassifier:
+        model.set_params(sharing=(1,))
+    model.set_callbacks(recorder)
+    model.fit(X, Y)
+    assert (recorder.begun, recorder.ended, recorder.sweeps) == (1, 1, 5)
+    assert recorder.scores[-1] == pytest.approx(model.score(X, Y))
+
+
+def test_scikit_learns_progress_bar(capsys):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
+    pytest.importorskip("rich")
+    model = SharedKernelClassifier(4, random_state=0, n_init=2)
+    model.set_callbacks(callback.ProgressBar()).fit(X, Y)
+    assert "SharedKernelClassifier" in capsys.readouterr().out
+
+
+def test_verbose_shows_a_bar_or_lines(capsys, monkeypatch):
+    pytest.importorskip("rich")
+    SharedKernelClassifier(4, random_state=0, verbose=1).fit(X, Y)
+    assert "sweeps" in capsys.readouterr().out
+    monkeypatch.setitem(__import__("sys").modules, "rich.progress", None)
+    SharedKernelClassifier(4, random_state=0, verbose=2).fit(X, Y)
+    assert "SharedKernelClassifier 1/1: sweep 3, objective -" in capsys.readouterr().out
+    SharedKernelClassifier(4, random_state=0).fit(X, Y)
+    assert capsys.readouterr().out == ""

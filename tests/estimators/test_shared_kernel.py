@@ -1,0 +1,260 @@
+import pickle
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.datasets.clouds import BAYES_ERROR
+
+
+def start_of(family, start):
+    mean, covariance, mixing, owner = start
+    return {
+        "covariance_type": family,
+        "owners": owner,
+        "means_init": mean,
+        "covariances_init": covariance,
+        "mixing_init": mixing,
+    }
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    sharing=st.sampled_from([0, 0.3, 1]),
+    acceleration=st.sampled_from(["squarem", None]),
+    hidden=st.sampled_from([0, 0.5]),
+    kernel_prior=st.sampled_from([None, "conjugate"]),
+)
+@pytest.mark.parametrize("family", naive.FAMILIES)
+@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
+def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, kernel_prior):
+    rng = np.random.default_rng(seed)
+    y = np.arange(90) % 3
+    x = rng.normal(size=(90, 2)) * rng.uniform(0.1, 10, size=2) + rng.normal(size=(3, 2))[y]
+    labels = np.where((rng.random(90) < hidden) & (np.arange(90) > 8), -1, y)
+    model = SharedKernelClassifier(
+        7, covariance_type=family, sharing=sharing, acceleration=acceleration, kernel_prior=kernel_prior,
+        unlabeled=-1, max_iter=40, tol=0, random_state=seed, init="random",
+    )  # fmt: skip
+    model.fit(x, labels, sample_weight=rng.uniform(0, 2, size=90))
+    assert (np.diff(model.history_) >= -1e-9 * (1 + abs(model.objective_))).all()
+    assert model.objective_ == model.history_[-1]
+    np.testing.assert_allclose(model.mixing_.sum(axis=0), 1, rtol=1e-12)
+
+
+def test_the_objective_belongs_to_the_parameters(blobs, family):
+    x, y = blobs
+    model = SharedKernelClassifier(6, covariance_type=family, sharing=0.4, random_state=0).fit(x, y)
+    value = naive.objective(x, y, model.means_, model.covariances_, model.mixing_, model.owners_, 0.4, family)
+    assert model.objective_ == pytest.approx(value / len(x), rel=1e-9)
+    assert model.converged_
+
+
+def test_a_row_twice_is_a_row_of_weight_two(blobs, given_start, family):
+    x, y = blobs
+    twice = np.r_[np.arange(len(x)), np.arange(0, len(x), 3)]
+    weight = np.bincount(twice)
+    for start in (start_of(family, given_start), {"n_kernels": 6, "covariance_type": family, "random_state": 5}):
+        repeated = SharedKernelClassifier(**start).fit(x[twice], y[twice])
+        weighted = SharedKernelClassifier(**start).fit(x, y, sample_weight=weight)
+        np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(weighted.mixing_, repeated.mixing_, atol=1e-8)
+        np.testing.assert_allclose(weighted.class_prior_, repeated.class_prior_)
+    none = SharedKernelClassifier(6, covariance_type=family, random_state=5).fit(
+        np.vstack([x, x + 5]), np.r_[y, y], sample_weight=np.r_[np.ones(len(x)), np.zeros(len(x))]
+    )
+    alone = SharedKernelClassifier(6, covariance_type=family, random_state=5).fit(x, y)
+    np.testing.assert_allclose(none.means_, alone.means_, rtol=1e-7, atol=1e-8)
+
+
+def test_order_of_kernels_rows_and_threads_changes_nothing(blobs, given_start, family):
+    x, y = blobs
+    start = start_of(family, given_start)
+    model = SharedKernelClassifier(**start).fit(x, y)
+    order = np.array([5, 3, 1, 0, 2, 4])
+    turned = {**start, "owners": start["owners"][order], "means_init": start["means_init"][order]}
+    turned["mixing_init"] = start["mixing_init"][order]
+    if family != "tied":
+        turned["covariances_init"] = start["covariances_init"][order]
+    permuted = SharedKernelClassifier(**turned).fit(x, y)
+    np.testing.assert_allclose(permuted.means_, model.means_[order], rtol=1e-8)
+    shuffled = np.random.default_rng(0).permutation(len(x))
+    placed = SharedKernelClassifier(6, covariance_type=family, random_state=1)
+    np.testing.assert_allclose(
+        clone(placed).fit(x[shuffled], y[shuffled]).means_, clone(placed).fit(x, y).means_, rtol=1e-7, atol=1e-9
+    )
+    X, labels = make_clouds(60_000, random_state=0)
+    one, two = (
+        SharedKernelClassifier(6, covariance_type=family, n_jobs=n, max_iter=5, tol=1, random_state=0).fit(X, labels)
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.means_, two.means_)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+def test_acceleration_reaches_the_same_place_in_fewer_sweeps():
+    """Overlapping clusters, where plain EM crawls."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 3)) + 1.2 * rng.normal(size=(6, 3))[rng.integers(6, size=2000)]
+    y = np.arange(2000) % 2
+    common = {"covariance_type": "spherical", "random_state": 3, "init": "random", "max_iter": 2000}
+    plain = SharedKernelClassifier(6, acceleration=None, tol=1e-7, **common).fit(x, y)
+    fast = SharedKernelClassifier(6, tol=1e-7, **common).fit(x, y)
+    target = plain.objective_ - 1e-5
+    assert fast.objective_ >= target
+    sweeps = [int(np.argmax(model.history_ >= target)) for model in (plain, fast)]
+    assert sweeps[1] * 3 <= sweeps[0]
+
+
+def test_class_priors_enter_the_probabilities():
+    """99 to 1 with equal densities: the prior is all there is to say."""
+    x = np.random.default_rng(0).normal(size=(2000, 1))
+    y = (np.arange(2000) % 100 == 0).astype(int)
+    model = SharedKernelClassifier([1, 1], random_state=0).fit(x, y)
+    assert model.class_prior_.tolist() == [0.99, 0.01]
+    assert model.predict_proba(x)[:, 1].mean() == pytest.approx(0.01, abs=2e-3)
+    even = SharedKernelClassifier([1, 1], random_state=0, class_prior=[0.5, 0.5]).fit(x, y)
+    assert even.predict_proba(x)[:, 1].mean() > 0.3
+
+
+def test_clouds_to_within_a_point_of_the_best_possible():
+    x, y = make_clouds(random_state=0)
+    test = make_clouds(20_000, random_state=1)
+    for sharing in (0, 0.5, 1):
+        model = SharedKernelClassifier(16, sharing=sharing, random_state=0).fit(x, y)
+        assert 1 - model.score(*test) < BAYES_ERROR + 0.01
+
+
+@pytest.mark.parametrize("init", ["kmeans", "random", "mixtures"])
+@pytest.mark.parametrize("sharing", [0, 0.5])
+def test_every_start_is_reproducible_and_restarts_only_help(blobs, family, init, sharing):
+    x, y = blobs
+    make = lambda **more: SharedKernelClassifier(  # noqa: E731
+        6, covariance_type=family, init=init, sharing=sharing, random_state=0, max_iter=100, **more
+    )
+    a, b = make().fit(x, y), make().fit(x, y)
+    np.testing.assert_array_equal(a.means_, b.means_)
+    assert make(n_init=3).fit(x, y).objective_ >= a.objective_ - 1e-12
+
+
+def test_warm_start_goes_on(blobs):
+    x, y = blobs
+    model = SharedKernelClassifier(6, max_iter=3, tol=0, warm_start=True, random_state=0, init="random")
+    with pytest.warns(Warning, match="EM stopped after max_iter=3 sweeps; the objective was still rising by"):
+        model.fit(x, y)
+    first = model.objective_
+    with pytest.warns(Warning, match="EM stopped"):
+        model.fit(x, y)
+    assert model.history_[0] == pytest.approx(first, abs=1e-12)
+    assert model.objective_ > first
+    with pytest.raises(ValueError, match="warm_start needs the classes"):
+        model.fit(x, y + 1)
+
+
+def test_unlabelled_rows_by_any_name(blobs):
+    x, y = blobs
+    hidden = np.arange(len(y)) % 3 == 0
+    settings_ = {"n_kernels": 6, "random_state": 0}
+    numbers = SharedKernelClassifier(unlabeled=-1, **settings_).fit(x, np.where(hidden, -1, y))
+    nan = SharedKernelClassifier(unlabeled=np.nan, **settings_).fit(x, np.where(hidden, np.nan, y))
+    none = SharedKernelClassifier(**settings_).fit(x, np.where(hidden, None, y.astype(object)))
+    words = np.array(["a", "b", "c"], dtype=object)[y]
+    text = SharedKernelClassifier(unlabeled="?", **settings_).fit(x, np.where(hidden, "?", words))
+    for other in (nan, none, text):
+        np.testing.assert_allclose(other.means_, numbers.means_)
+    assert text.classes_.tolist() == ["a", "b", "c"]
+    assert nan.classes_.tolist() == [0, 1, 2]
+    weightless = SharedKernelClassifier(unlabeled=-1, unlabeled_weight=0, **settings_).fit(x, np.where(hidden, -1, y))
+    labelled = SharedKernelClassifier(**settings_).fit(x[~hidden], y[~hidden])
+    np.testing.assert_allclose(weightless.means_, labelled.means_, rtol=1e-7)
+    as_class = SharedKernelClassifier(**settings_).fit(x, np.where(hidden, -1, y))
+    assert as_class.classes_.tolist() == [-1, 0, 1, 2]
+
+
+def test_sampling_has_the_moments_of_the_model(family, given_start):
+    mean, covariance, mixing, _ = given_start
+    prior = [0.5, 0.3, 0.2]
+    model = SharedKernelClassifier.from_parameters(mean, covariance, mixing, prior, [0, 1, 2], covariance_type=family)
+    x, y = model.sample(200_000, random_state=0)
+    np.testing.assert_allclose(np.bincount(y) / len(y), prior, atol=0.005)
+    full = naive.matrices(covariance, family, 6, 3)
+    for k in range(3):
+        expected_mean = mixing[:, k] @ mean
+        away = mean - expected_mean
+        expected = np.einsum("j,jab->ab", mixing[:, k], full + away[:, :, None] * away[:, None, :])
+        np.testing.assert_allclose(x[y == k].mean(axis=0), expected_mean, atol=0.05)
+        np.testing.assert_allclose(np.cov(x[y == k].T), expected, rtol=0.05, atol=0.1)
+    with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
+        model.sample(0)
+
+
+def test_information_criteria(blobs, family):
+    x, y = blobs
+    n_covariance = {"spherical": 6, "diag": 18, "full": 36, "tied": 6}[family]
+    for sharing, n_mixing in ((1, 15), (0, 3)):
+        model = SharedKernelClassifier(6, covariance_type=family, sharing=sharing, random_state=0).fit(x, y)
+        n_parameters = 18 + n_covariance + n_mixing + 2
+        assert model.n_parameters() == n_parameters
+        by_class = naive.kernel_densities(x, model.means_, model.covariances_, family) @ model.mixing_
+        likelihood = np.log(by_class[np.arange(len(y)), y] * model.class_prior_[y]).sum()
+        assert model.log_likelihood(x, y) == pytest.approx(likelihood)
+        assert model.bic(x, y) == pytest.approx(-2 * likelihood + n_parameters * np.log(len(y)))
+        assert model.aic(x, y) == pytest.approx(-2 * likelihood + 2 * n_parameters)
+    with pytest.raises(ValueError, match="labels that were not seen in fit"):
+        model.bic(x, y + 5)
+
+
+def test_float32_in_float32_out(blobs, family):
+    x, y = blobs
+    model = SharedKernelClassifier(6, covariance_type=family, random_state=0)
+    wide, narrow = clone(model).fit(x, y), clone(model).fit(x.astype(np.float32), y)
+    rows = x.astype(np.float32)
+    for answer in (narrow.predict_proba(rows), narrow.log_density(rows), narrow.score_samples(rows)):
+        assert answer.dtype == np.float32
+    assert narrow.means_.dtype == np.float64
+    assert wide.predict_proba(x).dtype == np.float64
+    assert (narrow.predict(rows) == wide.predict(x)).mean() > 0.98
+    assert narrow.objective_ == pytest.approx(wide.objective_, abs=1e-3)
+    assert clone(model).fit(np.round(x * 10).astype(int), y).predict_proba(x).dtype == np.float64
+
+
+def test_fits_scikit_learns_tools(blobs):
+    x, y = blobs
+    model = SharedKernelClassifier(6, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), model)
+    assert cross_val_score(pipeline, x, y).mean() > 0.5
+    search = GridSearchCV(model, {"sharing": [0, 0.5, 1]}, n_jobs=2).fit(x, y)
+    assert search.best_params_["sharing"] in (0, 0.5, 1)
+    fitted = model.fit(x, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(x), fitted.predict_proba(x))
+
+
+def test_names_of_features_are_checked(blobs):
+    import pandas as pd
+
+    x, y = blobs
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    model = SharedKernelClassifier(6, random_state=0).fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["c", "b", "a"]])
+
+
+def test_kernels_are_dealt_out_evenly():
+    x, y = make_clouds(800, random_state=0)
+    assert SharedKernelClassifier(5, random_state=0).fit(x, y).owners_.tolist() == [0, 0, 0, 1, 1]
+    assert SharedKernelClassifier([1, 3], random_state=0).fit(x, y).owners_.tolist() == [0, 1, 1, 1]
+    assert SharedKernelClassifier(1, random_state=0).fit(x, y).means_.shape == (1, 2)
+    assert len(SharedKernelClassifier(random_state=0).fit(x, y).means_) == 10
+    few = np.r_[np.flatnonzero(y == 0)[:3], np.flatnonzero(y == 1)]
+    assert np.bincount(SharedKernelClassifier(10, random_state=0).fit(x[few], y[few]).owners_).tolist() == [3, 7]

@@ -1,0 +1,213 @@
+"""Data that other mixture libraries die of: every family must fit it, and say the same of it as when it is tame."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.errors import CollapsedKernelError, StarvedKernelWarning
+
+
+def two_classes(n=120, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return rng.normal(size=(n, d)) + 2.0 * y[:, None], y
+
+
+def duplicates():
+    x, y = two_classes(12)
+    return np.repeat(x, 10, axis=0), np.repeat(y, 10)
+
+
+def constant_columns():
+    x, y = two_classes()
+    return np.column_stack([np.full(len(y), 7.0), x, np.full(len(y), -1e6)]), y
+
+
+def one_hot():
+    x, y = two_classes()
+    return np.column_stack([x[:, :1], np.eye(4)[np.arange(len(y)) % 4]]), y
+
+
+def fewer_rows_than_features():
+    return two_classes(n=20, d=50)
+
+
+def integers():
+    x, y = two_classes()
+    return np.round(2 * x).astype(int), y
+
+
+def a_class_of_one_row():
+    x, y = two_classes()
+    return x, np.where(np.arange(len(y)) == 0, 2, y)
+
+
+def a_class_of_two_rows():
+    x, y = two_classes()
+    return x, np.where(np.arange(len(y)) < 2, 2, y)
+
+
+def ninety_nine_to_one():
+    x, y = two_classes(n=400)
+    keep = (y == 0) | (np.cumsum(y) <= 2)
+    return x[keep], y[keep]
+
+
+def float32_far_away():
+    x, y = two_classes()
+    return (1000 + 0.1 * x).astype(np.float32), y
+
+
+def float64_far_away():
+    x, y = two_classes()
+    return 1e6 + 1e-2 * x, y
+
+
+def a_copied_column():
+    x, y = two_classes()
+    return np.column_stack([x, x[:, 0], 2 * x[:, 1] - 1]), y
+
+
+ALL = [
+    duplicates,
+    constant_columns,
+    one_hot,
+    fewer_rows_than_features,
+    integers,
+    a_class_of_one_row,
+    a_class_of_two_rows,
+    ninety_nine_to_one,
+    float32_far_away,
+    float64_far_away,
+    a_copied_column,
+]
+
+
+def fitted(x, y, family, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StarvedKernelWarning)
+        warnings.filterwarnings("ignore", "EM stopped")
+        return SharedKernelClassifier(6, covariance_type=family, random_state=0, **more).fit(x, y)
+
+
+def tamed(x):
+    """The same rows centred and divided by one scale, in float64."""
+    x = np.asarray(x, dtype=np.float64)
+    x = x - x.mean(axis=0)
+    return x / np.sqrt(x.var(axis=0).mean())
+
+
+@pytest.mark.parametrize("data", ALL, ids=lambda data: data.__name__)
+@pytest.mark.parametrize("kernel_prior", [None, "conjugate"])
+def test_fits_and_answers_as_when_centred_and_scaled(data, family, kernel_prior):
+    x, y = data()
+    model = fitted(x, y, family, kernel_prior=kernel_prior)
+    answers = (model.predict_proba(x), model.log_density(x), model.score_samples(x), model.means_, model.covariances_)
+    assert all(np.isfinite(answer).all() for answer in answers)
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1, rtol=1e-5)
+    assert (np.diff(model.history_) >= -1e-6).all()
+    tame = fitted(tamed(x), y, family, kernel_prior=kernel_prior)
+    np.testing.assert_array_equal(model.predict(x), tame.predict(tamed(x)))
+    # float32 at a mean of 1000 knows a deviation of 0.1 to some 1e-3
+    atol = 0.02 if x.dtype == np.float32 else 1e-4
+    np.testing.assert_allclose(model.predict_proba(x), tame.predict_proba(tamed(x)), atol=atol)
+
+
+@pytest.mark.parametrize("shift", [0, 1e8])
+@pytest.mark.parametrize("scale", [1, 1e-9, 1e9])
+def test_shift_and_scale_change_no_label(family, shift, scale):
+    x, y = two_classes(n=300)
+    rows = x * scale + shift * scale
+    model, far = fitted(x, y, family), fitted(rows, y, family)
+    np.testing.assert_array_equal(far.predict(rows), model.predict(x))
+    np.testing.assert_allclose(far.predict_proba(rows), model.predict_proba(x), atol=1e-5)
+
+
+def test_a_shift_moves_the_means_and_nothing_else(family):
+    x, y = two_classes(n=300)
+    model, far = fitted(x, y, family), fitted(x + 1e6, y, family)
+    np.testing.assert_allclose(far.means_ - 1e6, model.means_, atol=1e-7)
+    np.testing.assert_allclose(far.covariances_, model.covariances_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(far.mixing_, model.mixing_, atol=1e-7)
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-6])
+def test_units_of_one_feature_matter_to_spherical_kernels_alone(family, factor):
+    x, y = two_classes(n=300)
+    scaled = x * [factor, 1, 1]
+    model, other = fitted(x, y, family), fitted(scaled, y, family)
+    if family == "spherical":
+        assert np.isfinite(other.predict_proba(scaled)).all()
+    else:
+        np.testing.assert_array_equal(other.predict(scaled), model.predict(x))
+        np.testing.assert_allclose(other.predict_proba(scaled), model.predict_proba(x), atol=1e-6)
+
+
+def test_without_a_floor_the_error_names_kernel_and_feature(family):
+    import pandas as pd
+
+    x, y = two_classes()
+    frame = pd.DataFrame({"height": x[:, 0], "weight": x[:, 1], "always": np.full(len(y), 3.0)})
+    if family == "spherical":  # collapses only where all features do
+        frame = pd.DataFrame({"height": np.repeat([1.0, 2.0], 60), "weight": np.repeat([1.0, 2.0], 60)})
+        y = np.repeat([0, 1], 60)
+    model = SharedKernelClassifier([1, 1], covariance_type=family, covariance_floor=0, random_state=0)
+    with pytest.raises(CollapsedKernelError, match=r"Kernel \d has no width left along feature \d \('(always|height)'\)") as e:
+        model.fit(frame, y)
+    assert "covariance_floor" in str(e.value)
+    assert SharedKernelClassifier([1, 1], covariance_type=family).fit(frame, y).score(frame, y) > 0.8
+
+
+def test_the_floor_is_a_part_of_each_features_variance():
+    x, y = two_classes()
+    x = np.column_stack([x * [1, 100, 0.01], np.repeat(0.5, len(y))])
+    model = fitted(np.repeat(x[:4], 30, axis=0), np.repeat(y[:4], 30), "diag", covariance_floor=1e-3, sharing=0)
+    variance = np.repeat(x[:4], 30, axis=0).var(axis=0)
+    np.testing.assert_allclose(model.covariances_[:, :3].min(axis=0), 1e-3 * variance[:3], rtol=1e-6)
+
+
+def test_the_floor_of_full_kernels_binds_in_every_direction():
+    """Rows on a line: the covariance is singular across it, and is lifted there to the floor alone."""
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=200)
+    x, y = np.column_stack([t, t]), (t > 0).astype(int)
+    model = fitted(x, y, "full", covariance_floor=1e-4, sharing=0)
+    floor = 1e-4 * x.var(axis=0)
+    scaled = model.covariances_ / np.sqrt(np.outer(floor, floor))
+    np.testing.assert_allclose(np.linalg.eigvalsh(scaled)[:, 0], 1, rtol=1e-6)
+
+
+def test_far_rows_of_every_kind_get_an_answer(family):
+    x, y = two_classes()
+    model = fitted(x, y, family)
+    far = np.array([[1e10, 0, 0], [-1e200, 1e200, 0], [1e308, 1e308, -1e308], [0, 0, 0]])
+    for rows in (far, far[:1].astype(np.float32)):
+        probability = model.predict_proba(rows)
+        assert probability.dtype == rows.dtype
+        np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
+        assert np.isfinite(model.score_samples(rows)).all()
+
+
+def test_starving_kernels_are_moved_dropped_or_kept(family):
+    x, y = two_classes(n=200)
+    mean = np.vstack([x[:3], [[60.0, 60.0, 60.0]]])  # nobody's kernel, owned by class 0
+    start = {"owners": [0, 1, 1, 0], "means_init": mean, "covariance_type": family, "random_state": 0}
+    with pytest.warns(StarvedKernelWarning, match=r"1 of 4 kernels lost all their rows and were dropped: 3 \(class"):
+        dropped = SharedKernelClassifier(4, starving="drop", **start).fit(x, y)
+    assert dropped.means_.shape == (3, 3)
+    assert dropped.mixing_.shape == (3, 2)
+    assert dropped.owners_.tolist() == [0, 1, 1]
+    np.testing.assert_allclose(dropped.mixing_.sum(axis=0), 1)
+    kept = SharedKernelClassifier(4, starving="keep", **start).fit(x, y)
+    np.testing.assert_allclose(kept.means_[3], 60, rtol=0.2)
+    np.testing.assert_allclose(kept.mixing_[3], 0, atol=1e-6)
+    outliers = np.array([[-9.0, -9, -9], [-9.1, -9, -9], [-9, -9.1, -9]])
+    more = np.vstack([x, outliers]), np.r_[y, 0, 0, 0]
+    moved = SharedKernelClassifier(4, starving="move", **start).fit(*more)
+    with pytest.warns(StarvedKernelWarning):
+        dropped = SharedKernelClassifier(4, starving="drop", **start).fit(*more)
+    assert len(moved.means_) == 4 > len(dropped.means_)
+    assert moved.objective_ > dropped.objective_ + 1e-3
+    assert (np.diff(moved.history_) >= -1e-9).all()

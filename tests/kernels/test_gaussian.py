@@ -1,0 +1,158 @@
+import naive
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from kernelpool.errors import CollapsedKernelError
+from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.rows import ArrayRows, Block, Frame
+
+EPS = 2.2e-16
+
+
+@pytest.fixture
+def kernel(family):
+    return FAMILIES[family](np.zeros(3))
+
+
+def test_log_density_is_scipys(kernel, family, given_start, blobs):
+    x, _ = blobs
+    mean, covariance, *_ = given_start
+    kernels = Kernels(mean, covariance)
+    expected = np.log(naive.kernel_densities(x, mean, covariance, family)).T
+    np.testing.assert_allclose(kernel.log_density(kernel.lens(kernels, EPS), x), expected, rtol=1e-10)
+    for j in range(6):
+        np.testing.assert_allclose(kernel.exact_log_density(kernels, j, x), expected[j], rtol=1e-12)
+
+
+def test_distance_is_mahalanobis(kernel, family, given_start):
+    mean, covariance, *_ = given_start
+    away = np.random.default_rng(0).normal(size=(6, 2, 3))
+    full = naive.matrices(covariance, family, 6, 3)
+    expected = np.einsum("jka,jab,jkb->jk", away, np.linalg.inv(full), away)
+    np.testing.assert_allclose(kernel.distance(Kernels(mean, covariance), away), expected, rtol=1e-12)
+
+
+def test_frames_map_there_and_back(kernel, family, given_start, blobs):
+    x, _ = blobs
+    mean, covariance, *_ = given_start
+    unit = np.full(3, 4.0) if family == "spherical" else np.array([4.0, 0.5, 2.0])
+    frame = Frame(np.array([10.0, -1.0, 0.5]), unit)
+    inside = kernel.into(Kernels(mean, covariance), frame)
+    back = kernel.out_of(inside, frame)
+    np.testing.assert_allclose(back.mean, mean)
+    np.testing.assert_allclose(back.covariance, covariance)
+    density = kernel.log_density(kernel.lens(inside, EPS), frame.inside(x)) - frame.log_volume
+    np.testing.assert_allclose(density, np.log(naive.kernel_densities(x, mean, covariance, family)).T, rtol=1e-9)
+
+
+def test_coordinates_there_and_back_and_everywhere_valid(kernel, given_start):
+    covariance = given_start[1]
+    vector = kernel.coordinates(covariance)
+    np.testing.assert_allclose(kernel.at(vector, covariance), covariance, rtol=1e-12)
+    anywhere = kernel.at(np.random.default_rng(0).normal(size=vector.shape), covariance)
+    kernel.precision(anywhere)  # positive definite
+
+
+def test_the_floor_gives_the_most_likely_covariance_above_it(family):
+    """Against a search: no covariance at or above the floor makes the scatter more likely than the one chosen."""
+    floor = np.array([0.5, 0.2, 0.1])
+    kernel = FAMILIES[family](floor)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 3)) * [0.1, 1, 0.05] @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    second = (kernel.square(rows.T) @ np.ones(200) / 200)[None]
+    scatter = kernel.shaped(second, 3)
+    chosen = kernel.floored(scatter)
+
+    def likelihood(covariance):
+        full = naive.matrices(covariance, "full" if family == "tied" else family, 1, 3)[0]
+        return multivariate_normal(np.zeros(3), full).logpdf(rows).mean()
+
+    best = likelihood(chosen)
+    spherical_floor = floor.mean()
+    for _ in range(300):
+        if family == "spherical":
+            other = chosen * np.exp(0.1 * rng.normal())
+            ok = other[0] >= spherical_floor
+        elif family == "diag":
+            other = chosen * np.exp(0.1 * rng.normal(size=(1, 3)))
+            ok = (other[0] >= floor).all()
+        else:
+            step = rng.normal(size=(3, 3)) * 0.03
+            other = chosen + step + step.T
+            ok = np.linalg.eigvalsh(other[0] - np.diag(floor))[0] >= 0
+        assert not ok or likelihood(other) <= best + 1e-12
+    if family in ("full", "tied"):
+        assert np.linalg.eigvalsh(chosen[0] - np.diag(floor))[0] >= -1e-12
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
+    """The fast sums and the exact ones, where both are good; and the choice between them."""
+    x, y = blobs
+    mean, covariance, mixing, _ = given_start
+    rows = ArrayRows(x.astype(dtype), y, frame=Frame(np.zeros(3, dtype), np.ones(3, dtype)))
+    params = Params(Kernels(mean, covariance), mixing, np.full(3, 1 / 3))
+    always, never = (SharedKernel(FAMILIES[family](np.full(3, 1e-6), guard=guard), np.ones((6, 3))) for guard in (0.0, np.inf))
+    assert always.view(params, rows.rounding).lens.guarded == tuple(range(6))
+    assert never.view(params, rows.rounding).lens.guarded == ()
+    (a, value_a), (b, value_b) = always.sweep(rows, params), never.sweep(rows, params)
+    rtol = 1e-10 if dtype == np.float64 else 1e-4
+    assert value_a == pytest.approx(value_b, rel=rtol)
+    np.testing.assert_allclose(a.kernels.mean, b.kernels.mean, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(a.kernels.covariance, b.kernels.covariance, rtol=rtol, atol=10 * rtol)
+    np.testing.assert_allclose(a.mixing, b.mixing, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_guard_saves_narrow_kernels_far_from_the_origin(family, dtype):
+    """A kernel ten million (float32: a thousand) deviations out: the fast sums lose its width, the guarded ones don't."""
+    rng = np.random.default_rng(0)
+    distance = 1e7 if dtype == np.float64 else 1000.0
+    x = (rng.normal(size=(500, 2)) + distance).astype(dtype)
+    width = np.cov(x.astype(float).T, bias=True)
+    expected = {"spherical": [np.trace(width) / 2], "diag": [np.diag(width)], "full": [width], "tied": width}[family]
+    start = {"spherical": np.ones(1), "diag": np.ones((1, 2)), "full": np.eye(2)[None], "tied": np.eye(2)}[family]
+    params = Params(Kernels(np.full((1, 2), distance + 0.1), start), np.ones((1, 1)), np.ones(1))
+    rows = ArrayRows(x, np.zeros(500, int), frame=Frame(np.zeros(2, dtype), np.ones(2, dtype)))
+    network = SharedKernel(FAMILIES[family](np.full(2, 1e-6)), np.ones((1, 1)))
+    assert network.view(params, rows.rounding).lens.guarded == (0,)
+    better, _ = network.sweep(rows, params)
+    rtol = 1e-8 if dtype == np.float64 else 3e-4
+    np.testing.assert_allclose(better.kernels.covariance, expected, rtol=rtol, atol=10 * rtol)
+    unguarded = SharedKernel(FAMILIES[family](np.full(2, 1e-6), guard=np.inf), np.ones((1, 1)))
+    worse, _ = unguarded.sweep(rows, params)
+    lost, kept = (np.abs(sweep.kernels.covariance - expected).max() for sweep in (worse, better))
+    assert lost > 20 * kept
+
+
+def test_collapse_names_kernel_and_feature(family):
+    kernel = FAMILIES[family](np.zeros(2))
+    flat = {
+        "spherical": np.array([1.0, 0.0]),
+        "diag": np.array([[1.0, 1.0], [1.0, 0.0]]),
+        "full": np.array([np.eye(2), np.diag([1.0, 0.0])]),
+        "tied": np.diag([1.0, 0.0]),
+    }[family]
+    with pytest.raises(CollapsedKernelError, match="has no width left along feature") as error:
+        kernel.floored(flat)
+    assert error.value.kernel == (0 if family == "tied" else 1)
+    assert error.value.feature == (0 if family == "spherical" else 1)
+    import pickle
+
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+def test_deviates_have_the_covariance(kernel, family, given_start):
+    covariance = given_start[1]
+    noise = np.random.default_rng(0).normal(size=(100_000, 3))
+    full = naive.matrices(covariance, family, 6, 3)
+    for j in (0, 5):
+        drawn = kernel.deviate(kernel.of_kernel(covariance, j), noise)
+        np.testing.assert_allclose(np.cov(drawn.T), full[j], rtol=0.03, atol=0.03)
+
+
+def test_features_of_one_row_equal_those_of_many(kernel, blobs):
+    x, _ = blobs
+    np.testing.assert_array_equal(kernel.features(x)[:, :1], kernel.features(Block(x[:1]).x))

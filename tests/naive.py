@@ -1,0 +1,66 @@
+"""The published equations, computed row by row with SciPy's densities: slow, plain, and written apart from the library."""
+
+import numpy as np
+from scipy.stats import multivariate_normal
+
+FAMILIES = ("spherical", "diag", "full", "tied")
+
+
+def matrices(covariance, family, n_kernels, d):
+    """Covariances of any family as full matrices, (M, d, d)."""
+    if family == "spherical":
+        return np.array([v * np.eye(d) for v in covariance])
+    if family == "diag":
+        return np.array([np.diag(v) for v in covariance])
+    return np.array(covariance) if family == "full" else np.array([covariance] * n_kernels)
+
+
+def kernel_densities(x, mean, covariance, family):
+    """p(x|j), (n, M)."""
+    full = matrices(covariance, family, *mean.shape)
+    return np.column_stack([multivariate_normal(m, c).pdf(x) for m, c in zip(mean, full, strict=True)])
+
+
+def sharing_weights(owner, sharing, n_classes):
+    return np.array([[1.0 if owner[j] == k else sharing for k in range(n_classes)] for j in range(len(owner))])
+
+
+def objective(x, y, mean, covariance, mixing, owner, sharing, family, weight=None, prior=None):
+    """Titsias & Likas (31), summed; rows with y = -1 have their class summed out."""
+    density = kernel_densities(x, mean, covariance, family)
+    share = sharing_weights(owner, sharing, mixing.shape[1])
+    total = 0.0
+    for n in range(len(x)):
+        by_class = [sum(share[j, k] * mixing[j, k] * density[n, j] for j in range(len(mean))) for k in range(mixing.shape[1])]
+        value = by_class[y[n]] if y[n] >= 0 else sum(p * v for p, v in zip(prior, by_class, strict=True))
+        total += (1.0 if weight is None else weight[n]) * np.log(value)
+    return total
+
+
+def sweep(x, y, mean, covariance, mixing, owner, sharing, family, weight=None, prior=None):
+    """(29) and (35)-(37): one E-step and one M-step."""
+    n_rows, (n_kernels, d), n_classes = len(x), mean.shape, mixing.shape[1]
+    weight = np.ones(n_rows) if weight is None else weight
+    density = kernel_densities(x, mean, covariance, family)
+    share = sharing_weights(owner, sharing, n_classes)
+    h = np.zeros((n_rows, n_kernels, n_classes))  # of kernel and class in a row
+    for n in range(n_rows):
+        joint = share * mixing * density[n][:, None]
+        joint = joint * (np.arange(n_classes) == y[n]) if y[n] >= 0 else joint * np.asarray(prior)
+        h[n] = weight[n] * joint / joint.sum()
+    mass = h.sum(axis=2).sum(axis=0)
+    new_mean = np.array([h[:, j].sum(axis=1) @ x / mass[j] for j in range(n_kernels)])
+    scatter = np.zeros((n_kernels, d, d))
+    for j in range(n_kernels):
+        for n in range(n_rows):
+            away = x[n] - new_mean[j]
+            scatter[j] += h[n, j].sum() * np.outer(away, away)
+    full = scatter / mass[:, None, None]
+    new_covariance = {
+        "spherical": np.trace(full, axis1=1, axis2=2) / d,
+        "diag": np.diagonal(full, axis1=1, axis2=2),
+        "full": full,
+        "tied": scatter.sum(axis=0) / mass.sum(),
+    }[family]
+    by_class = h.sum(axis=0)
+    return new_mean, new_covariance, by_class / by_class.sum(axis=0)

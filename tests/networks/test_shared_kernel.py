@@ -1,0 +1,208 @@
+import naive
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.mixture import GaussianMixture
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.em import Stop, em
+from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
+from kernelpool.rows import ArrayRows, Frame
+
+
+def faithful(start, family, sharing, sweeps, **more):
+    mean, covariance, mixing, owner = start
+    return SharedKernelClassifier(
+        covariance_type=family,
+        sharing=sharing,
+        owners=owner,
+        means_init=mean,
+        covariances_init=covariance,
+        mixing_init=mixing,
+        max_iter=sweeps,
+        tol=0,
+        covariance_floor=0,
+        acceleration=None,
+        starving="keep",
+        **more,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+@pytest.mark.parametrize("sharing", [0, 0.3, 1])
+@pytest.mark.parametrize("sweeps", [1, 5])
+def test_sweeps_equal_the_printed_equations(blobs, given_start, family, sharing, sweeps):
+    x, y = blobs
+    mean, covariance, mixing, owner = given_start
+    model = faithful(given_start, family, sharing, sweeps).fit(x, y)
+    if sharing == 0:  # (28): the start is confined to the owners' kernels first
+        mixing = mixing * naive.sharing_weights(owner, 0, 3)
+        mixing = mixing / mixing.sum(axis=0)
+    for _ in range(sweeps):
+        mean, covariance, mixing = naive.sweep(x, y, mean, covariance, mixing, owner, sharing, family)
+    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
+    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
+    expected = naive.objective(x, y, mean, covariance, mixing, owner, sharing, family) / len(x)
+    assert model.objective_ == pytest.approx(expected, rel=1e-10)
+    assert model.n_iter_ == sweeps
+    if sharing == 0:
+        assert (model.mixing_[owner[:, None] != np.arange(3)] == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+def test_weights_and_unlabelled_rows_equal_the_equations(blobs, given_start, family):
+    x, y = blobs
+    mean, covariance, mixing, owner = given_start
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.2, 3, size=len(y))
+    hidden = rng.random(len(y)) < 0.3
+    labels = np.where(hidden, -1, y)
+    model = faithful(given_start, family, 0.3, 3, unlabeled=-1, unlabeled_weight=0.5).fit(x, labels, sample_weight=weight)
+    counted = np.where(hidden, 0.5, 1) * weight
+    prior = np.bincount(y[~hidden], weight[~hidden]) / weight[~hidden].sum()
+    for _ in range(3):
+        mean, covariance, mixing = naive.sweep(x, labels, mean, covariance, mixing, owner, 0.3, family, counted, prior)
+    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
+    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8)
+    np.testing.assert_allclose(model.class_prior_, prior)
+    expected = naive.objective(x, labels, mean, covariance, mixing, owner, 0.3, family, counted, prior) / counted.sum()
+    assert model.objective_ == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+def test_sharing_may_differ_by_kernel_and_class(blobs, given_start, family):
+    x, y = blobs
+    *_, owner = given_start
+    table = np.where(owner[:, None] == np.arange(3), 1.0, 0.3)
+    by_table = faithful(given_start, family, table, 4).fit(x, y)
+    by_number = faithful(given_start, family, 0.3, 4).fit(x, y)
+    np.testing.assert_array_equal(by_table.means_, by_number.means_)
+    table[0, 2] = 0
+    confined = faithful(given_start, family, table, 4).fit(x, y)
+    assert confined.mixing_[0, 2] == 0 < by_number.mixing_[0, 2]
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("family", ["spherical", "diag", "full"], scope="function")  # a tied covariance joins the classes
+def test_no_sharing_is_one_gaussian_mixture_a_class(blobs, given_start, family):
+    x, y = blobs
+    mean, covariance, mixing, owner = given_start
+    model = faithful(given_start, family, 0, 10).fit(x, y)
+    for k in range(3):
+        own = owner == k
+        weights = mixing[own, k] / mixing[own, k].sum()
+        precision = np.linalg.inv(covariance[own]) if family == "full" else 1 / covariance[own]
+        peer = GaussianMixture(
+            2, covariance_type=family, means_init=mean[own], precisions_init=precision, weights_init=weights,
+            max_iter=10, tol=0, reg_covar=0,
+        )  # fmt: skip
+        peer.fit(x[y == k])
+        np.testing.assert_allclose(model.means_[own], peer.means_, rtol=1e-8)
+        np.testing.assert_allclose(model.covariances_[own], peer.covariances_, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(model.mixing_[own, k], peer.weights_, rtol=1e-8)
+        np.testing.assert_allclose(model.log_density(x)[:, k], peer.score_samples(x), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_class_is_a_gaussian_mixture(blobs, given_start, family):
+    x, _ = blobs
+    mean, covariance, mixing, _ = given_start
+    network = SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((6, 1)))
+    rows = ArrayRows(x, np.zeros(len(x), int), frame=Frame(np.zeros(3), np.ones(3)))
+    start = Params(Kernels(mean, covariance), mixing[:, :1], np.ones(1))
+    fit = em(lambda params: network.sweep(rows, params), start, Stop(20, -1))
+    precision = np.linalg.inv(covariance) if family in ("full", "tied") else 1 / covariance
+    peer = GaussianMixture(
+        6, covariance_type=family, means_init=mean, precisions_init=precision, weights_init=mixing[:, 0],
+        max_iter=20, tol=0, reg_covar=0,
+    ).fit(x)  # fmt: skip
+    np.testing.assert_allclose(fit.params.kernels.mean, peer.means_, rtol=1e-8)
+    np.testing.assert_allclose(fit.params.kernels.covariance, peer.covariances_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fit.params.mixing[:, 0], peer.weights_, rtol=1e-8)
+    assert fit.objective == pytest.approx(peer.score(x), rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+def test_full_kernels_of_uncorrelated_rows_are_diagonal_ones():
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(60, 3))
+    signs = np.array([[a, b, c] for a in (1, -1) for b in (1, -1) for c in (1, -1)])
+    x = np.concatenate([half * s for s in signs])  # mirrored in every axis: no correlation in a centred kernel
+    y = np.arange(len(x)) % 2
+    y = np.concatenate([y[:60]] * 8)
+    common = {"owners": [0, 1], "mixing_init": np.full((2, 2), 0.5), "max_iter": 8, "tol": 0, "acceleration": None}
+    width = np.array([[1.0, 2.0, 0.5], [0.3, 0.3, 0.3]])
+    diag = SharedKernelClassifier(covariance_type="diag", means_init=np.zeros((2, 3)), covariances_init=width, **common).fit(
+        x, y
+    )
+    full = SharedKernelClassifier(
+        covariance_type="full", means_init=np.zeros((2, 3)), covariances_init=np.array([np.diag(v) for v in width]), **common
+    ).fit(x, y)
+    np.testing.assert_allclose(np.diagonal(full.covariances_, axis1=1, axis2=2), diag.covariances_, rtol=1e-9)
+    np.testing.assert_allclose(full.predict_proba(x), diag.predict_proba(x), rtol=1e-8)
+
+
+def test_prediction_is_bayes_rule_on_the_densities(blobs, family, given_start):
+    x, _ = blobs
+    mean, covariance, mixing, _ = given_start
+    prior = np.array([0.7, 0.2, 0.1])
+    model = SharedKernelClassifier.from_parameters(mean, covariance, mixing, prior, ["a", "b", "c"], covariance_type=family)
+    density = naive.kernel_densities(x, mean, covariance, family)
+    by_class = density @ mixing
+    np.testing.assert_allclose(model.log_density(x), np.log(by_class), rtol=1e-10)
+    np.testing.assert_allclose(model.score_samples(x), np.log(by_class @ prior), rtol=1e-10)
+    posterior = by_class * prior / (by_class @ prior)[:, None]
+    np.testing.assert_allclose(model.predict_proba(x), posterior, rtol=1e-9)
+    np.testing.assert_allclose(model.predict_log_proba(x), np.log(posterior), rtol=1e-9, atol=1e-12)
+    kernel = density * (mixing @ prior) / (by_class @ prior)[:, None]
+    np.testing.assert_allclose(model.kernel_posterior(x), kernel, rtol=1e-9)
+    assert (model.predict(x) == np.array(["a", "b", "c"])[posterior.argmax(axis=1)]).all()
+
+
+def test_densities_survive_where_they_underflow(family):
+    """A row a thousand deviations from one class and next to another: both log-densities are exact."""
+    d = 3
+    covariance = {"spherical": np.ones(2), "diag": np.ones((2, d)), "full": np.array([np.eye(d)] * 2), "tied": np.eye(d)}
+    mean = np.array([[0.0] * d, [1000.0] * d])
+    model = SharedKernelClassifier.from_parameters(
+        mean, covariance[family], np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family
+    )
+    x = np.array([[0.0] * d, [1000.0] * d, [500.0] * d, [1e150] * d, [-1e300, 1e300, 0]])
+    squared = ((x[:3, None] - mean) ** 2).sum(axis=2)
+    np.testing.assert_allclose(model.log_density(x[:3]), -0.5 * squared - 1.5 * np.log(2 * np.pi), rtol=1e-9)
+    for answer in (model.log_density(x), model.score_samples(x), model.predict_proba(x), model.kernel_posterior(x)):
+        assert np.isfinite(answer).all()
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
+    np.testing.assert_allclose(model.predict_log_proba(x[:1]), [[0, -0.5 * squared[0, 1]]], atol=1e-12)
+
+
+def test_sharing_table():
+    expected = [[1, 0.25, 0.25], [0.25, 0.25, 1]]
+    np.testing.assert_array_equal(sharing_table(np.array([0, 2]), 0.25, 3), expected)
+
+
+def test_a_kernel_without_rows_stays_where_it_is(family, blobs, given_start):
+    """Far from every row a kernel gets no mass at all; the others must come out as if it were not there."""
+    x, _ = blobs
+    mean, covariance, *_ = given_start
+    mean = np.vstack([mean[:2], [[1e4, 1e4, 1e4]]])
+    keep = covariance[:3] if family != "tied" else covariance
+    network = SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((3, 1)))
+    rows = ArrayRows(x, np.zeros(len(x), int), frame=Frame(np.zeros(3), np.ones(3)))
+    better, value = network.sweep(rows, Params(Kernels(mean, keep), np.full((3, 1), 1 / 3), np.ones(1)))
+    np.testing.assert_allclose(better.kernels.mean[2], mean[2])
+    if family != "tied":
+        np.testing.assert_allclose(better.kernels.covariance[2], keep[2])
+    alone = naive.sweep(
+        x, np.zeros(len(x), int), mean[:2], covariance[:2] if family != "tied" else covariance,
+        np.full((2, 1), 0.5), [0, 0], 1, family,
+    )  # fmt: skip
+    np.testing.assert_allclose(better.kernels.mean[:2], alone[0])
+    np.testing.assert_allclose(better.kernels.covariance[:2] if family != "tied" else better.kernels.covariance, alone[1])
+    np.testing.assert_allclose(better.mixing, np.vstack([alone[2], [[0]]]), atol=1e-12)
+    density = naive.kernel_densities(x, mean[:2], covariance[:2] if family != "tied" else covariance, family)
+    assert value == pytest.approx(np.log(density.sum(axis=1) / 3).mean())
+    assert np.isfinite(logsumexp(value))

@@ -1,0 +1,97 @@
+import naive
+import numpy as np
+import pytest
+from scipy.stats import invgamma, invwishart, multivariate_normal
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.kernels import FAMILIES, Kernels, Moments
+from kernelpool.penalties import Conjugate, NoPenalty
+
+D, M = 3, 4
+VARIANCE = np.array([1.0, 1.2, 0.8])
+
+
+def posterior_terms(family, kernel, kernels, x, responsibility):
+    """Expected complete log-likelihood plus log prior, both by SciPy."""
+    penalty = Conjugate(VARIANCE, M)
+    scale, dof, shrinkage = VARIANCE / M ** (2 / D), D + 2, 0.01
+    full = naive.matrices(kernels.covariance, family, M, D)
+    total = sum(
+        responsibility[:, j] @ multivariate_normal(kernels.mean[j], full[j]).logpdf(x)
+        + multivariate_normal(np.zeros(D), full[j] / shrinkage).logpdf(kernels.mean[j])
+        for j in range(M)
+    )
+    if family == "full":
+        total += sum(invwishart(dof, np.diag(scale)).logpdf(full[j]) for j in range(M))
+    elif family == "tied":
+        total += invwishart(dof, np.diag(scale)).logpdf(full[0])
+    elif family == "diag":
+        total += sum(invgamma(dof / 2, scale=scale / 2).logpdf(kernels.covariance[j]).sum() for j in range(M))
+    else:
+        total += sum(invgamma(dof / 2, scale=scale.mean() / 2).logpdf(kernels.covariance[j]) for j in range(M))
+    return total, penalty.objective(kernel, kernels)
+
+
+def random_kernels(family, rng):
+    mean = rng.normal(size=(M, D))
+    root = rng.normal(size=(M, D, D))
+    full = root @ root.swapaxes(1, 2) + np.eye(D)
+    covariance = {
+        "spherical": rng.uniform(0.5, 2, M),
+        "diag": rng.uniform(0.5, 2, (M, D)),
+        "full": full,
+        "tied": full[0],
+    }[family]
+    return Kernels(mean, covariance)
+
+
+def test_the_term_of_the_objective_is_the_log_prior(family):
+    """Differences of `objective` are those of SciPy's normal and inverse Wishart (or gamma) densities."""
+    rng = np.random.default_rng(0)
+    kernel = FAMILIES[family](np.zeros(D))
+    none = np.zeros((0, M))
+    pairs = [posterior_terms(family, kernel, random_kernels(family, rng), np.zeros((0, D)), none) for _ in range(5)]
+    gaps = [scipy - ours for scipy, ours in pairs]
+    np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
+
+
+def test_the_m_step_is_the_mode_of_the_posterior(family):
+    """No kernel near the one that the M-step chose has a higher posterior."""
+    rng = np.random.default_rng(1)
+    kernel, penalty = FAMILIES[family](np.zeros(D)), Conjugate(VARIANCE, M)
+    x = rng.normal(size=(60, D)) * [1, 2, 0.5]
+    responsibility = rng.dirichlet(np.ones(M), size=60)
+    first, second = responsibility.T @ x, responsibility.T @ kernel.square(x.T).T
+    if family == "tied":
+        second = second.sum(axis=0, keepdims=True)
+    moments = Moments(responsibility.sum(axis=0)[:, None], first, second)
+    mean = penalty.centre(moments, np.zeros((M, D)))
+    best = kernel.estimate(moments, np.zeros((M, D)), mean, *penalty.imagined(kernel, mean))
+    top, _ = posterior_terms(family, kernel, best, x, responsibility)
+    for _ in range(60):
+        vector = kernel.coordinates(best.covariance)
+        near = Kernels(
+            best.mean + 0.01 * rng.normal(size=(M, D)),
+            kernel.at(vector + 0.01 * rng.normal(size=vector.shape) * (vector != 0), best.covariance),
+        )
+        assert posterior_terms(family, kernel, near, x, responsibility)[0] < top
+
+
+@pytest.mark.filterwarnings("ignore:.*lost all their rows")
+def test_kernels_that_would_collapse_keep_a_width(family):
+    """Four distinct rows, each repeated: without the prior every kernel falls to the floor, with it none comes near."""
+    x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
+    y = np.repeat([0, 1], 20)
+    floor = 1e-6 * x.var(axis=0).mean()
+    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
+    free = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(x, y)
+    held = SharedKernelClassifier(4, covariance_type=family, random_state=0, kernel_prior="conjugate").fit(x, y)
+    assert smallest(free.covariances_).min() < 2 * floor
+    assert smallest(held.covariances_).min() > 1000 * floor
+
+
+def test_no_penalty_is_maximum_likelihood():
+    mass = np.array([[2.0, 0.0], [2.0, 0.0]])
+    before = np.array([[0.5, 0.3], [0.5, 0.7]])
+    mixing = NoPenalty().mixing(mass, before)
+    np.testing.assert_array_equal(mixing, [[0.5, 0.3], [0.5, 0.7]])  # a class without weight keeps what it had

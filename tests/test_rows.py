@@ -1,0 +1,101 @@
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from kernelpool import rows as rows_module
+from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, spread
+
+
+def counted(block):
+    return np.array([len(block.x), block.x.sum(), 0 if block.weight is None else block.weight.sum()])
+
+
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 40_000])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_row_is_visited_once(n, n_jobs):
+    x = np.arange(2.0 * n).reshape(n, 2)
+    weight = np.arange(1.0 * n)
+    rows = ArrayRows(x, None, weight, width=10**5, n_jobs=n_jobs)  # narrow blocks
+    np.testing.assert_allclose(rows.total(counted), [n, x.sum(), weight.sum()])
+    np.testing.assert_array_equal(rows.each(lambda block: block.x[:, 1] * 2), x[:, 1] * 2)
+    np.testing.assert_array_equal(rows.each(lambda block: block.x), x)
+
+
+def test_threads_and_blocks_do_not_change_a_bit():
+    x = np.random.default_rng(0).normal(size=(100_000, 3))
+    sums = [ArrayRows(x, n_jobs=n).total(lambda block: block.x.T @ block.x) for n in (1, 2, 3)]
+    np.testing.assert_array_equal(sums[0], sums[1])
+    np.testing.assert_array_equal(sums[0], sums[2])
+
+
+def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch):
+    made = []
+    remember = lambda block: block.once("key", lambda b: made.append(1) or b.x.sum())  # noqa: E731
+    rows = ArrayRows(np.ones((100, 2)))
+    assert rows.total(remember) == rows.total(remember) == 200
+    assert len(made) == 1
+    monkeypatch.setattr(rows_module, "KEEP_BYTES", 10)
+    rows = ArrayRows(np.ones((100, 2)))
+    rows.total(remember)
+    rows.total(remember)
+    assert len(made) == 3
+
+
+def test_frame_goes_there_and_back_and_bounds_what_is_far():
+    frame = Frame(np.array([1e6, -1.0]), np.array([0.25, 8.0]))
+    x = np.array([[1e6 + 1, 7.0], [1e308, -1e308]])
+    inside = frame.inside(x)
+    np.testing.assert_array_equal(inside[0], [4, 1])
+    assert np.isfinite(inside**2).all()
+    np.testing.assert_array_equal(frame.outside(inside[:1]), x[:1])
+    assert frame.log_volume == pytest.approx(np.log(2))
+
+
+def test_spread_is_exact_far_from_the_origin():
+    x = np.random.default_rng(0).normal(size=(1000, 2)) * 1e-2 + 1e6
+    found = spread(Block(x), x.mean(axis=0))
+    np.testing.assert_allclose(found.variance, x.var(axis=0), rtol=1e-10)
+
+
+def test_blas_gets_its_threads_back():
+    before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    seen = []
+
+    def look(block):
+        seen.append([library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"])
+        return 0
+
+    ArrayRows(np.ones((10, 2))).total(look)
+    assert all(n == 1 for n in seen[0])
+    threads = [threading.Thread(target=lambda: ArrayRows(np.ones((50_000, 2))).total(counted)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"] == before
+    with pytest.raises(ZeroDivisionError):
+        ArrayRows(np.ones((10, 2))).total(lambda block: 1 / 0)
+    assert [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"] == before
+
+
+def test_threads_follow_the_limit_of_blas():
+    with threadpool_limits(1, user_api="blas"):
+        assert rows_module._n_threads(None) == 1
+    assert rows_module._n_threads(3) == 3
+    assert rows_module._n_threads(-1) >= 1
+
+
+def test_homes_are_told_apart():
+    da = pytest.importorskip("dask.array")
+    assert isinstance(as_rows(np.ones((2, 2))), ArrayRows)
+    assert isinstance(as_rows(da.ones((2, 2))), DaskRows)
+    with pytest.raises(ValueError, match="Rows must be an array of an array-API library or of Dask; got list"):
+        as_rows([[1, 2]])
+
+
+def test_an_empty_cluster_says_so():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="no rows: every chunk is empty"):
+        as_rows(da.ones((0, 2))).total(counted)
