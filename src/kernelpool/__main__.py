@@ -14,7 +14,7 @@ from .datasets.clouds import BAYES_ERROR
 
 N_KERNELS = (8, 12, 16)
 SHARING = (0, 0.25, 0.5, 0.75, 1)
-NOTES = {0: " (separate mixtures)", 1: " (fully shared, PRBF)"}
+NOTES: dict[float, str] = {0: " (separate mixtures)", 1: " (fully shared, PRBF)"}
 
 
 class SeparateMixtures:

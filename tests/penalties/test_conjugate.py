@@ -14,7 +14,8 @@ VARIANCE = np.array([1.0, 1.2, 0.8])
 def posterior_terms(family, kernel, kernels, x, responsibility):
     """Expected complete log-likelihood plus log prior, both by SciPy."""
     penalty = Conjugate(VARIANCE, M)
-    scale, dof, shrinkage = VARIANCE / M ** (2 / D), D + 2, 0.01
+    dof = D + 2 if family in ("full", "tied") else 3
+    scale, shrinkage = VARIANCE / M ** (2 / D), 0.01
     full = naive.matrices(kernels.covariance, family, M, D)
     total = sum(
         responsibility[:, j] @ multivariate_normal(kernels.mean[j], full[j]).logpdf(x)

@@ -1,26 +1,28 @@
 """Shared-kernel classifier: the scikit-learn shell of `kernelpool.networks.shared_kernel`."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..em import Fit, Outcome, Stop, best_of
+from ..em import Fit, Outcome, best_of
 from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning
-from ..kernels import FAMILIES, Gaussian, Kernels, Lens
-from ..networks.shared_kernel import Params, SharedKernel, sharing_table
+from ..kernels import FAMILIES, Kernels, Lens
+from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Frame, Rows
-from ..starts import ClassSample, uniform_mixing
-from .data import TrainingData, _codes_of, _is_unlabelled, frame_of, label_name, query_rows, training_data
+from .checks import check_columns, check_degree, check_positive, check_shape, family_of
+from .data import TrainingData, _codes_of, _is_unlabelled, frame_of, query_rows, training_data
 from .density import DensityClassifier
-from .progress import CallbackSupportMixin, Progress, SweepInfo, with_callbacks
-from .training import Trained, Training, unfinished_message, with_names
+from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
+from .setup import Setup
+from .training import Trained, unfinished_message, with_names
+from .watch import Watch
 
 
 class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
@@ -234,7 +236,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             The fitted estimator.
         """
         if not hasattr(self.sharing, "__len__"):
-            _check_scalar_sharing(self.sharing, "sharing")
+            check_degree(self.sharing, "sharing")
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
         setup = Setup(self, data)
         if not setup.warm:
@@ -247,7 +249,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self._conclude(fit)
         return self
 
-    def _best_start(self, setup: "Setup", X: Any, y: Any, sample_weight: Any) -> tuple[Fit[Params], np.ndarray]:
+    def _best_start(self, setup: Setup, X: Any, y: Any, sample_weight: Any) -> tuple[Fit[Params], np.ndarray]:
         sharing = setup.sharing(self.sharing)
         fits: list[Fit[Params]] = []
         with Watch(self, setup.training, setup.n_starts, X, y, sample_weight) as watch:
@@ -320,12 +322,12 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
         prior = check_array(class_prior, dtype=np.float64, ensure_2d=False, input_name="class_prior")
         labels = np.asarray(classes)
-        family = _family_of(covariances, means.shape, covariance_type)
-        _check_positive("covariances", covariances, family)
-        _check_shape("mixing", mixing, (len(means), len(labels)))
-        _check_shape("class_prior", prior, (len(labels),))
-        _check_columns("mixing", mixing)
-        _check_columns("class_prior", prior[:, None])
+        family = family_of(covariances, means.shape, covariance_type)
+        check_positive("covariances", covariances, family)
+        check_shape("mixing", mixing, (len(means), len(labels)))
+        check_shape("class_prior", prior, (len(labels),))
+        check_columns("mixing", mixing)
+        check_columns("class_prior", prior[:, None])
         if (np.unique(labels) != labels).any() if len(np.unique(labels)) == len(labels) else True:
             raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
         model = cls(len(means), covariance_type=family)
@@ -348,7 +350,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         share = self.mixing_ @ self.class_prior_
         share = share / share.sum()
         origin = share @ kernels.mean
-        variance = share @ (_variances(kernel, kernels) + (kernels.mean - origin) ** 2)
+        variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
         frame, _ = frame_of(family, origin, variance)
         return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
 
@@ -479,307 +481,3 @@ def _log_density(block: Block, network: SharedKernel, lens: Lens, mixing: Any, l
 
 def _kernel_posterior(block: Block, network: SharedKernel, lens: Lens, mixing: Any, class_prior: Any) -> Any:
     return network.kernel_posterior(block, lens, mixing, class_prior)
-
-
-# -- from parameters to a training ------------------------------------------------------------------------------------
-
-
-class Setup:
-    """What follows from an estimator's parameters and the data: the training, the owners, the starts."""
-
-    def __init__(self, estimator: Any, data: TrainingData) -> None:
-        self.estimator, self.data = estimator, data
-        self.class_prior = _class_prior(estimator.class_prior, data)
-        self.training = Training(
-            data,
-            covariance_type=estimator.covariance_type,
-            covariance_floor=estimator.covariance_floor,
-            kernel_prior=estimator.kernel_prior,
-            class_prior=self.class_prior,
-            stop=Stop(estimator.max_iter, estimator.tol),
-            accelerated=estimator.acceleration is not None,
-            starving=estimator.starving,
-        )
-        self.warm = getattr(estimator, "warm_start", False) and hasattr(estimator, "means_")
-        self.rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
-        self._given = self._given_kernels()
-        self.samples: list[ClassSample] = []
-        self.counts: list[int] = []
-        self.owners = self._owners()
-        self.n_starts = 1 if self._given is not None and self._given[1] is not None else estimator.n_init
-
-    @property
-    def classes(self) -> np.ndarray:
-        return self.data.classes
-
-    def sharing(self, sharing: Any) -> np.ndarray:
-        """The table of sharing, (M, K)."""
-        if not hasattr(sharing, "__len__"):
-            return self._usable(sharing_table(self.owners, float(sharing), len(self.classes)))
-        table = check_array(sharing, dtype=np.float64, input_name="sharing")
-        _check_shape("sharing", table, (len(self.owners), len(self.classes)))
-        if table.min() < 0 or table.max() > 1:
-            raise KernelpoolError(f"sharing must lie in [0, 1]; got values from {table.min():.3g} to {table.max():.3g}.")
-        return self._usable(table)
-
-    def _usable(self, table: np.ndarray) -> np.ndarray:
-        usable = (table > 0).any(axis=0)
-        if not usable.all():
-            name = label_name(self.classes[int(np.argmin(usable))])
-            raise KernelpoolError(
-                f"sharing leaves class {name} without a kernel: it owns none and may use none. "
-                f"Raise sharing above 0, or give the class a kernel in n_kernels or owners."
-            )
-        return np.asarray(table)
-
-    def places(self) -> Iterator[Kernels | Params]:
-        """Where to start, one place after the other: kernels, or separate mixtures whose sharing is to be opened."""
-        for _ in range(self.n_starts):
-            kernels = self._kernels()
-            given_mixing = self.warm or self.estimator.mixing_init is not None
-            if self.estimator.init == "mixtures" and not given_mixing:
-                yield self.training.separate(kernels, self.owners)
-            else:
-                yield kernels
-
-    def start(self, place: Kernels | Params, sharing: np.ndarray) -> Params:
-        """First parameters at `place` for one table of sharing."""
-        if isinstance(place, Params):
-            return self.training.opened(place, sharing)
-        mixing = self._given_mixing(sharing)
-        return self.training.start(place, uniform_mixing(sharing) if mixing is None else mixing)
-
-    def _kernels(self) -> Kernels:
-        """Kernels of one start, in the frame: those given, the others placed."""
-        means, covariances = self._given if self._given is not None else (None, None)
-        if means is not None and covariances is not None:
-            return self.training.host_kernel.into(Kernels(means, covariances), self.training.frame)
-        method = "random" if self.estimator.init == "random" else "kmeans"
-        placed = self.training.place(method, self.samples, self.counts, self.rng)
-        order = np.argsort(np.argsort(self.owners, kind="stable"), kind="stable")
-        placed = self.training.host_kernel.kept(placed, order)
-        frame = self.training.frame
-        mean = placed.mean if means is None else (means - frame.origin) / frame.unit
-        factor = 1 / np.asarray(frame.unit)
-        wide = placed.covariance if covariances is None else self.training.host_kernel.rescaled(covariances, factor)
-        return Kernels(mean, wide)
-
-    def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None] | None:
-        estimator, d = self.estimator, self.data.rows.n_features
-        if self.warm:
-            return estimator.means_, estimator.covariances_
-        means, covariances = estimator.means_init, estimator.covariances_init
-        if means is None and covariances is None:
-            return None
-        if means is not None:
-            means = check_array(means, dtype=np.float64, input_name="means_init")
-            n = _total(estimator.n_kernels)
-            _check_shape("means_init", means, (len(means) if n is None else n, d))
-        if covariances is not None:
-            covariances = check_array(
-                covariances, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name="covariances_init"
-            )
-            n = len(means) if means is not None else _total(estimator.n_kernels)
-            if n is not None:
-                _check_shape("covariances_init", covariances, _covariance_shape(estimator.covariance_type, n, d))
-            _check_positive("covariances_init", covariances, estimator.covariance_type)
-        return means, covariances
-
-    def _given_mixing(self, sharing: np.ndarray) -> np.ndarray | None:
-        if self.warm:
-            mixing = np.asarray(self.estimator.mixing_)
-        elif self.estimator.mixing_init is None:
-            return None
-        else:
-            mixing = check_array(self.estimator.mixing_init, dtype=np.float64, input_name="mixing_init")
-        _check_shape("mixing_init", mixing, sharing.shape)
-        _check_columns("mixing_init", mixing)
-        mixing = mixing * (sharing > 0)
-        if not (mixing.sum(axis=0) > 0).all():
-            raise KernelpoolError("mixing_init gives a class no weight on any kernel that sharing allows it to use.")
-        return np.asarray(mixing / mixing.sum(axis=0))
-
-    def _owners(self) -> np.ndarray:
-        """The class code of each kernel; draws the sample that starts need on the way."""
-        estimator, given = self.estimator, self._given
-        needs_sample = given is None or given[0] is None or given[1] is None
-        if self.warm:
-            self._check_warm()
-            return np.searchsorted(self.classes, estimator.owners_)
-        n_kernels = len(given[0]) if given is not None and given[0] is not None else _total(estimator.n_kernels)
-        if estimator.owners is not None:
-            owners = self._given_owners(n_kernels)
-            self.counts = np.bincount(owners, minlength=len(self.classes)).tolist()
-            if needs_sample:
-                self.samples = self.training.samples(int(self.rng.integers(2**31)))
-            return owners
-        self.samples = self.training.samples(int(self.rng.integers(2**31)))
-        wanted = n_kernels if given is not None and not hasattr(estimator.n_kernels, "__len__") else estimator.n_kernels
-        self.counts = self.training.counts(wanted, self.samples)
-        return self.training.owners(self.counts)
-
-    def _check_warm(self) -> None:
-        """The previous fit must be one that this one can go on from."""
-        before, d = self.estimator, self.data.rows.n_features
-        n_kernels = _total(before.n_kernels)
-        shape = _covariance_shape(before.covariance_type, len(before.means_), d)
-        if not np.array_equal(before.classes_, self.classes) or before.means_.shape[1] != d:
-            changed = "classes and features"
-        elif before.covariances_.shape != shape:
-            changed = "covariance_type"
-        elif n_kernels not in (None, before._n_kernels_asked):
-            changed = "n_kernels"
-        else:
-            return
-        raise KernelpoolError(f"warm_start needs the {changed} of the previous fit; set warm_start=False to start anew.")
-
-    def _given_owners(self, n_kernels: int | None) -> np.ndarray:
-        labels = np.asarray(self.estimator.owners)
-        if labels.ndim != 1 or (n_kernels is not None and len(labels) != n_kernels):
-            raise KernelpoolError(f"owners must have shape ({n_kernels or 'n_kernels'},); got {labels.shape}.")
-        strange = sorted(set(labels.tolist()) - set(self.classes.tolist()), key=str)
-        if strange:
-            raise KernelpoolError(f"owners must be labels of y, {self.classes.tolist()}; got {strange[0]!r}.")
-        return np.searchsorted(self.classes, labels)
-
-
-class Watch:
-    """Tells of each sweep: to the user's callback, to scikit-learn's callbacks, and on the screen."""
-
-    def __init__(self, estimator: Any, training: Training, n_starts: int, X: Any, y: Any, weight: Any) -> None:
-        self.estimator, self.training = estimator, training
-        self.progress = Progress(estimator.verbose, n_starts, estimator.max_iter, type(estimator).__name__)
-        self.sent = {"X": X, "y": y, "metadata": None if weight is None else {"sample_weight": weight}}
-        self.context: Any = None
-        self.start_context: Any = None
-        if hasattr(estimator, "_init_callback_context"):
-            self.context = estimator._init_callback_context(max_subtasks=n_starts)
-
-    def __enter__(self) -> Self:
-        if self.context is not None:
-            self.context.call_on_fit_task_begin(estimator=self.estimator, **self.sent)
-        self.progress.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.progress.__exit__(*error)
-        if self.context is not None and error[0] is None:
-            self.context.call_on_fit_task_end(estimator=self.estimator, **self.sent)
-
-    def begin(self, index: int) -> Callable[[Fit[Params]], bool]:
-        """A start begins; the answer is told of its sweeps."""
-        self.index = index
-        self.progress.start(index)
-        if self.context is not None:
-            self.start_context = self.context.subcontext(task_name="start", max_subtasks=None)
-            self.start_context.call_on_fit_task_begin(estimator=self.estimator, **self.sent)
-        return self.sweep
-
-    def end(self) -> None:
-        """A start has ended."""
-        if self.start_context is not None:
-            self.start_context.call_on_fit_task_end(estimator=self.estimator, **self.sent)
-
-    def sweep(self, fit: Fit[Params]) -> bool:
-        """True if somebody asks to stop."""
-        objective = fit.objective - self.training.frame.log_volume
-        self.progress.sweep(fit.n_sweeps, objective, fit.change)
-        stop = False
-        if self.estimator.callback is not None:
-            info = SweepInfo(self.index, fit.n_sweeps, objective, fit.change, self._parameters(fit.params))
-            stop = bool(self.estimator.callback(info))
-        if self.start_context is not None:
-            context = self.start_context.subcontext(task_name="sweep")
-            context.call_on_fit_task_begin(estimator=self.estimator, **self.sent)
-            stop |= bool(
-                context.call_on_fit_task_end(
-                    estimator=self.estimator, **self.sent, reconstruction_attributes=lambda: self._attributes(fit.params)
-                )
-            )
-        return stop
-
-    def _parameters(self, params: Params) -> dict[str, Any]:
-        return dict(zip(("means_", "covariances_", "mixing_"), self.training.outside(params), strict=True))
-
-    def _attributes(self, params: Params) -> dict[str, Any]:
-        common = {"classes_": self.training.data.classes, "class_prior_": self.training.class_prior}
-        kept: dict[str, Any] = self.estimator._as_if_stopped({**self._parameters(params), **common})
-        return kept
-
-
-# -- checks -------------------------------------------------------------------------------------------------------------
-
-
-def _check_scalar_sharing(sharing: float, name: str) -> None:
-    if not 0 <= sharing <= 1:
-        raise KernelpoolError(f"{name} must lie in [0, 1]; got {sharing}.")
-
-
-def _class_prior(given: Any, data: TrainingData) -> np.ndarray:
-    if given is None:
-        return np.asarray(data.class_weight / data.class_weight.sum())
-    prior = check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")
-    _check_shape("class_prior", prior, (len(data.classes),))
-    _check_columns("class_prior", prior[:, None])
-    return np.asarray(prior)
-
-
-def _check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
-    if array.shape != shape:
-        raise KernelpoolError(f"{name} must have shape {shape}; got {array.shape}.")
-
-
-def _check_columns(name: str, array: np.ndarray) -> None:
-    total = array.sum(axis=0)
-    if array.min() < 0 or not np.allclose(total, 1, atol=1e-6):
-        what = (
-            "must not be negative"
-            if array.min() < 0
-            else f"must sum to one, column by column; the sums are {total.round(6).tolist()}"
-        )
-        raise KernelpoolError(f"{name} {what}.")
-
-
-def _check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> None:
-    """Variances above zero, matrices symmetric and positive definite."""
-    if covariance_type in ("full", "tied"):
-        matrices = covariances.reshape(-1, *covariances.shape[-2:])
-        asymmetry = np.abs(matrices - matrices.swapaxes(1, 2)).max(axis=(1, 2))
-        bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2)))
-        wanted = "symmetric and positive definite"
-    else:
-        bad = covariances.reshape(len(covariances), -1).min(axis=1) <= 0
-        wanted = "positive (variances, not deviations)"
-    if bad.any():
-        raise KernelpoolError(f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not.")
-
-
-def _total(n_kernels: Any) -> int | None:
-    return None if n_kernels is None else int(np.sum(n_kernels))
-
-
-def _covariance_shape(covariance_type: str, n_kernels: int, d: int) -> tuple[int, ...]:
-    shapes = {"spherical": (n_kernels,), "diag": (n_kernels, d), "full": (n_kernels, d, d), "tied": (d, d)}
-    return shapes[covariance_type]
-
-
-def _family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:
-    """The family that `covariances` belong to, by their shape."""
-    fits = [name for name in FAMILIES if _covariance_shape(name, *shape) == covariances.shape]
-    if named is not None:
-        if named not in FAMILIES:
-            raise KernelpoolError(f"covariance_type must be one of {list(FAMILIES)}; got {named!r}.")
-        _check_shape("covariances", covariances, _covariance_shape(named, *shape))
-        return named
-    if len(fits) != 1:
-        found = f"may be of type {fits[0]} or {fits[1]}: say covariance_type=" if fits else "fits none of the covariance types"
-        raise KernelpoolError(f"covariances of shape {covariances.shape} for means of shape {shape} {found}.")
-    return fits[0]
-
-
-def _variances(kernel: Gaussian, kernels: Kernels) -> np.ndarray:
-    """Variance of each kernel along each feature, (M, d)."""
-    shape = kernels.mean.shape
-    if kernel.name in ("full", "tied"):
-        return np.broadcast_to(np.diagonal(kernels.covariance, axis1=-2, axis2=-1), shape)
-    return np.broadcast_to(kernels.covariance.reshape(shape[0], -1), shape)

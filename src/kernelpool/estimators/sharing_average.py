@@ -14,11 +14,14 @@ from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import Lens
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows
+from .checks import check_degree
 from .data import query_rows, training_data
 from .density import DensityClassifier
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
-from .shared_kernel import Setup, SharedKernelClassifier, Watch, _check_scalar_sharing
+from .setup import Setup
+from .shared_kernel import SharedKernelClassifier
 from .training import with_names
+from .watch import Watch
 
 
 class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
@@ -176,7 +179,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         if not degrees:
             raise KernelpoolError("sharing must hold at least one value; got an empty sequence.")
         for value in degrees:
-            _check_scalar_sharing(value, "Each value of sharing")
+            check_degree(value, "Each value of sharing")
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
         setup = Setup(self, data)
         try:

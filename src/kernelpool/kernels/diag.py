@@ -1,7 +1,7 @@
 """Diagonal Gaussians: one variance a kernel and feature."""
 
 from ..arrays import Array, namespace
-from .gaussian import Gaussian
+from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
 
 
 class Diag(Gaussian):
@@ -48,5 +48,12 @@ class Diag(Gaussian):
     def n_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels * d
 
-    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
-        return dof + 3
+    def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
+        return variance[None, :], INVERSE_GAMMA_DOF + 3
+
+    @staticmethod
+    def shape(n_kernels: int, d: int) -> tuple[int, ...]:
+        return (n_kernels, d)
+
+    def variances(self, kernels: Kernels) -> Array:
+        return kernels.covariance

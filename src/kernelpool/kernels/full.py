@@ -2,7 +2,7 @@ r"""Full Gaussians: one covariance matrix a kernel."""
 
 from ..arrays import Array, cholesky, device, epsilon, namespace, triangle
 from ..errors import CollapsedKernelError
-from .gaussian import Gaussian
+from .gaussian import Gaussian, Kernels
 
 
 class Full(Gaussian):
@@ -79,8 +79,20 @@ class Full(Gaussian):
     def n_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels * d * (d + 1) // 2
 
-    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
-        return dof + d + 2
+    def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
+        d = variance.shape[0]
+        matrix = namespace(variance).eye(d, dtype=variance.dtype, device=device(variance)) * variance
+        return self.flat(matrix[None, ...]), self._prior_dof(d) + d + 2.0
+
+    def _prior_dof(self, d: int) -> int:
+        return d + 2  # the smallest whole number for which an inverse Wishart has a mean
+
+    @staticmethod
+    def shape(n_kernels: int, d: int) -> tuple[int, ...]:
+        return (n_kernels, d, d)
+
+    def variances(self, kernels: Kernels) -> Array:
+        return namespace(kernels.covariance).linalg.diagonal(kernels.covariance)
 
 
 def _with_diagonal(a: Array, diagonal: Array) -> Array:

@@ -35,6 +35,9 @@ from ..sums import Sums, record
 
 LOG_2_PI = math.log(2 * math.pi)
 
+INVERSE_GAMMA_DOF = 3
+"""Degrees of freedom of the conjugate prior on one variance: the smallest whole number for which it has a mean."""
+
 
 @record
 class Kernels:
@@ -135,8 +138,28 @@ class Gaussian(ABC):
         """Free numbers in the covariances of `n_kernels` kernels."""
 
     @abstractmethod
-    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
-        """How many rows the conjugate prior adds to the divisor of a covariance (Fraley & Raftery 2007)."""
+    def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
+        """What the conjugate prior adds to a kernel's scatter, (1, S), and to its divisor (Fraley & Raftery 2007, table 2).
+
+        `variance` (d,) is what the prior expects of a kernel along each feature.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def shape(n_kernels: int, d: int) -> tuple[int, ...]:
+        """Shape of the covariances of `n_kernels` kernels."""
+
+    @abstractmethod
+    def variances(self, kernels: Kernels) -> Array:
+        """Variance of each kernel along each feature, (M, d)."""
+
+    def widths(self, flat: Array, weight: Array) -> Array:
+        """Covariances at or above the floor from one flat second moment a kernel, (M, S), and their weights, (M,)."""
+        return self.floored(self.shaped(flat, self.floor.shape[0]))
+
+    def gathered(self, flat: Array) -> Array:
+        """Flat moments (M, S) as `estimate` wants them: every kernel its own."""
+        return flat
 
     def of_kernel(self, covariance: Array, j: int) -> Array:
         """Covariance of kernel j."""
@@ -241,9 +264,7 @@ class Gaussian(ABC):
         """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
         xp, away = namespace(about), kernels.mean - about
         still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
-        return Moments(
-            *self._held_apart(moments, away, vanished, mass), xp.where(vanished[:, None], still, moments.second)
-        )
+        return Moments(*self._held_apart(moments, away, vanished, mass), xp.where(vanished[:, None], still, moments.second))
 
     def _held_apart(self, moments: Moments, away: Array, vanished: Array, mass: float) -> tuple[Array, Array]:
         """Mass and first moments of `held`, which are every kernel's own."""

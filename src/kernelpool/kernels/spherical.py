@@ -1,7 +1,7 @@
 r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` (Titsias & Likas 2001, (39))."""
 
 from ..arrays import Array, namespace
-from .gaussian import Gaussian
+from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
 
 
 class Spherical(Gaussian):
@@ -46,5 +46,13 @@ class Spherical(Gaussian):
     def n_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels
 
-    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
-        return (dof + 2) / d + 1
+    def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
+        xp = namespace(variance)
+        return xp.reshape(xp.mean(variance), (1, 1)), (INVERSE_GAMMA_DOF + 2) / variance.shape[0] + 1
+
+    @staticmethod
+    def shape(n_kernels: int, d: int) -> tuple[int, ...]:
+        return (n_kernels,)
+
+    def variances(self, kernels: Kernels) -> Array:
+        return kernels.covariance[:, None] + namespace(kernels.mean).zeros_like(kernels.mean)

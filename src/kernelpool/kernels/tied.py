@@ -71,5 +71,20 @@ class Tied(Full):
     def n_parameters(self, n_kernels: int, d: int) -> int:
         return d * (d + 1) // 2
 
-    def prior_count(self, dof: float, d: int, n_kernels: int) -> float:
-        return dof + d + n_kernels + 1
+    def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
+        scatter, count = super().prior(variance, n_kernels)
+        return scatter, count + n_kernels - 1
+
+    @staticmethod
+    def shape(n_kernels: int, d: int) -> tuple[int, ...]:
+        return (d, d)
+
+    def variances(self, kernels: Kernels) -> Array:
+        return super().variances(kernels) + namespace(kernels.mean).zeros_like(kernels.mean)
+
+    def widths(self, flat: Array, weight: Array) -> Array:
+        pooled = (weight @ flat) / namespace(weight).sum(weight)
+        return super().widths(pooled[None, :], weight)[0, ...]
+
+    def gathered(self, flat: Array) -> Array:
+        return namespace(flat).sum(flat, axis=0, keepdims=True)

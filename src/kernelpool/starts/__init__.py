@@ -53,10 +53,9 @@ def _widths(kernel: Gaussian, seconds: list[tuple[np.ndarray, int, float]], mean
     pooled = np.average([second for second, _, _ in seconds], axis=0, weights=[weight for _, _, weight in seconds])
     if not pooled.any():
         pooled = kernel.square(np.eye(d)).sum(axis=1) * len(mean) ** (-2 / d)
-    if kernel.name == "tied":
-        return kernel.floored(kernel.shaped(pooled[None, :], d))[0]
     flat = [second if second.any() else pooled for second, count, _ in seconds for _ in range(count)]
-    covariance: np.ndarray = kernel.floored(kernel.shaped(np.stack(flat), d))
+    weight = [weight / count for _, count, weight in seconds for _ in range(count)]
+    covariance: np.ndarray = kernel.widths(np.stack(flat), np.asarray(weight))
     return covariance
 
 

@@ -1,11 +1,19 @@
 """Kernels at the centres that k-means finds in the class that owns them, as wide as the clusters are on average."""
 
+from functools import lru_cache
+
 import numpy as np
 from sklearn.cluster import KMeans
+from threadpoolctl import ThreadpoolController
 
 from .sample import ClassSample
 
 RESTARTS = 3
+
+
+@lru_cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def kmeans(sample: ClassSample, n_kernels: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -13,5 +21,6 @@ def kmeans(sample: ClassSample, n_kernels: int, rng: np.random.Generator) -> tup
     if n_kernels >= len(sample.x):  # a kernel a row
         return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
     found = KMeans(n_kernels, n_init=RESTARTS, random_state=int(rng.integers(2**31)))
-    label = found.fit_predict(sample.x, sample_weight=sample.weight)
+    with _controller().limit(limits=1):  # on a few thousand rows threads cost more than they bring
+        label = found.fit_predict(sample.x, sample_weight=sample.weight)
     return found.cluster_centers_, found.cluster_centers_[label]
