@@ -9,6 +9,7 @@ from threadpoolctl import ThreadpoolController
 from .sample import ClassSample
 
 RESTARTS = 3
+MOST_ROUNDS = 50  # EM goes on from here; there is no need to finish
 
 
 @lru_cache
@@ -20,7 +21,7 @@ def kmeans(sample: ClassSample, n_kernels: int, rng: np.random.Generator) -> tup
     """Centres (n_kernels, d), and for every row the point its deviation is measured from, (n, d)."""
     if n_kernels >= len(sample.x):  # a kernel a row
         return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
-    found = KMeans(n_kernels, n_init=RESTARTS, random_state=int(rng.integers(2**31)))
+    found = KMeans(n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31)))
     with _controller().limit(limits=1):  # on a few thousand rows threads cost more than they bring
         label = found.fit_predict(sample.x, sample_weight=sample.weight)
     return found.cluster_centers_, found.cluster_centers_[label]
