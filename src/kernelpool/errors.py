@@ -13,6 +13,9 @@
         UnfinishedWarning       EM stopped before the objective settled
 """
 
+import sys
+import warnings
+
 from sklearn.exceptions import ConvergenceWarning
 
 
@@ -49,3 +52,11 @@ class StarvedKernelWarning(UserWarning):
 
 class UnfinishedWarning(ConvergenceWarning):
     """EM stopped before the objective settled."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user that led here, past kernelpool's own lines and scikit-learn's."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("kernelpool", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

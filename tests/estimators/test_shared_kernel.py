@@ -150,8 +150,9 @@ def test_every_start_is_reproducible_and_restarts_only_help(blobs, family, init,
 def test_warm_start_goes_on(blobs):
     x, y = blobs
     model = SharedKernelClassifier(6, max_iter=3, tol=0, warm_start=True, random_state=0, init="random")
-    with pytest.warns(Warning, match="EM stopped after max_iter=3 sweeps; the objective was still rising by"):
+    with pytest.warns(Warning, match="EM stopped after max_iter=3 sweeps; the objective was still rising by") as caught:
         model.fit(x, y)
+    assert caught[0].filename == __file__  # at the user's line, not somewhere inside
     first = model.objective_
     with pytest.warns(Warning, match="EM stopped"):
         model.fit(x, y)

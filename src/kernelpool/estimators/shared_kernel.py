@@ -1,6 +1,5 @@
 """Shared-kernel classifier: the scikit-learn shell of `kernelpool.networks.shared_kernel`."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -12,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..em import Fit, Outcome, best_of
-from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning
+from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning, warn
 from ..kernels import FAMILIES, Kernels, Lens
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Frame, Rows
@@ -277,7 +276,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             raise KeyboardInterrupt(fit.sentence(self.max_iter))
         message = unfinished_message(fit, self.max_iter)
         if message is not None:
-            warnings.warn(message, UnfinishedWarning, stacklevel=3)
+            warn(message, UnfinishedWarning)
 
     @classmethod
     def from_parameters(

@@ -1,6 +1,5 @@
 """How a shared-kernel network is trained on given data; the estimators set it up and keep what it returns."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from ..acceleration import Squarem
 from ..arrays import at_home_of, to_numpy
 from ..em import Fit, Outcome, Stop, em
-from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning
+from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import Conjugate, Penalty
@@ -175,7 +174,7 @@ class Training:
             starved = network.starving(params, self._class_weight(), self.data.weight / self.data.n_rows)
         if starved:
             params = network.without(params, starved)
-            warnings.warn(_starved_message(starved, owners, self.data.classes), StarvedKernelWarning, stacklevel=4)
+            warn(_starved_message(starved, owners, self.data.classes), StarvedKernelWarning)
         history = np.asarray(fit.history) - self.frame.log_volume
         return Trained(*self.outside(params), np.delete(owners, starved), fit, history)
 
