@@ -4,7 +4,8 @@ It has no arrays in it. A sweep takes parameters and returns better ones togethe
 was given, so the pair kept here always belongs together.
 
 Steps may be proposed by others: an accelerator extrapolates them, a repair moves what has come to nothing. Every
-proposal is judged by the next sweep and taken back if the objective fell, so the history never falls.
+proposal is judged by the next sweep and taken back if the objective fell, so the history never falls. (Where a plain step
+itself may lower the objective, as under the overlap penalty, the history says so and the best parameters are returned.)
 """
 
 from collections.abc import Callable
@@ -43,6 +44,8 @@ class Fit(Generic[P]):
     n_sweeps: int = 0
     """Sweeps over the rows, those of rejected proposals included."""
     change: float = float("inf")
+    best: tuple[P, float] = field(default=(None, -float("inf")), repr=False)  # type: ignore[assignment]
+    """The highest parameters and their objective: the last ones, where plain steps cannot fall."""
     outcome: Outcome = Outcome.STOPPED
 
     def sentence(self, max_iter: int) -> str:
@@ -64,6 +67,8 @@ class Stop:
     max_iter: int = 100
     tol: float = 1e-5
     """What a sweep must add to the objective per row."""
+    monotone: bool = True
+    """Whether plain steps cannot lower the objective; if they can, they are made all the same and the best is kept."""
     rounding: float = 1e-10
     """A fall smaller than this part of the objective is rounding, not a fall."""
 
@@ -89,6 +94,7 @@ def em(
         if not fit.history:
             raise
         fit.outcome = Outcome.INTERRUPTED
+    fit.params, fit.objective = fit.best
     return fit
 
 
@@ -102,6 +108,7 @@ def _iterate(
 ) -> None:
     better, fit.objective = sweep(fit.params)
     fit.history.append(fit.objective)
+    fit.best = fit.params, fit.objective
     if on_sweep is not None and on_sweep(fit):
         return
     proposal: P | None = None  # the next parameters, unless they are a plain step
@@ -121,16 +128,18 @@ def _iterate(
             continue
         change, plain = objective - fit.objective, proposal is None
         fit.change = change
-        if fell:
+        if fell and (stop.monotone or change != change):
             fit.outcome = Outcome.CONVERGED if change > -stop.tol else Outcome.FELL
             return
         fit.params, fit.objective, better = trial, objective, trial_better
         fit.history.append(objective)
+        if objective >= fit.best[1]:
+            fit.best = trial, objective
         if on_sweep is not None and on_sweep(fit):
             fit.outcome = Outcome.STOPPED
             return
         proposal, repaired = None, False
-        if change < stop.tol:
+        if (change if stop.monotone else abs(change)) < stop.tol:
             if not plain:
                 continue  # a proposal that gained little says nothing of the plain step from here: try that
             proposal = repair(fit.params) if repair is not None else None

@@ -66,7 +66,7 @@ def test_the_m_step_is_the_mode_of_the_posterior(family):
     if family == "tied":
         second = second.sum(axis=0, keepdims=True)
     moments = Moments(responsibility.sum(axis=0)[:, None], first, second)
-    mean = penalty.centre(moments, np.zeros((M, D)))
+    mean = penalty.centre(kernel, moments, np.zeros((M, D)), None)
     best = kernel.estimate(moments, np.zeros((M, D)), mean, *penalty.imagined(kernel, mean))
     top, _ = posterior_terms(family, kernel, best, x, responsibility)
     for _ in range(60):
@@ -94,5 +94,5 @@ def test_kernels_that_would_collapse_keep_a_width(family):
 def test_no_penalty_is_maximum_likelihood():
     mass = np.array([[2.0, 0.0], [2.0, 0.0]])
     before = np.array([[0.5, 0.3], [0.5, 0.7]])
-    mixing = NoPenalty().mixing(mass, before)
+    mixing = NoPenalty().mixing(None, mass, before, None, None)
     np.testing.assert_array_equal(mixing, [[0.5, 0.3], [0.5, 0.7]])  # a class without weight keeps what it had

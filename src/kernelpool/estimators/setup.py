@@ -13,7 +13,7 @@ from ..networks.shared_kernel import Params, sharing_table
 from ..starts import ClassSample, uniform_mixing
 from .checks import check_columns, check_positive, check_shape, class_prior_of, total_of
 from .data import TrainingData, label_name
-from .training import Training
+from .training import OverlapSetting, Training
 
 
 class Setup:
@@ -27,6 +27,7 @@ class Setup:
             covariance_type=estimator.covariance_type,
             covariance_floor=estimator.covariance_floor,
             kernel_prior=estimator.kernel_prior,
+            overlap=_overlap_of(estimator),
             class_prior=self.class_prior,
             stop=Stop(estimator.max_iter, estimator.tol),
             accelerated=estimator.acceleration is not None,
@@ -173,3 +174,9 @@ class Setup:
         if strange:
             raise KernelpoolError(f"owners must be labels of y, {self.classes.tolist()}; got {strange[0]!r}.")
         return np.searchsorted(self.classes, labels)
+
+
+def _overlap_of(estimator: Any) -> OverlapSetting | None:
+    if estimator.overlap_penalty and estimator.kernel_prior is not None:
+        raise KernelpoolError("overlap_penalty and kernel_prior cannot be combined; set one of them to 0 or None.")
+    return OverlapSetting(estimator.overlap_penalty, estimator.overlap_units, estimator.overlap_distance)

@@ -14,6 +14,7 @@ from ..em import Fit, Outcome, best_of
 from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning, warn
 from ..kernels import FAMILIES, Kernels, Lens
 from ..networks.shared_kernel import Params, SharedKernel
+from ..penalties import DISTANCES
 from ..rows import Block, Frame, Rows
 from .checks import check_columns, check_degree, check_positive, check_shape, family_of
 from .data import TrainingData, _codes_of, _is_unlabelled, frame_of, query_rows, training_data
@@ -63,6 +64,13 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     kernel_prior : {"conjugate"} or None, default=None
         "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel, so that kernels of few rows keep a
         width of their own and none falls to the floor.
+    overlap_penalty : float, default=0.0
+        Strength of the penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002); 0 is maximum
+        likelihood, the paper's tables go from 5 to 20.
+    overlap_units : {"paper", "raw"}, default="paper"
+        Whether `overlap_penalty` counts in N / (K M), rows by classes and kernels, or is the paper's alpha itself.
+    overlap_distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}, default="bhattacharyya"
+        How far a class lies from a kernel; the first is the paper's.
     acceleration : {"squarem"} or None, default="squarem"
         Extrapolate EM, keeping only steps that do not lower the objective. None is plain EM, as in the papers.
     starving : {"move", "drop", "keep"}, default="move"
@@ -104,7 +112,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     objective_ : float
         Objective per row, equation (31), of the parameters above, in the units of the data.
     history_ : ndarray
-        The objective of every set of parameters that was kept on the way; it never falls.
+        The objective of every set of parameters that was kept on the way. It never falls, except under `overlap_penalty`,
+        whose steps may lower it; the best parameters are returned.
     n_iter_ : int
         Sweeps made by the best start.
     converged_ : bool
@@ -149,6 +158,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_floor": [Interval(Real, 0, None, closed="left")],
         "kernel_prior": [StrOptions({"conjugate"}), None],
+        "overlap_penalty": [Interval(Real, 0, None, closed="left")],
+        "overlap_units": [StrOptions({"paper", "raw"})],
+        "overlap_distance": [StrOptions(set(DISTANCES))],
         "acceleration": [StrOptions({"squarem"}), None],
         "starving": [StrOptions({"move", "drop", "keep"})],
         "unlabeled": "no_validation",
@@ -177,6 +189,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         tol: float = 1e-5,
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = None,
+        overlap_penalty: float = 0.0,
+        overlap_units: str = "paper",
+        overlap_distance: str = "bhattacharyya",
         acceleration: str | None = "squarem",
         starving: str = "move",
         unlabeled: Any = None,
@@ -201,6 +216,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.tol = tol
         self.covariance_floor = covariance_floor
         self.kernel_prior = kernel_prior
+        self.overlap_penalty = overlap_penalty
+        self.overlap_units = overlap_units
+        self.overlap_distance = overlap_distance
         self.acceleration = acceleration
         self.starving = starving
         self.unlabeled = unlabeled
@@ -263,7 +281,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.classes_, self.class_prior_ = data.classes, class_prior
         self.means_, self.covariances_, self.mixing_ = trained.means, trained.covariances, trained.mixing
         self.owners_ = data.classes[trained.owners]
-        self.history_, self.objective_ = trained.history, float(trained.history[-1])
+        self.history_, self.objective_ = trained.history, trained.objective
         self.n_iter_ = trained.fit.n_sweeps
         self.converged_ = trained.fit.outcome is Outcome.CONVERGED
 

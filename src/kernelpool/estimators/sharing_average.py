@@ -53,6 +53,13 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         Smallest variance of a kernel, as a part of the data's.
     kernel_prior : {"conjugate"} or None, default=None
         Prior on every kernel.
+    overlap_penalty : float, default=0.0
+        Strength of the penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002); 0 is maximum
+        likelihood, the paper's tables go from 5 to 20.
+    overlap_units : {"paper", "raw"}, default="paper"
+        Whether `overlap_penalty` counts in N / (K M), rows by classes and kernels, or is the paper's alpha itself.
+    overlap_distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}, default="bhattacharyya"
+        How far a class lies from a kernel; the first is the paper's.
     acceleration : {"squarem"} or None, default="squarem"
         None is plain EM.
     starving : {"move", "drop", "keep"}, default="move"
@@ -124,6 +131,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         tol: float = 1e-5,
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = None,
+        overlap_penalty: float = 0.0,
+        overlap_units: str = "paper",
+        overlap_distance: str = "bhattacharyya",
         acceleration: str | None = "squarem",
         starving: str = "move",
         unlabeled: Any = None,
@@ -147,6 +157,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.tol = tol
         self.covariance_floor = covariance_floor
         self.kernel_prior = kernel_prior
+        self.overlap_penalty = overlap_penalty
+        self.overlap_units = overlap_units
+        self.overlap_distance = overlap_distance
         self.acceleration = acceleration
         self.starving = starving
         self.unlabeled = unlabeled

@@ -12,7 +12,7 @@ from ..em import Fit, Outcome, Stop, em
 from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
-from ..penalties import Conjugate, Penalty
+from ..penalties import DISTANCES, Conjugate, Overlap, Penalty
 from ..starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
 from .data import TrainingData, frame_of, label_name
 
@@ -21,6 +21,21 @@ DEFAULT_PER_CLASS = 5
 
 SETTLING = 3
 """Sweeps that a moved kernel is given before it is judged."""
+
+
+@dataclass(frozen=True)
+class OverlapSetting:
+    """The overlap penalty as a user asks for it."""
+
+    strength: float
+    units: str
+    distance: str
+
+    def scaled(self, weight: float, sharing: np.ndarray) -> Overlap:
+        """The penalty in raw units: the paper's tables count in N / (K M)."""
+        n_kernels, n_classes = sharing.shape
+        unit = weight / (n_kernels * n_classes) if self.units == "paper" else 1.0
+        return Overlap(self.strength * unit, DISTANCES[self.distance]())
 
 
 @dataclass
@@ -32,6 +47,7 @@ class Trained:
     mixing: np.ndarray
     owners: np.ndarray
     fit: Fit[Params]
+    objective: float
     history: np.ndarray
 
 
@@ -45,6 +61,7 @@ class Training:
         covariance_type: str,
         covariance_floor: float,
         kernel_prior: str | None,
+        overlap: OverlapSetting | None = None,
         class_prior: np.ndarray,
         stop: Stop,
         accelerated: bool,
@@ -56,12 +73,13 @@ class Training:
         self.kernel: Gaussian = family(at_home_of(data.rows.home, covariance_floor * variance))
         self.host_kernel: Gaussian = family(covariance_floor * variance)
         self.data, self.variance, self.class_prior = data, variance, class_prior
-        self.kernel_prior, self.accelerated, self.starving = kernel_prior, accelerated, starving
+        self.kernel_prior, self.overlap, self.accelerated, self.starving = kernel_prior, overlap, accelerated, starving
         # scratch of a row: features, indicators and one number a kernel; the number of kernels is not known yet
         self._width = len(self.host_kernel.features(np.zeros((1, d)))) + n_classes + 1
         self.rows = data.rows.framed(self.frame, self._width + 32)
         # the objective of float32 rows is itself no better than float32
-        self.stop = replace(stop, rounding=max(stop.rounding, 8 * data.rows.rounding))
+        rounding = max(stop.rounding, 8 * data.rows.rounding)
+        self.stop = replace(stop, rounding=rounding, monotone=overlap is None or overlap.strength == 0)
 
     # -- starts -----------------------------------------------------------------------------------------------------
 
@@ -146,6 +164,8 @@ class Training:
         penalty: Penalty | None = None
         if self.kernel_prior == "conjugate":
             penalty = Conjugate(self.variance, len(sharing))
+        elif self.overlap is not None and self.overlap.strength > 0:
+            penalty = self.overlap.scaled(self.data.weight, sharing)
         return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), penalty)
 
     def _class_weight(self) -> Any:
@@ -176,7 +196,8 @@ class Training:
             params = network.without(params, starved)
             warn(_starved_message(starved, owners, self.data.classes), StarvedKernelWarning)
         history = np.asarray(fit.history) - self.frame.log_volume
-        return Trained(*self.outside(params), np.delete(owners, starved), fit, history)
+        objective = fit.objective - self.frame.log_volume
+        return Trained(*self.outside(params), np.delete(owners, starved), fit, objective, history)
 
     def outside(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""

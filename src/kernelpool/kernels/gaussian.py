@@ -161,6 +161,10 @@ class Gaussian(ABC):
         """Flat moments (M, S) as `estimate` wants them: every kernel its own."""
         return flat
 
+    def trace(self, precision: Array, covariance: Array) -> Array:
+        """tr(precision_j covariance_j), (M,)."""
+        return namespace(precision).sum(self.dual(precision) * self.flat(covariance), axis=1)
+
     def of_kernel(self, covariance: Array, j: int) -> Array:
         """Covariance of kernel j."""
         return covariance[j, ...]

@@ -49,6 +49,9 @@ class Tied(Full):
         kept = xp.sum(xp.where(vanished[:, None], still, xp.zeros_like(still)), axis=0)
         return Moments(*self._held_apart(moments, away, vanished, mass), moments.second + kept)
 
+    def trace(self, precision: Array, covariance: Array) -> Array:
+        return super().trace(precision[None, ...], covariance[None, ...])
+
     def levelled(self, covariance: Array, chosen: list[int]) -> Array:
         return covariance
 

@@ -22,7 +22,7 @@ A kernel that loses its rows keeps its place instead of dividing by zero.
 
 from ..arrays import FORBIDDEN, Array, at_home_of, device, log_of_sums, logsumexp, namespace, responsibilities, safe_log, wide
 from ..kernels import Gaussian, Kernels, Lens, Moments
-from ..penalties import NoPenalty, Penalty
+from ..penalties import NoPenalty, Penalty, Subkernels
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
@@ -66,6 +66,16 @@ class Totals(Sums):
 
 
 @record
+class TotalsByClass(Totals):
+    """The same, and the moments of each class apart, for penalties that ask for them; last, those of no class."""
+
+    first: Array
+    """(K + 1, M, d)."""
+    second: Array
+    """(K + 1, M, S), or (K + 1, 1, S) in the tied family."""
+
+
+@record
 class Worst:
     """The row of each class that is modelled worst; of two such records the worse rows remain."""
 
@@ -103,9 +113,10 @@ class SharedKernel:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         view = self.view(params, rows.rounding)
         totals = rows.total(self.expect, view)
-        belief = self.penalty.objective(self.kernel, params.kernels)
+        subkernels = self._subkernels(totals, params, view) if isinstance(totals, TotalsByClass) else None
+        belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
-        return self.maximize(totals, params, view), objective
+        return self.maximize(totals, params, view, subkernels), objective
 
     def view(self, params: Params, rounding: float) -> View:
         """What the E-step needs to know, worked out once a sweep."""
@@ -125,13 +136,19 @@ class SharedKernel:
         sums = wide(phi @ responsibility.T)  # (K + 1 + P, M)
         moments = self.kernel.moments(sums[:n_columns, :].T, sums[n_columns:, :], view.lens, block.x, responsibility)
         log_evidence = wide(log_evidence + self.kernel.common(view.lens, block.x))
-        if block.weight is None:
-            n = xp.asarray(block.x.shape[0], dtype=log_evidence.dtype, device=device(block.x))
-            return Totals(xp.sum(log_evidence), n, moments)
-        weight = wide(block.weight)
-        return Totals(weight @ log_evidence, xp.sum(weight), moments)
+        weight = xp.ones_like(log_evidence) if block.weight is None else wide(block.weight)
+        plain = weight @ log_evidence, xp.sum(weight), moments
+        if not self.penalty.by_class:
+            return Totals(*plain)
+        parts = [self._moments_of(block, view, phi, responsibility * phi[k, :]) for k in range(n_columns)]
+        return TotalsByClass(*plain, xp.stack([p.first for p in parts]), xp.stack([p.second for p in parts]))
 
-    def maximize(self, totals: Totals, params: Params, view: View) -> Params:
+    def _moments_of(self, block: Block, view: View, phi: Array, responsibility: Array) -> Moments:
+        """Moments of the rows of one class."""
+        sums = wide(phi[view.table.shape[1] :, :] @ responsibility.T)
+        return self.kernel.moments(sums[:1, :].T, sums, view.lens, block.x, responsibility)
+
+    def maximize(self, totals: Totals, params: Params, view: View, subkernels: Subkernels | None = None) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
         mass = self._by_class(totals.moments.mass, params)
@@ -140,20 +157,48 @@ class SharedKernel:
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
         if bool(xp.any(vanished)):
             moments = self.kernel.held(moments, about, vanished, params.kernels, VANISHED)
-        mean = self.penalty.centre(moments, about)
+        mean = self.penalty.centre(self.kernel, moments, about, subkernels)
         kernels = self.kernel.estimate(moments, about, mean, *self.penalty.imagined(self.kernel, mean))
-        return Params(kernels, self.penalty.mixing(mass, params.mixing), params.class_prior)
+        mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
+        return Params(kernels, mixing, params.class_prior)
+
+    def _subkernels(self, totals: "TotalsByClass", params: Params, view: View) -> Subkernels:
+        """(11), (12), (15): each kernel as each class alone sees it."""
+        xp = namespace(params.mixing)
+        mass, posterior = self._by_class(totals.moments.mass, params), self._class_posterior(params)
+        about = self.kernel.about(at_home_of(mass, view.lens))
+        means, covariances = [], []
+        for k in range(mass.shape[1]):
+            # rows without a class count towards each by P(C_k|j)
+            share = self.kernel.gathered(posterior[:, k : k + 1]) / max(1, posterior.shape[0] // totals.second.shape[1])
+            moments = Moments(
+                mass[:, k : k + 1],
+                totals.first[k, ...] + posterior[:, k : k + 1] * totals.first[-1, ...],
+                totals.second[k, ...] + share * totals.second[-1, ...],
+            )
+            absent = mass[:, k] <= VANISHED * totals.weight / mass.shape[0]
+            moments = self.kernel.held(moments, about, absent, params.kernels, VANISHED)
+            means.append(about + moments.first / moments.mass)
+            covariances.append(self.kernel.estimate(moments, about, means[-1], 0.0, 0.0).covariance)
+        prior = params.mixing * params.class_prior
+        of_kernel = xp.sum(prior, axis=1)[:, None]
+        class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
+        return Subkernels(class_posterior, xp.stack(means, axis=1), tuple(covariances))
 
     def _by_class(self, mass: Array, params: Params) -> Array:
         """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""
         xp = namespace(mass)
         allowed = self.sharing * params.mixing
-        joint = allowed * params.class_prior
-        of_kernel = xp.sum(joint, axis=1)[:, None]
-        posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
         # exp() was kept off denormals: what a class may not use is exactly zero again here
         labelled = xp.where(allowed > 0, mass[:, :-1], xp.zeros_like(allowed))
-        return labelled + mass[:, -1:] * posterior
+        return labelled + mass[:, -1:] * self._class_posterior(params)
+
+    def _class_posterior(self, params: Params) -> Array:
+        """P(C_k | j) while training, sharing included, (M, K)."""
+        xp = namespace(params.mixing)
+        joint = self.sharing * params.mixing * params.class_prior
+        of_kernel = xp.sum(joint, axis=1)[:, None]
+        return joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
 
     def _features(self, block: Block) -> Array:
         """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n)."""

@@ -6,14 +6,21 @@ from ..arrays import Array
 from ..kernels import Gaussian, Kernels, Moments
 from .conjugate import Conjugate
 from .none import NoPenalty
+from .overlap import DISTANCES, Overlap
+from .subkernels import Subkernels
 
-__all__ = ["Conjugate", "NoPenalty", "Penalty"]
+__all__ = ["DISTANCES", "Conjugate", "NoPenalty", "Overlap", "Penalty", "Subkernels"]
 
 
 class Penalty(Protocol):
-    """The M-step asks a penalty four things; `NoPenalty` answers them by maximum likelihood."""
+    """The M-step asks a penalty four things; `NoPenalty` answers them by maximum likelihood.
 
-    def centre(self, moments: Moments, about: Array) -> Array: ...
+    `subkernels` are what each class sees in each kernel; they are worked out only for a penalty whose `by_class` is true.
+    """
+
+    by_class: bool
+
+    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array: ...
     def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]: ...
-    def mixing(self, mass: Array, before: Array) -> Array: ...
-    def objective(self, kernel: Gaussian, kernels: Kernels) -> float: ...
+    def mixing(self, kernel: Gaussian, mass: Array, before: Array, moved: Kernels, subkernels: Subkernels | None) -> Array: ...
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float: ...

@@ -27,6 +27,7 @@ dimensions the prior narrows kernels instead of widening them. There we take 3, 
 from ..arrays import Array, at_home_of, namespace
 from ..kernels import Gaussian, Kernels, Moments
 from .none import NoPenalty
+from .subkernels import Subkernels
 
 
 class Conjugate(NoPenalty):
@@ -37,7 +38,7 @@ class Conjugate(NoPenalty):
         self.variance = variance / n_kernels ** (2 / variance.shape[0])
         """What is expected of a kernel along each feature, (d,)."""
 
-    def centre(self, moments: Moments, about: Array) -> Array:
+    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
         """(n_j mean_j + kappa mu_P) / (n_j + kappa), with mu_P at the origin."""
         mass = namespace(moments.mass).sum(moments.mass, axis=1)[:, None]
         return (moments.first + mass * about) / (mass + self.shrinkage)
@@ -47,7 +48,7 @@ class Conjugate(NoPenalty):
         scatter, count = self._prior(kernel, mean)
         return scatter + kernel.gathered(self.shrinkage * kernel.square(mean.T).T), count
 
-    def objective(self, kernel: Gaussian, kernels: Kernels) -> float:
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
         """log p(mu, Sigma), up to a constant."""
         xp = namespace(kernels.mean)
         precision, log_size = kernel.precision(kernels.covariance)

@@ -2,12 +2,16 @@
 
 from ..arrays import Array, namespace
 from ..kernels import Gaussian, Kernels, Moments
+from .subkernels import Subkernels
 
 
 class NoPenalty:
     """Centres are weighted means, mixing weights are shares of mass."""
 
-    def centre(self, moments: Moments, about: Array) -> Array:
+    by_class = False
+    """Whether the moments of each class in each kernel are needed."""
+
+    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
         """(35): where the means go, (M, d)."""
         mass = namespace(moments.mass).sum(moments.mass, axis=1)
         return about + moments.first / mass[:, None]
@@ -16,12 +20,12 @@ class NoPenalty:
         """What is added to the scatter of each kernel and to its divisor."""
         return 0.0, 0.0
 
-    def mixing(self, mass: Array, before: Array) -> Array:
+    def mixing(self, kernel: Gaussian, mass: Array, before: Array, moved: Kernels, subkernels: Subkernels | None) -> Array:
         """(37): pi_jk, (M, K); a class without weight keeps the column it had."""
         xp = namespace(mass)
         of_class = xp.sum(mass, axis=0)
         return xp.where(of_class > 0, mass / xp.where(of_class > 0, of_class, xp.ones_like(of_class)), before)
 
-    def objective(self, kernel: Gaussian, kernels: Kernels) -> float:
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
         """What the belief adds to the log-likelihood."""
         return 0.0
