@@ -43,6 +43,7 @@ def namespace(a: Array) -> Any:
     """The array API of the library that `a` belongs to."""
     return numpy_namespace if type(a) is np.ndarray else array_namespace(a)  # the common case, hundreds of times a sweep
 
+
 FORBIDDEN = -1e30
 """Stands for log 0 inside matrix products, where 0 * -inf would be NaN."""
 
@@ -162,8 +163,10 @@ def log_of_sums(log_terms: Array, shares: Array) -> Array:
     if bool(xp.any(vanished)):
         (rows,) = xp.nonzero(vanished)
         terms, log_shares = xp.take(log_terms, rows, axis=1), safe_log(shares)
-        again = [logsumexp(terms + log_shares[:, k : k + 1], axis=0) for k in range(shares.shape[1])]
-        result[:, rows] = xp.stack(again)
+        again = xp.stack([logsumexp(terms + log_shares[:, k : k + 1], axis=0) for k in range(shares.shape[1])])
+        # the standard knows no assignment by index: every row is sent to its place in `again`, if it has one
+        place = xp.clip(xp.cumulative_sum(xp.astype(vanished, xp.int64)) - 1, min=0)
+        result = xp.where(vanished, xp.take(again, place, axis=1), result)
     return result
 
 

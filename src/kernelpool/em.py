@@ -133,7 +133,7 @@ def _iterate(
             return
         fit.params, fit.objective, better = trial, objective, trial_better
         fit.history.append(objective)
-        if objective >= fit.best[1]:
+        if stop.monotone or objective >= fit.best[1]:
             fit.best = trial, objective
         if on_sweep is not None and on_sweep(fit):
             fit.outcome = Outcome.STOPPED

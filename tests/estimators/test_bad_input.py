@@ -64,7 +64,7 @@ CASES = [
     refused("could not convert string to float", X=np.full((200, 2), "red")),
     refused("Feature 0 of X is too large to be squared", X=X * 1e200),
     refused("Negative values in data passed to `sample_weight`|sample_weight", fit={"sample_weight": -np.ones(200)}),
-    refused("Sample weights must contain at least one non-zero number", fit={"sample_weight": np.zeros(200)}),
+    refused("at least one non-zero number|zero for every labelled row", fit={"sample_weight": np.zeros(200)}),
     refused(
         "sample_weight is zero for every labelled row",
         y=np.where(np.arange(200) < 100, Y, -1),

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, is_numpy_array, logsumexp, namespace, to_numpy
+from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
 from ..rows import Block, Rows
 from .data import query_rows
 
@@ -141,7 +141,8 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return codes.map_blocks(lambda block, classes: classes[block], self.classes_, dtype=self.classes_.dtype)
         if is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
             return self.classes_[to_numpy(codes)]
-        return namespace(codes).asarray(self.classes_)[codes]
+        xp = namespace(codes)
+        return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
 
 
 def _answered(block: Block, answer: Any, log_density: Any, log_prior: Array, *params: Any) -> Array:

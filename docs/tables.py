@@ -1,0 +1,241 @@
+"""Measures the tables in the guide and the README.
+
+python docs/tables.py [sharing] [families] [starts] [floors] [sweeps] [peers] [trouble]
+
+Errors are means over draws of generated data or over folds, in percent. Sets that are not on this machine are left out and
+named.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import load_digits
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool.datasets import load_phoneme, load_satimage, make_clouds, make_ripley, missing_reason
+
+DEGREES = (0, 0.25, 0.5, 0.75, 1)
+DRAWS = range(10)
+FAMILIES = ("spherical", "diag", "full", "tied")
+
+
+class SeparateMixtures(ClassifierMixin, BaseEstimator):
+    """scikit-learn's GaussianMixture, one a class, and Bayes' rule; `floor` is a part of the mean variance, like ours."""
+
+    def __init__(self, n_components=4, covariance_type="full", floor=None):
+        self.n_components, self.covariance_type, self.floor = n_components, covariance_type, floor
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        reg = 1e-6 if self.floor is None else self.floor * X.var(axis=0).mean()
+        mixture = GaussianMixture(self.n_components, covariance_type=self.covariance_type, reg_covar=reg, random_state=0)
+        self.mixtures_ = [clone(mixture).fit(X[y == k]) for k in self.classes_]
+        self.log_prior_ = np.log([np.mean(y == k) for k in self.classes_])
+        return self
+
+    def predict(self, X):
+        log_density = np.column_stack([mixture.score_samples(X) for mixture in self.mixtures_])
+        return self.classes_[np.argmax(log_density + self.log_prior_, axis=1)]
+
+
+def fold_errors(model, X, y):
+    """Test errors of five stratified folds, three times."""
+    folds = [StratifiedKFold(5, shuffle=True, random_state=seed) for seed in range(3)]
+    return 100 * (1 - np.concatenate([cross_val_score(model, X, y, cv=fold) for fold in folds]))
+
+
+def table(head, rows):
+    """A Markdown table."""
+    print("| " + " | ".join(map(str, head)) + " |\n|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row) + " |")
+
+
+def sharing():
+    """Clouds: 2500 rows to train, 5000 to test, ten draws, by number of kernels and degree of sharing."""
+    rows = []
+    for n_kernels in (4, 6, 8, 12):
+        models = [SharedKernelClassifier(n_kernels, sharing=degree, random_state=0) for degree in DEGREES]
+        models += [
+            SharingAverageClassifier(n_kernels, random_state=0),
+            SeparateMixtures(n_kernels // 2, covariance_type="spherical"),
+        ]
+        errors = [
+            [100 * (1 - model.fit(X, y).score(*make_clouds(random_state=100 + seed))) for model in models]
+            for seed in DRAWS
+            for X, y in [make_clouds(2500, random_state=seed)]
+        ]
+        rows.append([n_kernels, *np.mean(errors, axis=0).tolist()])
+    table(["kernels", *DEGREES, "average", "scikit-learn, one a class"], rows)
+
+
+def families():
+    """Handwritten digits (1797 x 64, ten classes) and Clouds by covariance type; the number of parameters in brackets."""
+    rows = []
+    digits, clouds = load_digits(return_X_y=True), make_clouds(random_state=0)
+    for family in FAMILIES:
+        row = [family]
+        for (X, y), n_kernels in ((clouds, 6), (clouds, 12), (digits, 10), (digits, 40)):
+            model = SharedKernelClassifier(n_kernels, covariance_type=family, covariance_floor=1e-2, random_state=0)
+            row.append(f"{fold_errors(model, X, y).mean():.1f} ({model.fit(X, y).n_parameters()})")
+        rows.append(row)
+    table(["family", "clouds, 3 a class", "clouds, 6", "digits, 1 a class", "digits, 4"], rows)
+
+
+def starts():
+    """Handwritten digits, 40 diagonal kernels, by start: five halves to train and the other halves to test."""
+    X, y = load_digits(return_X_y=True)
+    rows = []
+    for init, n_init in (("kmeans", 1), ("kmeans", 5), ("random", 1), ("random", 5), ("mixtures", 1)):
+        errors, objectives = [], []
+        for seed in range(5):
+            for train, test in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, y):
+                model = SharedKernelClassifier(
+                    40, covariance_type="diag", init=init, n_init=n_init, covariance_floor=1e-2, random_state=seed
+                ).fit(X[train], y[train])
+                errors.append(100 * (1 - model.score(X[test], y[test])))
+                objectives.append(model.objective_)
+        rows.append([f'`init="{init}"`', n_init, float(np.mean(errors)), f"{np.mean(objectives):.2f}"])
+    table(["start", "`n_init`", "test error, %", "objective"], rows)
+
+
+def floors():
+    """Handwritten digits by covariance floor: five folds, three times, four kernels a class."""
+    X, y = load_digits(return_X_y=True)
+    rows = []
+    for words in (*({"covariance_floor": floor} for floor in (1e-6, 1e-4, 1e-2, 1e-1)), {"kernel_prior": "conjugate"}):
+        models = [SharedKernelClassifier(40, covariance_type=family, random_state=0, **words) for family in FAMILIES]
+        rows.append(
+            [", ".join(f"`{k}={v!r}`" for k, v in words.items()), *(float(fold_errors(m, X, y).mean()) for m in models)]
+        )
+    table(["", *FAMILIES], rows)
+
+
+def overlapping(distance, n_rows=4000):
+    """Two classes of two unit Gaussians each, on the corners of a square of the given side."""
+    rng = np.random.default_rng(0)
+    corner = rng.integers(4, size=n_rows)
+    X = rng.normal(size=(n_rows, 2)) + distance * np.column_stack([corner % 2, corner // 2])
+    return X, (corner % 3 == 0).astype(int)
+
+
+def sweeps():
+    """Sweeps until the objective is within 1e-6 a row of the best one found, plain and accelerated, from the same start."""
+    rows = []
+    problems = [(f"four Gaussians, {d} apart", overlapping(d), 4) for d in (3, 2, 1.5)]
+    problems.append(("Ripley's, 2000 rows", make_ripley(2000, random_state=0), 4))
+    for name, (X, y), n_kernels in problems:
+        plain, fast = [], []
+        for acceleration, seen in ((None, plain), ("squarem", fast)):
+            SharedKernelClassifier(
+                n_kernels,
+                covariance_type="full",
+                acceleration=acceleration,
+                tol=1e-12,
+                max_iter=5000,
+                random_state=0,
+                callback=seen.append,
+            ).fit(X, y)
+        best = max(plain[-1].objective, fast[-1].objective)
+        counts = [next((i.sweep for i in seen if i.objective > best - 1e-6), None) for seen in (plain, fast)]
+        ends = [f"{seen[-1].objective:.4f}" for seen in (plain, fast)]
+        rows.append([name, *("not reached" if c is None else c for c in counts), *ends])
+    table(["problem", "plain", "accelerated", "objective, plain", "objective, accelerated"], rows)
+
+
+def peers():
+    """Errors beside scikit-learn's, kernels or components a class in brackets; floor 1e-2 for all mixtures.
+
+    Features are standardised, but for satimage5 and digits, whose features have a common scale.
+    """
+    sets = {"clouds": make_clouds(random_state=0), "digits": load_digits(return_X_y=True)}
+    for name, load, source in (
+        ("phoneme", load_phoneme, "phoneme"),
+        ("satimage5", lambda **words: load_satimage(dims=5, **words), "satimage"),
+    ):
+        if missing_reason(source):
+            print(f"left out: {missing_reason(source)}")
+        else:
+            sets[name] = load(return_X_y=True)
+    rows = []
+    for name, (X, y) in sets.items():
+        k = len(np.unique(y))
+        models = [
+            SharedKernelClassifier(4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0),
+            SharedKernelClassifier(12 * k, covariance_type="diag", covariance_floor=1e-2, random_state=0),
+            SharingAverageClassifier(4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0),
+            SeparateMixtures(4, floor=1e-2),
+            SVC(),
+        ]
+        errors = []
+        for model in models:
+            chain = make_pipeline(StandardScaler(with_std=name not in ("satimage5", "digits")), model)
+            errors.append(fold_errors(chain, X, y))
+        rows.append([name, *(f"{e.mean():.1f}" for e in errors)])
+    table(["data", "shared, full (4)", "shared, diag (12)", "average, full (4)", "GaussianMixture, full (4)", "SVC()"], rows)
+
+
+def troublesome(n_rows, seed):
+    """Two classes of unit Gaussians in four dimensions, 1.5 apart along each, bent into troublesome shapes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_rows) % 2
+    X = rng.normal(size=(n_rows, 4)) + 1.5 * y[:, None]
+    group = np.eye(3)[rng.integers(3, size=n_rows)]
+    few = np.ones(n_rows, bool)
+    few[np.flatnonzero(y == 1)[n_rows // 100 :]] = False
+    return {
+        "as they are": (X, y),
+        "every row twenty times": (np.repeat(X, 20, axis=0), np.repeat(y, 20)),
+        "a constant column": (np.column_stack([X, np.full(n_rows, 3.0)]), y),
+        "a one-hot column": (np.column_stack([X, group]), y),
+        "a column twice": (np.column_stack([X, X[:, 0]]), y),
+        "50 features, 40 rows": (np.column_stack([X, rng.normal(size=(n_rows, 46))]), y),
+        "rounded to integers": (np.round(X).astype(int), y),
+        "classes 99:1": (X[few], y[few]),
+        "float32, mean 1000, deviation 0.1": ((0.1 * X + 1000).astype(np.float32), y),
+        "mean 1e6, deviation 1e-2": (1e-2 * X + 1e6, y),
+        "mean 1e8": (X + 1e8, y),
+    }
+
+
+def trouble():
+    """Errors on 4000 new rows after training on 200 (two kernels a class), beside scikit-learn's mixtures at their defaults."""
+    train, test = troublesome(200, seed=0), troublesome(4000, seed=1)
+    train["50 features, 40 rows"] = tuple(part[:40] for part in train["50 features, 40 rows"])
+    rows = []
+    for name, (X, y) in train.items():
+        models = [SharedKernelClassifier(4, covariance_type=family, random_state=0) for family in FAMILIES]
+        models += [SeparateMixtures(2, covariance_type=family) for family in ("diag", "full")]
+        cells = []
+        for model in models:
+            try:
+                cells.append(float(100 * (1 - model.fit(X, y).score(*test[name]))))
+            except ValueError as error:
+                cells.append("fails" if "ill-defined" in str(error) else str(error))
+        rows.append([name, *cells])
+    table(["rows", *FAMILIES, "scikit-learn, diag", "scikit-learn, full"], rows)
+
+    print("\nA one-hot column, and what is done about it:\n")
+    (X, y), rows = train["a one-hot column"], []
+    for words in ({}, {"sharing": 0}, {"covariance_floor": 1e-2}, {"covariance_floor": 1e-1}, {"kernel_prior": "conjugate"}):
+        errors = [
+            float(100 * (1 - model.fit(X, y).score(*test["a one-hot column"])))
+            for family in FAMILIES
+            for model in [SharedKernelClassifier(4, covariance_type=family, random_state=0, **words)]
+        ]
+        rows.append([", ".join(f"{k}={v!r}" for k, v in words.items()) or "defaults", *errors])
+    table(["", *FAMILIES], rows)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # a few fits stop at max_iter
+    for name in sys.argv[1:] or ("sharing", "families", "starts", "floors", "sweeps", "peers", "trouble"):
+        print(f"\n{name}: {globals()[name].__doc__.strip()}\n")
+        globals()[name]()
