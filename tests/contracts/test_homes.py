@@ -112,5 +112,8 @@ def test_homes_of_dask_with_chunks_of_every_kind(blobs):
     unknown = da.from_array(x, chunks=(100, 3))[da.from_array(np.ones(len(x), bool), chunks=100)]
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
         SharedKernelClassifier(6).fit(unknown, y)
+    labels = da.from_array(y, chunks=100)[da.from_array(np.ones(len(x), bool), chunks=100)]
+    found = SharedKernelClassifier(6, random_state=0).fit(unknown, labels)  # lengths unknown, chunks alike
+    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
     with pytest.raises(ValueError, match="X has 300 rows in 3 chunks and y or sample_weight 299"):
         SharedKernelClassifier(6).fit(cut, da.from_array(y[:-1], chunks=100))

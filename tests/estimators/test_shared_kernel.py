@@ -171,7 +171,11 @@ def test_unlabelled_rows_by_any_name(blobs):
     none = SharedKernelClassifier(**settings_).fit(x, np.where(hidden, None, y.astype(object)))
     words = np.array(["a", "b", "c"], dtype=object)[y]
     text = SharedKernelClassifier(unlabeled="?", **settings_).fit(x, np.where(hidden, "?", words))
-    for other in (nan, none, text):
+    import pandas as pd
+
+    series = pd.Series(np.where(hidden, None, words), dtype="string")
+    missing = SharedKernelClassifier(unlabeled=np.nan, **settings_).fit(x, series)
+    for other in (nan, none, text, missing):
         np.testing.assert_allclose(other.means_, numbers.means_)
     assert text.classes_.tolist() == ["a", "b", "c"]
     assert nan.classes_.tolist() == [0, 1, 2]

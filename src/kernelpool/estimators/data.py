@@ -133,6 +133,8 @@ def _is_unlabelled(labels: np.ndarray, marker: Any) -> np.ndarray:
     if marker is None:
         return np.array([label is None for label in labels]) if labels.dtype == object else np.zeros(len(labels), bool)
     if isinstance(marker, float) and marker != marker:
+        if labels.dtype == object:  # pandas' NA is neither equal nor unequal to itself
+            return np.array([type(label).__name__ == "NAType" or label != label for label in labels], bool)
         return np.asarray(labels != labels)
     return np.asarray(labels == marker) & np.ones(len(labels), bool)
 
@@ -189,12 +191,12 @@ def _codes_of(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarra
 def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) -> Any:
     """sample_weight times `unlabeled_weight` where there is no label; None where every row counts once."""
     if hasattr(X, "to_delayed"):
-        import dask.array as da
-
-        weight = da.ones(codes.shape[0], chunks=codes.chunks) if hasattr(codes, "to_delayed") else np.ones(len(codes))
-        weight = weight if sample_weight is None else sample_weight
-        weight = weight * (da if hasattr(codes, "to_delayed") else np).where(codes < 0, unlabeled_weight, 1.0)
-        return weight.astype(X.dtype)
+        weight = (
+            codes.map_blocks(_weight_of, unlabeled_weight, dtype=np.float64)
+            if hasattr(codes, "to_delayed")
+            else _weight_of(codes, unlabeled_weight)
+        )
+        return (weight if sample_weight is None else sample_weight * weight).astype(X.dtype)
     host = to_numpy(codes)
     if sample_weight is None and (unlabeled_weight == 1 or not (host < 0).any()):
         return None
@@ -203,6 +205,10 @@ def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) ->
     weight = _check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True)
     weight = np.where(host < 0, weight * unlabeled_weight, weight).astype(weight.dtype)
     return weight.astype(X.dtype) if is_numpy_array(X) else at_home_of(X, namespace(X).asarray(weight))
+
+
+def _weight_of(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
+    return np.where(codes < 0, unlabeled_weight, 1.0)
 
 
 def _tally(rows: Rows, n_classes: int) -> np.ndarray:

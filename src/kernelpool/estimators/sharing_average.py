@@ -212,9 +212,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         fits: list[list[Fit[Params]]] = [[] for _ in degrees]
         with Watch(self, setup.training, setup.n_starts * len(degrees), X, y, weight) as watch:
             for i, place in enumerate(setup.places()):
-                for value, runs in zip(degrees, fits, strict=True):
+                for j, (value, runs) in enumerate(zip(degrees, fits, strict=True)):
                     sharing = setup.sharing(value)
-                    on_sweep = watch.begin(i * len(degrees) + degrees.index(value))
+                    on_sweep = watch.begin(i * len(degrees) + j)
                     runs.append(setup.training.run(setup.start(place, sharing), sharing, setup.owners, on_sweep))
                     watch.end()
                     if runs[-1].outcome is Outcome.INTERRUPTED:
