@@ -56,3 +56,20 @@ def test_kernel_posterior_and_samples(blobs):
     np.testing.assert_allclose(drawn[labels == 1].mean(axis=0), x[y == 1].mean(axis=0), atol=0.1)
     certain = SharingAverageClassifier(4, sharing=(0, 1), class_prior=[1, 0, 0], random_state=0).fit(x, y)
     assert np.isfinite(certain.kernel_posterior(x)).all()
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+def test_strengths_of_the_overlap_penalty_are_averaged_too(blobs):
+    x, y = blobs
+    model = SharingAverageClassifier(6, sharing=(0.5, 1), overlap_penalty=(0, 5, 10), random_state=0).fit(x, y)
+    choices = [(member.sharing, member.overlap_penalty) for member in model.estimators_]
+    assert choices == [(0.5, 0), (0.5, 5), (0.5, 10), (1, 0), (1, 5), (1, 10)]
+    for member in model.estimators_:
+        alone = SharedKernelClassifier(6, sharing=member.sharing, overlap_penalty=member.overlap_penalty, random_state=0).fit(
+            x, y
+        )
+        np.testing.assert_array_equal(alone.means_, member.means_)
+    average = np.logaddexp.reduce([member.log_density(x) for member in model.estimators_]) - np.log(6)
+    np.testing.assert_allclose(model.log_density(x), average, rtol=1e-9)
+    with pytest.raises(ValueError, match="Each value of overlap_penalty must be at least 0; got -1"):
+        SharingAverageClassifier(6, overlap_penalty=(0, -1)).fit(x, y)

@@ -177,6 +177,7 @@ class Setup:
 
 
 def _overlap_of(estimator: Any) -> OverlapSetting | None:
-    if estimator.overlap_penalty and estimator.kernel_prior is not None:
+    if np.any(estimator.overlap_penalty) and estimator.kernel_prior is not None:
         raise KernelpoolError("overlap_penalty and kernel_prior cannot be combined; set one of them to 0 or None.")
-    return OverlapSetting(estimator.overlap_penalty, estimator.overlap_units, estimator.overlap_distance)
+    strength = float(np.ravel(estimator.overlap_penalty)[0])  # an average goes through its others by itself
+    return OverlapSetting(strength, estimator.overlap_units, estimator.overlap_distance)

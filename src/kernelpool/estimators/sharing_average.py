@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, logsumexp, namespace, safe_log
@@ -53,9 +56,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         Smallest variance of a kernel, as a part of the data's.
     kernel_prior : {"conjugate"} or None, default=None
         Prior on every kernel.
-    overlap_penalty : float, default=0.0
+    overlap_penalty : float or sequence of float, default=0.0
         Strength of the penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002); 0 is maximum
-        likelihood, the paper's tables go from 5 to 20.
+        likelihood. Of several, one network is trained for each with each degree of sharing.
     overlap_units : {"paper", "raw"}, default="paper"
         Whether `overlap_penalty` counts in N / (K M), rows by classes and kernels, or is the paper's alpha itself.
     overlap_distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}, default="bhattacharyya"
@@ -80,7 +83,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     Attributes
     ----------
     estimators_ : list of SharedKernelClassifier
-        One for each value of `sharing`.
+        One for each value of `sharing` and of `overlap_penalty`, the latter changing faster.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     class_prior_ : ndarray of shape (n_classes,)
@@ -112,6 +115,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{k: v for k, v in SharedKernelClassifier._parameter_constraints.items() if k != "warm_start"},
         "sharing": ["array-like"],
+        "overlap_penalty": [Interval(Real, 0, None, closed="left"), "array-like"],
     }
 
     def __init__(
@@ -131,7 +135,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         tol: float = 1e-5,
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = None,
-        overlap_penalty: float = 0.0,
+        overlap_penalty: float | Sequence[float] = 0.0,
         overlap_units: str = "paper",
         overlap_distance: str = "bhattacharyya",
         acceleration: str | None = "squarem",
@@ -188,42 +192,50 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self : SharingAverageClassifier
             The fitted estimator.
         """
-        degrees = list(self.sharing)
-        if not degrees:
-            raise KernelpoolError("sharing must hold at least one value; got an empty sequence.")
-        for value in degrees:
-            check_degree(value, "Each value of sharing")
+        choices = self._choices()
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
         setup = Setup(self, data)
         try:
-            fits = self._fits(setup, degrees, X, y, sample_weight)
+            fits = self._fits(setup, choices, X, y, sample_weight)
         except CollapsedKernelError as error:
             raise with_names(error, getattr(self, "feature_names_in_", None)) from None
         self.classes_, self.class_prior_ = data.classes, setup.class_prior
-        self.estimators_ = [self._member(setup, value, runs) for value, runs in zip(degrees, fits, strict=True) if runs]
+        self.estimators_ = [self._member(setup, choice, runs) for choice, runs in zip(choices, fits, strict=True) if runs]
         self.n_iter_ = max(member.n_iter_ for member in self.estimators_)
         self.converged_ = all(member.converged_ for member in self.estimators_)
         if any(run.outcome is Outcome.INTERRUPTED for runs in fits for run in runs):
-            raise KeyboardInterrupt(f"interrupted; {len(self.estimators_)} of {len(degrees)} networks were kept")
+            raise KeyboardInterrupt(f"interrupted; {len(self.estimators_)} of {len(choices)} networks were kept")
         return self
 
-    def _fits(self, setup: Setup, degrees: list[float], X: Any, y: Any, weight: Any) -> list[list[Fit[Params]]]:
-        """The runs of every degree, one a start; fewer if interrupted."""
-        fits: list[list[Fit[Params]]] = [[] for _ in degrees]
-        with Watch(self, setup.training, setup.n_starts * len(degrees), X, y, weight) as watch:
+    def _choices(self) -> list[tuple[float, float]]:
+        """Every degree of sharing with every strength of the penalty."""
+        degrees, strengths = list(self.sharing), list(np.ravel(self.overlap_penalty))
+        if not degrees or not strengths:
+            raise KernelpoolError("sharing and overlap_penalty must hold at least one value; got an empty sequence.")
+        for value in degrees:
+            check_degree(value, "Each value of sharing")
+        if min(strengths) < 0:
+            raise KernelpoolError(f"Each value of overlap_penalty must be at least 0; got {min(strengths)}.")
+        return list(product(degrees, strengths))
+
+    def _fits(self, setup: Setup, choices: list[tuple[float, float]], X: Any, y: Any, weight: Any) -> list[list[Fit[Params]]]:
+        """The runs of every choice, one a start; fewer if interrupted."""
+        fits: list[list[Fit[Params]]] = [[] for _ in choices]
+        with Watch(self, setup.training, setup.n_starts * len(choices), X, y, weight) as watch:
             for i, place in enumerate(setup.places()):
-                for j, (value, runs) in enumerate(zip(degrees, fits, strict=True)):
-                    sharing = setup.sharing(value)
-                    on_sweep = watch.begin(i * len(degrees) + j)
-                    runs.append(setup.training.run(setup.start(place, sharing), sharing, setup.owners, on_sweep))
+                for j, ((degree, strength), runs) in enumerate(zip(choices, fits, strict=True)):
+                    sharing, training = setup.sharing(degree), setup.training.penalised(strength)
+                    on_sweep = watch.begin(i * len(choices) + j)
+                    runs.append(training.run(setup.start(place, sharing), sharing, setup.owners, on_sweep))
                     watch.end()
                     if runs[-1].outcome is Outcome.INTERRUPTED:
                         return fits
         return fits
 
-    def _member(self, setup: Setup, sharing: float, runs: list[Fit[Params]]) -> SharedKernelClassifier:
-        member = SharedKernelClassifier(**{**self.get_params(deep=False), "sharing": sharing})
-        best = best_of(runs)
+    def _member(self, setup: Setup, choice: tuple[float, float], runs: list[Fit[Params]]) -> SharedKernelClassifier:
+        sharing, strength = choice
+        words = {**self.get_params(deep=False), "sharing": sharing, "overlap_penalty": float(strength)}
+        member, best = SharedKernelClassifier(**words), best_of(runs)
         member._keep(setup.training.trained(best, setup.sharing(sharing), setup.owners), setup.data, setup.class_prior)
         member.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):

@@ -1,6 +1,7 @@
 """How a shared-kernel network is trained on given data; the estimators set it up and keep what it returns."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,6 +81,15 @@ class Training:
         # the objective of float32 rows is itself no better than float32
         rounding = max(stop.rounding, 8 * data.rows.rounding)
         self.stop = replace(stop, rounding=rounding, monotone=overlap is None or overlap.strength == 0)
+
+    def penalised(self, strength: float) -> "Training":
+        """The same training under another strength of the overlap penalty."""
+        if self.overlap is None or strength == self.overlap.strength:
+            return self
+        other = copy(self)
+        other.overlap = replace(self.overlap, strength=strength)
+        other.stop = replace(self.stop, monotone=strength == 0)
+        return other
 
     # -- starts -----------------------------------------------------------------------------------------------------
 
