@@ -1,0 +1,249 @@
+"""Multi-edit: drop the rows that lie among those of another class."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..errors import KernelpoolError
+from .parzen import ParzenClassifier
+
+
+@dataclass(frozen=True)
+class RoundInfo:
+    """What a callback is told after each round of editing.
+
+    Attributes
+    ----------
+    round : int
+        Rounds made so far.
+    n_kept : int
+        Rows that are left.
+    n_dropped : int
+        Rows dropped in this round.
+    n_quiet : int
+        Rounds in a row, this one included, that dropped nothing.
+    """
+
+    round: int
+    n_kept: int
+    n_dropped: int
+    n_quiet: int
+
+
+class MultiEdit(BaseEstimator):  # type: ignore[misc]
+    """Edit a learning set until the classes no longer overlap.
+
+    The rows are dealt at random into P > 2 parts, part i is classified by part i + 1 (the last by the first), the rows that
+    were misclassified are dropped, the rest are pooled; again and again, until nothing was dropped for some rounds. What is
+    left represents of every class only the regions in which it is the densest, which is all that a classifier needs.
+
+    It follows imbalanced-learn's convention for resamplers and works in its pipelines; imbalanced-learn itself is not needed.
+
+    Parameters
+    ----------
+    classifier : classifier or None, default=None
+        What classifies a part. None is the paper's: a `ParzenClassifier`, whose radius is chosen once, by leave-one-out on a
+        random part. ``KNeighborsClassifier(1)`` gives Devijver & Kittler's original.
+    n_parts : int, default=3
+        Parts P, at least three: with two, each part would be judged by the very rows that it judges.
+    n_quiet : int, default=3
+        Rounds in a row without an edit, I, after which to stop.
+    max_rounds : int, default=100
+        Most rounds.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the parts.
+    verbose : int, default=0
+        1 prints a line each round.
+    callback : callable or None, default=None
+        Called after each round with a `RoundInfo`; a true answer ends the editing.
+
+    Attributes
+    ----------
+    sample_indices_ : ndarray
+        The rows that were kept, in the order of X.
+    history_ : ndarray
+        Rows left after each round, from all of them on.
+    n_rounds_ : int
+        Rounds made.
+    quiet_ : bool
+        Whether the last `n_quiet` rounds dropped nothing.
+    spared_classes_ : ndarray
+        Classes of which a round would have dropped every row; their rows were kept in that round.
+    classifier_ : classifier
+        What classified the parts.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    References
+    ----------
+    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991.
+    P. A. Devijver and J. Kittler, "Pattern Recognition: A Statistical Approach", Prentice Hall 1982.
+
+    Examples
+    --------
+    >>> from kernelpool import MultiEdit
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(2000, random_state=0)
+    >>> X_kept, y_kept = MultiEdit(random_state=0).fit_resample(X, y)
+    >>> len(X_kept) < len(X)
+    True
+    """
+
+    _estimator_type = "sampler"
+    _sampling_type = "bypass"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "classifier": [HasMethods(["fit", "predict"]), None],
+        "n_parts": [Interval(Integral, 1, None, closed="left")],
+        "n_quiet": [Interval(Integral, 1, None, closed="left")],
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        n_parts: int = 3,
+        n_quiet: int = 3,
+        max_rounds: int = 100,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[RoundInfo], Any] | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.n_parts = n_parts
+        self.n_quiet = n_quiet
+        self.max_rounds = max_rounds
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the rows to keep; see `sample_indices_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : MultiEdit
+            The fitted resampler.
+        """
+        self.fit_resample(X, y)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The rows that are left, and their labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        X_resampled : array-like of shape (n_samples_new, n_features)
+            Of the kind of X.
+        y_resampled : array-like of shape (n_samples_new,)
+            Of the kind of y.
+        """
+        if self.n_parts < 3:
+            raise KernelpoolError(
+                f"n_parts must be at least 3: of two parts each would judge its own judge; got {self.n_parts}."
+            )
+        x, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_classification_targets(labels)
+        if len(x) < self.n_parts:
+            raise KernelpoolError(f"n_parts={self.n_parts} needs at least as many rows; got {len(x)} samples.")
+        classes, codes = np.unique(labels, return_inverse=True)
+        rng = check_random_state(self.random_state)
+        self.classifier_ = self._judge(x, codes, rng)
+        self._edit(x, codes, classes, rng)
+        at = self.sample_indices_
+        return _safe_indexing(X, at), _safe_indexing(y, at)
+
+    def get_support(self, indices: bool = False) -> np.ndarray:
+        """Which rows were kept.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Return positions, not a mask.
+
+        Returns
+        -------
+        support : ndarray
+            A mask over the rows of X, or their positions.
+        """
+        check_is_fitted(self)
+        mask = np.zeros(int(self.history_[0]), bool)
+        mask[self.sample_indices_] = True
+        return self.sample_indices_ if indices else mask
+
+    # -- rounds -----------------------------------------------------------------------------------------------------
+
+    def _judge(self, x: np.ndarray, codes: np.ndarray, rng: np.random.RandomState) -> Any:
+        """The classifier of the parts; the default one learns its radius on one part."""
+        if self.classifier is not None:
+            return clone(self.classifier)
+        part = rng.permutation(len(x))[: max(2, len(x) // self.n_parts)]
+        if len(np.unique(codes[part])) < 2:
+            part = np.arange(len(x))
+        if len(np.unique(codes[part])) < 2:
+            return ParzenClassifier(radius=1.0)
+        return ParzenClassifier(radius=ParzenClassifier(random_state=rng).fit(x[part], codes[part]).radius_)
+
+    def _edit(self, x: np.ndarray, codes: np.ndarray, classes: np.ndarray, rng: np.random.RandomState) -> None:
+        """Steps 1-5 of the paper."""
+        pool, history, quiet = np.arange(len(x)), [len(x)], 0
+        spared: set[int] = set()
+        while quiet < self.n_quiet and len(history) <= self.max_rounds and len(pool) >= self.n_parts:
+            parts = np.array_split(rng.permutation(pool), self.n_parts)
+            right = [self._right(x, codes, part, parts[(i + 1) % self.n_parts]) for i, part in enumerate(parts)]
+            kept = np.concatenate([part[good] for part, good in zip(parts, right, strict=True)])
+            lost = np.setdiff1d(np.unique(codes[pool]), np.unique(codes[kept]))
+            if len(lost):  # no round may take a whole class away
+                spared |= set(lost.tolist())
+                kept = np.concatenate([kept, pool[np.isin(codes[pool], lost)]])
+            quiet = quiet + 1 if len(kept) == len(pool) else 0
+            n_dropped, pool = len(pool) - len(kept), kept
+            history.append(len(pool))
+            if self._told(RoundInfo(len(history) - 1, len(pool), n_dropped, quiet)):
+                break
+        self.sample_indices_, self.history_ = np.sort(pool), np.array(history)
+        self.n_rounds_, self.quiet_ = len(history) - 1, quiet >= self.n_quiet
+        self.spared_classes_ = classes[sorted(spared)]
+
+    def _right(self, x: np.ndarray, codes: np.ndarray, part: np.ndarray, judges: np.ndarray) -> np.ndarray:
+        """Which rows of `part` the rows of `judges` classify correctly."""
+        present = np.unique(codes[judges])
+        if len(present) == 1:  # most classifiers refuse to learn from one class
+            return np.asarray(codes[part] == present[0])
+        judge = clone(self.classifier_).fit(x[judges], codes[judges])
+        return np.asarray(judge.predict(x[part]) == codes[part])
+
+    def _told(self, info: RoundInfo) -> bool:
+        """Tell of a round; True if somebody asks to stop."""
+        if self.verbose:
+            print(f"MultiEdit: round {info.round}, {info.n_dropped} dropped, {info.n_kept} left")
+        return self.callback is not None and bool(self.callback(info))

@@ -1,0 +1,393 @@
+r"""Competitive mixture of simple neurons.
+
+Sridharan, Beal & Govindaraju, "Competitive mixtures of simple neurons", ICPR 2006, equations (1)-(5).
+
+.. math::
+
+    P(t \mid x) = \sum_j \pi_j f(x; w_j), \qquad
+    \log p(x, t \mid j) = -\tfrac{\alpha}{2} (t - f(x; w_j))^2 - \tfrac{\beta}{2} \sum_{l \ne j} \cos^2(w_j, w_l)
+
+==================  ==================  =============  ================================================================
+paper               here                shape          meaning
+==================  ==================  =============  ================================================================
+:math:`w_j`         ``weight``          (M, C, d + 1)  weights of neuron j, bias last; C = 1 for two classes, else K
+:math:`\pi_j`       ``mixing``          (M,)           share of neuron j
+:math:`\alpha`      ``precision``                      how sharply errors decide which neuron a row belongs to
+:math:`\beta`       ``repulsion``                      how strongly neurons are kept at right angles
+:math:`Q_i(j)`      ``responsibility``  (M, n)         share of neuron j in row i, times the weight of the row
+:math:`\mathcal F`  ``bound``                          what the M-step raises, (2)
+==================  ==================  =============  ================================================================
+
+Deviations from the paper. What (5) follows is the slope of
+
+.. math:: \text{cost} = \tfrac12 \sum_{ij} Q_i(j) (t_i - f_{ij})^2 + \tfrac{\beta}{2} \sum_{j<l} \cos^2(w_j, w_l)
+
+which is (2) with the repulsion counted once, not once a row, and everything divided by alpha. Our default takes that at its
+word: the objective is the log-likelihood without repulsion less alpha times the repulsion, every sweep raises it, and the
+E-step leaves the repulsion out. `repel_rows` puts it back, as (3) is printed; the objective is then the printed one, which (5)
+need not raise. The exponent before section 3.1 has lost the minus of its second term.
+
+Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes in place of the square);
+the paper's wishes, a density that says where a neuron has its say (`kernel`) and neurons that ask for a margin (`Margin`);
+and a decay of the weights, because cosines do not see how long they are and separable rows would let them grow for ever.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from ..arrays import FORBIDDEN, Array, device, logsumexp, namespace, responsibilities, safe_log, wide
+from ..kernels import Gaussian, Kernels, Lens, Moments
+from ..rows import Block, Rows
+from ..sums import Sums, record
+
+SHORTEST = 1e-100
+"""Stands for the length of a weight vector that is zero: it has no angle to any other."""
+
+VANISHED = 1e-12
+"""A neuron with less than this part of its share of the rows keeps its place."""
+
+
+@record
+class Params:
+    """A trained network."""
+
+    weight: Array
+    """(M, C, d + 1)."""
+    mixing: Array
+    """(M,)."""
+    kernels: Kernels | None
+    """Where each neuron has its say; None is everywhere."""
+    bound: float
+    """(2) a row, with the responsibilities of the sweep that led here."""
+
+
+@record
+class View:
+    """The parameters as one E-step needs them."""
+
+    weight: Array
+    """(M * C, d + 1)."""
+    log_mixing: Array
+    """(M,)."""
+    lens: Lens | None
+
+
+@record
+class Misfit(Sums):
+    """The data's part of the cost, and its slope."""
+
+    error: Array
+    """Half the sum of squared errors, each row with its neuron's responsibility, ()."""
+    slope: Array
+    """Of `error`, (M * C, d + 1)."""
+
+
+@record
+class Totals(Sums):
+    """What the E-step keeps of the rows."""
+
+    log_likelihood: Array
+    weight: Array
+    mass: Array
+    """(M,)."""
+    misfit: Misfit
+    """At the parameters of the E-step."""
+    moments: Moments | float
+    """Of the rows of each neuron; 0 where neurons have no place."""
+    features: Array | float
+    """Sum of responsibility * phi(x), (P, M)."""
+
+
+Cost = Callable[[Array], tuple[float, Array]]
+"""Weights (M, C, d + 1) -> the cost and its slope."""
+
+Solver = Callable[[Cost, Array, tuple[float, Array]], tuple[Array, float | None]]
+"""(cost, first weights, cost and slope there) -> better weights and, where it is known, their cost."""
+
+
+# -- neurons ------------------------------------------------------------------------------------------------------------
+
+
+class Neuron(ABC):
+    """What a neuron makes of its activations (M, C, n), for targets (C, n)."""
+
+    @abstractmethod
+    def output(self, activation: Array) -> Array:
+        """f, between zero and one, (M, C, n)."""
+
+    @abstractmethod
+    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+        """Squared error (M, n), and the slope of half of it, (M, C, n)."""
+
+
+class Logistic(Neuron):
+    """Section 2: f = 1 / (1 + exp(-z)), one output for two classes."""
+
+    def output(self, activation: Array) -> Array:
+        return 0.5 + 0.5 * namespace(activation).tanh(0.5 * activation)  # exp would overflow
+
+    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+        """(t - f)², and -(t - f) f (1 - f) as in (5)."""
+        f = self.output(activation)
+        away = f - target
+        return (away * away)[:, 0, :], away * f * (1 - f)
+
+
+class Softmax(Neuron):
+    """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `Logistic`."""
+
+    def output(self, activation: Array) -> Array:
+        xp = namespace(activation)
+        f = xp.exp(activation - xp.max(activation, axis=1, keepdims=True))
+        return f / xp.sum(f, axis=1, keepdims=True)
+
+    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+        """½ sum_k (t_k - f_k)², and the slope of half of it."""
+        xp = namespace(activation)
+        f = self.output(activation)
+        away = f - target
+        slope = 0.5 * f * (away - xp.sum(away * f, axis=1, keepdims=True))
+        return 0.5 * xp.sum(away * away, axis=1), slope
+
+
+class Margin(Neuron):
+    """f = (1 + z) / 2 within [0, 1]: errors count until z is at least one on the right side (squared hinge)."""
+
+    def output(self, activation: Array) -> Array:
+        return namespace(activation).clip(0.5 + 0.5 * activation, min=0.0, max=1.0)
+
+    def misfit(self, activation: Array, target: Array) -> tuple[Array, Array]:
+        """(max(0, 1 - s z) / 2)² with s = ±1, (half the sum over classes of it), and the slope of half of it."""
+        xp = namespace(activation)
+        side = 2 * target - 1
+        short = xp.clip(0.5 - 0.5 * side * activation, min=0.0)
+        share = 1.0 if target.shape[0] == 1 else 0.5
+        return share * xp.sum(short * short, axis=1), (-0.5 * share) * side * short
+
+
+# -- the network --------------------------------------------------------------------------------------------------------
+
+
+class Competitive:
+    """Networks for one number of classes; the parameters are passed in and returned."""
+
+    def __init__(
+        self,
+        n_classes: int,
+        *,
+        precision: float,
+        repulsion: float = 0.0,
+        decay: float = 0.0,
+        margin: bool = False,
+        kernel: Gaussian | None = None,
+        repel_rows: bool = False,
+        solver: Solver | None = None,
+    ) -> None:
+        self.n_classes, self.n_outputs = n_classes, 1 if n_classes == 2 else n_classes
+        self.neuron: Neuron = Margin() if margin else Logistic() if n_classes == 2 else Softmax()
+        self.precision, self.repulsion, self.decay = precision, repulsion, decay
+        self.kernel, self.repel_rows, self.solver = kernel, repel_rows, solver
+
+    # -- training -------------------------------------------------------------------------------------------------
+
+    def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
+        """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
+        view = self.view(params, rows.rounding)
+        totals = rows.total(self.expect, view)
+        belief = 0.0 if self.repel_rows else -self.precision * self.penalty(params.weight)
+        objective = float(totals.log_likelihood) + belief
+        return self._maximize(rows, totals, params, view, objective), objective / float(totals.weight)
+
+    def view(self, params: Params, rounding: float) -> View:
+        """What the E-step needs to know, worked out once a sweep."""
+        xp = namespace(params.mixing)
+        log_mixing = xp.clip(safe_log(params.mixing), min=FORBIDDEN)
+        if self.repel_rows:  # (3) with the second term of (1)
+            log_mixing = log_mixing - 0.5 * self.repulsion * repelled(params.weight)[0]
+        lens = None if self.kernel is None else self.kernel.lens(params.kernels, rounding)  # type: ignore[arg-type]
+        return View(_flat(params.weight), log_mixing, lens)
+
+    def expect(self, block: Block, view: View) -> Totals:
+        """(3): responsibilities of one block, kept only as sums."""
+        xp = namespace(block.x)
+        error, slope = self._misfit(block, view.weight)
+        responsibility, log_evidence = self._responsibility(block, view, error)
+        log_evidence, mass = wide(log_evidence), wide(xp.sum(responsibility, axis=1))
+        weight = xp.ones_like(log_evidence) if block.weight is None else wide(block.weight)
+        misfit = _weighed(block, responsibility, error, slope)
+        if self.kernel is None or view.lens is None:
+            return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
+        sums = wide(block.once(self.kernel.name, self._features) @ responsibility.T)  # (P, M)
+        about_origin = xp.asarray(sums, copy=True)
+        moments = self.kernel.moments(mass[:, None], sums, view.lens, block.x, responsibility)
+        return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, about_origin)
+
+    def refit(self, block: Block, view: View, weight: Array) -> Misfit:
+        """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of `view`."""
+        error, _ = self._misfit(block, view.weight)
+        responsibility, _ = self._responsibility(block, view, error)
+        return _weighed(block, responsibility, *self._misfit(block, weight))
+
+    def _maximize(self, rows: Rows, totals: Totals, params: Params, view: View, objective: float) -> Params:
+        """(4) for the mixing; the solver lowers the cost of the weights, (5)."""
+        xp = namespace(params.weight)
+
+        def cost(weight: Array) -> tuple[float, Array]:
+            return self._cost(rows.total(self.refit, view, _flat(weight)), weight)
+
+        first = self._cost(totals.misfit, params.weight)
+        weight, last = (params.weight, first[0]) if self.solver is None else self.solver(cost, params.weight, first)
+        mixing = totals.mass / xp.sum(totals.mass)
+        better = Params(weight, mixing, self._kernels(totals, params, view), float("nan"))
+        if self.repel_rows or last is None:
+            return better
+        gain = _expected(totals, self.view(better, rows.rounding)) - _expected(totals, view)
+        bound = objective + gain - self.precision * (last - first[0])
+        return Params(weight, mixing, better.kernels, bound / float(totals.weight))
+
+    def _cost(self, misfit: Misfit, weight: Array) -> tuple[float, Array]:
+        """Half the squared error and the penalty; and the slope, which is (5) less its sign and learning rate."""
+        penalty, slope = self._belief(weight)
+        return float(misfit.error) + penalty, namespace(weight).reshape(misfit.slope, weight.shape) + slope
+
+    def penalty(self, weight: Array) -> float:
+        """Of every pair of neurons beta / 2 cos², and the decay of the weights."""
+        return self._belief(weight)[0]
+
+    def _belief(self, weight: Array) -> tuple[float, Array]:
+        total, free = namespace(weight).sum, _without_bias(weight)
+        squares, slope = repelled(weight)
+        value = 0.25 * self.repulsion * float(total(squares)) + 0.5 * self.decay * float(total(free**2))
+        return value, self.repulsion * slope + self.decay * free
+
+    def _kernels(self, totals: Totals, params: Params, view: View) -> Kernels | None:
+        """Mean and spread of the rows of each neuron; a neuron without rows keeps its place."""
+        kernel, moments = self.kernel, totals.moments
+        if kernel is None or view.lens is None or params.kernels is None or not isinstance(moments, Moments):
+            return None
+        xp, about = namespace(params.mixing), kernel.about(view.lens)
+        vanished = totals.mass <= VANISHED * totals.weight / totals.mass.shape[0]
+        if bool(xp.any(vanished)):
+            moments = kernel.held(moments, about, vanished, params.kernels, VANISHED)
+        mean = about + moments.first / xp.sum(moments.mass, axis=1)[:, None]
+        return kernel.estimate(moments, about, mean, 0.0, 0.0)
+
+    # -- one block ------------------------------------------------------------------------------------------------
+
+    def _activation(self, block: Block, weight: Array) -> Array:
+        """w . (x, 1), (M, C, n), from weights (M * C, d + 1)."""
+        xp, n = namespace(block.x), block.x.shape[0]
+        return xp.reshape(weight @ block.once("x and one", _with_one), (weight.shape[0] // self.n_outputs, self.n_outputs, n))
+
+    def _target(self, block: Block) -> Array:
+        """One where the row is of the class, (C, n); of two classes only the second is told."""
+        xp, home = namespace(block.x), device(block.x)
+        codes = range(self.n_classes) if self.n_outputs > 1 else [1]
+        classes = xp.asarray([*codes], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
+        return xp.astype(classes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
+
+    def _misfit(self, block: Block, weight: Array) -> tuple[Array, Array]:
+        target = block.once(("target", self.n_classes), self._target)
+        return self.neuron.misfit(self._activation(block, weight), target)
+
+    def _responsibility(self, block: Block, view: View, error: Array) -> tuple[Array, Array]:
+        return responsibilities(self._gate(block, view) - 0.5 * self.precision * error, block.weight)
+
+    def _gate(self, block: Block, view: View) -> Array:
+        """log pi_j, and log p(x|j) where neurons have a place, (M, 1) or (M, n)."""
+        kernel, lens = self.kernel, view.lens
+        if kernel is None or lens is None:
+            return view.log_mixing[:, None]
+        constant = view.log_mixing + lens.offset
+        gate = lens.weight @ block.once(kernel.name, self._features) + constant[:, None]
+        kernel.correct(gate, lens, block.x, constant)
+        return gate
+
+    def _features(self, block: Block) -> Array:
+        return self.kernel.features(block.x)  # type: ignore[union-attr]
+
+    # -- prediction -----------------------------------------------------------------------------------------------
+
+    def probability(self, block: Block, view: View) -> Array:
+        """sum_j pi_j f(x; w_j), (n, K); where neurons have a place, pi_j is P(j|x)."""
+        xp = namespace(block.x)
+        gate = self._gate(block, view)
+        share = xp.exp(gate - xp.max(gate, axis=0))
+        share = share / xp.sum(share, axis=0)
+        output = self.neuron.output(self._activation(block, view.weight))
+        mean = xp.sum(share[:, None, :] * output, axis=0).T  # (n, C)
+        if self.n_outputs == 1:
+            mean = xp.clip(mean, max=1.0)  # shares add up to one but for rounding
+            return xp.concat([1 - mean, mean], axis=1)
+        total = xp.sum(mean, axis=1, keepdims=True)
+        voted = total > 0  # of margin neurons all may say no
+        return xp.where(voted, mean / xp.where(voted, total, xp.ones_like(total)), xp.ones_like(mean) / self.n_classes)
+
+    def neuron_posterior(self, block: Block, view: View) -> Array:
+        """(3) with the class summed out, P(j|x), (n, M)."""
+        xp, home = namespace(block.x), device(block.x)
+        activation, gate = self._activation(block, view.weight), self._gate(block, view)
+        joint = []
+        for k in range(self.n_classes):
+            hot = [float(k)] if self.n_outputs == 1 else [float(k == c) for c in range(self.n_classes)]
+            target = xp.asarray(hot, dtype=block.x.dtype, device=home)[:, None]
+            joint.append(gate - 0.5 * self.precision * self.neuron.misfit(activation, target)[0])
+        log_joint = logsumexp(xp.stack(joint), axis=0)  # (M, n)
+        return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
+
+
+class GradientStep:
+    """(5): one step down the slope, summed over the rows as printed."""
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+
+    def __call__(self, cost: Cost, weight: Array, first: tuple[float, Array]) -> tuple[Array, None]:
+        return weight - self.learning_rate * first[1], None
+
+
+def repelled(weight: Array) -> tuple[Array, Array]:
+    """sum_l cos²(w_j, w_l) over the other neurons, (M,), and the second term of (5) less eta beta, (M, C, d + 1).
+
+    Of more than two classes, cosines are taken class by class and half of their sum counts.
+    """
+    xp, n_outputs = namespace(weight), weight.shape[1]
+    by_output = xp.permute_dims(weight, (1, 0, 2))  # (C, M, d + 1)
+    length = xp.clip(xp.sum(by_output**2, axis=2, keepdims=True) ** 0.5, min=SHORTEST)
+    direction = by_output / length
+    cosine = direction @ xp.permute_dims(direction, (0, 2, 1))  # (C, M, M)
+    others = 1 - xp.eye(weight.shape[0], dtype=weight.dtype, device=device(weight))
+    cosine = cosine * others
+    squares = xp.sum(cosine**2, axis=2, keepdims=True)  # (C, M, 1)
+    slope = (cosine @ direction - squares * direction) / length
+    share = 1.0 if n_outputs == 1 else 0.5
+    return share * xp.sum(squares, axis=0)[:, 0], share * xp.permute_dims(slope, (1, 0, 2))
+
+
+def _flat(weight: Array) -> Array:
+    return namespace(weight).reshape(weight, (-1, weight.shape[2]))
+
+
+def _without_bias(weight: Array) -> Array:
+    xp = namespace(weight)
+    return xp.concat([weight[:, :, :-1], xp.zeros_like(weight[:, :, -1:])], axis=2)
+
+
+def _with_one(block: Block) -> Array:
+    """x and a one for the bias, (d + 1, n), contiguous along rows."""
+    xp = namespace(block.x)
+    return xp.concat([block.x.T, xp.ones_like(block.x[:, :1].T)])
+
+
+def _weighed(block: Block, responsibility: Array, error: Array, slope: Array) -> Misfit:
+    xp = namespace(error)
+    flat = xp.reshape(responsibility[:, None, :] * slope, (-1, error.shape[1]))  # (M * C, n)
+    return Misfit(0.5 * wide(xp.sum(responsibility * error)), wide(flat @ block.once("x and one", _with_one).T))
+
+
+def _expected(totals: Totals, view: View) -> float:
+    """Sum of responsibility * log(pi_j p(x|j)): linear in the sums over rows, whatever the parameters."""
+    xp = namespace(totals.mass)
+    if view.lens is None:
+        return float(xp.sum(totals.mass * view.log_mixing))
+    return float(xp.sum(totals.mass * (view.log_mixing + view.lens.offset)) + xp.sum(view.lens.weight.T * totals.features))

@@ -1,0 +1,1 @@
+"""The published experiments, rerun: one module a paper."""

@@ -1,0 +1,131 @@
+"""Multi-edit: the paper's five steps, and imbalanced-learn's convention."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelpool import MultiEdit, ParzenClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.errors import KernelpoolError
+
+
+@parametrize_with_checks([MultiEdit(random_state=0)])
+def test_multi_edit_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def clouds():
+    return make_clouds(800, random_state=0)
+
+
+def five_steps(X, y, classifier, n_parts, n_quiet, rng):
+    """The paper's steps, written out."""
+    S, quiet, counts = np.arange(len(X)), 0, [len(X)]
+    while quiet < n_quiet:
+        parts = np.array_split(rng.permutation(S), n_parts)  # 1. diffusion
+        kept = []
+        for i in range(n_parts):  # 2. classification
+            judges = parts[(i + 1) % n_parts]
+            predicted = classifier.fit(X[judges], y[judges]).predict(X[parts[i]])
+            kept.append(parts[i][predicted == y[parts[i]]])  # 3. editing
+        new = np.concatenate(kept)  # 4. diffusion
+        quiet = quiet + 1 if len(new) == len(S) else 0  # 5. termination
+        S = new
+        counts.append(len(S))
+    return np.sort(S), counts
+
+
+@pytest.mark.parametrize("classifier", [ParzenClassifier(radius=0.3), KNeighborsClassifier(1)])
+@pytest.mark.parametrize(("n_parts", "n_quiet"), [(3, 2), (5, 1)])
+def test_the_five_steps(clouds, classifier, n_parts, n_quiet):
+    X, y = clouds
+    edit = MultiEdit(classifier, n_parts=n_parts, n_quiet=n_quiet, random_state=0)
+    X_kept, y_kept = edit.fit_resample(X, y)
+    expected, counts = five_steps(X, y, classifier, n_parts, n_quiet, np.random.RandomState(0))
+    np.testing.assert_array_equal(edit.sample_indices_, expected)
+    assert edit.history_.tolist() == counts
+    assert edit.quiet_
+    assert edit.n_rounds_ == len(counts) - 1
+    np.testing.assert_array_equal(X_kept, X[expected])
+    np.testing.assert_array_equal(y_kept, y[expected])
+    np.testing.assert_array_equal(np.flatnonzero(edit.get_support()), expected)
+
+
+def test_what_is_left_is_separated(clouds):
+    X, y = clouds
+    before = 1 - KNeighborsClassifier(1).fit(X[::2], y[::2]).score(X[1::2], y[1::2])
+    X_kept, y_kept = MultiEdit(random_state=0).fit_resample(X, y)
+    after = 1 - KNeighborsClassifier(1).fit(X_kept[::2], y_kept[::2]).score(X_kept[1::2], y_kept[1::2])
+    assert before > 0.1
+    assert after < 0.02
+
+
+def test_rows_without_a_vote_are_not_lost():
+    # PAPERS: counting uncovered rows as one class loses half of the rows of the other at small radii
+    X, y = make_clouds(400, random_state=0)
+    edit = MultiEdit(ParzenClassifier(radius=1e-6), max_rounds=1, random_state=0).fit(X, y)
+    nearest = MultiEdit(KNeighborsClassifier(1), max_rounds=1, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(edit.sample_indices_, nearest.sample_indices_)
+
+
+def test_a_class_is_never_edited_away():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = np.repeat([0, 1], [85, 5])
+    edit = MultiEdit(ParzenClassifier(radius=5.0), random_state=0).fit(X, y)
+    assert set(y[edit.sample_indices_]) == {0, 1}
+    assert edit.spared_classes_.tolist() == [1]
+
+
+def test_parts_without_a_class_are_judged_by_the_class_they_have():
+    X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0], [0.4]])
+    y = np.array(["a", "a", "a", "a", "b", "a"])
+    edit = MultiEdit(KNeighborsClassifier(1), max_rounds=5, random_state=0).fit(X, y)
+    assert set(y[edit.sample_indices_]) == {"a", "b"}
+
+
+def test_frames_stay_frames(clouds):
+    X, y = clouds
+    frame, labels = pd.DataFrame(X, columns=["a", "b"]), pd.Series(y, name="class")
+    X_kept, y_kept = MultiEdit(random_state=0).fit_resample(frame, labels)
+    assert list(X_kept.columns) == ["a", "b"]
+    assert y_kept.name == "class"
+    assert (X_kept.index == y_kept.index).all()
+
+
+def test_it_works_in_imbalanced_learns_pipeline(clouds):
+    imblearn = pytest.importorskip(
+        "imblearn.pipeline", reason="imbalanced-learn is not installed: pip install imbalanced-learn"
+    )
+    X, y = clouds
+    pipeline = imblearn.make_pipeline(MultiEdit(random_state=0), KNeighborsClassifier(1)).fit(X, y)
+    assert pipeline[-1].n_samples_fit_ == len(pipeline[0].sample_indices_) < len(X)
+    X_test, _ = make_clouds(4000, random_state=1)
+    edited = KNeighborsClassifier(1).fit(*MultiEdit(random_state=0).fit_resample(X, y))
+    np.testing.assert_array_equal(pipeline.predict(X_test), edited.predict(X_test))
+
+
+def test_callbacks_are_told_of_every_round_and_may_stop(clouds):
+    told = []
+    edit = MultiEdit(random_state=0, callback=lambda info: told.append(info) or info.round == 2).fit(*clouds)
+    assert [info.round for info in told] == [1, 2]
+    assert [info.n_kept for info in told] == edit.history_[1:].tolist()
+    assert told[0].n_dropped == edit.history_[0] - edit.history_[1]
+    assert not edit.quiet_
+
+
+def test_verbose_prints_a_line_a_round(clouds, capsys):
+    edit = MultiEdit(random_state=0, verbose=1, max_rounds=2).fit(*clouds)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"MultiEdit: round 1, {800 - edit.history_[1]} dropped, {edit.history_[1]} left"
+    assert len(lines) == 2
+
+
+def test_two_parts_and_too_few_rows_are_refused(clouds):
+    with pytest.raises(KernelpoolError, match=r"n_parts must be at least 3.*got 2"):
+        MultiEdit(n_parts=2).fit(*clouds)
+    with pytest.raises(KernelpoolError, match="n_parts=9 needs at least as many rows; got 8 samples"):
+        MultiEdit(n_parts=9).fit(clouds[0][:8], clouds[1][:8])
