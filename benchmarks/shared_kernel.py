@@ -132,9 +132,7 @@ def acceleration():
 
 
 def convergence():
-    print(
-        "\nFit to convergence (tol 1e-5 per row) on 50,000 rows of overlapping clusters, d = 8, M = 12: seconds, sweeps, objective"
-    )
+    print("\nFit to convergence (tol 1e-5), 50,000 rows of overlapping clusters, d = 8, M = 12")
     x = clusters(50_000, 8, 12, separation=0.7)
     for family in ("full", "diag", "spherical"):
         ours, theirs = Ours(x, 12, family), Theirs(x, 12, family)

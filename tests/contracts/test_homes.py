@@ -71,8 +71,8 @@ def test_homes_check_their_input(home, blobs):
     model = SharedKernelClassifier(4, random_state=0).fit(there, labels)
     with pytest.raises(ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"):
         model.predict(there[:, :2])
+    integers, _ = at_home(home, np.ones((4, 3), int), y[:4])
     with pytest.raises(ValueError, match="must be float32 or float64"):
-        integers, _ = at_home(home, np.ones((4, 3), int), y[:4])
         model.predict(integers)
     with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
         model.predict(labels)

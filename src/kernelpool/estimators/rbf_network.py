@@ -1,0 +1,433 @@
+"""RBF network classifier, and what it shares with the regressor: shells of `networks.em_log` and the readouts."""
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import Array, device, is_numpy_array, namespace, safe_log, to_numpy
+from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning
+from ..kernels import FAMILIES, Kernels
+from ..networks.em_log import ACTIVATIONS, Hidden, Layer
+from ..networks.least_squares import LeastSquares
+from ..networks.logistic import Logistic
+from ..networks.readout import Labels
+from ..rows import Block
+from .data import frame_of, query_rows, training_data
+from .rbf_training import Fitted, RBFTraining
+from .training import with_names
+
+KERNELS_PER_CLASS = 10
+
+
+class RBFNetwork(BaseEstimator):
+    """What both networks have in common."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_kernels": [Interval(Integral, 1, None, closed="left"), None],
+        "hidden": "no_validation",  # a name or a mixture: looked at where it is used
+        "training": [StrOptions({"two_stage", "em_log", "em_log_link"})],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "temperature": [Interval(Real, 0, None, closed="neither"), None],
+        "covariance_type": [StrOptions(set(FAMILIES))],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "covariance_floor": [Interval(Real, 0, None, closed="left")],
+        "kernel_prior": [StrOptions({"conjugate"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def _keep(self, fitted: Fitted, covariance_type: str) -> None:
+        self.means_, self.covariances_, self.mixing_ = fitted.means, fitted.covariances, fitted.mixing
+        self.covariance_type_ = covariance_type
+        self.temperature_ = fitted.temperature
+        self.activation_log_scale_ = fitted.log_scale
+        self.strength_ = fitted.run.network.readout.strength
+        self.loss_, self.history_ = fitted.loss, np.asarray(fitted.run.history)
+        self.n_iter_, self.best_iter_ = fitted.run.n_sweeps, fitted.run.best_sweep
+        self.converged_ = fitted.settled
+        if not fitted.settled:
+            what = "the mixture was" if self.training == "two_stage" else "the loss of rows left out was"
+            warnings.warn(
+                f"Training stopped after max_iter={self.max_iter} sweeps; {what} still improving. Raise max_iter, or tol.",
+                UnfinishedWarning,
+                stacklevel=3,
+            )
+
+    def _each(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
+        """`answer(columns, *params)` of every row."""
+        check_is_fitted(self)
+        rows = query_rows(self, X, self.n_jobs)
+        family = FAMILIES[self.covariance_type_]
+        kernel, kernels = family(np.zeros(self.n_features_in_)), Kernels(self.means_, self.covariances_)
+        origin = self.mixing_ @ kernels.mean
+        variance = self.mixing_ @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
+        frame, _ = frame_of(family, origin, variance)
+        lens = kernel.lens(kernel.into(kernels, frame), rows.rounding)
+        log_scale = self.activation_log_scale_ + (
+            0.0 if self.activation == "normalized" else frame.log_volume / self.temperature_
+        )
+        layer = Layer(lens, safe_log(self.mixing_), log_scale, np.zeros_like(log_scale))
+        framed = rows.framed(frame, lens.weight.shape[1] + 5 * lens.weight.shape[0])
+        return framed.each(_answered, answer, Hidden(kernel, self.activation, self.temperature_), layer, *params)
+
+    def activations(self, X: Any) -> Any:
+        """What the kernels say of each row: the columns that `readout_` weighs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        activation : array of shape (n_samples, n_kernels)
+            p(x|j) / exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
+        """
+        return self._each(X, _activation)
+
+
+def _answered(block: Block, answer: Callable[..., Array], hidden: Hidden, layer: Layer, *params: Any) -> Array:
+    return answer(hidden.columns(block, layer), *params)
+
+
+def _activation(columns: Array) -> Array:
+    return columns[:-1, :].T
+
+
+def outputs(columns: Array, readout: list[list[float]]) -> Array:
+    """Outputs of the network, (n, o), in float64: the weights come as numbers, so that no float type rounds them."""
+    xp = namespace(columns)
+    return columns.T @ xp.asarray(readout, dtype=xp.float64, device=device(columns))
+
+
+# -- classification -----------------------------------------------------------------------------------------------
+
+
+class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
+    r"""Radial basis function network: Gaussian kernels, and an output layer on what they say.
+
+    The kernels are one mixture of all rows, which does not see the labels; the output layer does. They are trained one after
+    the other (`training="two_stage"`), or together (EM-Log and EM-Log-Link of Ferreira & Figueiredo): in every sweep one
+    EM step of the mixture and the output layer for it; with the link, the weights of the output layer become the mixing
+    weights of the next sweep, so that kernels that matter to the labels draw more rows.
+
+    Parameters
+    ----------
+    n_kernels : int or None, default=None
+        Number of kernels M. None takes ten a class, fewer where X has fewer than five distinct rows for each.
+    hidden : {"kmeans", "random", "em"} or fitted mixture, default="kmeans"
+        Where the kernels are, or start if `training` moves them: at the centres that k-means finds, as wide as its clusters;
+        at random rows, as wide as the data; where EM settles from a k-means start; or those of a mixture fitted before,
+        scikit-learn's or anything with `means_`, `covariances_`, `covariance_type` and `weights_` or `mixing_`.
+        scikit-learn's `clone` forgets the fit of such a mixture unless it is wrapped in `sklearn.frozen.FrozenEstimator`.
+    readout : {"logistic", "least_squares", "ridge"}, default="logistic"
+        The output layer.
+    training : {"em_log_link", "em_log", "two_stage"}, default="em_log_link"
+        How the two layers are trained.
+    activation : {"normalized", "density", "gaussian"}, default="normalized"
+        What a kernel says of a row: its share P(j|x) in the mixture, its density p(x|j) (the paper), or a Gaussian of height
+        one. The last two are the same network in other units, and differ only in what the link makes of the weights. In many
+        dimensions only the first still varies smoothly.
+    temperature : float or None, default=None
+        The logarithm of what a kernel says is divided by this, which widens it by the square root. log p(x|j) varies with
+        the number of features d, so that in many dimensions one kernel has everything to say and the next nothing. None takes
+        for "normalized" the one of 1, d and d² with the least loss on rows left out at the start, and 1, the paper, for the
+        other two.
+    covariance_type : {"full", "diag", "spherical", "tied"}, default="full"
+        Shape of the kernels. The spherical family depends on the units of the features; the other three do not.
+    solver : {"damped", "newton", "bound"}, default="damped"
+        The logistic step of each sweep: Newton's method with a ridge and a line search until it has converged; or, as in the
+        paper, one Newton step with W = p (1 - p), or one with the bound W = 0.25 I. With `training="two_stage"` the last two
+        are made until they converge, damped.
+    strength : {"loo", "gcv"} or float, default="loo"
+        Strength of the ridge on the output layer ("ridge", and "logistic" where `solver` is "damped"): half of it times the
+        squared weights is added to the loss, for "ridge" and for two classes; the bias is free. "loo" takes the strength with
+        the least loss on rows left out, in closed form (for "logistic" to first order), "gcv" (only for "ridge") that
+        with the least generalised cross-validation error. The paper's solvers use no ridge unless a number is given.
+    patience : int or None, default=10
+        EM does not see the labels and may come to serve them worse. Training stops when the loss on rows left out has not
+        fallen for this many sweeps, and the best sweep is kept. None makes `max_iter` sweeps and keeps the last.
+    n_init : int, default=1
+        Number of starts; the one with the least loss on rows left out is kept.
+    max_iter : int, default=200
+        Most sweeps.
+    tol : float, default=1e-5
+        A smaller gain per row is none.
+    covariance_floor : float, default=1e-6
+        Smallest variance of a kernel along a feature, as a part of the variance of that feature in the data.
+    kernel_prior : {"conjugate"} or None, default="conjugate"
+        "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel; None is maximum likelihood, as in
+        the paper.
+    unlabeled : int, float, str or None, default=None
+        The label in `y` that marks rows without a label: they take part in the hidden layer only.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+    n_jobs : int or None, default=None
+        Threads; the results do not depend on it.
+    verbose : int, default=0
+        1 shows progress, 2 a line each sweep.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    means_, covariances_, mixing_ : ndarray
+        The hidden layer: centres (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
+        weights (n_kernels,) of the mixture.
+    readout_ : ndarray of shape (n_kernels + 1, n_outputs)
+        The output layer, for the columns of `activations`, and last the bias. One output for two classes: for "logistic" the
+        log-odds of the second class, else its probability. One output a class for more.
+    activation_log_scale_ : ndarray of shape (n_kernels,)
+        log of what each column was divided by: readout_ / exp(activation_log_scale_) are the weights of densities.
+    strength_ : float
+        Strength of the ridge.
+    loss_ : float
+        Loss a row on rows left out: log-loss, or for "least_squares" and "ridge" squared error.
+    history_ : ndarray
+        That loss after each sweep, where it was watched.
+    n_iter_, best_iter_ : int
+        Sweeps made, and the sweep that was kept.
+    converged_ : bool
+        Whether training ended by itself.
+    covariance_type_ : str
+        Family of the kernels.
+    temperature_ : float
+        The temperature.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    References
+    ----------
+    A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis functions neural networks".
+
+    Examples
+    --------
+    Two classes that overlap everywhere; no classifier can err less than 9.7 %:
+
+    >>> from kernelpool import RBFNetworkClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(random_state=0)
+    >>> X_test, y_test = make_clouds(random_state=1)
+    >>> network = RBFNetworkClassifier(n_kernels=12, random_state=0).fit(X, y)
+    >>> print(f"{1 - network.score(X_test, y_test):.2f}")
+    0.10
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **RBFNetwork._parameter_constraints,
+        "readout": [StrOptions({"logistic", "least_squares", "ridge"})],
+        "solver": [StrOptions({"damped", "newton", "bound"})],
+        "strength": [StrOptions({"loo", "gcv"}), Interval(Real, 0, None, closed="left")],
+        "unlabeled": "no_validation",
+    }
+
+    def __init__(
+        self,
+        n_kernels: int | None = None,
+        *,
+        hidden: Any = "kmeans",
+        readout: str = "logistic",
+        training: str = "em_log_link",
+        activation: str = "normalized",
+        temperature: float | None = None,
+        covariance_type: str = "full",
+        solver: str = "damped",
+        strength: float | str = "loo",
+        patience: int | None = 10,
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        covariance_floor: float = 1e-6,
+        kernel_prior: str | None = "conjugate",
+        unlabeled: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_kernels = n_kernels
+        self.hidden = hidden
+        self.readout = readout
+        self.training = training
+        self.activation = activation
+        self.temperature = temperature
+        self.covariance_type = covariance_type
+        self.solver = solver
+        self.strength = strength
+        self.patience = patience
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.covariance_floor = covariance_floor
+        self.kernel_prior = kernel_prior
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit both layers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are.
+        y : array-like of shape (n_samples,)
+            Labels; see `unlabeled` for rows that have none.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : RBFNetworkClassifier
+            The fitted estimator.
+        """
+        if self.strength == "gcv" and self.readout != "ridge":
+            raise KernelpoolError(f"strength='gcv' is for readout='ridge'; got readout={self.readout!r}. Use strength='loo'.")
+        data = training_data(self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs)
+        n_classes = len(data.classes)
+        setup = RBFTraining(self, data, KERNELS_PER_CLASS * n_classes)
+        try:
+            fitted = setup.best(self._output(setup.hidden, n_classes))
+        except CollapsedKernelError as error:
+            raise with_names(error, getattr(self, "feature_names_in_", None)) from None
+        self.classes_ = data.classes
+        weight = to_numpy(fitted.run.network.readout.weight)
+        if self.readout == "logistic" and n_classes > 2:  # the first class was the reference: now all are alike
+            weight = np.concatenate([np.zeros_like(weight[:, :1]), weight], axis=1)
+            weight = weight - weight.mean(axis=1, keepdims=True)
+        self.readout_ = np.array(weight)
+        self._smallest = 1 / (data.weight + n_classes)
+        self._keep(fitted, setup.covariance_type)
+        if setup.interrupted is not None:
+            raise KeyboardInterrupt(setup.interrupted)
+        return self
+
+    def _output(self, hidden: Hidden, n_classes: int) -> Any:
+        first = 1 if self.readout == "logistic" or n_classes == 2 else 0
+        strength = self.strength if isinstance(self.strength, str) else float(self.strength)
+        if self.readout == "logistic":
+            return Logistic(hidden, Labels(n_classes, first), strength, bound=self.solver == "bound")
+        return LeastSquares(hidden, Labels(n_classes, first), 0.0 if self.readout == "least_squares" else strength)
+
+    def decision_function(self, X: Any) -> Any:
+        """Outputs of the network before they are made probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        output : array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one number, positive for the second class: its log-odds ("logistic"), or by how much its output
+            exceeds that of the first. One number a class for more.
+        """
+        return self._each(X, _decision, self._readout_rows(), self.readout == "logistic")
+
+    def predict_proba(self, X: Any) -> Any:
+        """P(C_k|x).
+
+        Logistic outputs are log-odds, fitted by likelihood. Outputs of "least_squares" and "ridge" estimate P(C_k|x)
+        themselves and sum to one, but may leave [0, 1]: what lies below 1 / (n + K), for n training rows, is raised to that,
+        and the outputs are divided by their new sum. The order of the classes stays.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probability : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return self._each(X, _probability, self._readout_rows(), self.readout == "logistic", self._smallest)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probability : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return self._each(X, _log_probability, self._readout_rows(), self.readout == "logistic", self._smallest)
+
+    def predict(self, X: Any) -> Any:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self)
+        codes = self._each(X, _most_probable, self._readout_rows(), self.readout == "logistic")
+        if hasattr(codes, "map_blocks"):
+            return codes.map_blocks(lambda block, classes: classes[block], self.classes_, dtype=self.classes_.dtype)
+        if is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
+            return self.classes_[to_numpy(codes)]
+        return namespace(codes).asarray(self.classes_)[codes]
+
+    def _readout_rows(self) -> list[list[float]]:
+        check_is_fitted(self)
+        rows: list[list[float]] = self.readout_.tolist()
+        return rows
+
+
+def _scores(columns: Array, readout: list[list[float]], logistic: bool) -> Array:
+    """One output a class, (n, K): of two classes the first is zero, or what is left of one."""
+    xp, output = namespace(columns), outputs(columns, readout)
+    if output.shape[1] > 1:
+        return output
+    return xp.concat([xp.zeros_like(output) if logistic else 1 - output, output], axis=1)
+
+
+def _decision(columns: Array, readout: list[list[float]], logistic: bool) -> Array:
+    scores = _scores(columns, readout, logistic)
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def _log_probability(columns: Array, readout: list[list[float]], logistic: bool, smallest: float) -> Array:
+    xp, scores = namespace(columns), _scores(columns, readout, logistic)
+    if logistic:
+        scores = scores - xp.max(scores, axis=1, keepdims=True)
+        scores = scores - xp.log(xp.sum(xp.exp(scores), axis=1, keepdims=True))
+    else:
+        scores = xp.clip(scores, min=smallest)
+        scores = xp.log(scores / xp.sum(scores, axis=1, keepdims=True))
+    return scores
+
+
+def _probability(columns: Array, readout: list[list[float]], logistic: bool, smallest: float) -> Array:
+    return namespace(columns).exp(_log_probability(columns, readout, logistic, smallest))
+
+
+def _most_probable(columns: Array, readout: list[list[float]], logistic: bool) -> Array:
+    return namespace(columns).argmax(_scores(columns, readout, logistic), axis=1)

@@ -1,0 +1,537 @@
+import itertools
+import pickle
+import tracemalloc
+from types import SimpleNamespace
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, make_friedman1
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelpool import RBFNetworkClassifier, RBFNetworkRegressor, SharedKernelClassifier
+from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
+from kernelpool.errors import KernelpoolError, UnfinishedWarning
+
+FAMILIES = ("spherical", "diag", "full", "tied")
+ACTIVATIONS = ("density", "gaussian", "normalized")
+TRAININGS = ("two_stage", "em_log", "em_log_link")
+PLACES = ("random", "kmeans", "em", "mixture")
+
+
+@parametrize_with_checks([
+    RBFNetworkClassifier(5, patience=2, random_state=0),
+    RBFNetworkRegressor(patience=2, random_state=0),
+])  # fmt: skip
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_ripley(300, random_state=0)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def mixture(rows):
+    return GaussianMixture(4, random_state=0).fit(rows[0])
+
+
+# -- the paper ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize("solver", ["newton", "bound"])
+def test_the_papers_rule_from_a_given_start(rows, link, solver):
+    from networks.test_em_log import naive_em_log  # the same oracle, here through frame, scaling and units
+
+    X, y = rows
+    X = X * [2.0, 3.0] + [5.0, -7.0]
+    mean = np.array([[4.0, -6.0], [6.0, -5.0], [5.0, -4.0]])
+    given = SimpleNamespace(
+        means_=mean, covariances_=np.repeat(np.eye(2)[None], 3, 0), weights_=np.full(3, 1 / 3), covariance_type="full"
+    )
+    network = RBFNetworkClassifier(
+        hidden=given,
+        training="em_log_link" if link else "em_log",
+        activation="density",
+        solver=solver,
+        patience=None,
+        max_iter=3,
+        kernel_prior=None,
+        covariance_floor=0.0,
+    ).fit(X, y)
+    means, covariances, mixing, _, beta = naive_em_log(X, y, mean, given.covariances_, 3, link=link, bound=solver == "bound")
+    np.testing.assert_allclose(network.means_, means, rtol=1e-6)
+    np.testing.assert_allclose(network.covariances_, covariances, rtol=1e-6)
+    np.testing.assert_allclose(network.mixing_, mixing, rtol=1e-6)
+    found = network.readout_[:, 0].copy()
+    found[:-1] /= np.exp(network.activation_log_scale_)
+    np.testing.assert_allclose(found, beta, rtol=1e-5)
+    assert network.n_iter_ == 3
+
+
+def ripley():
+    reason = missing_reason("ripley_train") or missing_reason("ripley_test")
+    if reason:
+        pytest.skip(reason)
+    return *load_ripley(return_X_y=True), *load_ripley(subset="test", return_X_y=True)
+
+
+def errors_on_ripley(n_starts, **settings):
+    X, y, X_test, y_test = ripley()
+    networks = [RBFNetworkClassifier(6, hidden="random", random_state=s, **settings).fit(X, y) for s in range(n_starts)]
+    return [100 * (1 - network.score(X_test, y_test)) for network in networks]
+
+
+def test_the_default_holds_on_ripleys_data():
+    errors = errors_on_ripley(5)
+    assert np.mean(errors) <= 11
+    assert max(errors) <= 14
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("training", ["em_log", "em_log_link"])
+def test_the_default_holds_on_ripleys_data_from_20_starts(training):
+    errors = errors_on_ripley(20, training=training)
+    assert np.mean(errors) <= 11
+    assert max(errors) <= 14
+
+
+def test_training_stops_before_em_hurts():
+    """The rule must notice: the sweep it keeps errs less, on average, than the same network ends with without the rule."""
+    X, y, X_test, y_test = ripley()
+    settings = {"hidden": "random", "training": "em_log", "activation": "density", "kernel_prior": None}
+    kept, ended = [], []
+    for seed in range(3):
+        kept.append(RBFNetworkClassifier(6, random_state=seed, **settings).fit(X, y).score(X_test, y_test))
+        last = RBFNetworkClassifier(6, random_state=seed, patience=None, max_iter=100, **settings)
+        ended.append(last.fit(X, y).score(X_test, y_test))
+    assert np.mean(kept) > np.mean(ended) + 0.01
+
+
+def test_figure_3_no_test_error():
+    X, y = make_ellipses(200, random_state=0)
+    X_test, y_test = make_ellipses(400, random_state=1)
+    network = RBFNetworkClassifier(4, random_state=0).fit(X, y)
+    assert network.score(X_test, y_test) == 1
+
+
+def test_figure_4_long_kernels_beat_round_ones():
+    X, y = make_strips(100, random_state=0)
+    X_test, y_test = make_strips(200, random_state=1)
+    long = RBFNetworkClassifier(6, random_state=0).fit(X, y)
+    round_ = RBFNetworkClassifier(
+        6, training="two_stage", readout="least_squares", activation="gaussian", covariance_type="spherical", random_state=0
+    ).fit(X, y)
+    assert (long.predict(X_test) != y_test).sum() <= 2
+    assert (round_.predict(X_test) != y_test).sum() >= 10  # the paper: 15
+
+
+# -- every combination -------------------------------------------------------------------------------------------------
+
+
+def combination(hidden, readout, training, activation, family, solver, X):
+    if hidden == "mixture":
+        hidden = GaussianMixture(4, covariance_type=family, random_state=0, reg_covar=1e-3).fit(X)
+    return {"hidden": hidden, "readout": readout, "training": training, "activation": activation,
+            "covariance_type": family, "solver": solver}  # fmt: skip
+
+
+EVERY = list(
+    itertools.product(
+        PLACES, ("least_squares", "ridge", "logistic"), TRAININGS, ACTIVATIONS, FAMILIES, ("damped", "newton", "bound")
+    )
+)
+EVERY = [c for c in EVERY if c[1] == "logistic" or c[5] == "damped"]
+
+
+def try_in_thirty_dimensions(combinations):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, X_test, y = X[:120], X[120:160], y[:120]  # in their own units: variances from 1e-5 to 1e5
+    X_test = np.vstack([X_test, X_test[:1] * 1e6])
+    for chosen in combinations:
+        network = RBFNetworkClassifier(4, max_iter=3, random_state=0, **combination(*chosen, X))
+        network.fit(X, y)
+        p = network.predict_proba(X_test)
+        assert np.isfinite(p).all(), chosen
+        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12, err_msg=str(chosen))
+        assert np.isfinite(network.readout_).all(), chosen
+
+
+@pytest.mark.filterwarnings("ignore:Training stopped after max_iter")
+def test_thirty_dimensions_with_many_combinations():
+    assert len(EVERY) == 720
+    try_in_thirty_dimensions(EVERY[::17])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Training stopped after max_iter")
+def test_thirty_dimensions_with_every_combination():
+    try_in_thirty_dimensions(EVERY)
+
+
+@pytest.mark.filterwarnings("ignore:Training stopped after max_iter")
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("training", TRAININGS)
+def test_regression_in_thirty_dimensions(training, activation):
+    X, _ = load_breast_cancer(return_X_y=True)
+    for readout, family in itertools.product(("least_squares", "ridge"), FAMILIES):
+        network = RBFNetworkRegressor(
+            4, readout=readout, training=training, activation=activation, covariance_type=family, max_iter=3, random_state=0
+        ).fit(X[:120], X[:120, :2])
+        mean, std = network.predict(X[120:160], return_std=True)
+        assert np.isfinite(mean).all()
+        assert (std > 0).all()
+        assert mean.shape == std.shape == (40, 2)
+
+
+# -- what should not matter --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("readout", ["logistic", "ridge"])
+def test_the_order_of_the_classes_does_not_matter(rows, readout):
+    """Through the link too: of three classes none is special."""
+    X, y = rows
+    y = y + (X[:, 0] > 0.2)
+    turned = np.array([2, 0, 1])[y]
+    settings = {"readout": readout, "activation": "gaussian", "max_iter": 4, "patience": None, "random_state": 0}
+    here, there = (RBFNetworkClassifier(5, **settings).fit(X, labels) for labels in (y, turned))
+    np.testing.assert_allclose(here.means_, there.means_, atol=1e-4)
+    np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X)[:, [2, 0, 1]], atol=1e-3)
+
+
+def test_scale_and_offset_do_not_matter(rows):
+    X, y = rows
+    here = RBFNetworkClassifier(5, random_state=0).fit(X, y)
+    there = RBFNetworkClassifier(5, random_state=0).fit(X * [2.0**10, 2.0**-10] + [1e5, -1.0], y)
+    moved = X * [2.0**10, 2.0**-10] + [1e5, -1.0]
+    np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(moved), atol=1e-5)
+
+
+def test_weights_are_repetitions(rows):
+    X, y = rows
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    wild = np.where(times[:, None] == 0, 0.01 * X, X)  # rows that count nothing and lie where no others do
+    for readout, activation in (("logistic", "normalized"), ("ridge", "gaussian"), ("least_squares", "density")):
+        settings = {"readout": readout, "activation": activation, "random_state": 0}
+        weighted = RBFNetworkClassifier(5, **settings).fit(wild, y, times)
+        repeated = RBFNetworkClassifier(5, **settings).fit(np.repeat(X, times, 0), np.repeat(y, times))
+        np.testing.assert_allclose(weighted.activations(X), repeated.activations(X), atol=1e-6)
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+        assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-6)
+
+
+def test_float32_is_close_to_float64(rows):
+    X, y = rows
+    wide, narrow = (RBFNetworkClassifier(5, random_state=0, max_iter=20).fit(X.astype(t), y) for t in (np.float64, np.float32))
+    np.testing.assert_allclose(wide.predict_proba(X), narrow.predict_proba(X.astype(np.float32)), atol=0.02)
+
+
+@pytest.mark.parametrize("readout", ["logistic", "ridge"])
+def test_dask_equals_numpy(rows, readout):
+    X, y = rows
+    here = RBFNetworkClassifier(5, readout=readout, random_state=0).fit(X, y)
+    there = RBFNetworkClassifier(5, readout=readout, random_state=0).fit(da.from_array(X, chunks=(77, 2)), da.from_array(y, 77))
+    np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X), atol=1e-6)
+    assert list(there.predict(da.from_array(X, chunks=(100, 2))).compute()) == list(here.predict(X))
+
+
+def test_dask_equals_numpy_for_values(rows):
+    X, _ = rows
+    y = np.column_stack([np.sin(3 * X[:, 0]), X[:, 1]])
+    here = RBFNetworkRegressor(5, random_state=0).fit(X, y)
+    there = RBFNetworkRegressor(5, random_state=0).fit(da.from_array(X, chunks=(77, 2)), y)
+    np.testing.assert_allclose(here.predict(X), there.predict(X), atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [RBFNetworkClassifier, RBFNetworkRegressor])
+def test_memory_does_not_grow_with_rows_times_kernels(model):
+    X = np.random.default_rng(0).normal(size=(100_000, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    tracemalloc.start()
+    try:
+        model(50, training="two_stage", strength=1.0, temperature=1.0, random_state=0, n_jobs=1).fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.4 * X.shape[0] * 50 * 8
+
+
+def test_array_api_equals_numpy(rows):
+    xp = pytest.importorskip("array_api_strict")
+    X, y = rows
+    here, there = RBFNetworkClassifier(5, random_state=0), RBFNetworkClassifier(5, random_state=0)
+    p = there.fit(xp.asarray(X), y).predict_proba(xp.asarray(X))
+    np.testing.assert_allclose(here.fit(X, y).predict_proba(X), np.asarray(p), atol=1e-6)
+    values = RBFNetworkRegressor(5, random_state=0)
+    there_values = clone(values).fit(xp.asarray(X), X[:, 0] ** 2).predict(xp.asarray(X))
+    np.testing.assert_allclose(values.fit(X, X[:, 0] ** 2).predict(X), np.asarray(there_values), atol=1e-6)
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+def test_outputs_follow_from_what_is_kept(rows, mixture):
+    X, y = rows
+    network = RBFNetworkClassifier(hidden=mixture, training="two_stage", temperature=1.0).fit(X, y)
+    np.testing.assert_allclose(network.activations(X), mixture.predict_proba(X), atol=1e-8)
+    logit = mixture.predict_proba(X) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
+    np.testing.assert_allclose(network.decision_function(X), logit, rtol=1e-6)
+    np.testing.assert_allclose(network.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logit)), rtol=1e-6)
+    np.testing.assert_allclose(network.predict_log_proba(X), np.log(network.predict_proba(X)), rtol=1e-6)
+    np.testing.assert_array_equal(network.predict(X), (logit > 0).astype(int))
+    np.testing.assert_allclose(network.means_, mixture.means_, rtol=1e-12)
+
+
+def test_a_logistic_readout_is_calibrated_on_its_rows(rows):
+    """With a free bias the mean probability of a class is its share, whatever the ridge."""
+    X, y = rows
+    y = y + (X[:, 0] > 0.3)
+    network = RBFNetworkClassifier(5, random_state=0).fit(X, y)
+    np.testing.assert_allclose(network.predict_proba(X).mean(axis=0), np.bincount(y) / len(y), atol=1e-5)
+    assert network.readout_.shape == (6, 3)
+    np.testing.assert_allclose(network.readout_.sum(axis=1), 0, atol=1e-9)  # no class is the reference
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("readout", ["least_squares", "ridge"])
+def test_least_squares_outputs_become_probabilities(rows, readout, n_classes):
+    X, y = rows
+    y = y if n_classes == 2 else y + (X[:, 0] > 0.2)
+    network = RBFNetworkClassifier(8, readout=readout, random_state=0).fit(X, y)
+    indicator = (y[:, None] == np.arange(n_classes)).astype(float)
+    other = Ridge(network.strength_) if readout == "ridge" else LinearRegression()
+    output = other.fit(network.activations(X), indicator).predict(network.activations(X))
+    raised = np.maximum(output, 1 / (len(y) + n_classes))
+    assert (output < 1 / (len(y) + n_classes)).any()  # so that the mapping is seen at work
+    np.testing.assert_allclose(network.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), atol=1e-5)
+    np.testing.assert_array_equal(network.predict(X), output.argmax(axis=1))
+    decision = network.decision_function(X)
+    np.testing.assert_allclose(decision, output if n_classes == 3 else output[:, 1] - output[:, 0], atol=1e-5)
+
+
+def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
+    X, y = rows
+    few = np.where(np.arange(len(y)) % 5 == 0, y, -1)
+    some = RBFNetworkClassifier(5, training="two_stage", unlabeled=-1, random_state=0).fit(X, few)
+    full = RBFNetworkClassifier(5, training="two_stage", random_state=0).fit(X, y)
+    np.testing.assert_allclose(some.means_, full.means_, rtol=1e-12)
+    assert list(some.classes_) == [0, 1]
+    alone = RBFNetworkClassifier(hidden=some, training="two_stage").fit(X[few >= 0], y[few >= 0])
+    np.testing.assert_allclose(some.predict_proba(X), alone.predict_proba(X), atol=1e-4)
+
+
+def test_two_stages_leave_the_kernels_where_they_are(rows, mixture):
+    X, y = rows
+    kmeans = RBFNetworkClassifier(4, training="two_stage", random_state=0).fit(X, y)
+    em = RBFNetworkClassifier(4, hidden="em", training="two_stage", random_state=0, kernel_prior=None, tol=1e-8).fit(X, y)
+    assert kmeans.n_iter_ == 0
+    best = GaussianMixture(4, tol=1e-10, max_iter=5000, reg_covar=0, means_init=em.means_, weights_init=em.mixing_,
+                           precisions_init=np.linalg.inv(em.covariances_)).fit(X)  # fmt: skip
+    np.testing.assert_allclose(em.means_, best.means_, atol=0.02)  # EM is where scikit-learn's would stay
+    random = RBFNetworkClassifier(4, hidden="random", training="two_stage", random_state=0).fit(X, y)
+    assert all((np.abs(X - mean).sum(axis=1) < 1e-9).any() for mean in random.means_)
+
+
+def test_each_option_changes_something(rows):
+    X, y = rows
+    base = RBFNetworkClassifier(5, random_state=0, hidden="random").fit(X, y).predict_proba(X)
+    for change in (
+        {"n_kernels": 6}, {"hidden": "kmeans"}, {"readout": "ridge"}, {"training": "em_log"}, {"activation": "gaussian"},
+        {"temperature": 1.0}, {"covariance_type": "diag"}, {"solver": "newton"}, {"strength": 3.0}, {"patience": 1},
+        {"max_iter": 2, "patience": None}, {"covariance_floor": 0.5}, {"kernel_prior": None}, {"random_state": 1},
+        {"n_init": 4}, {"tol": 0.01},
+    ):  # fmt: skip
+        network = RBFNetworkClassifier(**{"n_kernels": 5, "random_state": 0, "hidden": "random", **change}).fit(X, y)
+        assert np.abs(network.predict_proba(X) - base).max() > 1e-6, change
+
+
+def test_more_starts_are_judged_by_rows_left_out(rows):
+    X, y = rows
+    one, many = (RBFNetworkClassifier(5, hidden="random", random_state=0, n_init=n).fit(X, y) for n in (1, 6))
+    assert many.loss_ < one.loss_
+
+
+def test_the_best_sweep_is_kept(rows):
+    X, y = rows
+    network = RBFNetworkClassifier(6, hidden="random", random_state=3).fit(X, y)
+    assert network.n_iter_ == len(network.history_)
+    assert network.loss_ == pytest.approx(network.history_[network.best_iter_ - 1], rel=1e-9)
+    assert network.loss_ <= network.history_.min() + 1e-5
+    assert network.n_iter_ - network.best_iter_ == 10
+    assert network.converged_
+
+
+def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
+    X, y = rows
+    network = RBFNetworkClassifier(hidden=FrozenEstimator(mixture), training="two_stage")
+    assert cross_val_score(network, X, y, cv=3).mean() > 0.8
+    with pytest.raises(KernelpoolError, match=r"GaussianMixture without means_, covariances_, weights_.*FrozenEstimator"):
+        clone(RBFNetworkClassifier(hidden=mixture)).fit(X, y)
+    shared = SharedKernelClassifier(4, random_state=0).fit(X, y)
+    assert RBFNetworkClassifier(hidden=shared, training="two_stage").fit(X, y).covariance_type_ == "spherical"
+    again = pickle.loads(pickle.dumps(RBFNetworkClassifier(hidden=mixture).fit(X, y)))
+    assert again.score(X, y) > 0.8
+
+
+# -- regression --------------------------------------------------------------------------------------------------------
+
+
+def test_regression_learns_a_sum_of_kernels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    centre = np.array([[-1.0, 0], [1, 0.5], [0, -1]])
+    given = SimpleNamespace(means_=centre, covariances_=np.full(3, 0.5), weights_=np.ones(3), covariance_type="spherical")
+    bumps = np.exp(-((X[:, None, :] - centre) ** 2).sum(axis=2) / (2 * 0.5))
+    y = bumps @ [[1.0, 2], [-3, 0], [0.5, 1]] + [10.0, -5]
+    network = RBFNetworkRegressor(hidden=given, training="two_stage", readout="least_squares", activation="gaussian").fit(X, y)
+    np.testing.assert_allclose(network.predict(X), y, atol=1e-6)
+    height = 1 / (2 * np.pi * 0.5)
+    true = network.readout_[:-1] / np.exp(network.activation_log_scale_)[:, None] * height
+    np.testing.assert_allclose(true, [[1.0, 2], [-3, 0], [0.5, 1]], atol=1e-5)
+    np.testing.assert_allclose(network.readout_[-1], [10, -5], atol=1e-6)
+
+
+def test_doubt_is_that_of_a_linear_model():
+    """noise * (1 + z' (Z'Z + strength)^-1 z), with the bias free."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 6, (80, 1))
+    y = np.sin(X[:, 0]) + rng.normal(0, 0.3, 80)
+    network = RBFNetworkRegressor(6, strength=0.4, random_state=0).fit(X, y)
+    Z = np.column_stack([network.activations(X), np.ones(80)])
+    inverse = np.linalg.inv(Z.T @ Z + 0.4 * np.diag([1.0] * 6 + [0]))
+    freedom = 80 - np.trace(Z @ inverse @ Z.T)
+    noise = ((y - network.predict(X)) ** 2).sum() / freedom
+    # squares of residuals: (y - Hy)'(y - Hy)
+    assert network.noise_variance_[0] == pytest.approx(noise, rel=1e-6)
+    _, std = network.predict(X, return_std=True)
+    np.testing.assert_allclose(std, np.sqrt(noise * (1 + ((Z @ inverse) * Z).sum(axis=1))), rtol=1e-6)
+
+
+def test_the_link_helps_where_the_output_is():
+    """All kernels see the rows; the link gives those their share whose weights are large."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.exp(-((X - [1.5, 0]) ** 2).sum(axis=1) * 4)
+    settings = {"hidden": "random", "activation": "gaussian", "max_iter": 5, "patience": None, "random_state": 0}
+    plain, linked = (RBFNetworkRegressor(6, training=t, **settings).fit(X, y) for t in ("em_log", "em_log_link"))
+    assert np.abs(plain.means_ - linked.means_).max() > 0.01
+    np.testing.assert_allclose(linked.mixing_.sum(), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("strength", ["loo", "gcv"])
+def test_regression_beats_the_mean_on_friedman(strength):
+    X, y = make_friedman1(400, noise=1.0, random_state=0)
+    X_test, y_test = make_friedman1(400, noise=0.0, random_state=1)
+    assert RBFNetworkRegressor(strength=strength, random_state=0).fit(X, y).score(X_test, y_test) > 0.7
+
+
+def test_one_and_several_outputs(rows):
+    X, _ = rows
+    y = np.column_stack([X[:, 0], X[:, 1] * 1000 + 1e6])
+    both = RBFNetworkRegressor(6, random_state=0).fit(X, y)
+    assert both.predict(X).shape == (300, 2)
+    assert both.noise_variance_.shape == (2,)
+    assert RBFNetworkRegressor(6, random_state=0).fit(X, y[:, :1]).predict(X).shape == (300, 1)
+    assert RBFNetworkRegressor(6, random_state=0).fit(X, y[:, 0]).predict(X).shape == (300,)
+    scaled = RBFNetworkRegressor(6, random_state=0).fit(X, y * [7.0, 0.01] - [3.0, 5.0])
+    np.testing.assert_allclose(scaled.predict(X), both.predict(X) * [7.0, 0.01] - [3.0, 5.0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_constant_output_is_learnt(rows):
+    network = RBFNetworkRegressor(3, random_state=0).fit(rows[0], np.full(300, 7.0))
+    np.testing.assert_allclose(network.predict(rows[0]), 7.0, rtol=1e-12)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hidden": "k-means"}, r"hidden must be one of .*kmeans.* or a fitted mixture; got 'k-means'"),
+        ({"hidden": 3}, "got int without means_, covariances_, weights_"),
+        ({"n_kernels": 301}, "n_kernels=301 is more than the 300 rows of X"),
+        ({"strength": "gcv"}, "strength='gcv' is for readout='ridge'; got readout='logistic'"),
+        ({"strength": -1.0}, "The 'strength' parameter"),
+        ({"temperature": 0.0}, "The 'temperature' parameter"),
+        ({"patience": 0}, "The 'patience' parameter"),
+        ({"activation": "sigmoid"}, "The 'activation' parameter"),
+        ({"covariance_type": "tied", "covariance_floor": 0.0, "n_kernels": 300}, "has no width left"),
+    ],
+)
+def test_bad_settings(rows, settings, message):
+    X, y = rows
+    X = np.column_stack([X, np.ones(300)]) if "covariance_floor" in settings else X
+    with pytest.raises(ValueError, match=message):
+        RBFNetworkClassifier(**{"kernel_prior": None, **settings}).fit(X, y)
+
+
+def test_bad_mixtures(rows, mixture):
+    X, y = rows
+    attributes = {"means_": mixture.means_, "covariances_": mixture.covariances_, "weights_": mixture.weights_}
+    for change, message in (
+        ({"covariance_type": "diag"}, "covariance_type='diag' and covariances of shape"),
+        ({"covariance_type": "full", "weights_": -mixture.weights_}, "expected positive numbers"),
+        ({"covariance_type": "full", "means_": np.zeros((4, 3))}, r"kernels of shape \(4, 3\); X has 2 features"),
+    ):
+        with pytest.raises(KernelpoolError, match=message):
+            RBFNetworkClassifier(hidden=SimpleNamespace(**{**attributes, **change})).fit(X, y)
+
+
+def test_bad_data(rows):
+    X, y = rows
+    with pytest.raises(KernelpoolError, match="at least two classes"):
+        RBFNetworkClassifier().fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match="y to be passed"):
+        RBFNetworkRegressor().fit(X, None)
+    with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):
+        RBFNetworkRegressor().fit(X, y, np.zeros(300))
+    with pytest.raises(KernelpoolError, match="too large to be squared"):
+        RBFNetworkRegressor().fit(X, np.where(y, 1e200, -1e200))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        RBFNetworkRegressor().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="NaN"):
+        RBFNetworkRegressor().fit(X, np.where(y, np.nan, 0.0))
+
+
+def test_a_training_that_is_cut_short_says_so(rows):
+    with pytest.warns(UnfinishedWarning, match="max_iter=2 sweeps; the loss of rows left out was still improving"):
+        RBFNetworkClassifier(6, hidden="random", max_iter=2, random_state=0).fit(*rows)
+    with pytest.warns(UnfinishedWarning, match="stopped after max_iter=2 sweeps; the mixture was still improving"):
+        RBFNetworkClassifier(6, hidden="em", training="two_stage", max_iter=2, random_state=0).fit(*rows)
+
+
+def test_progress_is_shown(rows, capsys):
+    RBFNetworkClassifier(3, random_state=0, verbose=2).fit(*rows)
+    assert "RBFNetworkClassifier" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
+def test_an_interrupted_fit_keeps_the_best_sweep(cls, monkeypatch):
+    from kernelpool.networks.em_log import EMLog
+
+    sweep, calls = EMLog.sweep, []
+
+    def interrupted(self, *args):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return sweep(self, *args)
+
+    monkeypatch.setattr(EMLog, "sweep", interrupted)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    y = (x[:, 0] > 0).astype(int) if cls is RBFNetworkClassifier else x[:, 0]
+    model = cls(4, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 sweeps; the best network so far was kept"):
+        model.fit(x, y)
+    assert model.score(x, y) > 0.8
