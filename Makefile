@@ -28,8 +28,11 @@ bench: $(VENV)/test
 arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
 
-papers:
-	@echo "The published tables are rerun by 'kernelpool reproduce', which is still to come."
+papers: $(VENV)/test
+	$(BIN)/python -m kernelpool.papers.competitive
+	$(BIN)/python -m kernelpool.papers.em_log
+	$(BIN)/python -m pytest -n 2 -m slow
+	@echo "The tables of the shared-kernel and regularised-PRBF papers are still to come."
 
 clean:
 	rm -rf $(VENV) docs/_build docs/api/generated docs/auto_examples

@@ -188,7 +188,7 @@ class ArrayRows:
             yield from map(work, pieces)
             return
         n_threads = min(_n_threads(self.n_jobs), len(pieces))
-        with _one_blas_thread():
+        with one_blas_thread():
             yield from map(work, pieces) if n_threads <= 1 else _threads(n_threads).map(work, pieces)
 
 
@@ -396,7 +396,8 @@ def _blas_threads() -> int:
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS at one thread; a training holds it for all its sweeps, since letting go and taking hold again costs more."""
     _OneBlasThread.enter()
     try:
         yield

@@ -18,7 +18,7 @@ from ..em import Fit, Outcome, Stop, best_of, em
 from ..errors import KernelpoolError, UnfinishedWarning
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, Cost, GradientStep, Params, View
-from ..rows import Block, Frame, Rows, _one_blas_thread
+from ..rows import Block, Frame, Rows, one_blas_thread
 from ..starts import sample_rows
 from .data import TrainingData, query_rows, training_data
 from .density import DensityClassifier
@@ -447,7 +447,7 @@ class NeuronTraining:
         stop = replace(stop, rounding=max(stop.rounding, 8 * self.data.rows.rounding))
         # held at one thread for the whole run: BLAS takes longer to change its mind than a sweep over few rows
         # steps that are too long end in NaN, and EM tells of it
-        with _one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             trace.fit = em(lambda params: self.network.sweep(self.rows, params), self._start(), stop, on_sweep=watched)
         if printed:  # (5) need not raise the objective, so the highest means nothing: the last parameters are the result
             trace.fit = replace(trace.fit, params=trace.last, objective=trace.fit.history[-1])

@@ -14,6 +14,7 @@ from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import DISTANCES, Conjugate, Overlap, Penalty
+from ..rows import one_blas_thread
 from ..starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
 from .data import TrainingData, frame_of, label_name
 
@@ -140,12 +141,13 @@ class Training:
         """`init="mixtures"`: a mixture for each class by itself, for the sharing to be opened afterwards."""
         alone = sharing_table(owners, 0.0, len(self.data.classes))
         network = self._network(alone)
-        return em(
-            lambda params: network.sweep(self.rows, params),
-            self.start(kernels, uniform_mixing(alone)),
-            replace(self.stop, tol=max(self.stop.tol, 1e-4)),
-            accelerator=Squarem(network.coordinates, network.at),
-        ).params
+        with one_blas_thread():
+            return em(
+                lambda params: network.sweep(self.rows, params),
+                self.start(kernels, uniform_mixing(alone)),
+                replace(self.stop, tol=max(self.stop.tol, 1e-4)),
+                accelerator=Squarem(network.coordinates, network.at),
+            ).params
 
     def opened(self, params: Params, sharing: np.ndarray) -> Params:
         """Separate mixtures whose classes may use each other's kernels."""
@@ -161,14 +163,15 @@ class Training:
     ) -> Fit[Params]:
         """EM from `start`."""
         network = self._network(sharing)
-        return em(
-            lambda params: network.sweep(self.rows, params),
-            start,
-            self.stop,
-            accelerator=Squarem(network.coordinates, network.at) if self.accelerated else None,
-            repair=self._mover(network, owners) if self.starving == "move" else None,
-            on_sweep=on_sweep,
-        )
+        with one_blas_thread():
+            return em(
+                lambda params: network.sweep(self.rows, params),
+                start,
+                self.stop,
+                accelerator=Squarem(network.coordinates, network.at) if self.accelerated else None,
+                repair=self._mover(network, owners) if self.starving == "move" else None,
+                on_sweep=on_sweep,
+            )
 
     def _network(self, sharing: np.ndarray) -> SharedKernel:
         penalty: Penalty | None = None
