@@ -6,6 +6,7 @@ done here and nowhere else.
 """
 
 import math
+import threading
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,11 +21,14 @@ __all__ = [
     "cholesky",
     "detached",
     "device",
+    "empty",
     "epsilon",
     "is_array",
     "is_numpy_array",
+    "lent",
     "log_of_sums",
     "logsumexp",
+    "multiply_into",
     "namespace",
     "responsibilities",
     "safe_log",
@@ -87,6 +91,31 @@ def wide(a: Array) -> Array:
     """`a` in float64: sums over many rows are kept in it whatever the type of the rows."""
     xp = namespace(a)
     return a if a.dtype == xp.float64 else xp.astype(a, xp.float64)
+
+
+def empty(shape: tuple[int, ...], like: Array) -> Array:
+    """Room for numbers of the type of `like`, beside it."""
+    return namespace(like).empty(shape, dtype=like.dtype, device=device(like))
+
+
+_rooms = threading.local()
+
+
+def lent(shape: tuple[int, ...], like: Array) -> Array:
+    """Like `empty`, but the thread's own room, lent again at the next call of its shape: new pages cost as much as sums."""
+    if not is_numpy_array(like):
+        return empty(shape, like)
+    if getattr(_rooms, "key", None) != (shape, like.dtype):
+        _rooms.key, _rooms.room = (shape, like.dtype), empty(shape, like)
+    return _rooms.room
+
+
+def multiply_into(room: Array, a: Array, b: Array) -> None:
+    """room = a * b, without a copy where the library can."""
+    if is_numpy_array(room):
+        np.multiply(a, b, out=room)
+    else:
+        room[...] = a * b
 
 
 def safe_log(p: Array) -> Array:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .arrays import Array, at_home_of, detached, device, epsilon, is_array, is_numpy_array, namespace, wide
+from .arrays import Array, at_home_of, detached, device, empty, epsilon, is_array, is_numpy_array, lent, namespace, wide
 from .errors import KernelpoolError, UnequalChunksError
 from .sums import Sums, record
 
@@ -72,6 +72,10 @@ class Block:
         self.weight = weight
         """How often each row counts, (n,); None is once."""
         self._kept: dict[Any, Any] | None = {} if keep else None
+
+    def room(self, shape: tuple[int, ...]) -> Array:
+        """Room for something made of this block: its own if the block outlives the sweep, else lent until the next block."""
+        return lent(shape, self.x) if self._kept is None else empty(shape, self.x)
 
     def once(self, key: Any, make: Callable[["Block"], T]) -> T:
         """`make(self)`, remembered under `key` if this block outlives the sweep."""

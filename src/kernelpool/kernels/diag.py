@@ -1,6 +1,6 @@
 """Diagonal Gaussians: one variance a kernel and feature."""
 
-from ..arrays import Array, namespace
+from ..arrays import Array, multiply_into, namespace
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
 
 
@@ -11,6 +11,12 @@ class Diag(Gaussian):
 
     def square(self, x: Array) -> Array:
         return x * x
+
+    def n_features(self, d: int) -> int:
+        return 2 * d
+
+    def write_square(self, room: Array, x: Array) -> None:
+        multiply_into(room, x, x)
 
     def precision(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)

@@ -1,6 +1,6 @@
 r"""Full Gaussians: one covariance matrix a kernel."""
 
-from ..arrays import Array, cholesky, device, epsilon, namespace, triangle
+from ..arrays import Array, cholesky, device, empty, epsilon, multiply_into, namespace, triangle
 from ..errors import CollapsedKernelError
 from .gaussian import Gaussian, Kernels
 
@@ -11,8 +11,20 @@ class Full(Gaussian):
     name = "full"
 
     def square(self, x: Array) -> Array:
+        d, n = x.shape
+        room = empty((d * (d + 1) // 2, n), x)
+        self.write_square(room, x)
+        return room
+
+    def write_square(self, room: Array, x: Array) -> None:
         # row by row of the triangle: long contiguous products, no gather
-        return namespace(x).concat([x[i : i + 1, :] * x[i:, :] for i in range(x.shape[0])])
+        d, start = x.shape[0], 0
+        for i in range(d):
+            multiply_into(room[start : start + d - i, :], x[i : i + 1, :], x[i:, :])
+            start += d - i
+
+    def n_features(self, d: int) -> int:
+        return d + d * (d + 1) // 2
 
     def precision(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)

@@ -28,7 +28,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from ..arrays import Array, at_home_of, device, epsilon, namespace
+from ..arrays import Array, at_home_of, device, empty, epsilon, namespace
 from ..errors import CollapsedKernelError
 from ..rows import Frame
 from ..sums import Sums, record
@@ -92,6 +92,10 @@ class Gaussian(ABC):
     @abstractmethod
     def square(self, x: Array) -> Array:
         """The part of x x' that the family keeps, flat: (S, n) from (d, n)."""
+
+    @abstractmethod
+    def n_features(self, d: int) -> int:
+        """P, the width of the feature map."""
 
     @abstractmethod
     def precision(self, covariance: Array) -> tuple[Array, Array]:
@@ -178,9 +182,19 @@ class Gaussian(ABC):
 
     def features(self, x: Array) -> Array:
         """phi(x) without its constant, (P, n), from rows (n, d)."""
-        xp = namespace(x)
-        x = xp.asarray(x.T, copy=True) if x.shape[0] > 1 else x.T  # contiguous along rows
-        return xp.concat([x, self.square(x)])
+        room = empty((self.n_features(x.shape[1]), x.shape[0]), x)
+        self.write_features(room, x)
+        return room
+
+    def write_features(self, room: Array, x: Array) -> None:
+        """The same, written into `room`."""
+        d = x.shape[1]
+        room[:d, :] = x.T
+        self.write_square(room[d:, :], room[:d, :])
+
+    def write_square(self, room: Array, x: Array) -> None:
+        """`square`, written into `room`."""
+        room[...] = self.square(x)
 
     def lens(self, kernels: Kernels, rounding: float) -> Lens:
         """The kernels in natural parameters; `rounding` is the spacing of the rows' float type."""

@@ -13,6 +13,9 @@ class Spherical(Gaussian):
     def square(self, x: Array) -> Array:
         return namespace(x).sum(x * x, axis=0, keepdims=True)
 
+    def n_features(self, d: int) -> int:
+        return d + 1
+
     def precision(self, covariance: Array) -> tuple[Array, Array]:
         return 1 / covariance, self.floor.shape[0] * namespace(covariance).log(covariance)
 

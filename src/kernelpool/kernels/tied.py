@@ -16,8 +16,11 @@ class Tied(Full):
     def kept(self, kernels: Kernels, index: Array) -> Kernels:
         return Kernels(namespace(index).take(kernels.mean, index, axis=0), kernels.covariance)
 
-    def features(self, x: Array) -> Array:
-        return namespace(x).asarray(x.T, copy=True)
+    def n_features(self, d: int) -> int:
+        return d
+
+    def write_features(self, room: Array, x: Array) -> None:
+        room[...] = x.T
 
     def _weight(self, slope: Array, precision: Array) -> Array:
         return slope

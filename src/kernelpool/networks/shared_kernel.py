@@ -205,8 +205,11 @@ class SharedKernel:
         xp, home = namespace(block.x), device(block.x)
         n_classes = self.sharing.shape[1]
         codes = xp.asarray([*range(n_classes), -1], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
-        indicator = xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
-        return xp.concat([indicator, self.kernel.features(block.x)])
+        n, d = block.x.shape
+        phi = block.room((n_classes + 1 + self.kernel.n_features(d), n))
+        phi[: n_classes + 1, :] = xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
+        self.kernel.write_features(phi[n_classes + 1 :, :], block.x)
+        return phi
 
     def _responsibility(self, block: Block, view: View, phi: Array) -> tuple[Array, Array]:
         log_joint = view.weight @ phi  # (M, n)
