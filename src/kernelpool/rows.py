@@ -156,7 +156,7 @@ class ArrayRows:
             for i in spans:
                 answer[self._span(i)] = function(self._block(i), *at_home)
 
-        list(self._over_threads(fill, self._pieces(skip=1)))
+        self._over_threads(fill, self._pieces(skip=1))
         return answer
 
     @property
@@ -186,14 +186,13 @@ class ArrayRows:
                 self._blocks[i] = block
         return block
 
-    def _over_threads(self, work: Callable[[range], T], pieces: list[range]) -> Iterator[T]:
+    def _over_threads(self, work: Callable[[range], T], pieces: list[range]) -> list[T]:
         """`work` of every piece, in order."""
         if not is_numpy_array(self.x):  # other libraries bring their own threads
-            yield from map(work, pieces)
-            return
+            return [work(piece) for piece in pieces]
         n_threads = min(_n_threads(self.n_jobs), len(pieces))
         with one_blas_thread():
-            yield from map(work, pieces) if n_threads <= 1 else _threads(n_threads).map(work, pieces)
+            return list(map(work, pieces) if n_threads <= 1 else _threads(n_threads).map(work, pieces))
 
 
 class DaskRows:
