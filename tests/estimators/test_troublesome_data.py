@@ -25,6 +25,11 @@ def constant_columns():
     return np.column_stack([np.full(len(y), 7.0), x, np.full(len(y), -1e6)]), y
 
 
+def constant_columns_whose_mean_rounds():
+    x, y = two_classes()
+    return np.column_stack([np.full(len(y), 0.1), x, np.full(len(y), 1e6 / 3)]), y
+
+
 def one_hot():
     x, y = two_classes()
     return np.column_stack([x[:, :1], np.eye(4)[np.arange(len(y)) % 4]]), y
@@ -73,6 +78,7 @@ def a_copied_column():
 ALL = [
     duplicates,
     constant_columns,
+    constant_columns_whose_mean_rounds,
     one_hot,
     fewer_rows_than_features,
     integers,

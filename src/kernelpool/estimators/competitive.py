@@ -1,6 +1,5 @@
 """Competitive mixture of neurons: the scikit-learn shell of `kernelpool.networks.competitive`."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, at_home_of, namespace, safe_log, to_numpy
 from ..em import Fit, Outcome, Stop, best_of, em
-from ..errors import KernelpoolError, UnfinishedWarning
+from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, Cost, GradientStep, Params, View
 from ..rows import Block, Frame, Rows, one_blas_thread
@@ -239,7 +238,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ClassifierMixin, BaseEs
         if message is not None and fit.outcome is Outcome.FELL and self.solver == "gradient":
             message = f"The weights left the range of numbers at sweep {fit.n_sweeps}: lower learning_rate, or solver='lbfgs'."
         if message is not None:
-            warnings.warn(message, UnfinishedWarning, stacklevel=3)
+            warn(message, UnfinishedWarning)
 
     # -- prediction -------------------------------------------------------------------------------------------------
 

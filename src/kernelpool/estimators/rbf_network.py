@@ -1,6 +1,5 @@
 """RBF network classifier, and what it shares with the regressor: shells of `networks.em_log` and the readouts."""
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -11,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, is_numpy_array, namespace, safe_log, to_numpy
-from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning
+from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning, warn
 from ..kernels import FAMILIES, Kernels
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer
 from ..networks.least_squares import LeastSquares
@@ -57,10 +56,9 @@ class RBFNetwork(BaseEstimator):
         self.converged_ = fitted.settled
         if not fitted.settled:
             what = "the mixture was" if self.training == "two_stage" else "the loss of rows left out was"
-            warnings.warn(
+            warn(
                 f"Training stopped after max_iter={self.max_iter} sweeps; {what} still improving. Raise max_iter, or tol.",
                 UnfinishedWarning,
-                stacklevel=3,
             )
 
     def _each(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
