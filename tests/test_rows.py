@@ -1,16 +1,12 @@
-import threading
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelpool import rows as rows_module
 from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, spread
-
-
-def numpys_threads():
-    """Threads of the BLAS that NumPy uses; SciPy and torch may have loaded others, which no sweep calls."""
-    return [library["num_threads"] for library in threadpool_info() if "numpy" in library["filepath"]]
 
 
 def counted(block):
@@ -64,32 +60,13 @@ def test_spread_is_exact_far_from_the_origin():
     np.testing.assert_allclose(found.variance, x.var(axis=0), rtol=1e-10)
 
 
-def test_blas_gets_its_threads_back():
-    before = numpys_threads()
-    seen = []
-
-    def look(block):
-        seen.append(numpys_threads())
-        return 0
-
-    ArrayRows(np.ones((10, 2))).total(look)
-    assert all(n == 1 for n in seen[0])
-    threads = [threading.Thread(target=lambda: ArrayRows(np.ones((50_000, 2))).total(counted)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert numpys_threads() == before
-    with pytest.raises(ZeroDivisionError):
-        ArrayRows(np.ones((10, 2))).total(lambda block: 1 / 0)
-    assert numpys_threads() == before
-
-
-def test_threads_follow_the_limit_of_blas():
-    with threadpool_limits(1, user_api="blas"):
-        assert rows_module._n_threads(None) == 1
-    assert rows_module._n_threads(3) == 3
-    assert rows_module._n_threads(-1) >= 1
+def test_blas_threads_in_a_process_of_their_own():
+    """The number of BLAS threads is the whole process's: other tests, and the pools they start, would be judged too."""
+    checks = Path(__file__).with_name("own_process") / "blas_threads.py"
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--override-ini=addopts=", str(checks)]
+    run = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+    assert "2 passed" in run.stdout
 
 
 def test_homes_are_told_apart():

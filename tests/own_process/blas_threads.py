@@ -1,0 +1,47 @@
+"""Run by tests/test_rows.py in a process of its own."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from kernelpool import rows as rows_module
+from kernelpool.rows import ArrayRows
+
+
+def numpys_threads():
+    """Threads of the BLAS that NumPy uses; SciPy and torch may have loaded others, which no sweep calls."""
+    return [library["num_threads"] for library in threadpool_info() if "numpy" in library["filepath"]]
+
+
+def counted(block):
+    return np.array([len(block.x), block.x.sum(), 0 if block.weight is None else block.weight.sum()])
+
+
+def test_blas_gets_its_threads_back():
+    before = numpys_threads()
+    seen = []
+
+    def look(block):
+        seen.append(numpys_threads())
+        return 0
+
+    ArrayRows(np.ones((10, 2))).total(look)
+    assert all(n == 1 for n in seen[0])
+    threads = [threading.Thread(target=lambda: ArrayRows(np.ones((50_000, 2))).total(counted)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert numpys_threads() == before
+    with pytest.raises(ZeroDivisionError):
+        ArrayRows(np.ones((10, 2))).total(lambda block: 1 / 0)
+    assert numpys_threads() == before
+
+
+def test_threads_follow_the_limit_of_blas():
+    with threadpool_limits(1, user_api="blas"):
+        assert rows_module._n_threads(None) == 1
+    assert rows_module._n_threads(3) == 3
+    assert rows_module._n_threads(-1) >= 1
