@@ -44,7 +44,7 @@ $(VENV)/base: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/demo: $(VENV)/base
-	$(PIP) -e ".[plot]"
+	$(PIP) -e ".[cli,files,plot,report]"
 	touch $@
 
 # pip before 25.1 does not know dependency groups: the lists are read from pyproject.toml instead
