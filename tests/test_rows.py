@@ -66,7 +66,7 @@ def test_blas_threads_in_a_process_of_their_own():
     words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--override-ini=addopts=", str(checks)]
     run = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
-    assert "2 passed" in run.stdout
+    assert "4 passed" in run.stdout
 
 
 def test_homes_are_told_apart():

@@ -9,6 +9,7 @@ import math
 import threading
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import array_api_compat.numpy as numpy_namespace
@@ -30,6 +31,7 @@ __all__ = [
     "logsumexp",
     "multiply_into",
     "namespace",
+    "outer_sums",
     "responsibilities",
     "safe_log",
     "to_numpy",
@@ -173,6 +175,35 @@ def _exp_at_least(a: Array, smallest: float) -> Array:
         return a.clamp_(min=smallest).exp_()
     xp = namespace(a)
     return xp.exp(xp.clip(a, min=smallest))
+
+
+NEGLIGIBLE = 1e-30
+"""A share of a row this small, beside the largest, is lost in the rounding of any sum of fewer than 1e14 rows."""
+
+
+def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
+    """sum_n weight[j, n] x_n, (M, d), and sum_n weight[j, n] x_n x_n', (M, d, d), from the weights that count alone.
+
+    None where too few of the weights (M, n) are negligible for that to pay: in many dimensions nearly all of them are, and
+    a product over all pairs of kernels and rows is mostly spent on zeros.
+    """
+    if not is_numpy_array(weight) or weight.size == 0:
+        return None
+    (n_kernels, n), d = weight.shape, x.shape[1]
+    counts = weight > NEGLIGIBLE * weight.max()
+    # about this many features make gathering the rows of one kernel cheaper than a product over all rows (measured)
+    if d < 12 or 8 * np.count_nonzero(counts) > weight.size:
+        return None
+    pairs = np.flatnonzero(counts)  # sorted by kernel
+    ends = np.searchsorted(pairs, n * np.arange(n_kernels + 1))
+    mine = x[pairs % n]
+    weighed = mine * weight.reshape(-1)[pairs][:, None]
+    first, second = np.zeros((n_kernels, d), x.dtype), np.zeros((n_kernels, d, d), x.dtype)
+    for j, (a, b) in enumerate(pairwise(ends)):
+        if b > a:
+            first[j] = weighed[a:b].sum(axis=0)
+            np.matmul(weighed[a:b].T, mine[a:b], out=second[j])
+    return first, second
 
 
 def log_of_sums(log_terms: Array, shares: Array) -> Array:

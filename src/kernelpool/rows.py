@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache, reduce
 from operator import add
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -366,24 +366,28 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
 
 
 class _OneBlasThread:
-    """BLAS is held at one thread while any fit needs it; the last one to leave restores what the first one found."""
+    """BLAS is held at one thread while any fit needs it; the last one to leave restores what the first one found.
+
+    Others set the same number too, k-means for one, and may hold it when the first fit comes and let go before the last one
+    leaves. So a library that no longer has the one thread it was given is left as it is: somebody else has restored it.
+    """
 
     lock = Lock()
     holders = 0
-    before = 1
-    limiter: Any = None
+    before: ClassVar[list[int]] = []
 
     @classmethod
     def allowed(cls) -> int:
         with cls.lock:
-            return cls.before if cls.holders else _blas_threads()
+            return max(cls.before, default=1) if cls.holders else _blas_threads()
 
     @classmethod
     def enter(cls) -> None:
         with cls.lock:
             if cls.holders == 0:
-                cls.before = _blas_threads()
-                cls.limiter = _controller().limit(limits=1)
+                cls.before = [library.num_threads or 1 for library in _controller().lib_controllers]
+                for library in _controller().lib_controllers:
+                    library.set_num_threads(1)
             cls.holders += 1
 
     @classmethod
@@ -391,7 +395,9 @@ class _OneBlasThread:
         with cls.lock:
             cls.holders -= 1
             if cls.holders == 0:
-                cls.limiter.restore_original_limits()
+                for library, n_threads in zip(_controller().lib_controllers, cls.before, strict=True):
+                    if library.num_threads == 1:
+                        library.set_num_threads(n_threads)
 
 
 def _blas_threads() -> int:

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from kernelpool.arrays import outer_sums
 from kernelpool.errors import CollapsedKernelError
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
@@ -156,3 +157,26 @@ def test_deviates_have_the_covariance(kernel, family, given_start):
 def test_features_of_one_row_equal_those_of_many(kernel, blobs):
     x, _ = blobs
     np.testing.assert_array_equal(kernel.features(x)[:, :1], kernel.features(Block(x[:1]).x))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
+    """Where nearly all responsibilities vanish, sums are taken over the others alone: the same as over all, to rounding."""
+    rng = np.random.default_rng(5)
+    d, n_kernels, n = 14, 12, 400
+    x = (3 + rng.normal(size=(n, d))).astype(dtype)
+    weight = rng.uniform(size=(n_kernels, n))
+    if sparse:  # one kernel for each row, and none for the last kernel
+        weight[np.arange(n_kernels)[:, None] != rng.integers(n_kernels - 1, size=n)] = 1e-36
+    weight = weight.astype(dtype)
+    assert (outer_sums(x, weight) is not None) == sparse
+    kernel = FAMILIES["full"](np.full(d, 1e-6))
+    phi = np.concatenate([np.ones((1, n), dtype), kernel.features(x)])
+    sums = kernel.sums(phi, x, weight)
+    x, weight = x.astype(float), weight.astype(float)
+    first, second = weight @ x, np.einsum("jn,na,nb->jab", weight, x, x)
+    rtol = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(sums[0], weight.sum(axis=1), rtol=rtol)
+    np.testing.assert_allclose(sums[1 : d + 1].T, first, rtol=rtol, atol=1e-30)
+    np.testing.assert_allclose(kernel.shaped(sums[d + 1 :].T, d), second, rtol=rtol, atol=1e-30)

@@ -8,6 +8,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelpool import rows as rows_module
 from kernelpool.rows import ArrayRows
+from kernelpool.starts.kmeans import kmeans
+from kernelpool.starts.sample import ClassSample
 
 
 def numpys_threads():
@@ -45,3 +47,39 @@ def test_threads_follow_the_limit_of_blas():
         assert rows_module._n_threads(None) == 1
     assert rows_module._n_threads(3) == 3
     assert rows_module._n_threads(-1) >= 1
+
+
+def test_a_hold_of_others_that_ends_first_is_not_brought_back():
+    """k-means in one thread, a sweep in another: whoever leaves last, BLAS ends with what it had before both."""
+    before = numpys_threads()
+    others = threadpool_limits(1, user_api="blas")
+    with rows_module.one_blas_thread():
+        others.restore_original_limits()
+    assert numpys_threads() == before
+    others = threadpool_limits(1, user_api="blas")
+    with rows_module.one_blas_thread():
+        pass
+    others.restore_original_limits()
+    assert numpys_threads() == before
+
+
+def test_k_means_beside_a_sweep_leaves_blas_as_it_was():
+    """The start and the sweeps of two trainings, each begun while the other runs, many times over."""
+    before = numpys_threads()
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 4))
+
+    def start():
+        for seed in range(8):
+            kmeans(ClassSample(x, np.ones(len(x))), 6, np.random.default_rng(seed))
+
+    def sweep():
+        for _ in range(60):
+            ArrayRows(x).total(counted)
+
+    threads = [threading.Thread(target=work) for work in (start, sweep, start, sweep)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert numpys_threads() == before

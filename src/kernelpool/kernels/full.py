@@ -1,6 +1,6 @@
 r"""Full Gaussians: one covariance matrix a kernel."""
 
-from ..arrays import Array, cholesky, device, empty, epsilon, multiply_into, namespace, triangle
+from ..arrays import Array, cholesky, device, empty, epsilon, multiply_into, namespace, outer_sums, triangle
 from ..errors import CollapsedKernelError
 from .gaussian import Gaussian, Kernels
 
@@ -25,6 +25,14 @@ class Full(Gaussian):
 
     def n_features(self, d: int) -> int:
         return d + d * (d + 1) // 2
+
+    def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
+        found = outer_sums(x, responsibility)
+        if found is None:
+            return phi @ responsibility.T
+        first, second = found
+        before = phi[: phi.shape[0] - self.n_features(x.shape[1]), :]
+        return namespace(phi).concat([before @ responsibility.T, first.T, self.flat(second).T], axis=0)
 
     def precision(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)

@@ -249,6 +249,10 @@ class Gaussian(ABC):
         columns = [self.apply(precision, away[:, k, :]) for k in range(away.shape[1])]
         return xp.sum(away * xp.stack(columns, axis=1), axis=2)
 
+    def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
+        """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them."""
+        return phi @ responsibility.T
+
     def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
         d = x.shape[1]

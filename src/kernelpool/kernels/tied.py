@@ -30,6 +30,9 @@ class Tied(Full):
         precision, _ = self.precision(lens.kernels.covariance)
         return -0.5 * namespace(x).sum((x @ precision) * x, axis=1)
 
+    def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
+        return phi @ responsibility.T  # of x alone: there is no square to sum
+
     def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
         xp, first = namespace(x), sums.T
         if not lens.guarded:

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import ThreadpoolController
 
+from ..rows import one_blas_thread
 from .sample import ClassSample
 
 RESTARTS = 3
@@ -14,7 +15,7 @@ MOST_ROUNDS = 50  # EM goes on from here; there is no need to finish
 
 @lru_cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="openmp")
 
 
 def kmeans(sample: ClassSample, n_kernels: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -22,6 +23,7 @@ def kmeans(sample: ClassSample, n_kernels: int, rng: np.random.Generator) -> tup
     if n_kernels >= len(sample.x):  # a kernel a row
         return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
     found = KMeans(n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31)))
-    with _controller().limit(limits=1):  # on a few thousand rows threads cost more than they bring
+    # on a few thousand rows threads cost more than they bring; BLAS is held as sweeps in other threads may hold it now
+    with one_blas_thread(), _controller().limit(limits=1):
         label = found.fit_predict(sample.x, sample_weight=sample.weight)
     return found.cluster_centers_, found.cluster_centers_[label]
