@@ -217,3 +217,16 @@ def test_starving_kernels_are_moved_dropped_or_kept(family):
     assert len(moved.means_) == 4 > len(dropped.means_)
     assert moved.objective_ > dropped.objective_ + 1e-3
     assert (np.diff(moved.history_) >= -1e-9).all()
+
+
+def test_a_column_that_varies_by_rounding_alone_says_nothing():
+    """One step of float64, in step with the class: a constant to anyone but a computer. The labels are those without it."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 100)
+    x = rng.normal(size=(200, 2)) + y[:, None]
+    rounded = np.where(y == 1, np.nextafter(1e6, 2e6), 1e6)
+    assert len(np.unique(rounded)) == 2
+    for family in ("diag", "tied"):
+        plain = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(x, y)
+        model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(np.column_stack([x, rounded]), y)
+        np.testing.assert_array_equal(model.predict(np.column_stack([x, rounded[::-1]])), plain.predict(x))
