@@ -1,6 +1,7 @@
 """Measures the tables in the guide and the README.
 
-python docs/tables.py [sharing] [families] [starts] [floors] [sweeps] [peers] [trouble] [overlap]
+python docs/tables.py [sharing] [families] [starts] [floors] [sweeps] [peers] [trouble] [overlap] [learned] [split] [averages]
+    [reject]
 
 Errors are means over draws of generated data or over folds, in percent. Sets that are not on this machine are left out and
 named.
@@ -11,15 +12,16 @@ import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
 from kernelpool.datasets import (
+    load_bupa,
     load_ionosphere,
     load_phoneme,
     load_pima,
@@ -259,8 +261,176 @@ def overlap():
     table(["", *strengths], rows)
 
 
+def clouds_themselves():
+    """The law that Clouds is drawn from, as a model."""
+    return SharedKernelClassifier.from_parameters(
+        means=[[0, 0], [0, 2], [2, 1], [0, 0]],
+        covariances=[[0.04, 0.04], [0.04, 0.04], [0.04, 1], [1, 1]],
+        mixing=[[0.25, 0], [0.25, 0], [0.5, 0], [0, 1]],
+        class_prior=[0.5, 0.5],
+        classes=[0, 1],
+        covariance_type="diag",
+    )
+
+
+def sure_of_itself():
+    """The same of digits, with full kernels in 64 dimensions."""
+    print("\nCost of 100 handwritten digits, 20 full kernels, after training on 900; five draws; in brackets, % refused:\n")
+    (X, y), rows = load_digits(return_X_y=True), []
+    network = SharedKernelClassifier(20, covariance_type="full", covariance_floor=1e-2, random_state=0)
+    for cost in (0.1, 0.2, 0.3):
+        row = [str(cost)]
+        for words in ({}, {"ambiguity": cost}, {"ambiguity": cost, "ambiguity_rule": "cost"}):
+            found = []
+            for seed in range(5):
+                order = np.random.default_rng(seed).permutation(len(y))
+                model = RejectClassifier(network, **words).fit(X[order[:900]], y[order[:900]])
+                rest = order[900:]
+                found.append((100 * model.mean_cost(X[rest], y[rest], cost), 100 * (~model.accepted(X[rest])).mean()))
+            mean = np.mean(found, axis=0)
+            row.append(f"{mean[0]:.2f} ({mean[1]:.0f})")
+        rows.append(row)
+    table(["a refusal costs", "never refuse", '"threshold"', '"cost"'], rows)
+
+
+def reject():
+    """Refusals: rates asked for and had, costs against the least possible, and digits of a class that was never seen."""
+    print("Novel rows among 5000 fresh ones of Clouds, in percent, after training on 400; 100 draws:\n")
+    rows, network = [], SharedKernelClassifier(6, covariance_type="full", random_state=0)
+    for words in ({"cv": 0.25, "refit": False}, {"cv": 0.25}, {"cv": 5}):
+        row = [", ".join(f"`{k}={v!r}`" for k, v in words.items())]
+        for rate in (0.01, 0.05, 0.1):
+            novel = []
+            for seed in range(100):
+                model = RejectClassifier(network, novelty=rate, random_state=seed, **words)
+                model.fit(*make_clouds(400, random_state=seed))
+                novel.append(100 * (model.decide(make_clouds(5000, random_state=1000 + seed)[0]) == 2).mean())
+            row.append(f"{np.mean(novel):.1f} ± {np.std(novel):.1f}")
+        rows.append(row)
+    table(["", "1 % asked", "5 % asked", "10 % asked"], rows)
+
+    print("\nCost of 100 rows of Clouds where an error costs one, after training on 2000; ten draws; in brackets, % refused:\n")
+    rows, truth, tests = [], clouds_themselves(), [make_clouds(20_000, random_state=100 + seed) for seed in DRAWS]
+    for cost in (0.1, 0.2, 0.3):
+        row = [str(cost)]
+        for base, words in (
+            (network, {}),
+            (network, {"ambiguity": cost}),
+            (network, {"ambiguity": cost, "ambiguity_rule": "cost"}),
+            (truth, {"ambiguity": cost, "cv": "prefit"}),
+        ):
+            found = []
+            for seed, (X_test, y_test) in zip(DRAWS, tests, strict=True):
+                model = RejectClassifier(base, **words).fit(*make_clouds(2000, random_state=seed))
+                found.append((100 * model.mean_cost(X_test, y_test, cost), 100 * (~model.accepted(X_test)).mean()))
+            mean = np.mean(found, axis=0)
+            row.append(f"{mean[0]:.2f} ({mean[1]:.0f})")
+        rows.append(row)
+    table(["a refusal costs", "never refuse", '"threshold"', '"cost"', "best possible"], rows)
+
+    sure_of_itself()
+
+    print("\nDigits of which one class is left out of training, each in turn; 20 diagonal kernels; percent of new rows:\n")
+    (X, y), rows = load_digits(return_X_y=True), []
+    half = np.random.default_rng(0).permutation(len(y))
+    train, test = half[:900], half[900:]
+    network = SharedKernelClassifier(20, covariance_type="diag", covariance_floor=1e-1, random_state=0)
+    for name, words in (("`novelty=0.05`", {}), ("`novelty=0.05, ambiguity=0.1`", {"ambiguity": 0.1})):
+        told = []
+        for digit in range(10):
+            seen, rest = train[y[train] != digit], test[y[test] != digit]
+            model = RejectClassifier(network, novelty=0.05, **words).fit(X[seen], y[seen])
+            known, strange = model.decide(X[rest]), model.decide(X[y == digit])
+            shares = [(known == 2).mean(), (known == 1).mean(), 1 - model.estimator_.score(X[rest], y[rest])]
+            told.append([*shares, 1 - model.score(X[rest], y[rest]), (strange == 2).mean(), (strange == 1).mean()])
+        rows.append([name, *(100 * np.mean(told, axis=0)).tolist()])
+    head = ["", "known: novel", "known: ambiguous", "error of all", "error of accepted", "unseen: novel", "unseen: ambiguous"]
+    table(head, rows)
+
+
+def small_sets(*names):
+    """Data sets by name, standardised but for satimage5, and the number of kernels for each; what is missing is named."""
+    known = {
+        "pima": (lambda: load_pima(return_X_y=True), 10),
+        "ionosphere": (lambda: load_ionosphere(return_X_y=True), 8),
+        "bupa": (lambda: load_bupa(return_X_y=True), 6),
+        "wdbc": (lambda: load_breast_cancer(return_X_y=True), 6),
+        "clouds": (lambda: make_clouds(random_state=0), 8),
+        "phoneme": (lambda: load_phoneme(return_X_y=True), 12),
+        "satimage5": (lambda: load_satimage(dims=5, return_X_y=True), 36),
+    }
+    for name in names:
+        if name not in ("wdbc", "clouds") and (reason := missing_reason(name.removesuffix("5"))):
+            print(f"{name} is left out: {reason}")
+        else:
+            yield name, *known[name][0](), known[name][1]
+
+
+def fold_scores(model, X, y, name, repeats=3):
+    """Mean error in percent and mean log-loss, as one cell."""
+    chain = make_pipeline(StandardScaler(with_std=name != "satimage5"), model)
+    found = [
+        cross_validate(
+            chain, X, y, cv=StratifiedKFold(5, shuffle=True, random_state=seed), scoring=("accuracy", "neg_log_loss")
+        )
+        for seed in range(repeats)
+    ]
+    error, loss = (np.mean([f[f"test_{score}"] for f in found]) for score in ("accuracy", "neg_log_loss"))
+    return f"{100 - 100 * error:.1f} / {-loss:.3f}"
+
+
+def learned():
+    """Degrees of sharing, and learned sharing: error in percent / log-loss, spherical kernels, five folds three times."""
+    rows = []
+    for name, X, y, n_kernels in small_sets("pima", "ionosphere", "bupa", "wdbc", "clouds", "phoneme", "satimage5"):
+        models = [SharedKernelClassifier(n_kernels, sharing=s, random_state=0) for s in (*DEGREES, "learned")]
+        rows.append([f"{name}, {n_kernels} kernels", *(fold_scores(model, X, y, name) for model in models)])
+    table(["", *DEGREES, "learned"], rows)
+
+
+def split():
+    """Kernels split by class: error in percent / log-loss, five folds three times.
+
+    Beside them one mixture a class with as many kernels as the split can have.
+    """
+    rows = []
+    for name, X, y, n_kernels in small_sets("phoneme", "clouds", "pima", "bupa", "ionosphere", "wdbc"):
+        for family in ("spherical", "diag", "full") if name == "phoneme" else ("spherical", "diag"):
+            common = {"covariance_type": family, "random_state": 0}
+            models = [
+                SharedKernelClassifier(n_kernels, **common),
+                *(
+                    SharedKernelClassifier(n_kernels, split_by_class=True, split_anchor=anchor, **common)
+                    for anchor in (np.inf, 100, 20, 0)
+                ),
+                SharedKernelClassifier(n_kernels * len(np.unique(y)), sharing=0, **common),
+            ]
+            cells = [fold_scores(model, X, y, name) for model in models]
+            rows.append([f"{name}, {n_kernels} {family} kernels", *cells])
+    table(["", "shared", "split, as born", "split, anchor 100", "anchor 20", "anchor 0", "separate, as many"], rows)
+
+
+def averages():
+    """Averages over degrees of sharing and numbers of kernels: error in percent / log-loss, spherical kernels, five folds."""
+    rows = []
+    for name, X, y, n_kernels in small_sets("pima", "ionosphere", "bupa", "clouds", "phoneme"):
+        totals = (n_kernels // 2, n_kernels, 2 * n_kernels)
+        models = [
+            SharingAverageClassifier(n_kernels, sharing=(0, 0.5, 1), random_state=0),
+            *(
+                SharingAverageClassifier(kernel_totals=totals, sharing=(0, 0.5, 1), weights=weights, random_state=0)
+                for weights in ("equal", "held_out")
+            ),
+        ]
+        rows.append([f"{name}, {n_kernels}; {totals}", *(fold_scores(model, X, y, name, repeats=1) for model in models)])
+    table(["", "one number", "three, equal weights", "three, held-out weights"], rows)
+
+
+SHARING_TABLES = ("learned", "split", "averages")
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # a few fits stop at max_iter
-    for name in sys.argv[1:] or ("sharing", "families", "starts", "floors", "sweeps", "peers", "trouble", "overlap"):
+    every = ("sharing", "families", "starts", "floors", "sweeps", "peers", "trouble", "overlap", *SHARING_TABLES, "reject")
+    for name in sys.argv[1:] or every:
         print(f"\n{name}: {globals()[name].__doc__.strip()}\n")
         globals()[name]()

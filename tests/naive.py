@@ -22,6 +22,8 @@ def kernel_densities(x, mean, covariance, family):
 
 
 def sharing_weights(owner, sharing, n_classes):
+    if np.ndim(sharing) == 2:  # a whole table
+        return np.asarray(sharing)
     return np.array([[1.0 if owner[j] == k else sharing for k in range(n_classes)] for j in range(len(owner))])
 
 

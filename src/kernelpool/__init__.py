@@ -3,11 +3,15 @@
 from . import bounds
 from .estimators.competitive import CompetitiveNeuronsClassifier
 from .estimators.multi_edit import MultiEdit
-from .estimators.parzen import ParzenClassifier, ReducedParzenClassifier
+from .estimators.parzen import ParzenClassifier
 from .estimators.rbf_network import RBFNetworkClassifier
 from .estimators.rbf_regressor import RBFNetworkRegressor
+from .estimators.reduced_parzen import ReducedParzenClassifier
+from .estimators.reject import RejectClassifier
 from .estimators.shared_kernel import SharedKernelClassifier
 from .estimators.sharing_average import SharingAverageClassifier
+from .export import to_onnx
+from .files import load, save
 
 __all__ = [
     "CompetitiveNeuronsClassifier",
@@ -16,9 +20,13 @@ __all__ = [
     "RBFNetworkClassifier",
     "RBFNetworkRegressor",
     "ReducedParzenClassifier",
+    "RejectClassifier",
     "SharedKernelClassifier",
     "SharingAverageClassifier",
     "bounds",
+    "load",
+    "save",
+    "to_onnx",
 ]
 
 __version__ = "0.1.0"

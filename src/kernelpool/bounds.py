@@ -130,7 +130,7 @@ def certify(classifier: Any, X_test: Any, y_test: Any, doubt: float = 0.05, n_tr
     >>> X_test, y_test = make_clouds(5000, random_state=1)
     >>> network = ReducedParzenClassifier(n_kernels=40, random_state=0).fit(X, y)
     >>> print(bounds.certify(network, X_test, y_test))
-    40 kernels; with 95 % confidence at most 11.8 % of new rows are misclassified.
+    40 kernels; with 95 % confidence at most 12.4 % of new rows are misclassified.
     """
     wrong, labels = _wrong(classifier, X_test, y_test)
     n_errors, n_rows = int(wrong.sum()), len(wrong)

@@ -6,8 +6,10 @@
       KernelpoolError           what was expected, what was found, what to do
         CollapsedKernelError    a kernel has no width left and no floor to stand on
         MissingDatasetError     a data set that is nowhere to be found
+        ModelFileError          a model that cannot be written, or a file that is not what it claims to be
         UnequalChunksError      Dask arrays whose chunks do not line up
     Warning
+      ModelFileWarning          a model file that another version of scikit-learn has written
       StarvedKernelWarning      a kernel lost its rows and was dropped
       sklearn ConvergenceWarning
         UnfinishedWarning       EM stopped before the objective settled
@@ -42,8 +44,16 @@ class MissingDatasetError(KernelpoolError):
     """A data set that is nowhere to be found; the message says where it was looked for and how to get it."""
 
 
+class ModelFileError(KernelpoolError):
+    """A model that cannot be written to a file, or a file that holds no model that can be trusted."""
+
+
 class UnequalChunksError(KernelpoolError):
     """Dask arrays whose rows are not cut at the same places."""
+
+
+class ModelFileWarning(UserWarning):
+    """A model file that another version of scikit-learn has written: its estimators may answer otherwise in this one."""
 
 
 class StarvedKernelWarning(UserWarning):

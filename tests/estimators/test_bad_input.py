@@ -86,7 +86,7 @@ def test_fit_refuses(parameters, x, y, fit, error, match):
     ("sharing", "match"),
     [
         ((0, 1.5), r"Each value of sharing must lie in \[0, 1\]; got 1.5"),
-        ((), "sharing and overlap_penalty must hold at least one value; got an empty"),
+        ((), "sharing, overlap_penalty and kernel_totals must hold at least one value; got an empty"),
     ],
 )
 def test_average_refuses(sharing, match):

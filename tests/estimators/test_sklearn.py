@@ -9,7 +9,9 @@ from kernelpool import SharedKernelClassifier, SharingAverageClassifier
     [
         SharedKernelClassifier(),
         SharedKernelClassifier(covariance_type="full", init="mixtures", sharing=0.5),
+        SharedKernelClassifier(sharing="learned", split_by_class=True),
         SharingAverageClassifier(sharing=(0, 1)),
+        SharingAverageClassifier(sharing=(0, "learned"), weights="held_out"),
     ]
 )
 def test_estimators_pass_scikit_learns_checks(estimator, check):

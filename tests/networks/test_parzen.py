@@ -9,19 +9,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kernelpool.networks import parzen
-from kernelpool.networks.parzen import (
-    DEFENCE,
-    PROFILES,
-    Network,
-    Reducer,
-    StarShaped,
-    decided,
-    kernel_posterior,
-    log_votes,
-    network,
-    radius_errors,
-    squared_distances,
-)
+from kernelpool.networks.parzen import Network, decided, kernel_posterior, log_votes, network, radius_errors
+from kernelpool.networks.parzen_kernels import PROFILES, StarShaped, squared_distances
+from kernelpool.networks.parzen_reduction import DEFENCE, Reducer
 from kernelpool.rows import ArrayRows, Block
 
 HEIGHTS = {

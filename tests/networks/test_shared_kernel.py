@@ -52,6 +52,25 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, sharing,
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
+def test_sweeps_equal_the_printed_equations_where_nearly_all_responsibilities_vanish(family):
+    """Ten clusters far apart in fourteen dimensions: sums are then taken over the pairs that count alone."""
+    rng = np.random.default_rng(0)
+    d, n_kernels = 14, 10
+    part = np.repeat(np.arange(n_kernels), 30)
+    centre = 4 * rng.normal(size=(n_kernels, d))
+    x, y = centre[part] + rng.normal(size=(len(part), d)), part % 2
+    covariance = {"spherical": np.ones(n_kernels), "diag": np.ones((n_kernels, d))}.get(family, np.eye(d))
+    covariance = np.tile(covariance, (n_kernels, 1, 1)) if family == "full" else covariance
+    mean, mixing, owner = centre + 0.1, np.full((n_kernels, 2), 1 / n_kernels), np.arange(n_kernels) % 2
+    model = faithful((mean, covariance, mixing, owner), family, 1, 2).fit(x, y)
+    for _ in range(2):
+        mean, covariance, mixing = naive.sweep(x, y, mean, covariance, mixing, owner, 1, family)
+    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
+    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
 def test_weights_and_unlabelled_rows_equal_the_equations(blobs, given_start, family):
     x, y = blobs
     mean, covariance, mixing, owner = given_start

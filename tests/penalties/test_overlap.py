@@ -6,48 +6,53 @@ from scipy.stats import norm
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import load_ionosphere, missing_reason
-from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.penalties import DISTANCES, Overlap, Subkernels
+from kernelpool.penalties import DISTANCES, Conjugate, ConjugateOverlap, Overlap, Subkernels
 from kernelpool.rows import ArrayRows, Frame
 
 
-def subkernels(x, y, mean, covariance, mixing, family, prior):
+def responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table):
+    """Of kernel and class in every row, (n, M, K), times its weight; a row with y = -1 is dealt out by P(C_k) p(x|C_k)."""
+    density = naive.kernel_densities(x, mean, covariance, family)
+    h = np.zeros((len(x), *mixing.shape))
+    for n in range(len(x)):
+        joint = table * mixing * density[n][:, None]
+        joint = joint * (np.arange(mixing.shape[1]) == y[n]) if y[n] >= 0 else joint * prior
+        h[n] = weight[n] * joint / joint.sum()
+    return h
+
+
+def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     """(11), (12), (15), row by row; covariances as full matrices of the family's shape."""
     n_kernels, d = mean.shape
-    n_classes = mixing.shape[1]
-    density = naive.kernel_densities(x, mean, covariance, family)
+    h = responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table)
     posterior = mixing * prior / (mixing * prior).sum(axis=1, keepdims=True)
-    means, covariances = np.zeros((n_kernels, n_classes, d)), np.zeros((n_kernels, n_classes, d, d))
-    mass = np.zeros((n_kernels, n_classes))
-    for k in range(n_classes):
-        joint = mixing[:, k] * density[y == k]
-        h = joint / joint.sum(axis=1, keepdims=True)
-        mass[:, k] = h.sum(axis=0)
-        for j in range(n_kernels):
-            if mass[j, k] == 0:  # P(C_k|j) is zero too: whatever stands here has no weight
-                means[j, k], covariances[j, k] = mean[j], naive.matrices(covariance, family, n_kernels, d)[j]
-                continue
-            means[j, k] = h[:, j] @ x[y == k] / mass[j, k]
-            away = x[y == k] - means[j, k]
-            full = (h[:, j, None] * away).T @ away / mass[j, k]
-            covariances[j, k] = {"spherical": np.eye(d) * np.trace(full) / d, "diag": np.diag(np.diag(full))}.get(family, full)
-        if family == "tied":
+    mass = h.sum(axis=0)
+    means, covariances = np.zeros((*mass.shape, d)), np.zeros((*mass.shape, d, d))
+    for j, k in np.ndindex(mass.shape):
+        if mass[j, k] == 0:  # P(C_k|j) is zero too: whatever stands here has no weight
+            means[j, k], covariances[j, k] = mean[j], naive.matrices(covariance, family, n_kernels, d)[j]
+            continue
+        means[j, k] = h[:, j, k] @ x / mass[j, k]
+        away = x - means[j, k]
+        full = (h[:, j, k, None] * away).T @ away / mass[j, k]
+        covariances[j, k] = {"spherical": np.eye(d) * np.trace(full) / d, "diag": np.diag(np.diag(full))}.get(family, full)
+    if family == "tied":
+        for k in range(mass.shape[1]):
             covariances[:, k] = np.average(covariances[:, k], axis=0, weights=mass[:, k])
-    return mass, posterior, means, covariances
+    return h, posterior, means, covariances
 
 
-def regularised_sweep(x, y, mean, covariance, mixing, family, prior, alpha):
+def regularised_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table):
     """(24)-(30) as printed, with delta of (30) at t + 1."""
     n_kernels, d = mean.shape
-    mass, posterior, sub_mean, _ = subkernels(x, y, mean, covariance, mixing, family, prior)
+    h, posterior, sub_mean, _ = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
+    mass, by_kernel = h.sum(axis=0), h.sum(axis=2)
     total = mass.sum(axis=1)
     pulled = np.einsum("jk,jkd->jd", mass + alpha / 4 * posterior, sub_mean)
     new_mean = pulled / (total + alpha / 4)[:, None]
-    density = naive.kernel_densities(x, mean, covariance, family)
-    joint = mixing[:, y].T * density
-    h = joint / joint.sum(axis=1, keepdims=True)
-    scatter = np.array([(h[:, j, None] * (x - new_mean[j])).T @ (x - new_mean[j]) for j in range(n_kernels)])
+    scatter = np.array([(by_kernel[:, j, None] * (x - new_mean[j])).T @ (x - new_mean[j]) for j in range(n_kernels)])
     full = scatter / total[:, None, None]
     new_covariance = {
         "spherical": np.trace(full, axis1=1, axis2=2) / d,
@@ -63,18 +68,28 @@ def regularised_sweep(x, y, mean, covariance, mixing, family, prior, alpha):
     return new_mean, new_covariance, share / share.sum(axis=0)
 
 
-def penalised_objective(x, y, mean, covariance, mixing, family, prior, alpha):
+def distance_of(name, kernel, sub):
+    """Of two Gaussians, each (mean, covariance matrix), in closed form."""
+    (m0, s0), (m1, s1) = kernel, sub
+    both, away = (s0 + s1) / 2, m0 - m1
+    beta = away @ np.linalg.inv(both) @ away / 8 + 0.5 * np.log(
+        np.linalg.det(both) / np.sqrt(np.linalg.det(s0) * np.linalg.det(s1))
+    )
+    inverse = np.linalg.inv(s0)
+    divergence = 0.5 * (
+        np.trace(inverse @ s1) - len(m0) + away @ inverse @ away + np.log(np.linalg.det(s0) / np.linalg.det(s1))
+    )
+    return {"hellinger": 1 - np.exp(-beta), "kullback_leibler": divergence}.get(name, beta)
+
+
+def penalised_objective(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, distance="bhattacharyya"):
     """(22) with (23)."""
-    _, posterior, sub_mean, sub_covariance = subkernels(x, y, mean, covariance, mixing, family, prior)
+    _, posterior, sub_mean, sub_covariance = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
     full = naive.matrices(covariance, family, *mean.shape)
     beta = np.zeros_like(posterior)
     for j, k in np.ndindex(posterior.shape):
-        both = (full[j] + sub_covariance[j, k]) / 2
-        away = mean[j] - sub_mean[j, k]
-        beta[j, k] = away @ np.linalg.inv(both) @ away / 8 + 0.5 * np.log(
-            np.linalg.det(both) / np.sqrt(np.linalg.det(full[j]) * np.linalg.det(sub_covariance[j, k]))
-        )
-    likelihood = naive.objective(x, y, mean, covariance, mixing, np.zeros(len(mean), int), 1, family)
+        beta[j, k] = distance_of(distance, (mean[j], full[j]), (sub_mean[j, k], sub_covariance[j, k]))
+    likelihood = naive.objective(x, y, mean, covariance, mixing, None, table, family, weight, prior)
     return likelihood - alpha * (posterior * beta).sum()
 
 
@@ -86,24 +101,72 @@ def faithful(start, family, **more):
     )  # fmt: skip
 
 
+def situation(blobs, owner, case):
+    """Labels, weights, class priors and sharing: as plain as they come, or with everything at once."""
+    _, y = blobs
+    if case == "plain":
+        return y, np.ones(len(y)), np.bincount(y) / len(y), np.ones((6, 3))
+    rng = np.random.default_rng(0)
+    weight, labels = rng.uniform(0.2, 3, size=len(y)), np.where(rng.random(len(y)) < 0.3, -1, y)
+    known = labels >= 0
+    prior = np.bincount(labels[known], weight[known]) / weight[known].sum()
+    return labels, weight, prior, naive.sharing_weights(owner, 0.6, 3)
+
+
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize("alpha", [3.0, 12.0])
-def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha):
-    x, y = blobs
-    mean, covariance, mixing, _ = given_start
-    prior = np.bincount(y) / len(y)
-    values = []
+@pytest.mark.parametrize(("alpha", "case"), [(3.0, "plain"), (12.0, "plain"), (12.0, "weights, unlabelled rows and sharing")])
+def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, case):
+    x, _ = blobs
+    mean, covariance, mixing, owner = given_start
+    y, weight, prior, table = situation(blobs, owner, case)
+    about = (family, prior, alpha, weight, table)
+    values, path = [], []
     for _ in range(4):
-        values.append(penalised_objective(x, y, mean, covariance, mixing, family, prior, alpha) / len(x))
-        mean, covariance, mixing = regularised_sweep(x, y, mean, covariance, mixing, family, prior, alpha)
-    values.append(penalised_objective(x, y, mean, covariance, mixing, family, prior, alpha) / len(x))
-    model = faithful(given_start, family, max_iter=4, overlap_penalty=alpha, overlap_units="raw").fit(x, y)
+        path.append((mean, covariance, mixing))
+        values.append(penalised_objective(x, y, mean, covariance, mixing, *about) / weight.sum())
+        mean, covariance, mixing = regularised_sweep(x, y, mean, covariance, mixing, *about)
+    path.append((mean, covariance, mixing))
+    values.append(penalised_objective(x, y, mean, covariance, mixing, *about) / weight.sum())
+    model = faithful(given_start, family, max_iter=4, overlap_penalty=alpha, overlap_units="raw", sharing=table, unlabeled=-1)
+    model.fit(x, y, sample_weight=weight)
     np.testing.assert_allclose(model.history_, values, rtol=1e-9)
     assert model.objective_ == max(model.history_)
-    if model.objective_ == model.history_[-1]:
-        np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
-        np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
+    mean, covariance, mixing = path[int(np.argmax(values))]  # the best, which need not be the last
+    np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
+    np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+@pytest.mark.parametrize("distance", sorted(DISTANCES))
+def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distance):
+    """A strong penalty lets the objective fall; what is returned is the best on the way, with its own objective."""
+    x, y = blobs
+    model = SharedKernelClassifier(
+        4, covariance_type=family, overlap_penalty=300, overlap_units="raw", overlap_distance=distance, init="random",
+        acceleration=None, starving="keep", tol=0, max_iter=20, random_state=0,
+    ).fit(x, y)  # fmt: skip
+    expected = penalised_objective(
+        x, y, model.means_, model.covariances_, model.mixing_, family, model.class_prior_, 300, np.ones(len(y)),
+        np.ones((4, 3)), distance,
+    )  # fmt: skip
+    assert model.objective_ == pytest.approx(expected / len(x), rel=1e-9)
+    assert model.objective_ == max(model.history_)
+    if family == "spherical":  # the case was really met
+        assert np.diff(model.history_).min() < -1e-6
+
+
+@pytest.mark.parametrize(("distance", "units"), [*((name, "paper") for name in sorted(DISTANCES)), ("bhattacharyya", "raw")])
+def test_nothing_asked_for_is_maximum_likelihood_bit_for_bit(blobs, family, distance, units):
+    x, y = blobs
+    rng = np.random.default_rng(0)
+    labels, weight = np.where(rng.random(len(y)) < 0.2, -1, y), rng.uniform(0.5, 2, size=len(y))
+    settings = {"covariance_type": family, "sharing": 0.5, "unlabeled": -1, "random_state": 0, "tol": 1e-3}
+    plain = SharedKernelClassifier(6, **settings).fit(x, labels, sample_weight=weight)
+    nothing = SharedKernelClassifier(6, overlap_penalty=0, overlap_units=units, overlap_distance=distance, **settings)
+    nothing.fit(x, labels, sample_weight=weight)
+    for name in ("means_", "covariances_", "mixing_", "history_"):
+        np.testing.assert_array_equal(getattr(nothing, name), getattr(plain, name))
 
 
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
@@ -124,11 +187,18 @@ def test_strength_zero_is_maximum_likelihood_bit_for_bit(blobs, given_start, fam
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-def test_units_of_the_paper(blobs, given_start, family):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_units_of_the_paper(blobs, given_start, family, weighted):
+    """N / (K M) with N the weight of all rows, those without a label included by what they count."""
     x, y = blobs
-    in_paper = faithful(given_start, family, max_iter=30, overlap_penalty=5.0).set_params(tol=1e-6).fit(x, y)
-    raw = faithful(given_start, family, max_iter=30, overlap_penalty=5.0 * len(x) / 18, overlap_units="raw")
-    np.testing.assert_allclose(in_paper.means_, raw.set_params(tol=1e-6).fit(x, y).means_, rtol=1e-9)
+    labels = np.where(np.arange(len(y)) % 4 == 0, -1, y) if weighted else y
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y)) if weighted else np.ones(len(y))
+    n = (weight * np.where(labels < 0, 0.5, 1)).sum()
+    settings = {"max_iter": 30, "unlabeled": -1, "unlabeled_weight": 0.5}
+    in_paper = faithful(given_start, family, overlap_penalty=5.0, **settings).set_params(tol=1e-6)
+    raw = faithful(given_start, family, overlap_penalty=5.0 * n / 18, overlap_units="raw", **settings).set_params(tol=1e-6)
+    in_paper.fit(x, labels, sample_weight=weight)
+    np.testing.assert_allclose(in_paper.means_, raw.fit(x, labels, sample_weight=weight).means_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
@@ -166,20 +236,38 @@ def test_distances_by_quadrature(distance):
 def test_columns_stay_distributions_whatever_the_strength(strength, distance):
     """Ionosphere with four kernels: (29) leaves a class without a kernel there."""
     x, y = load_ionosphere(return_X_y=True)
+    seen = []
     model = SharedKernelClassifier(
-        4, overlap_penalty=strength, overlap_distance=distance, init="random", random_state=0, acceleration=None
+        4, overlap_penalty=strength, overlap_distance=distance, init="random", random_state=0, acceleration=None,
+        callback=lambda info: seen.append(info.parameters["mixing_"]),
+    ).fit(x, y)  # fmt: skip
+    for mixing in (*seen, model.mixing_):  # at every sweep, not only in the end
+        np.testing.assert_allclose(mixing.sum(axis=0), 1)
+        assert (mixing >= 0).all()
+    assert np.isfinite(model.history_).all()
+
+
+@pytest.mark.skipif(missing_reason("ionosphere") is not None, reason=str(missing_reason("ionosphere")))
+@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
+@pytest.mark.parametrize("strength", [20, 200])
+def test_columns_stay_distributions_in_every_family(strength, family):
+    x, y = load_ionosphere(return_X_y=True)
+    model = SharedKernelClassifier(
+        4, covariance_type=family, overlap_penalty=strength, init="random", random_state=0, max_iter=60
     ).fit(x, y)
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
     assert (model.mixing_ >= 0).all()
     assert np.isfinite(model.history_).all()
+    assert model.objective_ == max(model.history_)
 
 
 def test_a_class_left_without_kernels_keeps_its_shares():
-    mass = np.array([[5.0, 1.0], [5.0, 1.0]])
+    """Its shares of this sweep's mass, not those it had before."""
+    mass, before = np.array([[5.0, 1.0], [5.0, 3.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
     sub = Subkernels(np.full((2, 2), 0.5), np.array([[[0.0], [9.0]]] * 2), (np.ones(2), np.ones(2)))
     kernel = FAMILIES["spherical"](np.zeros(1))
-    mixing = Overlap(100.0).mixing(kernel, mass, mass / 2, Kernels(np.zeros((2, 1)), np.ones(2)), sub)
-    np.testing.assert_allclose(mixing, [[0.5, 0.5], [0.5, 0.5]])
+    mixing = Overlap(100.0).mixing(kernel, mass, before, Kernels(np.zeros((2, 1)), np.ones(2)), sub)
+    np.testing.assert_allclose(mixing, [[0.5, 0.25], [0.5, 0.75]])
 
 
 def test_weights_and_unlabelled_rows(blobs, family):
@@ -200,7 +288,55 @@ def test_weights_and_unlabelled_rows(blobs, family):
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
 
 
-def test_cannot_be_combined_with_a_kernel_prior(blobs):
+def test_a_kernel_prior_may_be_added(blobs, family):
+    """Each belief moves the kernels that the other leaves."""
     x, y = blobs
-    with pytest.raises(ValueError, match="overlap_penalty and kernel_prior cannot be combined"):
-        SharedKernelClassifier(6, overlap_penalty=1, kernel_prior="conjugate").fit(x, y)
+    settings = {"covariance_type": family, "random_state": 0, "max_iter": 100, "tol": 1e-3, "overlap_units": "raw"}
+    beliefs = {"overlap_penalty": 20.0}, {"kernel_prior": "conjugate"}, {"overlap_penalty": 20.0, "kernel_prior": "conjugate"}
+    penalised, held, both = (SharedKernelClassifier(4, **belief, **settings).fit(x, y) for belief in beliefs)
+    assert np.abs(both.means_ - held.means_).max() > 1e-3
+    assert np.abs(both.covariances_ - penalised.covariances_).max() > 1e-3
+    assert both.objective_ == max(both.history_)
+
+
+def test_with_a_kernel_prior_no_kernel_collapses(family):
+    """Four distinct rows, each repeated: only the prior keeps kernels off the floor, under the penalty too."""
+    x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
+    y = np.repeat([0, 1], 20)
+    settings = {"covariance_type": family, "random_state": 0, "overlap_penalty": 1.0, "max_iter": 60, "tol": 1e-3}
+    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
+    floor = 1e-6 * x.var(axis=0).mean()
+    assert smallest(SharedKernelClassifier(4, **settings).fit(x, y).covariances_).min() < 2 * floor
+    held = SharedKernelClassifier(4, kernel_prior="conjugate", **settings).fit(x, y)
+    assert smallest(held.covariances_).min() > 1000 * floor
+
+
+def test_the_centre_under_both_beliefs(family):
+    """(n mean + alpha/4 sum_k P(C_k|j) mu_jk + kappa 0) / (n + alpha/4 + kappa), by hand."""
+    rng = np.random.default_rng(0)
+    kernel, conjugate = FAMILIES[family](np.zeros(2)), Conjugate(np.ones(2), 3, shrinkage=0.7)
+    mass, first = rng.uniform(1, 9, size=(3, 2)), rng.normal(size=(3, 2))
+    second = np.abs(rng.normal(size=(1 if family == "tied" else 3, len(kernel.square(np.ones((2, 1))))))) + 50.0
+    second = second * kernel.square(np.eye(2)).sum(axis=1)  # no correlation
+    posterior, means = rng.dirichlet([1, 1], size=3), rng.normal(size=(3, 2, 2))
+    about = rng.normal(size=(3, 2))
+    sub = Subkernels(posterior, means, ())
+    found = ConjugateOverlap(conjugate, Overlap(6.0)).centre(kernel, Moments(mass, first, second), about, sub)
+    total = mass.sum(axis=1)[:, None]
+    rows = first + total * about  # sum of responsibility times row
+    expected = (rows + 6.0 / 4 * np.einsum("jk,jkd->jd", posterior, means)) / (total + 6.0 / 4 + 0.7)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_the_objective_under_both_beliefs_is_their_sum(family):
+    rng = np.random.default_rng(0)
+    kernel, conjugate, overlap = FAMILIES[family](np.zeros(2)), Conjugate(np.ones(2), 3, shrinkage=0.7), Overlap(6.0)
+    shape = FAMILIES[family].shape(3, 2)
+    covariance = rng.uniform(0.5, 2, shape) if family in ("spherical", "diag") else np.zeros(shape) + np.diag([0.5, 2.0])
+    kernels = Kernels(rng.normal(size=(3, 2)), covariance)
+    sub = Subkernels(rng.dirichlet([1, 1], size=3), rng.normal(size=(3, 2, 2)), (covariance, 2 * covariance))
+    expected = overlap.objective(kernel, kernels, sub) + conjugate.objective(kernel, kernels)
+    assert ConjugateOverlap(conjugate, overlap).objective(kernel, kernels, sub) == pytest.approx(expected)
+    scatter, count = ConjugateOverlap(conjugate, overlap).imagined(kernel, kernels.mean)
+    np.testing.assert_array_equal(scatter, conjugate.imagined(kernel, kernels.mean)[0])
+    assert count == conjugate.imagined(kernel, kernels.mean)[1]

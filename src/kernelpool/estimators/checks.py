@@ -10,6 +10,16 @@ from ..kernels import FAMILIES
 from .data import TrainingData
 
 
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is to be chosen by the data."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_learned(sharing: Any) -> bool:
+    """Whether the degrees of sharing are to be learned."""
+    return isinstance(sharing, str) and sharing == "learned"
+
+
 def check_degree(sharing: float, name: str) -> None:
     """A degree of sharing lies in [0, 1]."""
     if not 0 <= sharing <= 1:

@@ -21,6 +21,7 @@ from ..rows import Block, Frame, Rows, one_blas_thread
 from ..starts import sample_rows
 from .data import TrainingData, query_rows, training_data
 from .density import DensityClassifier
+from .notebook import NotebookMixin
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .training import unfinished_message
 from .watch import Watch
@@ -34,7 +35,7 @@ LOCAL_FLOOR = 0.01
 DEFAULT_DECAY = 0.003
 
 
-class CompetitiveNeuronsClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CompetitiveNeuronsClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A mixture of simple neurons that compete for the rows and are kept different from each other.
 
     The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM

@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
 from ..rows import Block, Rows
 from .data import query_rows
+from .notebook import NotebookMixin
 
 
-class DensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DensityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Labels, probabilities and densities from log p(x|C_k).
 
     A subclass says how the log-density of a block of rows is computed: `_density_of(rows)` returns rows seen in the right

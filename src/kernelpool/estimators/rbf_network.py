@@ -18,13 +18,14 @@ from ..networks.logistic import Logistic
 from ..networks.readout import Labels
 from ..rows import Block
 from .data import frame_of, query_rows, training_data
+from .notebook import NotebookMixin
 from .rbf_training import Fitted, RBFTraining
 from .training import with_names
 
 KERNELS_PER_CLASS = 10
 
 
-class RBFNetwork(BaseEstimator):
+class RBFNetwork(NotebookMixin, BaseEstimator):
     """What both networks have in common."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -9,9 +9,10 @@ from sklearn.utils import check_array, check_random_state
 from ..em import Stop
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
+from ..networks.learned_sharing import attentive
 from ..networks.shared_kernel import Params, sharing_table
 from ..starts import ClassSample, uniform_mixing
-from .checks import check_columns, check_positive, check_shape, class_prior_of, total_of
+from .checks import check_columns, check_positive, check_shape, class_prior_of, is_learned, total_of
 from .data import TrainingData, label_name
 from .training import OverlapSetting, Training
 
@@ -46,7 +47,9 @@ class Setup:
         return self.data.classes
 
     def sharing(self, sharing: Any) -> np.ndarray:
-        """The table of sharing, (M, K)."""
+        """The table of sharing, (M, K); all open where it is to be learned."""
+        if is_learned(sharing):
+            return np.ones((len(self.owners), len(self.classes)))
         if not hasattr(sharing, "__len__"):
             return self._usable(sharing_table(self.owners, float(sharing), len(self.classes)))
         table = check_array(sharing, dtype=np.float64, input_name="sharing")
@@ -75,12 +78,14 @@ class Setup:
             else:
                 yield kernels
 
-    def start(self, place: Kernels | Params, sharing: np.ndarray) -> Params:
-        """First parameters at `place` for one table of sharing."""
+    def start(self, place: Kernels | Params, sharing: np.ndarray, *, learned: bool = False) -> Params:
+        """First parameters at `place` for one table of sharing, or with one that is to be learned."""
         if isinstance(place, Params):
-            return self.training.opened(place, sharing)
-        mixing = self._given_mixing(sharing)
-        return self.training.start(place, uniform_mixing(sharing) if mixing is None else mixing)
+            start = self.training.opened(place, sharing)
+        else:
+            mixing = self._given_mixing(sharing)
+            start = self.training.start(place, uniform_mixing(sharing) if mixing is None else mixing)
+        return attentive(start) if learned else start
 
     def _kernels(self) -> Kernels:
         """Kernels of one start, in the frame: those given, the others placed."""
@@ -177,7 +182,5 @@ class Setup:
 
 
 def _overlap_of(estimator: Any) -> OverlapSetting | None:
-    if np.any(estimator.overlap_penalty) and estimator.kernel_prior is not None:
-        raise KernelpoolError("overlap_penalty and kernel_prior cannot be combined; set one of them to 0 or None.")
     strength = float(np.ravel(estimator.overlap_penalty)[0])  # an average goes through its others by itself
     return OverlapSetting(strength, estimator.overlap_units, estimator.overlap_distance)

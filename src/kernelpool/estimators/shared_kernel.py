@@ -16,13 +16,18 @@ from ..kernels import FAMILIES, Kernels, Lens
 from ..networks.shared_kernel import Params, SharedKernel
 from ..penalties import DISTANCES
 from ..rows import Block, Frame, Rows
-from .checks import check_columns, check_degree, check_positive, check_shape, family_of
+from .automatic import planned
+from .checks import check_columns, check_degree, check_positive, check_shape, family_of, is_auto, is_learned
 from .data import TrainingData, _codes_of, _is_unlabelled, frame_of, query_rows, training_data
 from .density import DensityClassifier
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .setup import Setup
+from .splitting import Result, split_by_class
 from .training import Trained, unfinished_message, with_names
 from .watch import Watch
+
+CLOSED = 1e-8
+"""Sharing at or below this is none."""
 
 
 class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
@@ -34,14 +39,17 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
 
     Parameters
     ----------
-    n_kernels : int, sequence of int or None, default=None
+    n_kernels : int, sequence of int, "auto" or None, default=None
         Number of kernels M, dealt out to the classes as evenly as it goes, or the number for each class in the order of the
-        sorted labels. None takes five a class, fewer for a class with fewer than 25 distinct rows.
-    covariance_type : {"spherical", "diag", "full", "tied"}, default="spherical"
+        sorted labels. None takes five a class, fewer for a class with fewer than 25 distinct rows. "auto" grows the network
+        from one kernel a class by splitting those whose rows are classified badly, as long as that helps on held-out rows.
+    covariance_type : {"spherical", "diag", "full", "tied", "auto"}, default="spherical"
         Shape of the kernels. The spherical family is the paper's and depends on the units of the features; the other three
-        do not.
-    sharing : float or array-like of shape (n_kernels, n_classes), default=1.0
-        How far a class may use the kernels of the others, in [0, 1]; or a table of it for every kernel and class.
+        do not. "auto" chooses on held-out rows.
+    sharing : float, "learned", "auto" or array-like of shape (n_kernels, n_classes), default=1.0
+        How far a class may use the kernels of the others, in [0, 1]; or a table of it for every kernel and class. "learned"
+        finds the table while training (Titsias & Likas 2003): each kernel divides its attention among the classes. "auto"
+        chooses one degree on held-out rows.
     owners : array-like of shape (n_kernels,), default=None
         The class (a label) that owns each kernel. None derives it from `n_kernels`.
     class_prior : array-like of shape (n_classes,), default=None
@@ -64,13 +72,19 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     kernel_prior : {"conjugate"} or None, default=None
         "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel, so that kernels of few rows keep a
         width of their own and none falls to the floor.
-    overlap_penalty : float, default=0.0
+    overlap_penalty : float or "auto", default=0.0
         Strength of the penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002); 0 is maximum
-        likelihood, the paper's tables go from 5 to 20.
+        likelihood, the paper's tables go from 5 to 20. "auto" chooses on held-out rows.
     overlap_units : {"paper", "raw"}, default="paper"
         Whether `overlap_penalty` counts in N / (K M), rows by classes and kernels, or is the paper's alpha itself.
     overlap_distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}, default="bhattacharyya"
         How far a class lies from a kernel; the first is the paper's.
+    split_by_class : bool, default=False
+        After training, split every kernel into one for each class with rows in it, and refine these (Titsias & Likas 2002). The
+        fitted network then has up to n_kernels x n_classes kernels, each of one class.
+    split_anchor : float, default=100.0
+        Rows' worth of belief that holds each of them near where it was split off; 0 refines by maximum likelihood, infinity
+        not at all.
     acceleration : {"squarem"} or None, default="squarem"
         Extrapolate EM, keeping only steps that do not lower the objective. None is plain EM, as in the papers.
     starving : {"move", "drop", "keep"}, default="move"
@@ -82,7 +96,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     unlabeled_weight : float, default=1.0
         Weight of a row without a label, whose class is summed out; values below one often serve better.
     warm_start : bool, default=False
-        Start from the parameters of the previous call to `fit`.
+        Start from the parameters of the previous call to `fit`; what was chosen there stays chosen.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -109,11 +123,28 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Prior probabilities of the classes.
     owners_ : ndarray of shape (n_kernels,)
         Label of the class that owns each kernel.
+    n_kernels_ : int
+        Number of kernels of the fitted network.
+    covariance_type_ : str
+        Shape of the kernels: the one that was asked for, or chosen.
+    overlap_penalty_ : float
+        Strength of the penalty, asked for or chosen.
+    sharing_degree_ : float
+        Degree of sharing, asked for or chosen; NaN where it is a table.
+    selection_ : dict of str to ndarray
+        What was tried on held-out rows where something is "auto", one entry a column: the settings, ``tempered_loss`` and how
+        far it is ``behind`` the lowest (with its standard error, ``behind_error``), ``log_loss``, ``error``, ``beta`` (the
+        inverse temperature) and ``chosen``. The guide explains them.
+    sharing_ : ndarray of shape (n_kernels, n_classes)
+        How far each class could use each kernel while training; the table that was learned, where it was.
+    parents_ : ndarray of shape (n_kernels,)
+        Which of the shared kernels each was split from; with `split_by_class` alone.
     objective_ : float
-        Objective per row, equation (31), of the parameters above, in the units of the data.
+        Objective per row, equation (31), of the parameters above, in the units of the data. With `split_by_class`, that of the
+        refinement: the log-likelihood, less what `split_anchor` charges for moving away.
     history_ : ndarray
         The objective of every set of parameters that was kept on the way. It never falls, except under `overlap_penalty`,
-        whose steps may lower it; the best parameters are returned.
+        whose steps may lower it; the best parameters are returned. With `split_by_class`, that of the refinement alone.
     n_iter_ : int
         Sweeps made by the best start.
     converged_ : bool
@@ -144,9 +175,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     _n_kernels_asked: int
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", None],
-        "covariance_type": [StrOptions(set(FAMILIES))],
-        "sharing": [Real, "array-like"],
+        "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", StrOptions({"auto"}), None],
+        "covariance_type": [StrOptions({*FAMILIES, "auto"})],
+        "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
         "owners": ["array-like", None],
         "class_prior": ["array-like", None],
         "means_init": ["array-like", None],
@@ -158,9 +189,11 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_floor": [Interval(Real, 0, None, closed="left")],
         "kernel_prior": [StrOptions({"conjugate"}), None],
-        "overlap_penalty": [Interval(Real, 0, None, closed="left")],
+        "overlap_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "overlap_units": [StrOptions({"paper", "raw"})],
         "overlap_distance": [StrOptions(set(DISTANCES))],
+        "split_by_class": ["boolean"],
+        "split_anchor": [Interval(Real, 0, None, closed="both")],
         "acceleration": [StrOptions({"squarem"}), None],
         "starving": [StrOptions({"move", "drop", "keep"})],
         "unlabeled": "no_validation",
@@ -174,7 +207,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
 
     def __init__(
         self,
-        n_kernels: int | Sequence[int] | None = None,
+        n_kernels: int | Sequence[int] | str | None = None,
         *,
         covariance_type: str = "spherical",
         sharing: Any = 1.0,
@@ -189,9 +222,11 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         tol: float = 1e-5,
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = None,
-        overlap_penalty: float = 0.0,
+        overlap_penalty: float | str = 0.0,
         overlap_units: str = "paper",
         overlap_distance: str = "bhattacharyya",
+        split_by_class: bool = False,
+        split_anchor: float = 100.0,
         acceleration: str | None = "squarem",
         starving: str = "move",
         unlabeled: Any = None,
@@ -219,6 +254,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.overlap_penalty = overlap_penalty
         self.overlap_units = overlap_units
         self.overlap_distance = overlap_distance
+        self.split_by_class = split_by_class
+        self.split_anchor = split_anchor
         self.acceleration = acceleration
         self.starving = starving
         self.unlabeled = unlabeled
@@ -252,38 +289,63 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self : SharedKernelClassifier
             The fitted estimator.
         """
+        if self.split_by_class and self.warm_start:
+            raise KernelpoolError("warm_start cannot go on from a network that was split; set split_by_class=False.")
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
-        setup = Setup(self, data)
-        if not setup.warm:
-            self._n_kernels_asked = len(setup.owners)
         try:
-            fit, sharing = self._best_start(setup, X, y, sample_weight)
+            plan = planned(self, data)
+            setup = Setup(plan, data)
+            if not setup.warm:
+                self._n_kernels_asked = len(setup.owners)
+            result = self._best_start(setup, X, y, sample_weight)
         except CollapsedKernelError as error:
             raise with_names(error, getattr(self, "feature_names_in_", None)) from None
-        self._keep(setup.training.trained(fit, sharing, setup.owners), data, setup.class_prior)
-        self._conclude(fit)
+        told = not is_auto(self.n_kernels)  # a network that was grown is pruned without a word
+        trained = setup.training.trained(result.fit, result.sharing, result.owners, told=told)
+        self._keep(trained, data, setup.class_prior, plan)
+        self.__dict__.pop("parents_", None)
+        if result.parents is not None:
+            self.parents_ = result.parents
+        self._conclude(result.fit)
+        if getattr(plan, "_interrupted", False):
+            raise KeyboardInterrupt("interrupted while settings were chosen; the best so far was fitted to all rows")
         return self
 
-    def _best_start(self, setup: Setup, X: Any, y: Any, sample_weight: Any) -> tuple[Fit[Params], np.ndarray]:
-        sharing = setup.sharing(self.sharing)
+    def _best_start(self, setup: Setup, X: Any, y: Any, sample_weight: Any) -> Result:
+        sharing, learned = setup.sharing(setup.estimator.sharing), is_learned(self.sharing)
         fits: list[Fit[Params]] = []
-        with Watch(self, setup.training, setup.n_starts, X, y, sample_weight) as watch:
+        with Watch(self, setup.training, setup.n_starts + bool(self.split_by_class), X, y, sample_weight) as watch:
             for i, place in enumerate(setup.places()):
-                fits.append(setup.training.run(setup.start(place, sharing), sharing, setup.owners, watch.begin(i)))
+                start = setup.start(place, sharing, learned=learned)
+                fits.append(setup.training.run(start, sharing, setup.owners, watch.begin(i)))
                 watch.end()
                 if fits[-1].outcome is Outcome.INTERRUPTED:
                     break
-        return best_of(fits), sharing
+            result = Result(best_of(fits), sharing, setup.owners)
+            if self.split_by_class and fits[-1].outcome is not Outcome.INTERRUPTED:
+                result = split_by_class(setup.training, result, self.split_anchor, watch.begin(setup.n_starts))
+                watch.end()
+        return result
 
-    def _keep(self, trained: Trained, data: TrainingData, class_prior: np.ndarray) -> None:
+    def _keep(self, trained: Trained, data: TrainingData, class_prior: np.ndarray, plan: Any = None) -> None:
         self.classes_, self.class_prior_ = data.classes, class_prior
         self.means_, self.covariances_, self.mixing_ = trained.means, trained.covariances, trained.mixing
-        self.owners_ = data.classes[trained.owners]
+        self.owners_, self.sharing_ = data.classes[trained.owners], trained.sharing
         self.history_, self.objective_ = trained.history, trained.objective
         self.n_iter_ = trained.fit.n_sweeps
         self.converged_ = trained.fit.outcome is Outcome.CONVERGED
+        self._keep_settings(self if plan is None else plan)
+
+    def _keep_settings(self, plan: Any) -> None:
+        """What was asked for, or chosen."""
+        self.n_kernels_, self.covariance_type_ = len(self.means_), plan.covariance_type
+        self.overlap_penalty_ = float(plan.overlap_penalty)
+        self.sharing_degree_ = float("nan") if hasattr(plan.sharing, "__len__") else float(plan.sharing)
+        self.__dict__.pop("selection_", None)
+        if hasattr(plan, "selection_"):
+            self.selection_ = plan.selection_
 
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """What would be kept of a fit that stopped with these parameters."""
@@ -295,6 +357,32 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         message = unfinished_message(fit, self.max_iter)
         if message is not None:
             warn(message, UnfinishedWarning)
+
+    @classmethod
+    def auto(cls, **parameters: Any) -> Self:
+        """The recommended setting: shape and number of kernels, sharing and penalty are all chosen on held-out rows.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameter of the class; what is given here is not chosen.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Not yet fitted.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> from kernelpool.datasets import make_clouds
+        >>> X, y = make_clouds(1000, random_state=0)
+        >>> model = SharedKernelClassifier.auto(random_state=0).fit(X, y)
+        >>> print(model.covariance_type_)
+        diag
+        """
+        chosen = dict.fromkeys(("n_kernels", "covariance_type", "sharing", "overlap_penalty"), "auto")
+        return cls(**{**chosen, **parameters})
 
     @classmethod
     def from_parameters(
@@ -348,7 +436,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         if (np.unique(labels) != labels).any() if len(np.unique(labels)) == len(labels) else True:
             raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
         model = cls(len(means), covariance_type=family)
-        model._n_kernels_asked = len(means)
+        model._n_kernels_asked = model.n_kernels_ = len(means)
+        model.covariance_type_, model.overlap_penalty_, model.sharing_degree_ = family, 0.0, 1.0
         model.classes_, model.class_prior_ = labels, prior
         model.means_, model.covariances_, model.mixing_ = means, covariances, mixing
         model.owners_ = labels[np.argmax(mixing * prior, axis=1)]
@@ -359,7 +448,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
 
     def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
         """The fitted network, its kernels in a frame (their own, if none is given), and that frame."""
-        family = FAMILIES[self.covariance_type]
+        family = FAMILIES[self.covariance_type_]
         kernel = family(np.zeros(self.means_.shape[1]))
         kernels = Kernels(np.asarray(self.means_), np.asarray(self.covariances_))
         if frame is not None:
@@ -416,9 +505,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class priors."""
         check_is_fitted(self)
         n_kernels, n_classes = self.mixing_.shape
-        kernel = FAMILIES[self.covariance_type](np.zeros(self.n_features_in_))
-        table = self.sharing if hasattr(self.sharing, "__len__") else None
-        free = (self.mixing_ > 0) if table is not None or not self.sharing else np.ones_like(self.mixing_, bool)
+        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
+        # a weight that learned sharing has all but closed is no longer free
+        free = getattr(self, "sharing_", np.ones_like(self.mixing_)) > CLOSED
         n_mixing = int(free.sum()) - n_classes
         return n_kernels * self.n_features_in_ + kernel.n_parameters(n_kernels, self.n_features_in_) + n_mixing + n_classes - 1
 

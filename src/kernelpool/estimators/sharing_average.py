@@ -1,24 +1,22 @@
 """Average over degrees of sharing: the scikit-learn shell of Titsias & Likas 2001, section III-B."""
 
-import math
 from collections.abc import Callable, Sequence
-from itertools import product
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, logsumexp, namespace, safe_log
 from ..em import Fit, Outcome, best_of
-from ..errors import CollapsedKernelError, KernelpoolError
-from ..kernels import Lens
+from ..errors import CollapsedKernelError
+from ..kernels import FAMILIES, Lens
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows
-from .checks import check_degree
-from .data import query_rows, training_data
+from .averaging import Choice, choices_of, held_out_weights, run_of, setups_of
+from .data import TrainingData, query_rows, training_data
 from .density import DensityClassifier
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .setup import Setup
@@ -26,20 +24,24 @@ from .shared_kernel import SharedKernelClassifier
 from .training import with_names
 from .watch import Watch
 
+NOT_AVERAGED = ("warm_start", "split_by_class", "split_anchor")
+"""Parameters of a single network that an average does not have."""
+
 
 class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     r"""Class densities averaged over several degrees of kernel sharing.
 
     One network is trained for each value of `sharing`, all from the same start, and their class densities are averaged,
-    :math:`p(x|C_k) = \frac1L \sum_i p(x|C_k, \lambda_i)` (equation (38); densities, not posteriors or votes). In the paper
-    this was the best choice on average where the right degree of sharing is not known.
+    :math:`p(x|C_k) = \sum_i w_i\, p(x|C_k, \lambda_i)` (equation (38), where all :math:`w_i = 1/L`; densities, not
+    posteriors or votes). In the paper this was the best choice on average where the right degree of sharing is not known.
+    Strengths of the overlap penalty and numbers of kernels may be averaged over as well.
 
     Parameters
     ----------
     n_kernels : int, sequence of int or None, default=None
-        As in `SharedKernelClassifier`, for each network.
-    sharing : sequence of float, default=(0, 0.25, 0.5, 0.75, 1)
-        Degrees of sharing, each in [0, 1].
+        As in `SharedKernelClassifier`, for each network: a sequence is the number for each class.
+    sharing : sequence of float or "learned", default=(0, 0.25, 0.5, 0.75, 1)
+        Degrees of sharing, each in [0, 1] or "learned".
     covariance_type : {"spherical", "diag", "full", "tied"}, default="spherical"
         Shape of the kernels.
     owners, class_prior, means_init, covariances_init, mixing_init : array-like, default=None
@@ -63,6 +65,12 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         Whether `overlap_penalty` counts in N / (K M), rows by classes and kernels, or is the paper's alpha itself.
     overlap_distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}, default="bhattacharyya"
         How far a class lies from a kernel; the first is the paper's.
+    kernel_totals : sequence of int or None, default=None
+        Numbers of kernels in all to average over; each is dealt out to the classes as an int for `n_kernels` is. None takes
+        `n_kernels` alone. (A sequence for `n_kernels` has another meaning: the kernels of each class.)
+    weights : {"equal", "held_out"}, default="equal"
+        How much each network counts: all the same, as in the papers, or by what it says of held-out rows (stacking; Smyth &
+        Wolpert 1999). The latter trains every network three to five times more, on parts of at most about 20,000 rows.
     acceleration : {"squarem"} or None, default="squarem"
         None is plain EM.
     starving : {"move", "drop", "keep"}, default="move"
@@ -83,7 +91,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     Attributes
     ----------
     estimators_ : list of SharedKernelClassifier
-        One for each value of `sharing` and of `overlap_penalty`, the latter changing faster.
+        One for each value of `kernel_totals`, `sharing` and `overlap_penalty`, the last changing fastest.
+    weights_ : ndarray of shape (n_networks,)
+        How much each network counts; they sum to one.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     class_prior_ : ndarray of shape (n_classes,)
@@ -102,6 +112,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural
     Networks 12(5), 2001, section III-B.
 
+    P. Smyth and D. Wolpert, "Linearly combining density estimators via stacking", Machine Learning 36, 1999.
+
     Examples
     --------
     >>> from kernelpool import SharingAverageClassifier
@@ -113,8 +125,12 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{k: v for k, v in SharedKernelClassifier._parameter_constraints.items() if k != "warm_start"},
+        **{k: v for k, v in SharedKernelClassifier._parameter_constraints.items() if k not in NOT_AVERAGED},
+        "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+        "covariance_type": [StrOptions(set(FAMILIES))],
         "sharing": ["array-like"],
+        "kernel_totals": ["array-like", None],
+        "weights": [StrOptions({"equal", "held_out"})],
         "overlap_penalty": [Interval(Real, 0, None, closed="left"), "array-like"],
     }
 
@@ -138,6 +154,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         overlap_penalty: float | Sequence[float] = 0.0,
         overlap_units: str = "paper",
         overlap_distance: str = "bhattacharyya",
+        kernel_totals: Sequence[int] | None = None,
+        weights: str = "equal",
         acceleration: str | None = "squarem",
         starving: str = "move",
         unlabeled: Any = None,
@@ -164,6 +182,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.overlap_penalty = overlap_penalty
         self.overlap_units = overlap_units
         self.overlap_distance = overlap_distance
+        self.kernel_totals = kernel_totals
+        self.weights = weights
         self.acceleration = acceleration
         self.starving = starving
         self.unlabeled = unlabeled
@@ -192,51 +212,58 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self : SharingAverageClassifier
             The fitted estimator.
         """
-        choices = self._choices()
+        choices = choices_of(self)
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
-        setup = Setup(self, data)
+        setups = setups_of(self, choices, data)
         try:
-            fits = self._fits(setup, choices, X, y, sample_weight)
+            fits = self._fits(setups, choices, X, y, sample_weight)
+            self._gather(setups, choices, fits, data)
+            if len(self.estimators_) == len(choices) and self.weights == "held_out":
+                self.weights_ = held_out_weights(self, choices, data)
         except CollapsedKernelError as error:
             raise with_names(error, getattr(self, "feature_names_in_", None)) from None
-        self.classes_, self.class_prior_ = data.classes, setup.class_prior
-        self.estimators_ = [self._member(setup, choice, runs) for choice, runs in zip(choices, fits, strict=True) if runs]
-        self.n_iter_ = max(member.n_iter_ for member in self.estimators_)
-        self.converged_ = all(member.converged_ for member in self.estimators_)
         if any(run.outcome is Outcome.INTERRUPTED for runs in fits for run in runs):
             raise KeyboardInterrupt(f"interrupted; {len(self.estimators_)} of {len(choices)} networks were kept")
         return self
 
-    def _choices(self) -> list[tuple[float, float]]:
-        """Every degree of sharing with every strength of the penalty."""
-        degrees, strengths = list(self.sharing), list(np.ravel(self.overlap_penalty))
-        if not degrees or not strengths:
-            raise KernelpoolError("sharing and overlap_penalty must hold at least one value; got an empty sequence.")
-        for value in degrees:
-            check_degree(value, "Each value of sharing")
-        if min(strengths) < 0:
-            raise KernelpoolError(f"Each value of overlap_penalty must be at least 0; got {min(strengths)}.")
-        return list(product(degrees, strengths))
-
-    def _fits(self, setup: Setup, choices: list[tuple[float, float]], X: Any, y: Any, weight: Any) -> list[list[Fit[Params]]]:
+    def _fits(
+        self, setups: dict[int | None, Setup], choices: list[Choice], X: Any, y: Any, weight: Any
+    ) -> list[list[Fit[Params]]]:
         """The runs of every choice, one a start; fewer if interrupted."""
         fits: list[list[Fit[Params]]] = [[] for _ in choices]
-        with Watch(self, setup.training, setup.n_starts * len(choices), X, y, weight) as watch:
-            for i, place in enumerate(setup.places()):
-                for j, ((degree, strength), runs) in enumerate(zip(choices, fits, strict=True)):
-                    sharing, training = setup.sharing(degree), setup.training.penalised(strength)
-                    on_sweep = watch.begin(i * len(choices) + j)
-                    runs.append(training.run(setup.start(place, sharing), sharing, setup.owners, on_sweep))
-                    watch.end()
-                    if runs[-1].outcome is Outcome.INTERRUPTED:
-                        return fits
+        n_starts = sum(setups[choice.total].n_starts for choice in choices)
+        first = next(iter(setups.values()))
+        with Watch(self, first.training, n_starts, X, y, weight) as watch:
+            for total, setup in setups.items():
+                mine = [(choice, runs) for choice, runs in zip(choices, fits, strict=True) if choice.total == total]
+                for place in setup.places():
+                    for choice, runs in mine:
+                        runs.append(run_of(setup, choice, place, watch.begin(sum(map(len, fits)))))
+                        watch.end()
+                        if runs[-1].outcome is Outcome.INTERRUPTED:
+                            return fits
         return fits
 
-    def _member(self, setup: Setup, choice: tuple[float, float], runs: list[Fit[Params]]) -> SharedKernelClassifier:
-        sharing, strength = choice
-        words = {**self.get_params(deep=False), "sharing": sharing, "overlap_penalty": float(strength)}
-        member, best = SharedKernelClassifier(**words), best_of(runs)
-        member._keep(setup.training.trained(best, setup.sharing(sharing), setup.owners), setup.data, setup.class_prior)
+    def _gather(
+        self, setups: dict[int | None, Setup], choices: list[Choice], fits: list[list[Fit[Params]]], data: TrainingData
+    ) -> None:
+        self.classes_, self.class_prior_ = data.classes, next(iter(setups.values())).class_prior
+        self.estimators_ = [
+            self._member(setups[choice.total], choice, best_of(runs))
+            for choice, runs in zip(choices, fits, strict=True)
+            if runs
+        ]
+        self.weights_ = np.full(len(self.estimators_), 1 / len(self.estimators_))
+        self.n_iter_ = max(member.n_iter_ for member in self.estimators_)
+        self.converged_ = all(member.converged_ for member in self.estimators_)
+
+    def _member(self, setup: Setup, choice: Choice, best: Fit[Params]) -> SharedKernelClassifier:
+        words = {k: v for k, v in self.get_params(deep=False).items() if k not in ("kernel_totals", "weights")}
+        if choice.total is not None:
+            words["n_kernels"] = choice.total
+        member = SharedKernelClassifier(**{**words, "sharing": choice.sharing, "overlap_penalty": choice.strength})
+        training = setup.training.penalised(choice.strength)
+        member._keep(training.trained(best, setup.sharing(choice.sharing), setup.owners), setup.data, setup.class_prior)
         member.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             member.feature_names_in_ = self.feature_names_in_
@@ -249,7 +276,12 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         member = SharedKernelClassifier(covariance_type=self.covariance_type)
         for name, value in parameters.items():
             setattr(member, name, value)
-        return {"estimators_": [member], "classes_": member.classes_, "class_prior_": member.class_prior_}
+        return {
+            "estimators_": [member],
+            "weights_": np.ones(1),
+            "classes_": member.classes_,
+            "class_prior_": member.class_prior_,
+        }
 
     def _density(self, rows: Rows) -> tuple[Rows, Any, tuple[Any, ...]]:
         networks, lenses = [], []
@@ -259,8 +291,10 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             networks.append(network)
             lenses.append(network.kernel.lens(kernels, rows.rounding))
         mixings = tuple(member.mixing_ for member in self.estimators_)
-        framed = rows.framed(frame, sum(lenses[0].weight.shape) + 2 * len(self.classes_))
-        return framed, _average_log_density, (tuple(networks), tuple(lenses), mixings, frame.log_volume)
+        width = max(sum(lens.weight.shape) for lens in lenses)
+        framed = rows.framed(frame, width + 2 * len(self.classes_))
+        log_weights = np.log(self.weights_)
+        return framed, _average_log_density, (tuple(networks), tuple(lenses), mixings, log_weights, frame.log_volume)
 
     def kernel_posterior(self, X: Any) -> Any:
         """P(j|x) of the kernels of all networks, those of the first network first.
@@ -276,11 +310,11 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             Rows sum to one.
         """
         check_is_fitted(self)
-        framed, _, (networks, lenses, mixings, _) = self._density(query_rows(self, X, self.n_jobs))
-        return framed.each(_joint_posterior, networks, lenses, mixings, self.class_prior_)
+        framed, _, (networks, lenses, mixings, log_weights, _) = self._density(query_rows(self, X, self.n_jobs))
+        return framed.each(_joint_posterior, networks, lenses, mixings, log_weights, self.class_prior_)
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        drawn = rng.randint(len(self.estimators_), size=len(codes))
+        drawn = rng.choice(len(self.estimators_), size=len(codes), p=self.weights_ / self.weights_.sum())
         x = np.empty((len(codes), self.n_features_in_))
         for i, member in enumerate(self.estimators_):
             x[drawn == i] = member._sample_rows(codes[drawn == i], rng)
@@ -288,20 +322,31 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
 
 
 def _average_log_density(
-    block: Block, networks: tuple[SharedKernel, ...], lenses: tuple[Lens, ...], mixings: tuple[Array, ...], log_volume: float
+    block: Block,
+    networks: tuple[SharedKernel, ...],
+    lenses: tuple[Lens, ...],
+    mixings: tuple[Array, ...],
+    log_weights: Array,
+    log_volume: float,
 ) -> Array:
-    """(38): log of the mean of the networks' densities, (n, K)."""
+    """(38): log of the weighted mean of the networks' densities, (n, K)."""
     parts = [n.log_density(block, lens, mixing) for n, lens, mixing in zip(networks, lenses, mixings, strict=True)]
-    return logsumexp(namespace(block.x).stack(parts), axis=0) - (math.log(len(parts)) + log_volume)
+    return logsumexp(namespace(block.x).stack(parts) + log_weights[:, None, None], axis=0) - log_volume
 
 
 def _joint_posterior(
-    block: Block, networks: tuple[SharedKernel, ...], lenses: tuple[Lens, ...], mixings: tuple[Array, ...], class_prior: Array
+    block: Block,
+    networks: tuple[SharedKernel, ...],
+    lenses: tuple[Lens, ...],
+    mixings: tuple[Array, ...],
+    log_weights: Array,
+    class_prior: Array,
 ) -> Array:
     xp = namespace(block.x)
     log_prior = safe_log(class_prior)
     parts = list(zip(networks, lenses, mixings, strict=True))
     evidence = xp.stack([logsumexp(n.log_density(block, lens, mixing) + log_prior, axis=1) for n, lens, mixing in parts])
+    evidence = evidence + log_weights[:, None]
     share = xp.exp(evidence - logsumexp(evidence, axis=0))  # (L, n)
     columns = [
         n.kernel_posterior(block, lens, mixing, class_prior) * share[i, :][:, None] for i, (n, lens, mixing) in enumerate(parts)

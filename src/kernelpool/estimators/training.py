@@ -12,8 +12,9 @@ from ..arrays import at_home_of, to_numpy
 from ..em import Fit, Outcome, Stop, em
 from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Gaussian, Kernels
+from ..networks.learned_sharing import Learned, LearnedSharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
-from ..penalties import DISTANCES, Conjugate, Overlap, Penalty
+from ..penalties import DISTANCES, Conjugate, ConjugateOverlap, Overlap, Penalty
 from ..rows import one_blas_thread
 from ..starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
 from .data import TrainingData, frame_of, label_name
@@ -48,6 +49,8 @@ class Trained:
     covariances: np.ndarray
     mixing: np.ndarray
     owners: np.ndarray
+    sharing: np.ndarray
+    """The table under which it was trained, (M, K); a learned one as it came out."""
     fit: Fit[Params]
     objective: float
     history: np.ndarray
@@ -159,10 +162,18 @@ class Training:
     # -- training ---------------------------------------------------------------------------------------------------
 
     def run(
-        self, start: Params, sharing: np.ndarray, owners: np.ndarray, on_sweep: Callable[[Fit[Params]], bool] | None = None
+        self,
+        start: Params,
+        sharing: np.ndarray,
+        owners: np.ndarray,
+        on_sweep: Callable[[Fit[Params]], bool] | None = None,
+        penalty: Penalty | None = None,
     ) -> Fit[Params]:
-        """EM from `start`."""
-        network = self._network(sharing)
+        """EM from `start`, under `penalty` in place of the estimator's; a `Learned` start has its sharing learned."""
+        network: Any = self._network(sharing)
+        network.penalty = network.penalty if penalty is None else penalty
+        if isinstance(start, Learned):
+            network = LearnedSharing(self.kernel, network.penalty)
         with one_blas_thread():
             return em(
                 lambda params: network.sweep(self.rows, params),
@@ -174,18 +185,20 @@ class Training:
             )
 
     def _network(self, sharing: np.ndarray) -> SharedKernel:
-        penalty: Penalty | None = None
-        if self.kernel_prior == "conjugate":
-            penalty = Conjugate(self.variance, len(sharing))
-        elif self.overlap is not None and self.overlap.strength > 0:
-            penalty = self.overlap.scaled(self.data.weight, sharing)
-        return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), penalty)
+        return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), self._penalty(sharing))
+
+    def _penalty(self, sharing: np.ndarray) -> Penalty | None:
+        conjugate = Conjugate(self.variance, len(sharing)) if self.kernel_prior == "conjugate" else None
+        if self.overlap is None or self.overlap.strength == 0:
+            return conjugate
+        overlap = self.overlap.scaled(self.data.weight, sharing)
+        return overlap if conjugate is None else ConjugateOverlap(conjugate, overlap)
 
     def _class_weight(self) -> Any:
         weight = self.data.class_weight + self.data.unlabelled_weight * self.class_prior
         return at_home_of(self.rows.home, weight)
 
-    def _mover(self, network: SharedKernel, owners: np.ndarray) -> Callable[[Params], Params | None]:
+    def _mover(self, network: Any, owners: np.ndarray) -> Callable[[Params], Params | None]:
         class_weight, row_weight = self._class_weight(), self.data.weight / self.data.n_rows
 
         def move(params: Params) -> Params | None:
@@ -199,24 +212,43 @@ class Training:
 
         return move
 
-    def trained(self, fit: Fit[Params], sharing: np.ndarray, owners: np.ndarray) -> Trained:
-        """The result in the units of the data, without the kernels that starved."""
-        network, params = self._network(sharing), fit.params
-        starved: list[int] = []
-        if self.starving != "keep":
-            starved = network.starving(params, self._class_weight(), self.data.weight / self.data.n_rows)
+    def trained(self, fit: Fit[Params], sharing: np.ndarray, owners: np.ndarray, *, told: bool = True) -> Trained:
+        """The result in the units of the data, without the kernels that starved, of which the user is `told`."""
+        params, starved = fit.params, self.starved(fit.params)
+        sharing = to_numpy(params.sharing) if isinstance(params, Learned) else sharing
         if starved:
-            params = network.without(params, starved)
-            warn(_starved_message(starved, owners, self.data.classes), StarvedKernelWarning)
+            params = self.without(params, starved)
+            if told:
+                warn(_starved_message(starved, owners, self.data.classes), StarvedKernelWarning)
         history = np.asarray(fit.history) - self.frame.log_volume
         objective = fit.objective - self.frame.log_volume
-        return Trained(*self.outside(params), np.delete(owners, starved), fit, objective, history)
+        sharing = np.delete(sharing, starved, axis=0)
+        return Trained(*self.outside(params), np.delete(owners, starved), sharing, fit, objective, history)
+
+    def starved(self, params: Params) -> list[int]:
+        """Kernels that lost their rows and are to be dropped."""
+        if self.starving == "keep":
+            return []
+        row_weight = self.data.weight / self.data.n_rows
+        found = _anyhow(self.kernel, params).starving(params, self._class_weight(), row_weight)
+        left = np.delete(to_numpy(params.mixing), found, axis=0).sum(axis=0)
+        last = to_numpy(params.mixing)[:, left == 0].argmax(axis=0)  # what a class without weight has left, it keeps
+        return [j for j in found if j not in last]
+
+    def without(self, params: Params, dropped: list[int]) -> Params:
+        """The network less some kernels."""
+        return _anyhow(self.kernel, params).without(params, dropped)
 
     def outside(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""
         kernels = Kernels(to_numpy(params.kernels.mean), to_numpy(params.kernels.covariance))
         kernels = self.host_kernel.out_of(kernels, self.frame)
         return kernels.mean, kernels.covariance, np.array(to_numpy(params.mixing))
+
+
+def _anyhow(kernel: Gaussian, params: Params) -> SharedKernel:
+    """A network for what does not depend on sharing."""
+    return SharedKernel(kernel, params.mixing)
 
 
 def _starved_message(starved: list[int], owners: np.ndarray, classes: np.ndarray) -> str:

@@ -68,6 +68,10 @@ class Watch:
         return dict(zip(("means_", "covariances_", "mixing_"), self.training.outside(params), strict=True))
 
     def _attributes(self, params: Params) -> dict[str, Any]:
-        common = {"classes_": self.training.data.classes, "class_prior_": self.training.class_prior}
+        common = {
+            "classes_": self.training.data.classes,
+            "class_prior_": self.training.class_prior,
+            "covariance_type_": self.training.kernel.name,
+        }
         kept: dict[str, Any] = self.estimator._as_if_stopped({**self._parameters(params), **common})
         return kept

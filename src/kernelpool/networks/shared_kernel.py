@@ -53,6 +53,8 @@ class View:
     """offset + log(sharing * mixing), by class and, last, for rows without a class, (M, K + 1)."""
     weight: Array
     """`table`, then the natural parameters: what a row's indicators and features are multiplied with, (M, K + 1 + P)."""
+    class_posterior: Array
+    """P(C_k|j), (M, K): how a row without a class counts towards each."""
 
 
 @record
@@ -67,12 +69,12 @@ class Totals(Sums):
 
 @record
 class TotalsByClass(Totals):
-    """The same, and the moments of each class apart, for penalties that ask for them; last, those of no class."""
+    """The same, and the moments of each class apart, for penalties that ask for them."""
 
     first: Array
-    """(K + 1, M, d)."""
+    """(K, M, d)."""
     second: Array
-    """(K + 1, M, S), or (K + 1, 1, S) in the tied family."""
+    """(K, M, S), or (K, 1, S) in the tied family."""
 
 
 @record
@@ -113,7 +115,7 @@ class SharedKernel:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         view = self.view(params, rows.rounding)
         totals = rows.total(self.expect, view)
-        subkernels = self._subkernels(totals, params, view) if isinstance(totals, TotalsByClass) else None
+        subkernels = self.subkernels(totals, params, view) if isinstance(totals, TotalsByClass) else None
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
         return self.maximize(totals, params, view, subkernels), objective
@@ -125,7 +127,7 @@ class SharedKernel:
         by_class = self.sharing * params.mixing  # (M, K)
         by_column = xp.concat([by_class, xp.sum(by_class * params.class_prior, axis=1)[:, None]], axis=1)
         table = lens.offset[:, None] + xp.clip(safe_log(by_column), min=FORBIDDEN)
-        return View(lens, table, xp.concat([table, lens.weight], axis=1))
+        return View(lens, table, xp.concat([table, lens.weight], axis=1), self._class_posterior(params))
 
     def expect(self, block: Block, view: View) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
@@ -133,25 +135,27 @@ class SharedKernel:
         n_columns = view.table.shape[1]
         phi = block.once((self.kernel.name, n_columns), self._features)  # (K + 1 + P, n)
         responsibility, log_evidence = self._responsibility(block, view, phi)
-        sums = wide(phi @ responsibility.T)  # (K + 1 + P, M)
+        sums = wide(self.kernel.sums(phi, block.x, responsibility))  # (K + 1 + P, M)
         moments = self.kernel.moments(sums[:n_columns, :].T, sums[n_columns:, :], view.lens, block.x, responsibility)
         log_evidence = wide(log_evidence + self.kernel.common(view.lens, block.x))
         weight = xp.ones_like(log_evidence) if block.weight is None else wide(block.weight)
         plain = weight @ log_evidence, xp.sum(weight), moments
         if not self.penalty.by_class:
             return Totals(*plain)
-        parts = [self._moments_of(block, view, phi, responsibility * phi[k, :]) for k in range(n_columns)]
+        parts = [self._moments_of(block, view, phi, responsibility, k) for k in range(n_columns - 1)]
         return TotalsByClass(*plain, xp.stack([p.first for p in parts]), xp.stack([p.second for p in parts]))
 
-    def _moments_of(self, block: Block, view: View, phi: Array, responsibility: Array) -> Moments:
-        """Moments of the rows of one class."""
-        sums = wide(phi[view.table.shape[1] :, :] @ responsibility.T)
-        return self.kernel.moments(sums[:1, :].T, sums, view.lens, block.x, responsibility)
+    def _moments_of(self, block: Block, view: View, phi: Array, responsibility: Array, k: int) -> Moments:
+        """Moments of the rows of class k, those without a class by P(C_k|j)."""
+        n_columns = view.table.shape[1]
+        mine = responsibility * (phi[k, :] + view.class_posterior[:, k : k + 1] * phi[n_columns - 1, :])
+        sums = wide(self.kernel.sums(phi[n_columns:, :], block.x, mine))
+        return self.kernel.moments(sums[:1, :].T, sums, view.lens, block.x, mine)
 
     def maximize(self, totals: Totals, params: Params, view: View, subkernels: Subkernels | None = None) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
-        mass = self._by_class(totals.moments.mass, params)
+        mass = self.by_class(totals.moments.mass, params)
         moments = Moments(mass, totals.moments.first, totals.moments.second)
         about = self.kernel.about(at_home_of(mass, view.lens))
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
@@ -162,20 +166,14 @@ class SharedKernel:
         mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
         return Params(kernels, mixing, params.class_prior)
 
-    def _subkernels(self, totals: "TotalsByClass", params: Params, view: View) -> Subkernels:
+    def subkernels(self, totals: "TotalsByClass", params: Params, view: View) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
         xp = namespace(params.mixing)
-        mass, posterior = self._by_class(totals.moments.mass, params), self._class_posterior(params)
+        mass = self.by_class(totals.moments.mass, params)
         about = self.kernel.about(at_home_of(mass, view.lens))
         means, covariances = [], []
         for k in range(mass.shape[1]):
-            # rows without a class count towards each by P(C_k|j)
-            share = self.kernel.gathered(posterior[:, k : k + 1]) / max(1, posterior.shape[0] // totals.second.shape[1])
-            moments = Moments(
-                mass[:, k : k + 1],
-                totals.first[k, ...] + posterior[:, k : k + 1] * totals.first[-1, ...],
-                totals.second[k, ...] + share * totals.second[-1, ...],
-            )
+            moments = Moments(mass[:, k : k + 1], totals.first[k, ...], totals.second[k, ...])
             absent = mass[:, k] <= VANISHED * totals.weight / mass.shape[0]
             moments = self.kernel.held(moments, about, absent, params.kernels, VANISHED)
             means.append(about + moments.first / moments.mass)
@@ -185,7 +183,7 @@ class SharedKernel:
         class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
         return Subkernels(class_posterior, xp.stack(means, axis=1), tuple(covariances))
 
-    def _by_class(self, mass: Array, params: Params) -> Array:
+    def by_class(self, mass: Array, params: Params) -> Array:
         """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""
         xp = namespace(mass)
         allowed = self.sharing * params.mixing

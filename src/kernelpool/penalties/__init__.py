@@ -4,21 +4,24 @@ from typing import Protocol
 
 from ..arrays import Array
 from ..kernels import Gaussian, Kernels, Moments
+from .anchor import Anchor
 from .conjugate import Conjugate
 from .none import NoPenalty
-from .overlap import DISTANCES, Overlap
+from .overlap import DISTANCES, ConjugateOverlap, Overlap
 from .subkernels import Subkernels
 
-__all__ = ["DISTANCES", "Conjugate", "NoPenalty", "Overlap", "Penalty", "Subkernels"]
+__all__ = ["DISTANCES", "Anchor", "Conjugate", "ConjugateOverlap", "NoPenalty", "Overlap", "Penalty", "Subkernels"]
 
 
 class Penalty(Protocol):
     """The M-step asks a penalty four things; `NoPenalty` answers them by maximum likelihood.
 
     `subkernels` are what each class sees in each kernel; they are worked out only for a penalty whose `by_class` is true.
+    A penalty that is not `monotone` cannot promise that its M-step never lowers the objective.
     """
 
     by_class: bool
+    monotone: bool
 
     def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array: ...
     def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]: ...

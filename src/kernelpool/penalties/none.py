@@ -10,6 +10,8 @@ class NoPenalty:
 
     by_class = False
     """Whether the moments of each class in each kernel are needed."""
+    monotone = True
+    """Whether the objective never falls."""
 
     def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
         """(35): where the means go, (M, d)."""

@@ -27,6 +27,7 @@ from typing import Protocol
 
 from ..arrays import Array, namespace
 from ..kernels import Gaussian, Kernels, Moments
+from .conjugate import Conjugate
 from .none import NoPenalty
 from .subkernels import Subkernels
 
@@ -128,6 +129,7 @@ class Overlap(NoPenalty):
     """Draws each mean towards its classes' means, and weight away from the classes that lie far off."""
 
     by_class = True
+    monotone = False
 
     def __init__(self, strength: float, distance: Distance | None = None) -> None:
         self.strength = strength
@@ -160,3 +162,25 @@ class Overlap(NoPenalty):
         assert subkernels is not None
         xp = namespace(kernels.mean)
         return -self.strength * float(xp.sum(subkernels.posterior * self.distance.exact(kernel, kernels, subkernels)))
+
+
+class ConjugateOverlap(Overlap):
+    """The overlap penalty with a conjugate prior on every kernel: both beliefs at once, their logarithms added."""
+
+    def __init__(self, conjugate: Conjugate, overlap: Overlap) -> None:
+        super().__init__(overlap.strength, overlap.distance)
+        self.conjugate = conjugate
+
+    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
+        """(27) with the prior's rows, which lie at the origin, counted among the kernel's."""
+        shrinkage = self.conjugate.shrinkage
+        mass = moments.mass + shrinkage / moments.mass.shape[1]
+        return super().centre(kernel, Moments(mass, moments.first - shrinkage * about, moments.second), about, subkernels)
+
+    def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
+        """(28) leaves the shapes to the rows, and so to the prior."""
+        return self.conjugate.imagined(kernel, mean)
+
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
+        """Both log-priors."""
+        return super().objective(kernel, kernels, subkernels) + self.conjugate.objective(kernel, kernels, subkernels)

@@ -1,0 +1,636 @@
+"""The right to say "I don't know": labels refused to rows that are ambiguous, or unlike anything seen.
+
+C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970.
+The rules and their symbols are those of `kernelpool.estimators.reject_rules`.
+
+A row is *novel* where its density is below a threshold, and else *ambiguous* where its largest class probability is. Novelty
+comes first: probabilities mean little where there were no rows to learn them from.
+"""
+
+from enum import IntEnum
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.utils import Bunch, _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_method_params, _check_sample_weight, check_is_fitted, has_fit_parameter
+
+from ..arrays import to_numpy
+from ..errors import KernelpoolError, warn
+from .notebook import NotebookMixin
+from .reject_rules import (
+    NOTHING_BELOW,
+    REFUSE_ALL,
+    REFUSE_NONE,
+    CoverageCurve,
+    ambiguity_of,
+    cost_threshold,
+    coverage_curve,
+    error_threshold,
+    rate_threshold,
+)
+
+
+class Decision(IntEnum):
+    """What became of a row: the codes that `RejectClassifier.decide` returns."""
+
+    ACCEPTED = 0
+    AMBIGUOUS = 1
+    NOVEL = 2
+
+
+def _wrapped_has(method: str) -> Any:
+    def there(self: "RejectClassifier") -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return available_if(there)
+
+
+class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A classifier that may refuse: rows that are ambiguous, or unlike anything seen, get a label of their own.
+
+    A row is *novel* where `score_samples` of the wrapped classifier, :math:`\log p(x)`, is below a threshold, and otherwise
+    *ambiguous* where :math:`1 - \max_k P(C_k|x)`, by the model the probability that the label is wrong, is above another.
+    Refusing just those rows is the best trade of errors against refusals there is (Chow 1970), if the probabilities are right.
+
+    Thresholds are given, or set on rows that the classifier was not fitted to.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier with `predict_proba`; for `novelty` it needs `score_samples` as well, as density classifiers have.
+    ambiguity : float or None, default=None
+        How doubtful a row may be; `ambiguity_rule` says in what sense. None refuses no row for it.
+    novelty : float or None, default=None
+        How unlike the training rows a row may be; `novelty_rule` says in what sense. None refuses no row for it.
+    ambiguity_rule : {"threshold", "rate", "error", "cost"}, default="threshold"
+        What `ambiguity` is:
+
+        - "threshold": the largest probability of an error, :math:`1 - \max_k P(C_k|x)`, that is accepted;
+        - "rate": the share of all rows that may be ambiguous;
+        - "error": the share of errors to be had among accepted rows, with as few refusals as that takes;
+        - "cost": what a refusal costs where an error costs one; the threshold with the least cost is taken. With the right
+          probabilities that is "threshold" (Chow's rule); this one does not rely on them.
+
+        All but the first look at held-out rows.
+    novelty_rule : {"rate", "threshold"}, default="rate"
+        What `novelty` is: the share of ordinary rows that may be called novel, for which held-out rows are looked at, or the
+        lowest log-density that is accepted. Rows of no density at all (no kernel of a `ParzenClassifier` covers them) are
+        novel under either.
+    ambiguous_label, novel_label : int, float, str or None, default=None
+        What `predict` says of such rows. None takes "ambiguous" and "novel" where classes are strings, and for numbers -2 and
+        -1, scikit-learn's mark of an outlier; where there are negative classes, the next lower numbers. They must not be
+        classes, and may be the same.
+    cv : int, float, cross-validation generator, iterable or "prefit", default=None
+        Which rows are held out, as in `sklearn.model_selection.TunedThresholdClassifierCV`: None or an int for so many
+        stratified folds (5), each judged by a classifier fitted to the others; a float for that share of the rows; "prefit"
+        if `estimator` is fitted, to other rows than are passed to `fit`. A `sklearn.frozen.FrozenEstimator` does as well, and
+        survives `clone`. Nothing is held out where both thresholds are given.
+    refit : bool, default=True
+        Whether the classifier is fitted again to all rows after the thresholds are set. False keeps the one that was judged,
+        and so the exactness of "rate"; `cv` must then be a float or a single split.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the split where `cv` is a float.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the classes, without the two labels of refusal.
+    ambiguity_threshold_ : float or None
+        Rows with a larger :math:`1 - \max_k P(C_k|x)` are ambiguous. -1 refuses all.
+    novelty_threshold_ : float or None
+        Rows with a smaller log-density are novel. -1.8e308, the lowest number, refuses only rows of no density.
+    ambiguous_label_, novel_label_ : int, float or str
+        The labels of refusal.
+    n_features_in_ : int
+        Number of features, where the classifier tells.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    See Also
+    --------
+    sklearn.model_selection.TunedThresholdClassifierCV : Sets the threshold between two classes.
+
+    Notes
+    -----
+    With "rate", the threshold is the j-th largest of the n held-out values with j = floor(rate (n + 1)). A new row of the same
+    law exceeds it with a probability of at most rate, whatever the law and the classifier, if the classifier that is used is
+    the one that was judged: `cv="prefit"`, a frozen estimator, or `refit=False`. With `refit=True` it holds nearly.
+
+    References
+    ----------
+    C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970.
+
+    Examples
+    --------
+    >>> from kernelpool import RejectClassifier, SharedKernelClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(random_state=0)
+    >>> network = SharedKernelClassifier(n_kernels=12, random_state=0)
+    >>> careful = RejectClassifier(network, ambiguity=0.2, novelty=0.01).fit(X, y)
+    >>> careful.predict([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
+    array([ 0, -2, -1])
+    >>> careful.decide([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
+    array([0, 1, 2], dtype=int8)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict_proba"])],
+        "ambiguity": [Interval(Real, 0, 1, closed="both"), None],
+        "novelty": [Real, None],
+        "ambiguity_rule": [StrOptions({"threshold", "rate", "error", "cost"})],
+        "novelty_rule": [StrOptions({"rate", "threshold"})],
+        "ambiguous_label": [Real, str, None],
+        "novel_label": [Real, str, None],
+        "cv": ["cv_object", StrOptions({"prefit"}), Interval(RealNotInt, 0, 1, closed="neither")],
+        "refit": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        ambiguity: float | None = None,
+        novelty: float | None = None,
+        ambiguity_rule: str = "threshold",
+        novelty_rule: str = "rate",
+        ambiguous_label: float | str | None = None,
+        novel_label: float | str | None = None,
+        cv: Any = None,
+        refit: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.ambiguity = ambiguity
+        self.novelty = novelty
+        self.ambiguity_rule = ambiguity_rule
+        self.novelty_rule = novelty_rule
+        self.ambiguous_label = ambiguous_label
+        self.novel_label = novel_label
+        self.cv = cv
+        self.refit = refit
+        self.random_state = random_state
+
+    # -- fitting ----------------------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the classifier and set the thresholds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts, for the classifier where it takes weights and for the thresholds.
+        **fit_params : dict
+            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata routing.
+
+        Returns
+        -------
+        self : RejectClassifier
+            The fitted estimator.
+        """
+        self._check_parameters()
+        routed = self._routed(sample_weight, fit_params)
+        held_out = None
+        if not self._looks_at_rows():
+            self.estimator_ = self._ready() if self.cv == "prefit" else clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        else:
+            if y is None:
+                raise ValueError("RejectClassifier requires y to be passed, but the target y is None.")
+            X, y = indexable(X, column_or_1d(y, warn=True))
+            assert_all_finite(y, input_name="y")
+            check_classification_targets(y)
+            held_out = self._held_out(X, y, sample_weight, routed)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        if held_out is not None and not held_out.weight.sum() > 0:
+            raise KernelpoolError("sample_weight is zero for every held-out row; at least one must be positive.")
+        self._set_labels()
+        self._set_thresholds(held_out)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.novelty is not None:
+            if not hasattr(self.estimator, "score_samples"):
+                raise KernelpoolError(
+                    f"novelty needs a classifier that knows how likely a row is (score_samples), such as "
+                    f"SharedKernelClassifier; {type(self.estimator).__name__} does not. Set novelty=None."
+                )
+            if self.novelty_rule == "rate" and not 0 <= self.novelty < 1:
+                raise KernelpoolError(f"novelty must lie in [0, 1) where novelty_rule='rate'; got {self.novelty}.")
+            if np.isnan(self.novelty):
+                raise KernelpoolError("novelty must be a number; got nan.")
+
+    def _looks_at_rows(self) -> bool:
+        ambiguity = self.ambiguity is not None and self.ambiguity_rule != "threshold"
+        return ambiguity or (self.novelty is not None and self.novelty_rule == "rate")
+
+    def _ready(self) -> Any:
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError as error:
+            raise NotFittedError("cv='prefit' needs an estimator that is fitted; fit it first, or leave cv=None.") from error
+        return self.estimator
+
+    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
+        """Which of the parameters go where."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return Bunch(estimator=routed.estimator, splitter=routed.get("splitter", Bunch(split={})))
+        words = dict(fit_params)
+        if sample_weight is not None:
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                words["sample_weight"] = sample_weight
+            elif self.cv != "prefit" and not isinstance(self.estimator, FrozenEstimator):
+                name = type(self.estimator).__name__
+                warn(f"{name}.fit takes no sample_weight: the weights count for the thresholds alone.", UserWarning)
+        return Bunch(estimator=Bunch(fit=words), splitter=Bunch(split={}))
+
+    def _held_out(self, X: Any, y: np.ndarray, sample_weight: Any, routed: Any) -> "HeldOut":
+        """Fits the classifier; what it, or its like, says of rows that were left out."""
+        weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        if self.cv == "prefit":
+            self.estimator_ = self._ready()
+            return HeldOut.judged(self.estimator_, X, y, weight, self.novelty is not None)
+        words, parts = routed.estimator.fit, []
+        for train, test in self._splits(X, y, routed.splitter.split):
+            model = clone(self.estimator).fit(
+                _safe_indexing(X, train), y[train], **_check_method_params(X, words, indices=train)
+            )
+            parts.append(HeldOut.judged(model, _safe_indexing(X, test), y[test], weight[test], self.novelty is not None))
+        self.estimator_ = clone(self.estimator).fit(X, y, **words) if self.refit else model
+        return HeldOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _splits(self, X: Any, y: np.ndarray, words: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+        if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
+            cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
+        else:
+            cv = check_cv(self.cv, y, classifier=True)
+        splits = list(cv.split(X, y, **words))
+        if not self.refit and len(splits) != 1:
+            raise KernelpoolError(
+                f"refit=False keeps the one classifier that was judged, but cv makes {len(splits)} of them. "
+                f"Use a share of the rows such as cv=0.25, or refit=True."
+            )
+        return splits
+
+    # -- labels and thresholds --------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels of the classes, without the labels of refusal."""
+        return np.asarray(self.estimator_.classes_)
+
+    def _set_labels(self) -> None:
+        classes, given = self.classes_, {"novel_label": self.novel_label, "ambiguous_label": self.ambiguous_label}
+        numbers = classes.dtype.kind in "biuf"
+        lowest = min(float(classes.min()), 0.0) if numbers else 0.0
+        automatic: dict[str, Any] = {"novel_label": "novel", "ambiguous_label": "ambiguous"}
+        if numbers:
+            kind = float if classes.dtype.kind == "f" else int
+            automatic = {"novel_label": kind(np.floor(lowest)) - 1, "ambiguous_label": kind(np.floor(lowest)) - 2}
+        for name, label in given.items():
+            if label is not None and isinstance(label, str) == numbers:
+                wanted = "a number" if numbers else "a string"
+                raise KernelpoolError(f"{name} must be {wanted}, as the classes are; got {label!r}.")
+            if label is not None and label in classes.tolist():
+                raise KernelpoolError(f"{name} must not be one of the classes {classes.tolist()}; got {label!r}.")
+            found = automatic[name] if label is None else label
+            if found in classes.tolist():
+                raise KernelpoolError(f"A class is called {found!r}: name another {name}.")
+            setattr(self, name + "_", found)
+
+    def _set_thresholds(self, held_out: "HeldOut | None") -> None:
+        self.novelty_threshold_ = None if self.novelty is None else max(self._novelty_threshold(held_out), NOTHING_BELOW)
+        self.ambiguity_threshold_ = None if self.ambiguity is None else self._ambiguity_threshold(held_out)
+
+    def _novelty_threshold(self, held_out: "HeldOut | None") -> float:
+        if self.novelty_rule == "threshold" or held_out is None:
+            return float(self.novelty)  # type: ignore[arg-type]
+        rate, weight = float(self.novelty), held_out.weight  # type: ignore[arg-type]
+        score = np.where(np.isnan(held_out.score), -np.inf, held_out.score)
+        self._check_enough("novelty", rate, weight.sum())
+        nowhere = float(weight[score == -np.inf].sum() / weight.sum())
+        if nowhere > rate:
+            warn(
+                f"{100 * nowhere:.1f} % of the held-out rows have no density at all and count as novel, more than "
+                f"novelty={rate}. Use wider kernels, or kernels that reach everywhere, such as kernel='gaussian'.",
+                UserWarning,
+            )
+        return -rate_threshold(-score, weight, rate)
+
+    def _ambiguity_threshold(self, held_out: "HeldOut | None") -> float:
+        value = float(self.ambiguity)  # type: ignore[arg-type]
+        if self.ambiguity_rule == "threshold" or held_out is None:
+            return value
+        if self.ambiguity_rule == "rate":
+            self._check_enough("ambiguity", value, held_out.weight.sum())
+            return min(rate_threshold(held_out.ambiguity, held_out.weight, value), REFUSE_NONE)
+        # rows without a label of their own, and novel ones, tell nothing about errors among the accepted
+        counted = np.isin(held_out.label, self.classes_) & ~self._novel(held_out.score)
+        rule = cost_threshold if self.ambiguity_rule == "cost" else error_threshold
+        wrong, weight = held_out.wrong[counted], held_out.weight[counted]
+        threshold = rule(held_out.ambiguity[counted], wrong, weight, value)
+        if threshold == REFUSE_ALL:
+            aim = f"ambiguity={value} with ambiguity_rule={self.ambiguity_rule!r}"
+            advice = "Raise it, or use a better classifier."
+            warn(f"No held-out row is sure enough for {aim}: every row will be refused. {advice}", UserWarning)
+        return threshold
+
+    def _check_enough(self, name: str, rate: float, n_rows: float) -> None:
+        if rate > 0 and rate * (n_rows + 1) < 1:
+            warn(
+                f"{name}={rate} needs at least {int(np.ceil(1 / rate)) - 1} held-out rows to set a threshold; there are "
+                f"{n_rows:.0f}, so that no row is refused for it. Raise {name}, or pass more rows.",
+                UserWarning,
+            )
+
+    # -- decisions --------------------------------------------------------------------------------------------------
+
+    def _novel(self, score: np.ndarray) -> np.ndarray:
+        if self.novelty_threshold_ is None:
+            return np.zeros(len(score), bool)
+        return ~(score >= self.novelty_threshold_)  # -inf and NaN are novel
+
+    def decide(self, X: Any) -> np.ndarray:
+        """What becomes of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        decision : ndarray of int8 of shape (n_samples,)
+            Codes of `kernelpool.estimators.reject.Decision`: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
+        """
+        check_is_fitted(self)
+        ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
+        decision = np.full(len(ambiguity), Decision.ACCEPTED, dtype=np.int8)
+        if self.ambiguity_threshold_ is not None:
+            decision[~(ambiguity <= self.ambiguity_threshold_)] = Decision.AMBIGUOUS
+        if self.novelty_threshold_ is not None:
+            decision[self._novel(to_numpy(self.estimator_.score_samples(X)))] = Decision.NOVEL
+        return decision
+
+    def accepted(self, X: Any) -> np.ndarray:
+        """Whether each row gets the label of a class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        accepted : ndarray of bool of shape (n_samples,)
+            False for rows that are ambiguous or novel.
+        """
+        return np.asarray(self.decide(X) == Decision.ACCEPTED)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Label of each row, or the label of its refusal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels of `classes_`, `ambiguous_label_` and `novel_label_`, of the type of the classes; wider only where that
+            type cannot hold the labels of refusal (booleans, unsigned numbers, short strings).
+        """
+        decision = self.decide(X)
+        label = np.array(to_numpy(self.estimator_.predict(X)))
+        if self.ambiguity_threshold_ is None and self.novelty_threshold_ is None:
+            return label
+        refusals = [self.ambiguous_label_, self.novel_label_]
+        if label.dtype != object:
+            label = label.astype(np.result_type(label.dtype, *(np.min_scalar_type(refusal) for refusal in refusals)))
+        label[decision == Decision.AMBIGUOUS] = self.ambiguous_label_
+        label[decision == Decision.NOVEL] = self.novel_label_
+        return label
+
+    # -- judgement --------------------------------------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of right labels among the accepted rows.
+
+        It rises as more rows are refused: compare `mean_cost` instead where refusals differ.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        accuracy : float
+            In [0, 1]; 0 with a warning where no row is accepted.
+        """
+        judged, accepted = self._judged(X, y, sample_weight)
+        total = judged.weight[accepted].sum()
+        if not total > 0:
+            warn("No row is accepted, so that the share of right labels is undefined; it is set to 0.", UndefinedMetricWarning)
+            return 0.0
+        return float(1 - judged.weight[accepted] @ judged.wrong[accepted] / total)
+
+    def mean_cost(self, X: Any, y: Any, refusal: float, sample_weight: Any = None) -> float:
+        """Chow's cost: an error costs one, a refusal of either kind `refusal`, a right label nothing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        refusal : float
+            What a refusal costs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        cost : float
+            A mean over all rows.
+        """
+        judged, accepted = self._judged(X, y, sample_weight)
+        return float(judged.weight @ np.where(accepted, judged.wrong, refusal) / judged.weight.sum())
+
+    def coverage_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CoverageCurve:
+        """Error of accepted rows against the share that is accepted, for every threshold of ambiguity.
+
+        Novelty stays as it is set: novel rows are never accepted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        curve : CoverageCurve
+            A named tuple of `coverage`, `error` and `thresholds`, all rising with the threshold but for the error.
+        """
+        judged, _ = self._judged(X, y, sample_weight)
+        return coverage_curve(judged.ambiguity, judged.wrong, judged.weight, self._novel(judged.score))
+
+    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple["HeldOut", np.ndarray]:
+        check_is_fitted(self)
+        y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
+        weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        judged = HeldOut.judged(self.estimator_, X, y, weight, self.novelty_threshold_ is not None)
+        accepted = ~self._novel(judged.score)
+        if self.ambiguity_threshold_ is not None:
+            accepted &= judged.ambiguity <= self.ambiguity_threshold_
+        return judged, accepted
+
+    # -- what the classifier itself says ----------------------------------------------------------------------------
+
+    @_wrapped_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, untouched by any refusal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probability : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @_wrapped_has("predict_log_proba")  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probability : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
+    @_wrapped_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Decision function of the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        decision : array of shape (n_samples,) or (n_samples, n_classes)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    @_wrapped_has("score_samples")  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Any:
+        """log p(x), by which rows are novel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.score_samples(X)
+
+    @_wrapped_has("log_density")  # type: ignore[untyped-decorator]
+    def log_density(self, X: Any) -> Any:
+        """log p(x|C_k) of every class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples, n_classes)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.log_density(X)
+
+    # -- scikit-learn's habits --------------------------------------------------------------------------------------
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where `sample_weight` and other words go: see scikit-learn's guide to metadata routing."""
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        splits = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=fits)
+        return router.add(splitter=self.cv, method_mapping=splits) if hasattr(self.cv, "split") else router
+
+    def __sklearn_tags__(self) -> Any:
+        tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags = wrapped.input_tags
+        tags.classifier_tags = wrapped.classifier_tags
+        return tags
+
+
+class HeldOut(NamedTuple):
+    """What a classifier says of rows that it was not fitted to."""
+
+    ambiguity: np.ndarray
+    score: np.ndarray
+    """Log-density, zero where it is not asked for."""
+    wrong: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def judged(cls, model: Any, X: Any, y: np.ndarray, weight: np.ndarray, with_score: bool) -> "HeldOut":
+        """One record a row."""
+        ambiguity = ambiguity_of(to_numpy(model.predict_proba(X)))
+        score = np.asarray(to_numpy(model.score_samples(X)), np.float64) if with_score else np.zeros(len(ambiguity))
+        return cls(ambiguity, score, to_numpy(model.predict(X)) != y, y, weight)

@@ -1,0 +1,288 @@
+"""Networks as ONNX graphs: the answers of each estimator from rows, (n, d).
+
+Distances are taken from x - mean, so that float32 loses no more than it must; squares are expanded in float64 alone. The parts
+are those of the estimators: the same frame, the same floors of probabilities, the same way out where no kernel covers a row.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..estimators.competitive import _inside
+from ..estimators.data import frame_of
+from ..kernels import FAMILIES, Gaussian, Kernels
+from ..kernels.gaussian import LOG_2_PI
+from ..networks.em_log import LARGEST
+from ..networks.parzen import log_prior_scale
+from ..networks.parzen_kernels import INSIDE
+from ..rows import Frame
+from .graph import Graph
+
+Answers = dict[str, str]
+"""What the graph makes, by the name under which it is returned: joint or probability, log_density, score_samples ..."""
+
+
+def framed(g: Graph, x: str, frame: Frame) -> str:
+    """Rows in the frame, within bounds whose squares cannot overflow."""
+    origin, unit = (np.broadcast_to(np.asarray(a, np.float64), np.shape(frame.origin)) for a in (frame.origin, frame.unit))
+    bound = 1e100 if g.dtype == np.float64 else 1e12
+    return g.clip(g.multiply(g.centred(x, origin), 1 / unit), -bound, bound)
+
+
+def log_densities(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
+    """(6): log p(x|j), (n, M), of rows and kernels in a frame, from x - mean."""
+    mean, covariance = np.asarray(kernels.mean), np.asarray(kernels.covariance)
+    d = mean.shape[1]
+    if kernel.name in ("full", "tied"):
+        factor = np.linalg.cholesky(covariance)
+        whiten = np.linalg.inv(factor).swapaxes(-1, -2)  # (M, d, d) or (d, d)
+        log_size = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+        away = g.subtract(g.unsqueeze(x, 0), mean[:, None, :])  # (M, n, d)
+        deviate = g.matmul(away, whiten)
+        squared = g.op("Transpose", g.total(g.multiply(deviate, deviate), 2), perm=[1, 0])
+    else:
+        variance = covariance[:, None] if covariance.ndim == 1 else covariance
+        log_size = np.log(variance + np.zeros_like(mean)).sum(axis=1)
+        away = g.subtract(g.unsqueeze(x, 1), mean)  # (n, M, d)
+        deviate = g.multiply(away, 1 / np.sqrt(variance + np.zeros_like(mean)))
+        squared = g.total(g.multiply(deviate, deviate), 2)
+    return g.add(g.multiply(squared, -0.5), -0.5 * (log_size + d * LOG_2_PI) + np.zeros(len(mean)))
+
+
+# -- densities ----------------------------------------------------------------------------------------------------------
+
+
+def _class_densities(g: Graph, x: str, model: Any, frame: Frame | None = None) -> tuple[str, Frame]:
+    """(2): log p(x|C_k) in the frame, (n, K), and that frame; `x` is framed already where a frame is given."""
+    network, kernels, own = model._network(frame)
+    rows = framed(g, x, own) if frame is None else x
+    by_kernel = g.unsqueeze(log_densities(g, rows, network.kernel, kernels), 2)  # (n, M, 1)
+    return g.log_of_sum(g.add(by_kernel, g.safe_log(model.mixing_)), 1), own
+
+
+def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a SharedKernelClassifier."""
+    log_density, frame = _class_densities(g, x, model)
+    return _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
+
+
+def sharing_average(g: Graph, x: str, model: Any) -> Answers:
+    """(38): answers of a SharingAverageClassifier."""
+    _, _, frame = model.estimators_[0]._network()
+    rows = framed(g, x, frame)
+    parts = [g.unsqueeze(_class_densities(g, rows, member, frame)[0], 1) for member in model.estimators_]
+    stacked = g.op("Concat", *parts, axis=1)  # (n, L, K)
+    log_density = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
+    return _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
+
+
+def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answers:
+    joint = g.add(log_density, g.safe_log(np.asarray(class_prior)))
+    return {
+        "scores": joint,
+        "probabilities": g.softmax(joint, 1),
+        "log_density": log_density,
+        "score_samples": g.log_of_sum(joint, 1),
+    }
+
+
+# -- Parzen -------------------------------------------------------------------------------------------------------------
+
+
+def parzen(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a ParzenClassifier or a ReducedParzenClassifier with a named kernel."""
+    net, d = model._network(), model.n_features_in_
+    # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
+    frame = Frame(model._frame.origin, model._frame.unit * net.radius)
+    squared = _squared(g, framed(g, x, frame), net.centre / net.radius, net.narrow)  # (n, M)
+    log_norm = model._log_volume + d * math.log(model.radius_)
+    alone = log_prior_scale(np.ones_like(model._votes), model._votes) - log_norm
+    together = net.log_scale - log_norm
+    if model.kernel == "gaussian":
+        votes = _log_votes(g, squared, net)
+        return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(_shifted(g, votes, together), 1)}
+    # the slack that rounding asks for is that of the type
+    slack = INSIDE if g.dtype == np.float64 else 1 + 1e-6
+    if model.kernel == "hypersphere":
+        height = g.cast(g.op("LessOrEqual", squared, g.constant(np.array(slack))), g.dtype)
+    else:
+        height = g.op("Relu", g.subtract(g.constant(np.array(1.0)), squared))
+    votes = g.matmul(height, _by_class(net))  # (n, K)
+    covered = g.op("Greater", g.most(votes, 1, keepdims=True), g.constant(np.array(0.0)))
+    some = g.op("Greater", votes, g.constant(np.array(0.0)))
+    log_votes = g.op("Log", g.op("Where", some, votes, g.constant(np.array(1.0))))
+    log_votes = g.op("Where", some, log_votes, g.constant(np.array(g.forbidden)))
+    nearest = _nearest(g, squared, net)
+    answers = _from_votes(g, log_votes, alone, together)
+    answers["probabilities"] = g.op("Where", covered, g.softmax(answers["scores"], 1), nearest)
+    answers["scores"] = g.op("Where", covered, answers["scores"], nearest)
+    nothing = g.constant(np.array(-np.inf))
+    answers["log_density"] = g.op("Where", some, answers["log_density"], nothing)
+    somewhere = g.op("Squeeze", covered, g.constant(np.array([1])))
+    answers["score_samples"] = g.op("Where", somewhere, answers["score_samples"], nothing)
+    return answers
+
+
+def _squared(g: Graph, x: str, centre: np.ndarray, narrow: bool) -> str:
+    """Squared distances, (n, M): by one product where its type can bear the cancellation, else a feature at a time."""
+    if g.dtype == np.float64 and not narrow:
+        norm = g.total(g.multiply(x, x), 1, keepdims=True)
+        return g.add(g.add(g.matmul(x, -2 * centre.T), norm), (centre**2).sum(axis=1))
+    squared = None
+    for i in range(centre.shape[1]):
+        column = g.op("Gather", x, g.constant(np.array([i])), axis=1)  # (n, 1)
+        away = g.subtract(column, centre[:, i])
+        square = g.multiply(away, away)
+        squared = square if squared is None else g.add(squared, square)
+    assert squared is not None
+    return squared
+
+
+def _by_class(net: Any) -> np.ndarray:
+    """The votes of each kernel in the column of its class, (M, K)."""
+    table = np.zeros((len(net.weight), net.n_classes))
+    for k in range(net.n_classes):
+        mine = slice(net.offsets[k], net.offsets[k + 1])
+        table[mine, k] = net.weight[mine]
+    return table
+
+
+def _classes_apart(g: Graph, a: str, net: Any, reduce: Any, absent: float) -> str:
+    """`reduce` of the columns of each class, (n, K); `absent` for a class without kernels."""
+    sizes = [net.offsets[k + 1] - net.offsets[k] for k in range(net.n_classes)]
+    present = [n for n in sizes if n]
+    if len(present) > 1:
+        parts = iter(g.op("Split", a, g.constant(np.array(present)), n_outputs=len(present), axis=1))
+    else:
+        parts = iter([a])
+    columns: list[str | None] = [g.unsqueeze(reduce(next(parts)), 1) if n else None for n in sizes]
+    some = next(column for column in columns if column is not None)
+    filled = [g.add(g.multiply(some, 0.0), absent) if column is None else column for column in columns]
+    return str(g.op("Concat", *filled, axis=1))
+
+
+def _log_votes(g: Graph, squared: str, net: Any) -> str:
+    terms = g.add(g.multiply(squared, -0.5), g.safe_log(np.asarray(net.weight, np.float64)))
+    return _classes_apart(g, terms, net, lambda part: g.log_of_sum(part, 1), g.forbidden)
+
+
+def _nearest(g: Graph, squared: str, net: Any) -> str:
+    """One for the class of the nearest kernel, zero for the others, (n, K)."""
+    axes = g.constant(np.array([1]))
+    least = _classes_apart(g, squared, net, lambda part: g.op("ReduceMin", part, axes, keepdims=0), -g.forbidden)
+    code = g.op("ArgMin", least, axis=1, keepdims=0)
+    return g.cast(g.op("Equal", g.unsqueeze(code, 1), g.constant(np.arange(net.n_classes)[None, :])), g.dtype)
+
+
+def _shifted(g: Graph, log_votes: str, log_scale: np.ndarray) -> str:
+    return g.add(log_votes, np.where(np.isfinite(log_scale), log_scale, g.forbidden))
+
+
+def _from_votes(g: Graph, log_votes: str, alone: np.ndarray, together: np.ndarray) -> Answers:
+    joint = _shifted(g, log_votes, together)
+    return {"scores": joint, "log_density": _shifted(g, log_votes, alone), "score_samples": g.log_of_sum(joint, 1)}
+
+
+# -- RBF networks -------------------------------------------------------------------------------------------------------
+
+
+def _columns(g: Graph, x: str, model: Any) -> str:
+    """What the hidden layer says, without the bias, (n, M)."""
+    family = FAMILIES[model.covariance_type_]
+    kernel, kernels = family(np.zeros(model.n_features_in_)), Kernels(model.means_, model.covariances_)
+    origin = model.mixing_ @ kernels.mean
+    frame, _ = frame_of(family, origin, model.mixing_ @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2))
+    by_kernel = log_densities(g, framed(g, x, frame), kernel, kernel.into(kernels, frame))
+    if model.activation == "normalized":
+        return g.softmax(g.multiply(g.add(by_kernel, g.safe_log(model.mixing_)), 1 / model.temperature_), 1)
+    log_scale = model.activation_log_scale_ + frame.log_volume / model.temperature_
+    largest = LARGEST if g.dtype == np.float64 else 80.0
+    return str(g.op("Exp", g.clip(g.subtract(g.multiply(by_kernel, 1 / model.temperature_), log_scale), None, largest)))
+
+
+def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of an RBFNetworkClassifier."""
+    scores = g.add(g.matmul(_columns(g, x, model), model.readout_[:-1]), model.readout_[-1])  # (n, o)
+    logistic = model.readout == "logistic"
+    if model.readout_.shape[1] == 1:
+        other = g.multiply(scores, 0.0) if logistic else g.subtract(g.constant(np.array(1.0)), scores)
+        scores = str(g.op("Concat", other, scores, axis=1))
+    if logistic:
+        return {"scores": scores, "probabilities": g.softmax(scores, 1)}
+    raised = g.clip(scores, model._smallest, None)
+    return {"scores": scores, "probabilities": str(g.op("Div", raised, g.total(raised, 1, keepdims=True)))}
+
+
+def rbf_regressor(g: Graph, x: str, model: Any) -> Answers:
+    """Means and deviations of an RBFNetworkRegressor."""
+    columns = _columns(g, x, model)
+    mean = g.add(g.matmul(columns, model.readout_[:-1]), model.readout_[-1])
+    spread = 0.5 * (model._spread + model._spread.T)
+    inner = g.total(g.multiply(columns, g.matmul(columns, spread[:-1, :-1])), 1, keepdims=True)
+    outer = g.add(g.matmul(columns, 2 * spread[:-1, -1:]), spread[-1:, -1])
+    lever = g.clip(g.add(inner, outer), 0.0, None)  # (n, 1)
+    std = str(g.op("Sqrt", g.multiply(g.add(lever, 1.0), model.noise_variance_[None, :])))
+    if model._flat:
+        axis = g.constant(np.array([1]))
+        mean, std = str(g.op("Squeeze", mean, axis)), str(g.op("Squeeze", std, axis))
+    return {"prediction": mean, "std": std}
+
+
+# -- neurons ------------------------------------------------------------------------------------------------------------
+
+
+def neurons(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a CompetitiveNeuronsClassifier."""
+    network, view, frame = model._network(np.finfo(np.float64).eps)
+    rows, n_neurons, n_outputs = framed(g, x, frame), len(model.mixing_), network.n_outputs
+    weight = _inside(np.asarray(model.weights_).reshape(n_neurons, n_outputs, -1), frame).reshape(n_neurons * n_outputs, -1)
+    flat = g.add(g.matmul(rows, weight[:, :-1].T), weight[:, -1])
+    activation = str(g.op("Reshape", flat, g.constant(np.array([-1, n_neurons, n_outputs]))))  # (n, M, C)
+    if model.margin:
+        output = g.clip(g.add(g.multiply(activation, 0.5), 0.5), 0.0, 1.0)
+    elif n_outputs == 1:
+        output = g.add(g.multiply(str(g.op("Tanh", g.multiply(activation, 0.5))), 0.5), 0.5)
+    else:
+        output = g.softmax(activation, 2)
+    if model.local:
+        gate = g.add(log_densities(g, rows, network.kernel, view.lens.kernels), g.safe_log(model.mixing_))
+        share: Any = g.unsqueeze(g.softmax(gate, 1), 2)  # (n, M, 1)
+    else:
+        share = (model.mixing_ / model.mixing_.sum())[:, None]
+    mean = g.total(g.multiply(output, share), 1)  # (n, C)
+    if n_outputs == 1:
+        mean = g.clip(mean, None, 1.0)
+        mean = str(g.op("Concat", g.subtract(g.constant(np.array(1.0)), mean), mean, axis=1))
+        return {"scores": mean, "probabilities": mean}
+    total = g.total(mean, 1, keepdims=True)
+    voted = g.op("Greater", total, g.constant(np.array(0.0)))  # of margin neurons all may say no
+    divided = g.op("Div", mean, g.op("Where", voted, total, g.constant(np.array(1.0))))
+    even = g.constant(np.full(len(model.classes_), 1 / len(model.classes_)))
+    probability = str(g.op("Where", voted, divided, even))
+    return {"scores": probability, "probabilities": probability}
+
+
+# -- refusals -----------------------------------------------------------------------------------------------------------
+
+
+def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> np.ndarray:
+    """Adds what a RejectClassifier decides; the labels that its codes stand for, those of refusal last."""
+    k = len(classes)
+    best = g.op("ArgMax", answers["probabilities"], axis=1, keepdims=0)
+    code = g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
+    decision = g.multiply_whole(code, 0)
+    if model.ambiguity_threshold_ is not None:
+        others = g.op("Not", g.op("Equal", g.unsqueeze(best, 1), g.constant(np.arange(k)[None, :])))
+        doubt = g.total(g.multiply(answers["probabilities"], g.cast(others, g.dtype)), 1)
+        sure = g.op("LessOrEqual", doubt, g.constant(np.array(model.ambiguity_threshold_, np.float64)))
+        code = g.op("Where", sure, code, g.constant(np.array(k)))
+        decision = g.op("Where", sure, decision, g.constant(np.array(1)))
+    if model.novelty_threshold_ is not None:
+        lowest = max(model.novelty_threshold_, float(np.finfo(g.dtype).min))
+        known = g.op("GreaterOrEqual", answers["score_samples"], g.constant(np.array(lowest)))
+        code = g.op("Where", known, code, g.constant(np.array(k + 1)))
+        decision = g.op("Where", known, decision, g.constant(np.array(2)))
+    answers |= {"code": code, "decision": decision}
+    refusals = np.array([model.ambiguous_label_, model.novel_label_])
+    return np.concatenate([classes.astype(np.int64) if classes.dtype.kind in "biu" else classes, refusals])

@@ -1,0 +1,121 @@
+r"""Degrees of sharing learned for every kernel and class.
+
+After Titsias & Likas, "Class conditional density estimation using mixtures with constrained component sharing", IEEE
+Transactions on Pattern Analysis and Machine Intelligence 25(7), 2003. What is raised is
+
+.. math:: \sum_k \sum_{x \in C_k} \log \sum_j r_{jk}\, \pi_{jk}\, p(x \mid j), \qquad
+    \sum_k r_{jk} = 1, \quad \sum_j \pi_{jk} = 1
+
+Each kernel has one unit of attention to give, and the classes compete for it. A class that has most of a kernel's rows gets
+most of its attention, sees the kernel larger, and takes more of its rows; so a kernel ends with one class, unless several lie
+so much alike in it that they cannot be told apart there.
+
+==================  ==================  =======  =====================================================================
+paper               here                shape    meaning
+==================  ==================  =======  =====================================================================
+:math:`r_{jk}`      ``sharing``         (M, K)   attention of kernel j to class k; each row sums to one
+:math:`\pi_{jk}`    ``mixing``          (M, K)   weight of kernel j for class k; each column sums to one
+==================  ==================  =======  =====================================================================
+
+One sweep is the E-step (29) of the shared-kernel network with :math:`\lambda_{jk} = r_{jk}`, its M-step (35)-(37), and
+
+.. math:: r_{jk} = \frac{\sum_{x \in C_k} h_{jk}(x)}{\sum_{k'} \sum_{x \in C_{k'}} h_{jk'}(x)}
+
+which is the share of class k in the rows of kernel j. It is EM, so the objective never falls.
+
+Deviations: rows may have weights or no label, and a penalty may be added, as to any network. As with a fixed
+:math:`\lambda`, the table plays a part in training alone: prediction is (2), with :math:`\pi_{jk}`.
+"""
+
+from ..arrays import Array, device, namespace
+from ..kernels import Gaussian
+from ..penalties import NoPenalty, Penalty
+from ..rows import Rows
+from ..sums import record
+from .shared_kernel import Params, SharedKernel, TotalsByClass
+
+
+@record
+class Learned(Params):
+    """A network and its sharing."""
+
+    sharing: Array
+    """(M, K); each row sums to one."""
+
+
+def attentive(params: Params) -> Learned:
+    """A start: every kernel heeds the classes as they use it, in the shares that the M-step would give."""
+    xp = namespace(params.mixing)
+    use = params.mixing * params.class_prior
+    of_kernel = xp.sum(use, axis=1)[:, None]
+    equal = xp.ones_like(use) / use.shape[1]
+    sharing = xp.where(of_kernel > 0, use / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), equal)
+    return Learned(params.kernels, params.mixing, params.class_prior, sharing)
+
+
+class LearnedSharing:
+    """Networks of one kernel family whose table of sharing is learned with them."""
+
+    def __init__(self, kernel: Gaussian, penalty: Penalty | None = None) -> None:
+        self.kernel = kernel
+        self.penalty = NoPenalty() if penalty is None else penalty
+
+    def network(self, params: Learned) -> SharedKernel:
+        """The shared-kernel network with lambda_jk = r_jk."""
+        return SharedKernel(self.kernel, params.sharing, self.penalty)
+
+    def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:
+        """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
+        network = self.network(params)
+        view = network.view(params, rows.rounding)
+        totals = rows.total(network.expect, view)
+        subkernels = network.subkernels(totals, params, view) if isinstance(totals, TotalsByClass) else None
+        belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
+        objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
+        better = network.maximize(totals, params, view, subkernels)
+        return _with(better, _shares(network.by_class(totals.moments.mass, params), params.sharing)), objective
+
+    # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
+
+    def coordinates(self, params: Learned) -> Array:
+        """The parameters as one vector; every vector is some network."""
+        xp = namespace(params.mixing)
+        return xp.concat([self.network(params).coordinates(params), xp.reshape(params.sharing**0.5, (-1,))])
+
+    def at(self, coordinates: Array, like: Learned) -> Learned:
+        """The network at `coordinates`, in the shapes of `like`."""
+        xp, n = namespace(coordinates), like.sharing.shape[0] * like.sharing.shape[1]
+        params = self.network(like).at(coordinates[:-n], like)
+        sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
+        return _with(params, _shares(sharing, like.sharing))
+
+    # -- kernels that have lost their rows ------------------------------------------------------------------------
+
+    def starving(self, params: Learned, class_weight: Array, row_weight: float) -> list[int]:
+        """Kernels that account for next to none of the rows."""
+        return self.network(params).starving(params, class_weight, row_weight)
+
+    def moved(self, rows: Rows, params: Learned, starving: list[int], owner: Array, class_weight: Array) -> Learned:
+        """The same network with starving kernels moved; a moved kernel heeds all classes alike."""
+        xp = namespace(params.mixing)
+        moved = self.network(params).moved(rows, params, starving, owner, class_weight)
+        went = xp.any(moved.kernels.mean != params.kernels.mean, axis=1)
+        return _with(moved, xp.where(went[:, None], xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing))
+
+    def without(self, params: Learned, dropped: list[int]) -> Learned:
+        """The network less some kernels."""
+        xp = namespace(params.mixing)
+        keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
+        index = xp.asarray(keep, dtype=xp.int64, device=device(params.mixing))
+        return _with(self.network(params).without(params, dropped), xp.take(params.sharing, index, axis=0))
+
+
+def _with(params: Params, sharing: Array) -> Learned:
+    return Learned(params.kernels, params.mixing, params.class_prior, sharing)
+
+
+def _shares(mass: Array, before: Array) -> Array:
+    """r_jk: shares of the classes in the rows of each kernel; a kernel without rows keeps the ones it had."""
+    xp = namespace(mass)
+    of_kernel = xp.sum(mass, axis=1)[:, None]
+    return xp.where(of_kernel > 0, mass / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), before)

@@ -1,0 +1,156 @@
+r"""Kernels of Parzen classifiers: the indicator of a ball or of a star-shaped set, Epanechnikov's, the Gaussian.
+
+Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991 (its formulas are not numbered).
+A kernel has height one at its centre; at radius one it integrates to ``exp(log_volume)``.
+
+.. math::
+
+    K(u) = [u \le 1], \qquad 1 - u^2, \qquad e^{-u^2/2}, \qquad u = \|x - x_i\| / r
+
+Deviations: the paper's star-shaped set (x in S implies cx in S "for all c >= 1": for c <= 1 is meant) is given by its gauge,
+the factor by which the set must grow to reach a point.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from ..arrays import Array, device, log_of_sums, logsumexp, namespace, safe_log, wide
+
+TILE = 512
+"""Kernels that a block of rows meets at a time: nothing of size n x M is ever held."""
+
+INSIDE = 1 + 1e-9
+"""A hypersphere is closed, and distances are rounded: what lies this little outside is inside."""
+
+
+class Profile(ABC):
+    """Height of a kernel over the squared distance from its centre, in units of the radius; one at the centre."""
+
+    compact: ClassVar[bool] = True
+    """Whether it is zero beyond the radius."""
+
+    @abstractmethod
+    def height(self, squared: Array) -> Array:
+        """Height at `squared` = (distance / radius)^2."""
+
+    @abstractmethod
+    def log_volume(self, d: int) -> float:
+        """Logarithm of its integral in d dimensions at radius one."""
+
+    def squared(self, x: Array, centre: Array, narrow: bool) -> Array:
+        """Squared distances of rows from centres, (n, m)."""
+        return squared_distances(x, centre, narrow)
+
+    def log_total(self, tiles: Iterator[tuple[Array, Array]]) -> Array:
+        """log of the weighted sum of heights over tiles of (squared, weight), (n,)."""
+        return safe_log(sum(self.height(squared) @ weight for squared, weight in tiles))
+
+    def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
+        """Heights at one radius after the other, of `squared` in units of the frame."""
+        for radius in radii:
+            yield self.height(squared * (1 / radius**2))
+
+
+class Hypersphere(Profile):
+    """The indicator of a ball: one vote for all rows within the radius."""
+
+    def height(self, squared: Array) -> Array:
+        return namespace(squared).astype(squared <= INSIDE, squared.dtype)
+
+    def log_total(self, tiles: Iterator[tuple[Array, Array]]) -> Array:
+        return safe_log(sum(_count(squared <= INSIDE, weight) for squared, weight in tiles))
+
+    def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
+        for radius in radii:
+            yield namespace(squared).astype(squared <= INSIDE * radius**2, squared.dtype)
+
+    def log_volume(self, d: int) -> float:
+        return ball_log_volume(d)
+
+
+class Epanechnikov(Profile):
+    """1 - u^2 within the radius."""
+
+    def height(self, squared: Array) -> Array:
+        return namespace(squared).clip(1 - squared, min=0.0)
+
+    def log_volume(self, d: int) -> float:
+        return ball_log_volume(d) + math.log(2 / (d + 2))
+
+
+class GaussianProfile(Profile):
+    """exp(-u^2 / 2); the radius is the standard deviation."""
+
+    compact = False
+
+    def height(self, squared: Array) -> Array:
+        return namespace(squared).exp(-0.5 * squared)
+
+    def log_volume(self, d: int) -> float:
+        return 0.5 * d * math.log(2 * math.pi)
+
+    def log_total(self, tiles: Iterator[tuple[Array, Array]]) -> Array:
+        parts = [log_of_sums(-0.5 * squared.T, weight[:, None])[0, :] for squared, weight in tiles]
+        return logsumexp(namespace(parts[0]).stack(parts), axis=0)
+
+    def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
+        """Where radius^2 is half of the one two places before, the height is the square of that one."""
+        seen: list[Array] = []
+        for i, radius in enumerate(radii):
+            if i > 1 and math.isclose(radii[i - 2] ** 2, 2 * radius**2, rel_tol=1e-9):
+                seen.append(seen[i - 2] * seen[i - 2])
+                seen[i - 2] = None
+            else:
+                seen.append(self.height(squared * (1 / radius**2)))
+            yield seen[i]
+
+
+class StarShaped(Hypersphere):
+    """The indicator of a star-shaped set, given by its gauge: g(x - centre) <= radius is inside."""
+
+    def __init__(self, gauge: Callable[[Array], Array], log_volume: float) -> None:
+        self.gauge, self._log_volume = gauge, log_volume
+
+    def log_volume(self, d: int) -> float:
+        return self._log_volume
+
+    def squared(self, x: Array, centre: Array, narrow: bool) -> Array:
+        xp, step = namespace(x), max(1, TILE // (2 * x.shape[1]))  # differences take d times the room of distances
+        parts = []
+        for start in range(0, centre.shape[0], step):
+            away = x[:, None, :] - centre[None, start : min(start + step, centre.shape[0]), :]
+            parts.append(xp.reshape(self.gauge(xp.reshape(away, (-1, x.shape[1]))), away.shape[:2]))
+        return xp.concat(parts, axis=1) ** 2
+
+
+def _count(inside: Array, weight: Array) -> Array:
+    """inside @ weight, (n,); equal weights are counted, which is exact in float32 up to 2^24 and twice as fast."""
+    xp = namespace(inside)
+    one = float(weight[0])
+    if bool(xp.all(weight == one)):
+        return one * wide(xp.astype(inside, xp.float32) @ xp.ones(weight.shape, dtype=xp.float32, device=device(weight)))
+    return xp.astype(inside, weight.dtype) @ weight
+
+
+PROFILES: dict[str, type[Profile]] = {"hypersphere": Hypersphere, "epanechnikov": Epanechnikov, "gaussian": GaussianProfile}
+
+
+def ball_log_volume(d: int) -> float:
+    """log of the volume of the unit ball in d dimensions."""
+    return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1)
+
+
+def squared_distances(x: Array, centre: Array, narrow: bool = False) -> Array:
+    """(n, m): by one matrix product, or from differences, slower and exact, where the product would cancel."""
+    xp = namespace(x)
+    if not narrow:
+        one, norm = xp.ones_like(x[:, :1]), xp.sum(x**2, axis=1)[:, None]
+        other, other_norm = xp.ones_like(centre[:, :1]), xp.sum(centre**2, axis=1)[:, None]
+        return xp.concat([-2 * x, norm, one], axis=1) @ xp.concat([centre, other, other_norm], axis=1).T
+    squared = xp.zeros((x.shape[0], centre.shape[0]), dtype=x.dtype, device=device(x))
+    for i in range(x.shape[1]):
+        away = x[:, i : i + 1] - centre[:, i]
+        squared += away * away
+    return squared

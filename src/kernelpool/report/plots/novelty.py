@@ -1,0 +1,153 @@
+"""How unlike the training rows other rows are."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from ...arrays import to_numpy
+from ...errors import KernelpoolError
+from ...estimators.reject import RejectClassifier
+from ...estimators.reject_rules import NOTHING_BELOW
+from .style import DARK, axes_for, colour_of, tidy
+
+BINS = 40
+TAIL = 0.002
+"""Share of the rows at the low end that may lie out of view; they are counted in the first bar."""
+HATCHES = ("", "///", "...")
+
+
+class NoveltyDisplay:
+    """How unlike the training rows other rows are: histograms of log p(x), with the threshold under which rows are novel.
+
+    The first bar also holds rows that lie lower still, and rows of no density at all; the legend counts the latter.
+
+    Parameters
+    ----------
+    scores : dict of str to ndarray
+        log p(x) of each set of rows, by name.
+    threshold : float or None, default=None
+        Rows below it are novel.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib objects
+        Where it was drawn last.
+    edges_ : ndarray
+        Where the bars begin and end.
+    shares_ : dict of str to ndarray
+        The heights of the bars: shares of all rows of each set.
+    line_ : matplotlib line or None
+        The threshold.
+    """
+
+    def __init__(self, scores: dict[str, np.ndarray], threshold: float | None = None) -> None:
+        self.scores, self.threshold = scores, threshold
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        X_test: Any = None,
+        *,
+        threshold: float | None = None,
+        names: tuple[str, str] = ("training rows", "test rows"),
+        ax: Any = None,
+        **words: Any,
+    ) -> Self:
+        """Draw what a fitted density classifier makes of rows.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with `score_samples`.
+        X : array-like of shape (n_samples, n_features)
+            Rows, as a rule those it was fitted to.
+        X_test : array-like of shape (n_test_samples, n_features), default=None
+            Others.
+        threshold : float or None, default=None
+            Log-density under which rows are novel; None takes that of a `RejectClassifier`.
+        names : tuple of str, default=("training rows", "test rows")
+            What the legend calls them.
+        ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
+        **words : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        display : NoveltyDisplay
+            Drawn.
+        """
+        if not hasattr(estimator, "score_samples"):
+            raise KernelpoolError(
+                f"NoveltyDisplay needs a classifier that knows how likely a row is (score_samples), such as "
+                f"SharedKernelClassifier; {type(estimator).__name__} does not."
+            )
+        sets = [part for part in (X, X_test) if part is not None]
+        scores = {
+            name: np.asarray(to_numpy(estimator.score_samples(part)), np.float64)
+            for name, part in zip(names, sets, strict=False)
+        }
+        if threshold is None and isinstance(estimator, RejectClassifier):
+            threshold = estimator.novelty_threshold_
+        return cls(scores, threshold).plot(ax=ax, **words)
+
+    def plot(self, ax: Any = None, *, bins: int = BINS) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where; None makes a figure.
+        bins : int, default=40
+            Bars of each histogram.
+
+        Returns
+        -------
+        display : NoveltyDisplay
+            Itself.
+        """
+        self.ax_ = axes_for(ax, (6.0, 3.8))
+        self.figure_ = self.ax_.figure
+        self.edges_ = self._edges(bins)
+        self.shares_, self.line_ = {}, None
+        for i, (name, score) in enumerate(self.scores.items()):
+            nowhere = int((~np.isfinite(score)).sum())
+            place = np.clip(np.where(np.isfinite(score), score, -np.inf), self.edges_[0], self.edges_[-1])
+            share = np.histogram(place, self.edges_)[0] / len(score)
+            self.shares_[name] = share
+            label = f"{name} ({len(score):,})" + (f", {nowhere:,} of no density" if nowhere else "")
+            if self._visible is not None:
+                label += f": {100 * np.mean(~(score >= self._visible)):.1f} % novel"
+            colour, hatch = colour_of(i), HATCHES[i % len(HATCHES)]
+            words = {"facecolor": "none" if i else colour, "alpha": 1.0 if i else 0.45, "hatch": hatch, "edgecolor": colour}
+            self.ax_.stairs(100 * share, self.edges_, fill=True, linewidth=1.6, label=label, **words)
+        if self._visible is not None:
+            text = f"threshold {self._visible:.4g}"
+            self.line_ = self.ax_.axvline(self._visible, color=DARK, linewidth=2, linestyle="--", label=text)
+        self.ax_.set(xlabel="log p(x)", ylabel="share of the rows, %")
+        tallest = max((share.max(initial=0.0) for share in self.shares_.values()), default=0.0)
+        self.ax_.set_ylim(0, 100 * (1 + 0.16 * (len(self.scores) + (self.line_ is not None))) * max(tallest, 1e-9))
+        tidy(self.ax_)
+        self.ax_.legend(loc="upper left", framealpha=0.9, edgecolor="none", borderaxespad=0.2)
+        return self
+
+    @property
+    def _visible(self) -> float | None:
+        """The threshold, if it is one that can be drawn."""
+        return None if self.threshold is None or self.threshold <= NOTHING_BELOW else float(self.threshold)
+
+    def _edges(self, bins: int) -> np.ndarray:
+        """Bars over what most rows have, the threshold in view."""
+        finite = np.concatenate([score[np.isfinite(score)] for score in self.scores.values()])
+        if not len(finite):
+            return np.linspace(0.0, 1.0, bins + 1)
+        first = next(iter(self.scores.values()))
+        first = first[np.isfinite(first)]
+        usual = first if len(first) else finite
+        low, high = np.quantile(usual, TAIL), finite.max()
+        low -= 0.25 * (high - low)  # room for rows that are lower than those of the first set
+        if self._visible is not None:
+            low = min(low, self._visible - 0.1 * (high - self._visible))
+        return np.linspace(low, high if high > low else low + 1.0, bins + 1)

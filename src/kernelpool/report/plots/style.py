@@ -1,0 +1,91 @@
+"""What all displays share: colours, marks, axes, and what may be drawn.
+
+M. Okabe and K. Ito, "Color Universal Design", 2008: the colours. Black is left out for classes: it is the
+colour of lines that belong to none.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+from sklearn.utils.validation import check_is_fitted
+
+from ...errors import KernelpoolError
+from ..unwrap import Unwrapped, unwrapped
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+DARK, GREY, LIGHT = "#222222", "#6b6b6b", "#c8c8c8"
+
+
+def colour_of(code: int) -> str:
+    """Of a class, by its code."""
+    return COLOURS[code % len(COLOURS)]
+
+
+def mark_of(code: int) -> str:
+    """Of a class, by its code: with the colour it tells 49 classes apart."""
+    return MARKS[(code + code // len(COLOURS)) % len(MARKS)]
+
+
+def rgb(colour: str) -> np.ndarray:
+    """`#rrggbb` as three numbers in [0, 1]."""
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+
+
+def mixed(share: np.ndarray) -> np.ndarray:
+    """The colour of each row of shares of the classes, (n, 3): shades between the colours of the classes."""
+    palette = np.array([rgb(colour_of(code)) for code in range(share.shape[1])])
+    return np.asarray(np.clip(share @ palette, 0, 1))
+
+
+def tint(colour: np.ndarray, strength: float) -> np.ndarray:
+    """The colour thinned with white."""
+    return 1 - strength * (1 - colour)
+
+
+def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
+    """The axes given, or those of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('Pictures need matplotlib: pip install "kernelpool[plot]"') from error
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def tidy(ax: Any) -> None:
+    """Axes without a box."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def model_in(estimator: Any, X: Any = None) -> Unwrapped:
+    """The fitted model inside pipelines, searches and refusals, with the names of its features."""
+    check_is_fitted(estimator)
+    names = [str(name) for name in getattr(X, "columns", ())]
+    if not names:
+        names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+    n = getattr(estimator, "n_features_in_", None)
+    if not names and n is not None:
+        names = [f"feature {i}" for i in range(n)]
+    return unwrapped(estimator, names)
+
+
+def interval(successes: np.ndarray, n: np.ndarray, doubt: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """Clopper and Pearson's interval of a share, wrong with a probability of at most `doubt`; from none of n to all of n."""
+    k, n = np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        low, high = beta.ppf(doubt / 2, k, n - k + 1), beta.ppf(1 - doubt / 2, k + 1, n - k)
+    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
+
+
+def codes_of(y: Any, classes: np.ndarray) -> np.ndarray:
+    """Place of each label among the classes; -1 where it is none of them."""
+    places = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([places.get(label, -1) for label in np.asarray(y).ravel().tolist()], dtype=np.int64)
+
+
+def refuse(display: str, model: Any, why: str) -> KernelpoolError:
+    """The error of a model that a display has nothing to draw of."""
+    return KernelpoolError(f"{display} cannot draw a {type(model).__name__}: {why}.")

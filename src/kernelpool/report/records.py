@@ -1,0 +1,420 @@
+"""What a report says, as plain data: frozen records of numbers and text, nothing of the model or the rows themselves.
+
+Whatever was cut short says how much was left out (`n_more_...`). Labels and names are text; numbers that do not exist are None.
+"""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+# -- the data -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the training rows."""
+
+    name: str
+    kind: str
+    """"number" or "text"."""
+    low: float | None = None
+    mean: float | None = None
+    high: float | None = None
+    deviation: float | None = None
+    n_distinct: int | None = None
+    """Of text."""
+    common: str | None = None
+    """The most frequent text."""
+    n_missing: int = 0
+    constant: bool = False
+    same_as: str | None = None
+    """An earlier column that holds the same in every row."""
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """Rows of one class."""
+
+    name: str
+    n_rows: int
+    n_test: int | None = None
+
+
+@dataclass(frozen=True)
+class Data:
+    """The data at a glance."""
+
+    n_rows: int
+    n_features: int
+    n_test: int | None
+    n_unlabelled: int
+    n_missing: int
+    columns: tuple[Column, ...]
+    n_more_columns: int
+    constant: tuple[str, ...]
+    n_more_constant: int
+    duplicates: tuple[tuple[str, str], ...]
+    """(column, the earlier column that it repeats)."""
+    n_more_duplicates: int
+    classes: tuple[ClassCount, ...] = ()
+    n_more_classes: int = 0
+    n_classes: int = 0
+    target_range: tuple[float, float, float] | None = None
+    """Lowest, mean and highest target of a regression."""
+    target: str | None = None
+    source: str | None = None
+    test_source: str | None = None
+
+
+# -- how good it is -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of rows that were misclassified, with Clopper & Pearson's interval."""
+
+    n_rows: int
+    n_errors: int
+    error: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """How often one class was taken for another."""
+
+    true: str
+    named: str
+    count: int
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How one class fared."""
+
+    name: str
+    n_rows: int
+    n_named: int
+    """Rows that were given this name."""
+    recall: float | None
+    precision: float | None
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """True classes down, named classes across; where there are too many classes, the worst pairs alone."""
+
+    true: tuple[str, ...]
+    named: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    scores: tuple[ClassScore, ...]
+    n_more_scores: int
+    pairs: tuple[Pair, ...]
+    n_more_pairs: int
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows whose most probable class has a probability in one interval."""
+
+    low: float
+    high: float
+    confidence: float
+    """Mean probability of the class named."""
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What is left when rows below a probability are rejected."""
+
+    threshold: float
+    coverage: float
+    rate: Rate
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What a classifier that may refuse did with the rows."""
+
+    n_ambiguous: int
+    n_novel: int
+    accepted: Rate | None
+    """None where every row was refused."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well a classifier does on rows with known classes."""
+
+    held_out: bool
+    rate: Rate
+    guessing: float
+    """Error of always naming the most frequent class of these rows."""
+    confusion: Confusion
+    n_given: int
+    """Rows that were given; `rate` may be of a random sample of them."""
+    log_loss: float | None = None
+    calibration: tuple[Bin, ...] = ()
+    calibration_error: float | None = None
+    """Mean of |accuracy - confidence| over the bins, weighted by rows."""
+    curve: tuple[Accepted, ...] = ()
+    choices: tuple[Accepted, ...] = ()
+    """The points of the curve that a reader would ask for."""
+    refused: Refused | None = None
+    unseen: tuple[str, ...] = ()
+    """Classes of these rows that the model was never shown."""
+
+
+@dataclass(frozen=True)
+class Regression:
+    """How well a regressor does, one record an output."""
+
+    output: str
+    held_out: bool
+    n_rows: int
+    rmse: float
+    rmse_low: float
+    rmse_high: float
+    mae: float
+    r2: float | None
+    within: float | None
+    """Share of rows within two predicted deviations of the prediction."""
+    points: tuple[tuple[float, float], ...]
+    """(predicted, true) of some rows."""
+
+
+# -- kernels ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trait:
+    """Where a kernel lies along a feature, in the units of the data."""
+
+    feature: str
+    mean: float
+    width: float | None
+    """Standard deviation; None for the weight of a neuron."""
+    away: float
+    """From the mean of the data, in deviations of the data."""
+
+
+@dataclass(frozen=True)
+class Near:
+    """A training row near a kernel."""
+
+    row: int
+    label: str
+    distance: float
+    """In widths of the kernel."""
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One kernel, or neuron."""
+
+    index: int
+    group: str
+    share: float
+    n_rows: float
+    """Rows that it accounts for."""
+    classes: tuple[tuple[str, float], ...]
+    """(class, probability of it given the kernel), most probable first."""
+    n_more_classes: int
+    traits: tuple[Trait, ...]
+    n_more_traits: int
+    near: tuple[Near, ...]
+    weight: tuple[float, ...] = ()
+    """Of the kernel in the output layer of a regressor."""
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """The kernels with the greatest shares."""
+
+    word: str
+    rows: tuple[KernelRow, ...]
+    n_more: int
+    features: tuple[str, ...]
+    """Features with a column of their own; empty where there are too many for that."""
+    sorted_traits: bool
+    """Whether each kernel names the features in which it stands out most."""
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """One standard deviation of a kernel, seen along two axes."""
+
+    x: float
+    y: float
+    long: float
+    short: float
+    angle: float
+    """Of the longer axis, in degrees."""
+    label: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Map:
+    """Rows and kernels along two axes: two features, or the two directions in which the classes differ most."""
+
+    axes: tuple[str, str]
+    labels: tuple[str, ...]
+    points: tuple[tuple[float, float, int], ...]
+    """(x, y, place of the class in `labels`, -1 for the others)."""
+    ellipses: tuple[Ellipse, ...]
+    linear: bool
+    """Whether the axes are directions and not features."""
+
+
+# -- outliers -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OddFeature:
+    """A feature of a row that its nearest kernel did not expect."""
+
+    feature: str
+    value: float
+    expected: float
+    away: float
+    """In widths of the kernel."""
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A row of low density."""
+
+    where: str
+    """"training" or "held out"."""
+    row: int
+    score: float
+    label: str
+    named: str
+    odd: tuple[OddFeature, ...]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """log p(x) of some rows, counted in bins."""
+
+    name: str
+    n_rows: int
+    counts: tuple[int, ...]
+    n_below: int
+    """Rows below `Outliers.bound`."""
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """The rows that the model finds least likely."""
+
+    rows: tuple[Outlier, ...]
+    bound: float | None
+    """What one in `one_in` rows drawn from the model itself falls below."""
+    one_in: int
+    edges: tuple[float, ...]
+    scores: tuple[Scores, ...]
+
+
+# -- how it was made ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter as it was set."""
+
+    name: str
+    value: str
+    default: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """The objective, or loss, sweep by sweep."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the model was trained."""
+
+    parameters: tuple[Parameter, ...]
+    n_sweeps: int | None
+    converged: bool | None
+    objective: float | None
+    objective_name: str
+    runs: tuple[Run, ...]
+    seed: str
+    duration: float | None
+    """Seconds."""
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """How to make the model again."""
+
+    code: str
+    command: str | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that a report says of a fitted model; `to_dict` and `to_json` give it to machines."""
+
+    title: str
+    created: str
+    estimator: str
+    sentence: str
+    task: str
+    """"classification" or "regression"."""
+    data: Data
+    evaluation: Evaluation | None
+    regression: tuple[Regression, ...]
+    kernels: KernelTable | None
+    map: Map | None
+    outliers: Outliers | None
+    training: Training
+    rerun: Rerun
+    notes: tuple[str, ...]
+    """What was sampled, left out or not possible, and why."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Dictionaries, lists, numbers and text; what is not finite is None."""
+        return _plain(asdict(self))  # type: ignore[no-any-return]
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The same as JSON.
+
+        Parameters
+        ----------
+        indent : int or None, default=None
+            As in `json.dumps`.
+
+        Returns
+        -------
+        text : str
+            One JSON object.
+        """
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

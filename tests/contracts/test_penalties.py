@@ -1,0 +1,298 @@
+"""Every penalty, in every family: what the M-step and the guide promise of it.
+
+Penalties are found in the package `kernelpool.penalties` and made from the names of their parameters (`WORDS`), so a new one
+is tested as soon as its file is there. The worked example of "Add a penalty" is tested with them.
+"""
+
+import inspect
+import pickle
+import pkgutil
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+
+import array_api_strict
+import numpy as np
+import pytest
+
+import kernelpool.penalties
+from kernelpool.acceleration import Squarem
+from kernelpool.em import Outcome, Stop, em
+from kernelpool.kernels import FAMILIES, Kernels, Moments
+from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.penalties import DISTANCES, Conjugate, NoPenalty, Overlap
+from kernelpool.rows import ArrayRows, Frame
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
+M, K, D = 5, 3, 3
+
+
+def example():
+    """What the code blocks of the page define, the second running on the first."""
+    blocks = [block.split("```")[0] for block in PAGE.read_text().split("```python\n")[1:]]
+    names = {"__name__": "worked_example"}
+    for block in blocks:
+        exec(compile(block, PAGE.name, "exec"), names)
+    return names
+
+
+def found():
+    """Every penalty of the package, and the page's."""
+    modules = [
+        import_module(f"kernelpool.penalties.{module.name}") for module in pkgutil.iter_modules(kernelpool.penalties.__path__)
+    ]
+    classes = [
+        cls
+        for module in modules
+        for _, cls in inspect.getmembers(module, inspect.isclass)
+        if cls.__module__ == module.__name__ and hasattr(cls, "centre") and not getattr(cls, "_is_protocol", False)
+    ]
+    return [*classes, example()["Wall"]] if PAGE.exists() else classes
+
+
+def some_kernels(family, seed=0):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(M, D, D)) / 3
+    full = root @ root.swapaxes(1, 2) + np.eye(D) * 0.8
+    covariance = {"spherical": rng.uniform(0.5, 2, M), "diag": rng.uniform(0.5, 2, (M, D)), "full": full, "tied": full[0]}
+    return Kernels(rng.normal(size=(M, D)), covariance[family])
+
+
+WORDS = {
+    "strength": lambda family, strength: [strength],
+    "distance": lambda family, strength: [measure() for measure in DISTANCES.values()],
+    "variance": lambda family, strength: [np.array([1.0, 1.2, 0.8])],
+    "n_kernels": lambda family, strength: [M],
+    "shrinkage": lambda family, strength: [0.01],
+    "home": lambda family, strength: [some_kernels(family, seed=9)],
+    "conjugate": lambda family, strength: [Conjugate(np.array([1.0, 1.2, 0.8]), M)],
+    "overlap": lambda family, strength: [Overlap(strength)],
+}
+"""What a penalty's parameters may be given, by their names: one penalty is made of every combination."""
+
+
+def forms_of(cls, family, strength=4.0):
+    """The penalty in all its forms at one strength."""
+    names = [] if cls.__init__ is object.__init__ else list(inspect.signature(cls).parameters)
+    unknown = [name for name in names if name not in WORDS]
+    assert not unknown, f"say in WORDS what {cls.__name__} may be given for {unknown}"
+    return [cls(**dict(zip(names, values, strict=True))) for values in product(*(WORDS[n](family, strength) for n in names))]
+
+
+ALL = [pytest.param(cls, id=cls.__name__) for cls in found()]
+every_penalty = pytest.mark.parametrize("cls", ALL)
+
+
+def those(condition):
+    """Only the penalties that make the promise that is tested."""
+    return pytest.mark.parametrize("cls", [param for param in ALL if condition(param.values[0])])
+
+
+def has_strength(cls):
+    return "strength" in inspect.signature(cls).parameters
+
+
+@pytest.fixture
+def scene(family):
+    """Rows with weights, a fifth of them without a label, and parameters to start from."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(K, size=150)
+    x = rng.normal(size=(150, D)) + rng.normal(size=(K, D))[y]
+    labels = np.where(rng.random(150) < 0.2, -1, y)
+    weight = rng.integers(1, 4, size=150).astype(float)
+    mixing = rng.dirichlet(np.ones(M), size=K).T
+    params = Params(some_kernels(family), mixing, np.bincount(y) / 150)
+    sharing = rng.uniform(0.4, 1, size=(M, K))
+    return x, labels, weight, params, sharing
+
+
+def rows_of(x, y, weight):
+    return ArrayRows(x, y, weight, frame=Frame(np.zeros(D), np.ones(D)))
+
+
+def network_of(family, penalty, sharing):
+    return SharedKernel(FAMILIES[family](np.full(D, 1e-6)), sharing, penalty)
+
+
+def assert_same(a, b, **close):
+    for one, other in ((a.kernels.mean, b.kernels.mean), (a.kernels.covariance, b.kernels.covariance), (a.mixing, b.mixing)):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), **close)
+
+
+def test_all_are_found():
+    names = {cls.__name__ for cls in found()}
+    assert {"NoPenalty", "Conjugate", "Overlap", "ConjugateOverlap", "Anchor", "Wall"} <= names
+    exported = {cls.__name__ for cls in found() if cls.__module__.startswith("kernelpool")}
+    assert exported <= set(kernelpool.penalties.__all__)
+
+
+@every_penalty
+def test_it_answers_what_it_is_asked(cls, family):
+    for penalty in forms_of(cls, family):
+        assert isinstance(penalty.by_class, bool)
+        assert isinstance(penalty.monotone, bool)
+        for question in ("centre", "imagined", "mixing", "objective"):
+            asked = list(inspect.signature(getattr(NoPenalty, question)).parameters)
+            assert list(inspect.signature(getattr(cls, question)).parameters) == asked
+
+
+@every_penalty
+def test_the_objective_never_falls_or_the_best_is_returned(cls, family, scene):
+    x, y, weight, start, sharing = scene
+    rows = rows_of(x, y, weight)
+    for penalty in forms_of(cls, family):
+        network = network_of(family, penalty, sharing)
+        for accelerator in (None, Squarem(network.coordinates, network.at)):
+            stop = Stop(max_iter=15, tol=0, monotone=penalty.monotone)
+            fit = em(lambda params, n=network: n.sweep(rows, params), start, stop, accelerator=accelerator)
+            assert fit.outcome is not Outcome.FELL
+            assert np.isfinite(fit.history).all()
+            assert fit.objective == pytest.approx(max(fit.history), abs=1e-9)
+            assert network.sweep(rows, fit.params)[1] == pytest.approx(fit.objective, rel=1e-12)  # its own, not another's
+            if penalty.monotone:
+                assert (np.diff(fit.history) >= -1e-10).all()
+
+
+@those(has_strength)
+def test_strength_zero_is_no_penalty_bit_for_bit(cls, family, scene):
+    x, y, weight, params, sharing = scene
+    rows = rows_of(x, y, weight)
+    plain = network_of(family, None, sharing)
+    for penalty in forms_of(cls, family, strength=0.0):
+        here, network = params, network_of(family, penalty, sharing)
+        for _ in range(3):
+            (expected, value), (better, same) = plain.sweep(rows, here), network.sweep(rows, here)
+            assert value == same
+            np.testing.assert_array_equal(better.kernels.mean, expected.kernels.mean)
+            np.testing.assert_array_equal(better.kernels.covariance, expected.kernels.covariance)
+            np.testing.assert_array_equal(better.mixing, expected.mixing)
+            here = expected
+
+
+@those(lambda cls: cls is not NoPenalty)
+def test_it_changes_something(cls, family, scene):
+    x, y, weight, params, sharing = scene
+    plain, value = network_of(family, None, sharing).sweep(rows_of(x, y, weight), params)
+    for penalty in forms_of(cls, family):
+        better, other = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
+        assert abs(other - value) > 1e-6
+        moved = np.abs(better.kernels.mean - plain.kernels.mean).max()
+        widened = np.abs(better.kernels.covariance - plain.kernels.covariance).max()
+        assert max(moved, widened, np.abs(better.mixing - plain.mixing).max()) > 1e-4
+
+
+@those(lambda cls: cls.monotone)
+def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
+    """Of the expected complete log-likelihood plus the belief: no kernel nearby has more of it."""
+    rng = np.random.default_rng(2)
+    kernel = FAMILIES[family](np.full(D, 1e-9))
+    x, responsibility = rng.normal(size=(60, D)), rng.dirichlet(np.ones(M), size=60)
+    second = kernel.gathered(responsibility.T @ kernel.square(x.T).T)
+    moments = Moments(responsibility.sum(axis=0)[:, None], responsibility.T @ x, second)
+    for penalty in forms_of(cls, family):
+
+        def value(kernels, penalty=penalty):
+            lens = kernel.lens(kernels, 1e-16)
+            return float((responsibility.T * kernel.log_density(lens, x)).sum()) + penalty.objective(kernel, kernels, None)
+
+        about = np.zeros((M, D))
+        mean = penalty.centre(kernel, moments, about, None)
+        best = kernel.estimate(moments, about, mean, *penalty.imagined(kernel, mean))
+        top, vector = value(best), kernel.coordinates(best.covariance)
+
+        def along(step, towards, wider, best=best, vector=vector):
+            return value(Kernels(best.mean + step * towards, kernel.at(vector + step * wider, best.covariance)))
+
+        for _ in range(10):
+            towards, wider = rng.normal(size=(M, D)), rng.normal(size=vector.shape) * (vector != 0)
+            assert max(along(0.01, towards, wider), along(-0.01, towards, wider)) < top
+            assert abs(along(1e-4, towards, wider) - along(-1e-4, towards, wider)) < 1e-7  # level, too
+
+
+@every_penalty
+def test_columns_are_distributions_whatever_the_masses(cls, family):
+    rng = np.random.default_rng(3)
+    kernel, kernels = FAMILIES[family](np.zeros(D)), some_kernels(family)
+    before = rng.dirichlet(np.ones(M), size=K).T
+    for strength in (1e-3, 4.0, 1e6):
+        for penalty in forms_of(cls, family, strength):
+            for scale in (1e-9, 1.0, 1e9):
+                mass = scale * rng.exponential(size=(M, K)) ** 4
+                mass[1, :] = 0  # a kernel without rows
+                mass[:, 2] = 0  # a class without rows
+                posterior = rng.dirichlet(np.ones(K), size=M)
+                posterior[:, 2] = 0
+                means = rng.normal(size=(M, K, D)) * 5
+                sub = kernelpool.penalties.Subkernels(posterior, means, (kernels.covariance,) * K)
+                mixing = penalty.mixing(kernel, mass, before, kernels, sub)
+                assert (mixing >= 0).all()
+                np.testing.assert_allclose(mixing.sum(axis=0), 1)
+                np.testing.assert_array_equal(mixing[:, 2], before[:, 2])
+
+
+@every_penalty
+def test_kernels_in_another_order(cls, family, scene):
+    x, y, weight, params, sharing = scene
+    order = np.array([3, 0, 4, 2, 1])
+    index = FAMILIES[family](np.zeros(D)).kept
+    for penalty, other in zip(forms_of(cls, family), forms_of(cls, family), strict=True):
+        if hasattr(penalty, "home"):
+            other.home = index(penalty.home, order)
+        better, value = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
+        turned = Params(index(params.kernels, order), params.mixing[order], params.class_prior)
+        found_, same = network_of(family, other, sharing[order]).sweep(rows_of(x, y, weight), turned)
+        assert same == pytest.approx(value, rel=1e-11)
+        assert_same(found_, Params(index(better.kernels, order), better.mixing[order], None), rtol=1e-9, atol=1e-11)
+
+
+@every_penalty
+def test_a_row_twice_is_a_row_of_weight_two(cls, family, scene):
+    x, y, weight, params, sharing = scene
+    times = weight.astype(int)
+    repeated = rows_of(np.repeat(x, times, axis=0), np.repeat(y, times), None)
+    for penalty in forms_of(cls, family):
+        network = network_of(family, penalty, sharing)
+        (a, value), (b, same) = network.sweep(rows_of(x, y, weight), params), network.sweep(repeated, params)
+        assert same == pytest.approx(value, rel=1e-11)
+        assert_same(a, b, rtol=1e-9, atol=1e-11)
+
+
+@every_penalty
+def test_homes_agree(cls, family, scene):
+    x, y, weight, params, sharing = scene
+    xp = array_api_strict
+    there = ArrayRows(xp.asarray(x), xp.asarray(y), xp.asarray(weight), frame=Frame(xp.zeros(D), xp.ones(D)))
+    moved = Params(
+        Kernels(xp.asarray(params.kernels.mean), xp.asarray(params.kernels.covariance)),
+        xp.asarray(params.mixing),
+        xp.asarray(params.class_prior),
+    )
+    kernel = FAMILIES[family](xp.asarray(np.full(D, 1e-6)))
+    for penalty in forms_of(cls, family):
+        expected, value = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
+        better, same = SharedKernel(kernel, xp.asarray(sharing), penalty).sweep(there, moved)
+        assert same == pytest.approx(value, rel=1e-11)
+        assert_same(better, expected, rtol=1e-9, atol=1e-11)
+
+
+@those(lambda cls: cls.__module__ != "worked_example")  # a class that lives on a page cannot be found again
+def test_it_can_be_sent(cls, family, scene):
+    x, y, weight, params, sharing = scene
+    for penalty in forms_of(cls, family):
+        sent = pickle.loads(pickle.dumps(penalty))
+        a, b = (network_of(family, p, sharing).sweep(rows_of(x, y, weight), params) for p in (penalty, sent))
+        assert a[1] == b[1]
+        assert_same(a[0], b[0], rtol=0)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")
+def test_the_worked_example_does_what_the_page_says():
+    """The wall keeps kernels wide, by the very formula (S + s V) / n."""
+    names = example()
+    low, high = names["narrowest"][0.0], names["narrowest"][2.0]
+    assert f"a variance of {low:.0e}; with it, it keeps {high:.2f}." in PAGE.read_text()
+    kernel = FAMILIES["diag"](np.zeros(2))
+    moments = Moments(np.array([[4.0]]), np.array([[0.0, 0.0]]), np.array([[8.0, 2.0]]))
+    scatter, count = names["Wall"](3.0, np.array([1.0, 2.0])).imagined(kernel, np.zeros((1, 2)))
+    found_ = kernel.estimate(moments, np.zeros((1, 2)), np.zeros((1, 2)), scatter, count)
+    np.testing.assert_allclose(found_.covariance, [[(8 + 3) / 4, (2 + 6) / 4]])

@@ -1,0 +1,413 @@
+"""Choices on held-out rows: against independent computations, on problems whose answer is known, and on awkward data."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.em import Stop
+from kernelpool.errors import CollapsedKernelError, StarvedKernelWarning
+from kernelpool.estimators import parts
+from kernelpool.estimators.data import training_data
+from kernelpool.estimators.held_out import folds_of, loss_of
+from kernelpool.estimators.parts import Cell, Part, sampled
+from kernelpool.networks import shared_kernel
+
+SMALL = {"max_iter": 30, "tol": 1e-3}
+
+
+def crossed(n=200, seed=0):
+    """Two classes of one centre whose features are correlated in opposite ways."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], n // 2)
+    x = rng.normal(size=(n, 2))
+    x[:, 1] = 0.95 * np.where(y == 0, 1, -1) * x[:, 0] + np.sqrt(1 - 0.95**2) * x[:, 1]
+    return x, y
+
+
+def chessboard(n=600, seed=0):
+    """Class 0 in three round clouds, class 1 in two between them, in a row."""
+    rng = np.random.default_rng(seed)
+    cell = rng.integers(5, size=n)
+    return np.column_stack([2 * cell + 0.25 * rng.normal(size=n), 0.25 * rng.normal(size=n)]), cell % 2
+
+
+def waveform(n, seed):
+    """Breiman, Friedman, Olshen & Stone (1984): each class mixes two of three triangular waves; 21 noisy features."""
+    rng = np.random.default_rng(seed)
+    waves = np.maximum(6 - np.abs(np.arange(1, 22) - np.array([[7], [15], [11]])), 0)
+    y, share = rng.integers(3, size=n), rng.random((n, 1))
+    first, second = np.array([[0, 1], [0, 2], [1, 2]])[y].T
+    return share * waves[first] + (1 - share) * waves[second] + rng.normal(size=(n, 21)), y
+
+
+@parametrize_with_checks([SharedKernelClassifier("auto", random_state=0, tol=1e-2)])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([SharedKernelClassifier.auto(random_state=0)])
+def test_scikit_learns_checks_of_the_recommended_setting(estimator, check):
+    check(estimator)
+
+
+# -- against independent computations -----------------------------------------------------------------------------
+
+
+def gaussians(x, code, family):
+    """Means and covariances of one Gaussian a class, by NumPy."""
+    mean = np.stack([x[code == k].mean(axis=0) for k in range(code.max() + 1)])
+    full = np.stack([np.cov(x[code == k].T, bias=True) for k in range(len(mean))])
+    share = np.bincount(code) / len(code)
+    return mean, {
+        "full": full,
+        "diag": np.stack([np.diag(np.diag(c)) for c in full]),
+        "spherical": np.stack([np.eye(len(c)) * np.trace(c) / len(c) for c in full]),
+        "tied": np.stack([np.einsum("k,kab->ab", share, full)] * len(mean)),
+    }[family]
+
+
+def test_held_out_losses_are_those_of_gaussians_fitted_without_the_fold(blobs):
+    x, y = blobs
+    model = SharedKernelClassifier([1, 1, 1], covariance_type="auto", sharing=0, random_state=3).fit(x, y)
+    tried = model.selection_
+    assert tried["covariance_type"].tolist() == ["spherical", "diag", "full", "tied"]
+    seed = int(np.random.RandomState(3).randint(2**31))
+    rows = sampled(training_data(model, x, y, None, None, 1.0, None), seed)
+    fold = folds_of(rows.key, rows.code, rows.weight, 5)
+    assert sorted(map(tuple, rows.x)) == sorted(map(tuple, x))
+    losses = []
+    for i, family in enumerate(tried["covariance_type"]):
+        joint = np.empty((len(x), 3))
+        for f in range(5):
+            train = fold != f
+            mean, covariance = gaussians(rows.x[train], rows.code[train], family)
+            prior = np.bincount(rows.code[train]) / train.sum()
+            for k in range(3):
+                joint[~train, k] = multivariate_normal(mean[k], covariance[k]).logpdf(rows.x[~train]) + np.log(prior[k])
+        chance = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+        assert tried["log_loss"][i] == pytest.approx(log_loss(rows.code, chance), abs=1e-6)
+        assert tried["error"][i] == pytest.approx(np.mean(chance.argmax(axis=1) != rows.code))
+        # the temperature by brute force
+        betas = np.geomspace(0.2, 2, 400)
+        scaled = [b * joint - np.logaddexp.reduce(b * joint, axis=1)[:, None] for b in betas]
+        assert tried["tempered_loss"][i] == pytest.approx(
+            min(-s[np.arange(len(x)), rows.code].mean() for s in scaled), abs=1e-4
+        )
+        losses.append(loss_of(joint, rows.code, rows.weight))
+    best = losses[int(np.argmin(tried["tempered_loss"]))]
+    for i, loss in enumerate(losses):
+        difference = loss.tempered - best.tempered
+        assert tried["behind"][i] == pytest.approx(difference.mean(), abs=1e-6)
+        assert tried["behind_error"][i] == pytest.approx(difference.std() / np.sqrt(len(x)), abs=1e-5)
+    chosen = int(np.flatnonzero(tried["chosen"])[0])
+    assert tried["behind"][chosen] <= tried["behind_error"][chosen]
+    assert model.covariance_type_ == tried["covariance_type"][chosen]
+
+
+def test_the_network_is_the_chosen_one_trained_on_all_rows():
+    x, y = crossed()
+    auto = SharedKernelClassifier(2, covariance_type="auto", sharing="auto", overlap_penalty="auto", random_state=0).fit(x, y)
+    given = SharedKernelClassifier(
+        2,
+        covariance_type=auto.covariance_type_,
+        sharing=auto.sharing_degree_,
+        overlap_penalty=auto.overlap_penalty_,
+        random_state=0,
+    ).fit(x, y)
+    np.testing.assert_allclose(np.sort(auto.means_, axis=0), np.sort(given.means_, axis=0), atol=1e-3)
+    assert auto.objective_ == pytest.approx(given.objective_, abs=1e-4)
+    assert auto.n_kernels == 2  # parameters stay what the user gave
+    assert (auto.covariance_type, auto.sharing, auto.overlap_penalty) == ("auto", "auto", "auto")
+
+
+# -- problems whose answer is known -------------------------------------------------------------------------------
+
+
+def test_correlations_ask_for_full_kernels():
+    x, y = crossed()
+    model = SharedKernelClassifier(2, covariance_type="auto", sharing=0, random_state=0).fit(x, y)
+    assert model.covariance_type_ == "full"
+    test = crossed(4000, seed=1)
+    # Bayes: the sign of x1 x2; P(wrong) = 1/2 - arcsin(0.95) / pi = 0.101
+    assert 1 - model.score(*test) == pytest.approx(0.5 - np.arcsin(0.95) / np.pi, abs=0.02)
+
+
+def test_waveforms_are_told_apart_by_matrices():
+    # the book gives a Bayes error of 14 %
+    x, y = waveform(500, seed=0)
+    model = SharedKernelClassifier(3, covariance_type="auto", random_state=0).fit(x, y)
+    assert model.covariance_type_ in ("full", "tied")
+    assert 1 - model.score(*waveform(2000, seed=1)) < 0.19
+
+
+def test_units_of_features_do_not_matter_to_the_choice():
+    x, y = crossed(100)
+    unit = np.array([1e-3, 1e4])
+    near = SharedKernelClassifier("auto", covariance_type="auto", sharing=0.1, random_state=0, **SMALL)
+    expected = near.fit(x, y).predict_proba(x)
+    np.testing.assert_allclose(near.fit(x * unit, y).predict_proba(x * unit), expected, atol=0.05)
+
+
+def test_growing_stops_at_as_many_kernels_as_the_classes_need():
+    # two round kernels cut the clouds of class 1 out of a wide one of class 0: five would be one a cloud, three are enough
+    x, y = chessboard()
+    model = SharedKernelClassifier("auto", sharing=0.1, random_state=0).fit(x, y)
+    assert 3 <= model.n_kernels_ <= 5
+    assert len(model.means_) == model.n_kernels_
+    assert model.score(*chessboard(seed=1)) > 0.97
+    by_number = dict(zip(model.selection_["n_kernels"], model.selection_["error"], strict=True))
+    assert by_number[2] > 0.2  # two round kernels cannot do it
+    assert max(by_number) < 20  # 600 rows would allow 120; it has been seen that more bring nothing
+
+
+def test_growing_finds_the_parts_of_clouds():
+    # class 0 has three parts, class 1 one, all with axes along the features; the best possible error is 9.654 %
+    x, y = make_clouds(2000, random_state=0)
+    model = SharedKernelClassifier("auto", covariance_type="auto", sharing=0.1, random_state=0).fit(x, y)
+    assert model.covariance_type_ in ("diag", "full")
+    assert 4 <= model.n_kernels_ <= 8
+    assert np.bincount(model.owners_)[0] >= 3
+    assert model.history_[0] > model.objective_ - 0.01  # the last training starts from what was grown
+    assert 1 - model.score(*make_clouds(20_000, random_state=1)) == pytest.approx(0.0965, abs=0.007)
+
+
+def test_kernels_are_added_where_classes_are_mixed_up_not_where_rows_are_many():
+    rng = np.random.default_rng(0)
+    # class 0: 400 rows in two tight clouds far from everything, and 60 rows on both sides of class 1
+    lonely = rng.normal(size=(400, 2)) * 0.1 + np.where(np.arange(400)[:, None] < 200, [20, 0], [20, 5])
+    around = rng.normal(size=(60, 2)) * 0.3 + np.where(np.arange(60)[:, None] < 30, [-2, 0], [2, 0])
+    between = rng.normal(size=(60, 2)) * 0.3
+    x, y = np.concatenate([lonely, around, between]), np.repeat([0, 1], [460, 60])
+    model = SharedKernelClassifier("auto", sharing=0.1, random_state=0).fit(x, y)
+    assert model.score(x, y) > 0.99
+    near = np.abs(model.means_[:, 0]) < 3
+    assert near.sum() >= 3  # both sides and the middle
+    assert (~near).sum() <= near.sum()
+
+
+def test_classes_of_one_density_share():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), np.repeat([0, 1], 30)
+    model = SharedKernelClassifier(6, sharing="auto", random_state=0).fit(x, y)
+    assert model.sharing_degree_ >= 0.5
+    assert model.selection_["sharing"][model.selection_["chosen"]] == model.sharing_degree_ == model.sharing_.min()
+    loss = dict(zip(model.selection_["sharing"], model.selection_["log_loss"], strict=True))
+    assert set(loss) == {0, 0.1, 0.25, 0.5, 0.75, 1}
+    assert loss[0] > loss[model.sharing_degree_]  # separate mixtures see differences that are not there
+
+
+def test_sharing_can_be_opened_again():
+    # EM leaves weights at zero that are zero: two classes of one density, seen as separate, must be able to share
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(200, 2)), np.repeat([0, 1], 100)
+    model = SharedKernelClassifier([1, 1], random_state=0)
+    rows = sampled(data := training_data(model, x, y, None, None, 1.0, None), 0)
+    part = Part(model, data, rows, rows.where(rows.code == 0), Stop(20, 1e-4))
+    alone, shared = Cell("diag", 0, 0.0, 0.0), Cell("diag", 0, 1.0, 0.0)
+    part.begin(alone)
+    np.testing.assert_array_equal(part.params[alone].mixing, np.eye(2))
+    part.change(shared, alone)
+    assert part.params[shared].mixing.min() > 0.02
+    part.change(alone, shared)
+    np.testing.assert_array_equal(part.params[alone].mixing, np.eye(2))
+
+
+def test_penalty_is_chosen_from_the_papers_range():
+    x, y = chessboard(200)
+    model = SharedKernelClassifier(4, overlap_penalty="auto", random_state=0).fit(x, y)
+    assert set(model.selection_["overlap_penalty"]) == {0, 5, 20}
+    assert model.overlap_penalty_ in (0, 5, 20)
+    np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
+
+
+# -- awkward data and other parameters ----------------------------------------------------------------------------
+
+
+def test_rows_twice_are_rows_of_weight_two_and_the_order_means_nothing():
+    x, y = chessboard(100)
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 3, size=len(y))
+    times[:10] = 1
+    model = SharedKernelClassifier("auto", covariance_type="auto", sharing="auto", random_state=0, **SMALL)
+    weighted = model.fit(x, y, sample_weight=times)
+    table, chance = weighted.selection_, weighted.predict_proba(x)
+    order = rng.permutation(np.repeat(np.arange(len(y)), times))
+    repeated = model.fit(x[order], y[order])
+    np.testing.assert_allclose(repeated.selection_["tempered_loss"], table["tempered_loss"], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(repeated.predict_proba(x), chance, atol=1e-6)
+
+
+def test_classes_of_one_and_two_rows():
+    x, y = chessboard(100)
+    x, y = np.concatenate([x, [[30.0, 0], [0, 30], [1, 30]]]), np.concatenate([y, [2, 3, 3]])
+    model = SharedKernelClassifier.auto(random_state=0, **SMALL).fit(x, y)
+    assert set(model.owners_) == {0, 1, 2, 3}
+    assert np.isfinite(model.predict_proba(x)).all()
+    assert model.predict([[30.0, 0]]) == 2
+
+
+def test_so_few_rows_that_none_can_be_held_out():
+    model = SharedKernelClassifier.auto(random_state=0).fit([[0.0], [1.0]], ["a", "b"])
+    assert model.n_kernels_ == 2
+    assert len(model.selection_["chosen"]) == 0
+    assert model.predict([[0.1], [0.9]]).tolist() == ["a", "b"]
+
+
+def test_unlabelled_rows_train_and_are_never_held_out():
+    x, y = chessboard(200)
+    hidden = np.where(np.arange(200) % 2, -1, y)
+    model = SharedKernelClassifier("auto", sharing=0.1, unlabeled=-1, random_state=0, **SMALL).fit(x, hidden)
+    assert model.classes_.tolist() == [0, 1]
+    assert model.score(x, y) > 0.97
+    data = training_data(model, x, hidden, None, -1, 1.0, None)
+    rows = sampled(data, 0)
+    assert (rows.code < 0).sum() == 100
+    assert (folds_of(rows.key, rows.code, rows.weight, 5)[rows.code < 0] == -1).all()
+
+
+def test_many_rows_are_sampled_with_their_classes_as_common_as_they_are(monkeypatch):
+    monkeypatch.setattr(parts, "MOST_ROWS", 3000)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6000, 2)), np.repeat([0, 1, -1], [4000, 500, 1500])
+    model = SharedKernelClassifier(unlabeled=-1)
+    rows = sampled(training_data(model, x, y, None, -1, 1.0, None), 0)
+    assert np.bincount(rows.code + 1).tolist() == [1000, 1000, 500]
+    np.testing.assert_allclose(np.bincount(rows.code + 1, rows.weight) / rows.weight.sum(), np.array([1500, 4000, 500]) / 6000)
+    assert rows.weight.sum() == pytest.approx(2500)
+
+
+@pytest.mark.parametrize("home", ["array_api_strict", "dask"])
+def test_rows_may_live_elsewhere(home):
+    x, y = chessboard(200)
+    model = SharedKernelClassifier("auto", covariance_type="auto", sharing=0.1, random_state=0, **SMALL)
+    expected = model.fit(x, y)
+    chosen, chance = (expected.covariance_type_, expected.n_kernels_), expected.predict_proba(x)
+    if home == "dask":
+        da = pytest.importorskip("dask.array")
+        there, labels = da.from_array(x, chunks=(70, 2)), da.from_array(y, chunks=70)
+    else:
+        xp = pytest.importorskip(home)
+        there, labels = xp.asarray(x), xp.asarray(y)
+    found = model.fit(there, labels)
+    assert (found.covariance_type_, found.n_kernels_) == chosen
+    np.testing.assert_allclose(np.asarray(found.predict_proba(there)), chance, atol=1e-6)
+
+
+def test_what_is_given_is_not_chosen():
+    x, y = chessboard(200)
+    model = SharedKernelClassifier.auto(sharing=0.3, covariance_type="diag", overlap_penalty=5, random_state=0, **SMALL)
+    tried = model.fit(x, y).selection_
+    assert set(tried["covariance_type"]) == {"diag"}
+    assert set(tried["sharing"]) == {0.3}
+    assert set(tried["overlap_penalty"]) == {5}
+    assert len(set(tried["n_kernels"])) > 2
+    assert not hasattr(SharedKernelClassifier(4, random_state=0).fit(x, y), "selection_")
+
+
+@pytest.mark.parametrize("more", [{"sharing": "learned"}, {"split_by_class": True}, {"kernel_prior": "conjugate"}])
+def test_other_choices_go_with_it(more):
+    x, y = chessboard(200)
+    model = SharedKernelClassifier.auto(**{"random_state": 0, **SMALL, "tol": 1e-2, "max_iter": 200, **more}).fit(x, y)
+    assert model.score(x, y) > 0.97
+    if "sharing" in more:
+        assert np.isnan(model.sharing_degree_)
+
+
+def test_a_table_of_sharing_stays(blobs):
+    x, y = blobs
+    table = np.maximum(np.kron(np.eye(3), np.ones((2, 1))), 0.2)
+    model = SharedKernelClassifier(6, covariance_type="auto", sharing=table, random_state=0).fit(x, y)
+    np.testing.assert_array_equal(model.sharing_, table)
+    assert len(model.selection_["chosen"]) == 4
+
+
+def test_warm_start_keeps_what_was_chosen():
+    x, y = chessboard(200)
+    model = SharedKernelClassifier.auto(random_state=0, warm_start=True, tol=1e-2).fit(x, y)
+    before = model.covariance_type_, model.sharing_degree_, model.overlap_penalty_, model.n_kernels_, model.objective_
+    table = model.selection_
+    model.set_params(tol=1e-5).fit(x, y)
+    assert (model.covariance_type_, model.sharing_degree_, model.overlap_penalty_, model.n_kernels_) == before[:4]
+    assert model.objective_ >= before[4]
+    assert model.selection_ is table
+
+
+def test_a_grown_network_is_pruned_without_a_word(monkeypatch):
+    monkeypatch.setattr(shared_kernel, "STARVING", 45.0)  # kernels of fewer rows count as starved
+    x, y = chessboard(200)
+    with pytest.warns(StarvedKernelWarning, match="kernels lost all their rows"):
+        SharedKernelClassifier(5, starving="drop", sharing=0, random_state=0).fit(x, y)
+    model = SharedKernelClassifier("auto", starving="drop", sharing=0.1, random_state=0).fit(x, y)
+    assert model.n_kernels_ == len(model.means_) == len(model.owners_)
+    assert model.n_kernels_ < model.selection_["n_kernels"][model.selection_["chosen"]]
+
+
+def test_a_callback_hears_of_the_last_training_only():
+    x, y = chessboard(200)
+    heard = []
+    SharedKernelClassifier("auto", sharing=0.1, random_state=0, callback=heard.append, **SMALL).fit(x, y)
+    assert [info.sweep for info in heard] == list(range(len(heard)))
+    assert len({len(info.parameters["means_"]) for info in heard}) == 1
+
+
+def test_verbose_tells_what_was_tried(capsys):
+    x, y = chessboard(100)
+    model = SharedKernelClassifier(4, covariance_type="auto", sharing=0, verbose=1, random_state=0, **SMALL).fit(x, y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("auto:")]
+    assert len(lines) == len(model.selection_["chosen"]) == 4
+    assert f"spherical, 4 kernels, sharing 0, penalty 0: held-out loss {model.selection_['tempered_loss'][0]:.4f}" in lines[0]
+
+
+def test_a_seed_gives_the_same_choice_again():
+    x, y = make_clouds(300, random_state=0)
+    model = SharedKernelClassifier("auto", sharing="auto", random_state=5, **SMALL)
+    first = model.fit(x, y).selection_["tempered_loss"]
+    np.testing.assert_array_equal(model.fit(x, y).selection_["tempered_loss"], first)
+    other = model.set_params(random_state=6).fit(x, y).selection_["tempered_loss"]
+    assert other[0] != first[0]
+    placed = SharedKernelClassifier(6, init="random", covariance_type="auto", random_state=5, **SMALL)
+    first = placed.fit(x, y).selection_["tempered_loss"]
+    np.testing.assert_array_equal(placed.fit(x, y).selection_["tempered_loss"], first)
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+
+X, Y = make_clouds(100, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"n_kernels": "auto", "owners": [0, 1]}, "n_kernels='auto' places the kernels itself and takes no owners"),
+        ({"n_kernels": "auto", "means_init": X[:2]}, "takes no means_init"),
+        ({"n_kernels": "auto", "mixing_init": np.eye(2)}, "takes no mixing_init"),
+        ({"n_kernels": "auto", "sharing": np.ones((2, 2))}, "n_kernels='auto' takes no table of sharing"),
+        ({"n_kernels": 2, "covariance_type": "auto", "covariances_init": [1, 1]}, "='auto' takes no covariances_init"),
+        ({"n_kernels": "many"}, "n_kernels"),
+        ({"sharing": "much"}, "sharing"),
+        ({"overlap_penalty": "much"}, "overlap_penalty"),
+        ({"n_kernels": [1, 2, 3], "sharing": "auto"}, "n_kernels has 3 entries for 2 classes"),
+    ],
+)  # fmt: skip
+def test_fit_refuses(parameters, match):
+    with pytest.raises(ValueError, match=match):
+        SharedKernelClassifier(**parameters).fit(X, Y)
+
+
+def test_families_that_collapse_are_passed_over():
+    line = np.repeat(X[:, :1], 2, axis=1) * [1, -1]  # no full matrix fits a line, a round kernel does
+    model = SharedKernelClassifier.auto(random_state=0, covariance_floor=0, **SMALL).fit(line, Y)
+    assert set(model.selection_["covariance_type"]) == {"spherical", "diag"}
+    with pytest.raises(CollapsedKernelError, match="no width left along feature 0"):  # nor any family a point
+        SharedKernelClassifier(2, covariance_type="auto", covariance_floor=0).fit(np.ones_like(X), Y)
+
+
+@pytest.mark.parametrize("n_kernels", [90, [45, 45]])
+def test_as_many_kernels_as_rows_can_be_judged_with_fewer(n_kernels):
+    model = SharedKernelClassifier(n_kernels, sharing="auto", random_state=0, **SMALL).fit(X, Y)
+    assert len(model.selection_["chosen"]) == 6

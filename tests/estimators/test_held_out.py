@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from scipy.stats import sem
+from sklearn.metrics import log_loss
+
+from kernelpool.datasets import make_clouds
+from kernelpool.estimators.held_out import Loss, choose, folds_of, loss_of, n_folds
+
+
+def drawn(n=4000, sharpness=1.0, seed=0):
+    """Rows whose class is drawn from softmax(logits), and the logits times `sharpness`."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(n, 3))
+    chance = np.exp(log_softmax(logits, axis=1))
+    code = (rng.random((n, 1)) > np.cumsum(chance, axis=1)).sum(axis=1)
+    return sharpness * logits, code
+
+
+def test_plain_loss_is_the_log_loss():
+    logits, code = drawn()
+    weight = np.random.default_rng(1).uniform(0.5, 2, size=len(code))
+    found = loss_of(logits + 1000.0, code, weight)
+    expected = log_loss(code, np.exp(log_softmax(logits, axis=1)), sample_weight=weight)
+    assert found.mean(found.plain) == pytest.approx(expected)
+    assert found.mean(found.wrong) == pytest.approx(weight @ (logits.argmax(axis=1) != code) / weight.sum())
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 5.0, 40.0])
+def test_tempered_loss_does_not_depend_on_how_sure_a_network_is(sharpness):
+    honest, code = drawn()
+    sure, _ = drawn(sharpness=sharpness)
+    a, b = (loss_of(logits, code, np.ones(len(code))) for logits in (honest, sure))
+    assert b.beta == pytest.approx(1 / sharpness, rel=0.1)
+    assert b.mean(b.tempered) == pytest.approx(a.mean(a.tempered), abs=1e-4)
+    assert sharpness == 1 or b.mean(b.plain) > a.mean(a.plain) + 0.1
+
+
+def test_losses_stay_finite_where_a_class_is_impossible():
+    found = loss_of(np.array([[0.0, -np.inf], [0.0, -1e12]]), np.array([1, 0]), np.ones(2))
+    assert np.isfinite(found.plain).all()
+    assert np.isfinite(found.tempered).all()
+
+
+def test_standard_error_is_that_of_the_paired_difference():
+    logits, code = drawn(500)
+    a, b = loss_of(logits, code, np.ones(500)), loss_of(logits + logits**2, code, np.ones(500))
+    behind, error = b.behind(a)
+    assert behind == pytest.approx(b.tempered.mean() - a.tempered.mean())
+    assert error == pytest.approx(sem(b.tempered - a.tempered, ddof=0))
+
+
+def constant(tempered, plain, noise=0.0):
+    """Losses of 100 rows with these means; `noise` is the deviation of both."""
+    wave = np.resize([noise, -noise], 100)
+    return Loss(plain + wave, tempered + wave, np.zeros(100, bool), 1.0, np.ones(100))
+
+
+def test_choice_is_sharp_then_calm_then_small():
+    # standard error of a difference from the first: 1 / sqrt(100) = 0.1
+    losses = [constant(0.50, 2.0), constant(0.58, 1.0, 1.0), constant(0.62, 0.1, 1.0)]
+    assert choose(losses, [(1,), (9,), (1,)]) == 1  # the third is blunt, the second calmer than the first
+    losses = [constant(0.50, 1.0), constant(0.55, 1.05, 1.0), constant(0.56, 1.2, 1.0)]
+    assert choose(losses, [(9,), (5,), (1,)]) == 1  # the third is less calm than the first by more than the error
+    assert choose([constant(0.5, 1.0)] * 3, [(4, 0), (2, 1), (2, 0)]) == 2  # the second entry decides
+    assert choose([constant(0.5, 1.0 + 1e-3), constant(0.5, 1.0, 0.1), constant(0.5, 1.0)], [(2,)] * 3) == 1  # the calmest
+    assert choose([constant(0.5, 1.0)] * 3, [(4,), (2,), (2,)]) == 1  # the earliest of equals
+
+
+def test_folds_deal_out_every_class():
+    rng = np.random.default_rng(0)
+    code = np.repeat([0, 1, 2, -1], [52, 23, 1, 30])
+    key, weight = rng.random(len(code)), np.ones(len(code))
+    fold = folds_of(key, code, weight, 5)
+    for k in (0, 1):
+        counts = np.bincount(fold[code == k], minlength=5)
+        assert counts.max() - counts.min() <= 1
+    assert (fold[code == 2] == -1).all()  # the only row of its class
+    assert (fold[code == -1] == -1).all()
+    assert np.bincount(fold[fold >= 0]).tolist() == [15] * 5  # a class goes on where the one before stopped
+
+
+def test_folds_keep_equal_rows_together_and_ignore_the_order():
+    rng = np.random.default_rng(0)
+    key, code = rng.random(60), np.repeat([0, 1], 30)
+    fold = folds_of(key, code, np.ones(60), 3)
+    order = rng.permutation(60)
+    np.testing.assert_array_equal(folds_of(key[order], code[order], np.ones(60), 3), fold[order])
+    twice = np.r_[np.arange(60), np.arange(10)]
+    np.testing.assert_array_equal(folds_of(key[twice], code[twice], np.ones(70), 3), fold[twice])
+    some = np.ones(60)
+    some[::2] = 0
+    found = folds_of(key, code, some, 3)
+    assert (found[::2] == -1).all()
+    np.testing.assert_array_equal(found[1::2], folds_of(key[1::2], code[1::2], np.ones(30), 3))
+
+
+def test_few_rows_have_more_folds():
+    assert n_folds(len(make_clouds(400)[0])) > n_folds(len(make_clouds(4000)[0])) >= 2

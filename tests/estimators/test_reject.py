@@ -1,0 +1,531 @@
+"""RejectClassifier: scikit-learn's contract, Chow's rule, and what is promised of held-out rates."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.errors import KernelpoolError
+from kernelpool.estimators.reject import Decision
+from kernelpool.estimators.reject_rules import NOTHING_BELOW, ambiguity_of
+
+
+@parametrize_with_checks(
+    [
+        RejectClassifier(LogisticRegression()),
+        # some checks want argmax of the probabilities for every training row: as thresholds that refuse none of them give
+        RejectClassifier(LogisticRegression(), ambiguity=0.66),
+        RejectClassifier(LogisticRegression(), ambiguity=1.0, ambiguity_rule="cost"),
+        RejectClassifier(SharedKernelClassifier(random_state=0), ambiguity=0.66, novelty=0.0, cv=0.5, random_state=0),
+    ]
+)
+def test_it_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+class Posterior(ClassifierMixin, BaseEstimator):
+    """Answers with the probabilities and log-densities that are handed in as rows: column 0 is P(1|x), column 1 log p(x)."""
+
+    def __init__(self, labels=(0, 1)):
+        self.labels = labels
+
+    def fit(self, X, y):
+        self.classes_ = np.array(self.labels)
+        return self
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+    def predict(self, X):
+        return self.classes_[(X[:, 0] > 0.5).astype(int)]
+
+    def score_samples(self, X):
+        return X[:, 1]
+
+
+def two_gaussians(n, rng):
+    """N(-1, 1) against N(1, 1), equally likely: P(1|x) = 1 / (1 + exp(-2x))."""
+    y = rng.integers(2, size=n)
+    x = rng.normal(2 * y - 1.0)
+    return np.column_stack([1 / (1 + np.exp(-2 * x)), norm.logpdf(x, [[-1], [1]]).max(axis=0)]), y
+
+
+def prefit(labels=(0, 1), **words):
+    return RejectClassifier(Posterior(labels).fit(None, None), cv="prefit", **words)
+
+
+# -- Chow's rule ---------------------------------------------------------------------------------------------------
+
+
+def test_the_threshold_is_chows_rule():
+    X = np.array([[0.05, 0.0], [0.25, 0.0], [0.5, 0.0], [0.7, 0.0], [0.95, 0.0]])
+    decision = prefit(ambiguity=0.25).fit(X, [0] * 5).decide(X)
+    # 1 - max P = 0.05, 0.25, 0.5, 0.3, 0.05, and a row at the threshold is accepted
+    np.testing.assert_array_equal(decision, [0, 0, 1, 1, 0])
+    assert decision.dtype == np.int8
+    np.testing.assert_array_equal(prefit(ambiguity=0.25).fit(X, [0] * 5).predict(X), [0, 0, -2, -2, 1])
+
+
+def test_error_and_refusals_of_two_gaussians_are_those_of_the_formula():
+    """Refuse where |x| < c = log((1 - t) / t) / 2: R = P(|x| < c), E = P(x > c | class 0), both in closed form."""
+    rng, t, n = np.random.default_rng(0), 0.2, 200_000
+    X, y = two_gaussians(n, rng)
+    c = np.log((1 - t) / t) / 2
+    refused = norm.cdf(c, 1) - norm.cdf(-c, 1)
+    wrong = norm.cdf(-c, 1)
+    model = prefit(ambiguity=t).fit(X, y)
+    assert abs(1 - model.accepted(X).mean() - refused) < 4 * np.sqrt(refused * (1 - refused) / n)
+    assert abs(1 - model.score(X, y) - wrong / (1 - refused)) < 4 * np.sqrt(wrong / n) / (1 - refused)
+    assert abs(model.mean_cost(X, y, refusal=t) - (wrong + t * refused)) < 4 * np.sqrt(1 / (4 * n))
+
+
+@pytest.mark.parametrize("t", [0.1, 0.25, 0.4])
+def test_no_threshold_costs_less_than_chows(t):
+    """The cost of every other threshold is higher, by the formula; measured costs agree with it."""
+    X, y = two_gaussians(200_000, np.random.default_rng(1))
+    costs = {s: prefit(ambiguity=s).fit(X, y).mean_cost(X, y, refusal=t) for s in (t - 0.08, t, t + 0.08)}
+    assert min(costs, key=costs.get) == t
+
+
+def test_the_cost_rule_finds_chows_threshold_where_probabilities_are_right():
+    """Near its least value the cost is flat, so that the threshold is known less well than the cost."""
+    X, y = two_gaussians(200_000, np.random.default_rng(2))
+    model = prefit(ambiguity=0.2, ambiguity_rule="cost").fit(X, y)
+    assert model.ambiguity_threshold_ == pytest.approx(0.2, abs=0.02)
+
+
+def test_the_cost_rule_does_not_rely_on_the_probabilities():
+    """An overconfident model, P -> P^3 / (P^3 + (1-P)^3), is cut where the true probability is 0.2."""
+    X, y = two_gaussians(200_000, np.random.default_rng(3))
+    sure = X.copy()
+    sure[:, 0] = X[:, 0] ** 3 / (X[:, 0] ** 3 + (1 - X[:, 0]) ** 3)
+    model = prefit(ambiguity=0.2, ambiguity_rule="cost").fit(sure, y)
+    assert model.ambiguity_threshold_ == pytest.approx(0.2**3 / (0.2**3 + 0.8**3), abs=0.006)
+
+
+def random_rows(seed, n=25):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(9, size=n) / 8, rng.integers(6, size=n) * 1.0])  # with ties, exactly
+    y = (rng.uniform(size=n) < X[:, 0]).astype(int)
+    return X, y, rng.integers(4, size=n) * 1.0 + (np.arange(n) == 0)
+
+
+def brute_force_costs(X, y, weight, cost, novel):
+    """The cost of every set of rows {ambiguity <= t} that a threshold can accept."""
+    doubt, wrong = np.minimum(X[:, 0], 1 - X[:, 0]), (X[:, 0] > 0.5) != y
+    for t in [-1.0, *np.unique(doubt)]:
+        accepted = (doubt <= t) & ~novel
+        yield t, sum(w * (e if a else cost) for w, e, a in zip(weight, wrong, accepted, strict=True)) / weight.sum(), accepted
+
+
+@pytest.mark.parametrize("cost", [0.25, 0.5])  # sums of them are exact: ties are ties
+@pytest.mark.parametrize("novelty", [None, 2.0])
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.filterwarnings("ignore:No held-out row is sure enough")
+def test_the_cost_rule_equals_the_brute_force_minimum(seed, novelty, cost):
+    X, y, weight = random_rows(seed)
+    novel = X[:, 1] < novelty if novelty else np.zeros(len(X), bool)
+    model = prefit(ambiguity=cost, ambiguity_rule="cost", novelty=novelty, novelty_rule="threshold")
+    model.fit(X, y, sample_weight=weight)
+    costs = list(brute_force_costs(X, y, weight, cost, novel))
+    least = min(found for _, found, _ in costs)
+    assert model.mean_cost(X, y, refusal=cost, sample_weight=weight) == pytest.approx(least, abs=1e-12)
+    most = max(weight @ accepted for _, found, accepted in costs if found == least)
+    assert weight @ model.accepted(X) == most  # of equal costs, the one that refuses least
+
+
+@pytest.mark.parametrize("error", [0.125, 0.25])
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.filterwarnings("ignore:No held-out row is sure enough")
+def test_the_error_rule_accepts_the_most_rows_that_brute_force_finds(seed, error):
+    X, y, weight = random_rows(seed)
+    model = prefit(ambiguity=error, ambiguity_rule="error").fit(X, y, sample_weight=weight)
+    wrong = (X[:, 0] > 0.5) != y
+    ways = [accepted for _, _, accepted in brute_force_costs(X, y, weight, 0.0, np.zeros(len(X), bool))]
+    good = [weight @ a for a in ways if weight @ (a & wrong) <= error * (weight @ a)]
+    assert weight @ model.accepted(X) == max(good)
+
+
+def test_an_error_just_as_large_as_asked_for_is_accepted():
+    X = np.array([[0.0, 0.0], [0.125, 0.0], [0.25, 0.0], [0.375, 0.0], [0.5, 0.0]])
+    model = prefit(ambiguity=0.25, ambiguity_rule="error").fit(X, [0, 0, 0, 1, 1])  # one of four, two of five
+    np.testing.assert_array_equal(model.accepted(X), [True, True, True, True, False])
+
+
+def test_where_no_refusal_pays_none_is_made_of_rows_more_doubtful_than_any_seen():
+    X = np.array([[0.1, 0.0], [0.2, 0.0]])
+    for rule in ("cost", "error"):
+        model = prefit(ambiguity=0.3, ambiguity_rule=rule).fit(X, [0, 0])
+        assert model.accepted(np.array([[0.5, 0.0]]))[0]
+
+
+# -- rates ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.1, 1 / 3, 0.9])
+@pytest.mark.parametrize("n", [9, 19, 99, 100, 150])
+@pytest.mark.filterwarnings("ignore:novelty=")
+def test_the_novelty_threshold_is_the_jth_lowest_score(rate, n):
+    score = np.random.default_rng(0).permutation(n) * 1.0  # distinct
+    model = prefit(novelty=rate).fit(np.column_stack([np.full(n, 0.3), score]), np.zeros(n, int))
+    j = int(np.floor(rate * (n + 1) + 1e-12))
+    assert model.novelty_threshold_ == (np.sort(score)[j - 1] if j else NOTHING_BELOW)
+
+
+def rates_of_fresh_rows(rule, rate, n, n_draws, seed):
+    """Fitted to n rows, how many of 200 fresh rows are refused: one number a draw."""
+    rng, refused = np.random.default_rng(seed), []
+    for _ in range(n_draws):
+        X, y = two_gaussians(n + 200, rng)
+        words = {"novelty": rate} if rule == "novelty" else {"ambiguity": rate, "ambiguity_rule": "rate"}
+        refused.append((~prefit(**words).fit(X[:n], y[:n]).accepted(X[n:])).mean())
+    return np.array(refused)
+
+
+@pytest.mark.parametrize("rule", ["novelty", "ambiguity"])
+@pytest.mark.parametrize(("rate", "n"), [(0.05, 30), (0.1, 19), (0.2, 57)])
+def test_no_more_than_the_rate_of_fresh_rows_is_refused(rule, rate, n):
+    """P(refused) = j / (n + 1) over draws of the held-out rows, j = floor(rate (n + 1)), for continuous laws.
+
+    Given the held-out rows the rate itself is Beta(j, n + 1 - j), of which the mean over 400 draws is known to 4 sigma.
+    """
+    refused = rates_of_fresh_rows(rule, rate, n, 400, seed=5)
+    j = np.floor(rate * (n + 1) + 1e-12)
+    expected = j / (n + 1)
+    sigma = np.sqrt((expected * (1 - expected) / (n + 2) + expected * (1 - expected) / 200) / 400)
+    assert expected <= rate + 1e-12
+    assert abs(refused.mean() - expected) < 4 * sigma
+
+
+def test_the_rate_holds_for_a_density_classifier_and_its_own_split():
+    """refit=False: novel fresh rows of Clouds, one count of 20 x 2000, are at most the rate by a binomial test."""
+    novel = 0
+    for seed in range(20):
+        X, y = make_clouds(400, random_state=seed)
+        network = SharedKernelClassifier(8, random_state=0)
+        model = RejectClassifier(network, novelty=0.1, cv=0.5, refit=False, random_state=seed).fit(X, y)
+        novel += (model.decide(make_clouds(2000, random_state=1000 + seed)[0]) == Decision.NOVEL).sum()
+    # given its 200 held-out rows each draw has a rate of its own, Beta(20, 181): their variance is added
+    sigma = np.sqrt(0.1 * 0.9 / 40_000 + 20 * 181 / (201**2 * 202) / 20)
+    assert novel / 40_000 < 0.1 + 3 * sigma
+    assert novel / 40_000 > 0.1 - 4 * sigma
+
+
+def test_ties_do_not_raise_the_rate():
+    """Scores with few values: strictly below the threshold is never more than the rate of the held-out rows."""
+    for seed in range(20):
+        score = np.random.default_rng(seed).integers(4, size=60) * 1.0
+        X = np.column_stack([np.full(60, 0.3), score])
+        model = prefit(novelty=0.3).fit(X, np.zeros(60, int))
+        assert (score < model.novelty_threshold_).mean() <= 0.3
+        assert (model.decide(X) == Decision.NOVEL).mean() <= 0.3
+
+
+def test_integer_weights_are_repeated_rows():
+    X, y, weight = random_rows(4)
+    for words in ({"ambiguity_rule": "cost"}, {"ambiguity_rule": "rate"}, {"ambiguity_rule": "error"}):
+        once = prefit(ambiguity=0.3, novelty=0.2, **words).fit(X, y, sample_weight=weight)
+        times = weight.astype(int)
+        often = prefit(ambiguity=0.3, novelty=0.2, **words).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+        assert once.ambiguity_threshold_ == often.ambiguity_threshold_
+        assert once.novelty_threshold_ == often.novelty_threshold_
+        np.testing.assert_allclose(
+            once.coverage_curve(X, y, weight).error,
+            often.coverage_curve(np.repeat(X, times, axis=0), np.repeat(y, times)).error,
+        )
+
+
+def test_too_few_rows_for_the_rate_are_told():
+    X = np.column_stack([np.full(10, 0.3), np.arange(10.0)])
+    with pytest.warns(UserWarning, match=r"novelty=0.01 needs at least 99 held-out rows to set a threshold; there are 10,"):
+        model = prefit(novelty=0.01).fit(X, np.zeros(10, int))
+    assert model.novelty_threshold_ == NOTHING_BELOW
+    assert model.accepted(X).all()
+
+
+# -- rows of no density ---------------------------------------------------------------------------------------------
+
+
+def test_rows_that_no_kernel_covers_are_novel_and_nothing_is_nan():
+    X, y = make_clouds(600, random_state=0)
+    network = ParzenClassifier(radius=0.8).fit(X, y)
+    far = np.array([[100.0, 100.0], [0.0, 0.0]])
+    assert network.score_samples(far)[0] == -np.inf
+    for rate in (0.05, 0.0):
+        model = RejectClassifier(FrozenEstimator(network), ambiguity=0.4, novelty=rate).fit(X, y)
+        assert np.isfinite(model.novelty_threshold_)
+        np.testing.assert_array_equal(model.decide(far) == Decision.NOVEL, [True, False])
+        assert not np.isnan(model.predict_proba(far)).any()
+        curve = model.coverage_curve(np.vstack([X, far[:1]]), np.append(y, 0))
+        assert not any(np.isnan(part).any() for part in curve)
+        assert curve.coverage[-1] < 1
+
+
+def test_more_uncovered_rows_than_the_rate_are_told():
+    score = np.where(np.arange(100) < 20, -np.inf, 0.0)
+    with pytest.warns(UserWarning, match=r"20.0 % of the held-out rows have no density .*, more than novelty=0.1"):
+        model = prefit(novelty=0.1).fit(np.column_stack([np.full(100, 0.3), score]), np.zeros(100, int))
+    assert (model.decide(np.array([[0.3, -np.inf], [0.3, -1e300], [0.3, np.nan]])) == [2, 0, 2]).all()
+
+
+def test_scores_that_are_no_numbers_count_as_the_lowest():
+    score = np.append(np.arange(1.0, 10.0), np.nan)
+    X = np.column_stack([np.full(10, 0.3), score])
+    assert prefit(novelty=0.3).fit(X, np.zeros(10, int)).novelty_threshold_ == 2  # j = floor(0.3 * 11) = 3: NaN, 1, 2
+    assert prefit(novelty=0.1).fit(X, np.zeros(10, int)).novelty_threshold_ == NOTHING_BELOW
+
+
+def test_novelty_comes_first():
+    model = prefit(ambiguity=0.1, novelty=0.0, novelty_rule="threshold").fit(np.zeros((2, 2)), [0, 1])
+    np.testing.assert_array_equal(model.decide(np.array([[0.5, -1.0], [0.5, 1.0], [0.0, -1.0], [0.0, 1.0]])), [2, 1, 2, 0])
+
+
+# -- labels ---------------------------------------------------------------------------------------------------------
+
+
+ROWS = np.array([[0.1, 1.0], [0.5, 1.0], [0.9, -1.0], [0.9, 1.0]])  # accepted, ambiguous, novel, accepted
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ([0, 1], [0, -2, -1, 1]),
+        ([-1, 1], [-1, -3, -2, 1]),
+        ([-7, 3], [-7, -9, -8, 3]),
+        ([False, True], [0, -2, -1, 1]),
+        (np.array([3, 5], np.uint8), [3, -2, -1, 5]),
+        ([0.5, 1.5], [0.5, -2.0, -1.0, 1.5]),
+        ([-0.5, 1.5], [-0.5, -3.0, -2.0, 1.5]),
+        (["a", "b"], ["a", "ambiguous", "novel", "b"]),
+        (np.array(["a", "b"], object), ["a", "ambiguous", "novel", "b"]),
+    ],
+)
+def test_labels_of_refusal_are_like_the_classes(classes, expected):
+    words = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
+    found = prefit(classes, **words).fit(ROWS, [classes[0]] * 4).predict(ROWS)
+    np.testing.assert_array_equal(found, expected)
+    kind = np.asarray(classes).dtype.kind
+    assert found.dtype.kind == {"b": "i", "u": "i"}.get(kind, kind)
+    if kind in "if":
+        assert found.dtype == np.asarray(classes).dtype
+
+
+def test_labels_of_refusal_may_be_chosen():
+    words = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
+    model = prefit(("a", "b"), ambiguous_label="?", novel_label="?", **words).fit(ROWS, ["a"] * 4)
+    np.testing.assert_array_equal(model.predict(ROWS), ["a", "?", "?", "b"])
+    with pytest.raises(KernelpoolError, match=r"ambiguous_label must not be one of the classes \['a', 'b'\]; got 'a'\."):
+        prefit(("a", "b"), ambiguous_label="a", **words).fit(ROWS, ["a"] * 4)
+    with pytest.raises(KernelpoolError, match=r"novel_label must be a number, as the classes are; got 'x'\."):
+        prefit(novel_label="x", **words).fit(ROWS, [0] * 4)
+    with pytest.raises(KernelpoolError, match=r"A class is called 'novel': name another novel_label\."):
+        prefit(("a", "novel"), **words).fit(ROWS, ["a"] * 4)
+
+
+# -- judgement --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_coverage_curve_equals_counting(seed):
+    X, y, weight = random_rows(seed)
+    model = prefit(novelty=2.0, novelty_rule="threshold").fit(X, y)
+    curve = model.coverage_curve(X, y, weight)
+    doubt, wrong, novel = np.minimum(X[:, 0], 1 - X[:, 0]), (X[:, 0] > 0.5) != y, X[:, 1] < 2
+    assert len(curve.thresholds) == len(np.unique(doubt[~novel & (weight > 0)]))
+    for coverage, error, t in zip(*curve, strict=True):
+        accepted = (doubt <= t) & ~novel
+        assert coverage == pytest.approx(weight[accepted].sum() / weight.sum())
+        assert error == pytest.approx(weight[accepted & wrong].sum() / weight[accepted].sum())
+
+
+def test_the_score_is_that_of_accepted_rows():
+    X, y = two_gaussians(500, np.random.default_rng(0))
+    model = prefit(ambiguity=0.1).fit(X, y)
+    kept = np.abs(X[:, 0] - 0.5) >= 0.4
+    assert model.score(X, y) == pytest.approx(np.mean((X[kept, 0] > 0.5) == y[kept]))
+    weight = np.arange(500.0)
+    right = (X[kept, 0] > 0.5) == y[kept]
+    assert model.score(X, y, weight) == pytest.approx(np.average(right, weights=weight[kept]))
+
+
+def test_the_score_of_no_accepted_row_is_zero_with_a_warning():
+    X, y = np.full((4, 2), 0.5), [0, 1, 0, 1]
+    with pytest.warns(UndefinedMetricWarning, match="No row is accepted"):
+        assert prefit(ambiguity=0.1).fit(X, y).score(X, y) == 0
+
+
+def test_an_error_that_cannot_be_had_refuses_all_and_says_so():
+    X, y = np.array([[0.9, 0.0], [0.8, 0.0]]), [0, 0]  # both wrong
+    with pytest.warns(UserWarning, match=r"No held-out row is sure enough for ambiguity=0.1 with ambiguity_rule='error'"):
+        model = prefit(ambiguity=0.1, ambiguity_rule="error").fit(X, y)
+    assert not model.accepted(X).any()
+
+
+def test_confident_rows_keep_their_order():
+    """1 - max would round to zero for both."""
+    assert np.diff(ambiguity_of(np.array([[1.0, 1e-30], [1.0, 1e-20]])))[0] > 0
+
+
+# -- habits -----------------------------------------------------------------------------------------------------------
+
+
+def test_probabilities_are_untouched():
+    X, y = make_clouds(500, random_state=0)
+    network = SharedKernelClassifier(6, random_state=0).fit(X, y)
+    model = RejectClassifier(FrozenEstimator(network), ambiguity=0.1, novelty=0.1).fit(X, y)
+    for method in ("predict_proba", "predict_log_proba", "score_samples", "log_density"):
+        np.testing.assert_array_equal(getattr(model, method)(X), getattr(network, method)(X))
+    assert not hasattr(model, "decision_function")
+    assert hasattr(RejectClassifier(LogisticRegression()), "decision_function")
+    assert not hasattr(RejectClassifier(LogisticRegression()), "score_samples")
+
+
+def test_held_out_rows_are_judged_by_models_that_did_not_see_them():
+    """One nearest neighbour knows its own rows without doubt or error; held out, it errs, and its error can be told."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
+    with pytest.warns(UserWarning, match="every row will be refused"):
+        RejectClassifier(KNeighborsClassifier(1), ambiguity=0.1, ambiguity_rule="error").fit(X, y)
+    seen = RejectClassifier(KNeighborsClassifier(1).fit(X, y), ambiguity=0.1, ambiguity_rule="error", cv="prefit").fit(X, y)
+    assert seen.accepted(X).all()
+
+
+def test_without_refit_the_judged_model_is_kept():
+    X, y = make_clouds(400, random_state=0)
+    split = [(np.arange(200), np.arange(200, 400))]
+    words = {"novelty": 0.1, "cv": split}
+    kept = RejectClassifier(GaussianMixtureOf(), refit=False, **words).fit(X, y)
+    again = RejectClassifier(GaussianMixtureOf(), refit=True, **words).fit(X, y)
+    np.testing.assert_array_equal(kept.estimator_.means_, GaussianMixtureOf().fit(X[:200], y[:200]).means_)
+    np.testing.assert_array_equal(again.estimator_.means_, GaussianMixtureOf().fit(X, y).means_)
+    assert kept.novelty_threshold_ == again.novelty_threshold_
+    with pytest.raises(KernelpoolError, match="refit=False keeps the one classifier that was judged, but cv makes 5 of them"):
+        RejectClassifier(GaussianMixtureOf(), novelty=0.1, refit=False).fit(X, y)
+
+
+def GaussianMixtureOf():  # noqa: N802
+    return SharedKernelClassifier(4, random_state=0)
+
+
+def test_given_thresholds_hold_nothing_out():
+    X, y = make_clouds(400, random_state=0)
+    model = RejectClassifier(GaussianNB(), ambiguity=0.2, cv=ShuffleSplit(-5)).fit(X, y)  # a splitter that cannot split
+    np.testing.assert_array_equal(model.estimator_.theta_, GaussianNB().fit(X, y).theta_)
+
+
+def test_the_share_held_out_depends_on_cv_and_seed():
+    X, y = make_clouds(400, random_state=0)
+    words = {"ambiguity": 0.3, "ambiguity_rule": "rate"}
+    thresholds = {
+        (share, seed): RejectClassifier(GaussianNB(), cv=share, random_state=seed, **words).fit(X, y).ambiguity_threshold_
+        for share, seed in itertools.product((0.2, 0.5), (0, 1))
+    }
+    assert len(set(thresholds.values())) == 4
+    again = RejectClassifier(GaussianNB(), cv=0.2, random_state=0, **words).fit(X, y)
+    assert again.ambiguity_threshold_ == thresholds[0.2, 0]
+
+
+def test_frozen_and_prefit_agree_and_frozen_survives_clone():
+    X, y = make_clouds(400, random_state=0)
+    network = GaussianMixtureOf().fit(X[:200], y[:200])
+    frozen = RejectClassifier(FrozenEstimator(network), ambiguity=0.2, ambiguity_rule="cost", novelty=0.05)
+    for model in (frozen, clone(frozen)):
+        model.fit(X[200:], y[200:])
+        given = RejectClassifier(network, ambiguity=0.2, ambiguity_rule="cost", novelty=0.05, cv="prefit").fit(X[200:], y[200:])
+        assert model.ambiguity_threshold_ == given.ambiguity_threshold_
+        assert model.novelty_threshold_ == given.novelty_threshold_
+        assert given.estimator_ is network
+    weight = 1.0 + 4 * (X[200:, 0] > 1)
+    frozen.fit(X[200:], y[200:], sample_weight=weight)
+    given.fit(X[200:], y[200:], sample_weight=weight)
+    assert frozen.novelty_threshold_ == given.novelty_threshold_ != model.novelty_threshold_
+    with pytest.raises(NotFittedError, match="cv='prefit' needs an estimator that is fitted"):
+        RejectClassifier(GaussianMixtureOf(), novelty=0.05, cv="prefit").fit(X, y)
+
+
+def test_it_pickles_and_clones():
+    X, y = make_clouds(400, random_state=0)
+    model = RejectClassifier(GaussianMixtureOf(), ambiguity=0.2, novelty=0.05).fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    assert clone(model).get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    assert not hasattr(clone(model), "estimator_")
+
+
+def test_pipelines_and_searches_work():
+    X, y = make_clouds(400, random_state=0)
+    chain = make_pipeline(StandardScaler(), GaussianMixtureOf())
+    model = RejectClassifier(chain, ambiguity=0.2, novelty=0.05).fit(X, y)
+    assert 0 < (~model.accepted(X)).mean() < 1
+    search = GridSearchCV(model, {"ambiguity": [0.1, 0.4], "estimator__sharedkernelclassifier__n_kernels": [2, 4]}, cv=2)
+    assert search.fit(X, y).best_params_["ambiguity"] == 0.1
+    assert cross_val_score(model, X, y, cv=2).min() > 0.8
+
+
+def test_weights_travel_with_and_without_routing():
+    X, y = make_clouds(400, random_state=0)
+    weight = np.random.default_rng(0).integers(3, size=400) * 1.0
+    words = {"ambiguity": 0.2, "ambiguity_rule": "rate", "cv": 2}
+    plain = RejectClassifier(GaussianNB(), **words).fit(X, y, sample_weight=weight)
+    assert plain.ambiguity_threshold_ != RejectClassifier(GaussianNB(), **words).fit(X, y).ambiguity_threshold_
+    np.testing.assert_array_equal(plain.estimator_.theta_, GaussianNB().fit(X, y, weight).theta_)
+    with config_context(enable_metadata_routing=True):
+        inner = GaussianNB().set_fit_request(sample_weight=True)
+        routed = RejectClassifier(inner, **words).set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight)
+        assert routed.ambiguity_threshold_ == plain.ambiguity_threshold_
+        off = RejectClassifier(GaussianNB().set_fit_request(sample_weight=False), **words).set_fit_request(sample_weight=True)
+        off.fit(X, y, sample_weight=weight)
+        np.testing.assert_array_equal(off.estimator_.theta_, GaussianNB().fit(X, y).theta_)
+    with pytest.warns(UserWarning, match=r"KNeighborsClassifier.fit takes no sample_weight: the weights count for the thr"):
+        RejectClassifier(KNeighborsClassifier(), **words).fit(X, y, sample_weight=weight)
+
+
+def test_held_out_rows_must_have_some_weight():
+    X, y = make_clouds(80, random_state=0)
+    weight = np.repeat([1.0, 0.0], 40)
+    model = RejectClassifier(GaussianNB(), ambiguity=0.1, ambiguity_rule="rate", cv=[(np.arange(40), np.arange(40, 80))])
+    with pytest.raises(KernelpoolError, match="sample_weight is zero for every held-out row; at least one must be positive"):
+        model.fit(X, y, sample_weight=weight)
+
+
+def test_novelty_needs_a_density():
+    with pytest.raises(
+        KernelpoolError, match=r"novelty needs a classifier that .*; LogisticRegression does not. Set novelty=N"
+    ):
+        RejectClassifier(LogisticRegression(), novelty=0.1).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0, 7])
+def test_a_rate_of_novelty_is_a_share(value):
+    with pytest.raises(KernelpoolError, match=rf"novelty must lie in \[0, 1\) where novelty_rule='rate'; got {value}\."):
+        prefit(novelty=value).fit(ROWS, [0] * 4)
+
+
+def test_rows_without_a_label_count_for_rates_and_not_for_errors():
+    X, y = make_clouds(400, random_state=0)
+    hidden = np.where(np.arange(400) % 2, -1, y)
+    network = SharedKernelClassifier(4, unlabeled=-1, random_state=0)
+    model = RejectClassifier(FrozenEstimator(network.fit(X, hidden)), ambiguity=0.3, ambiguity_rule="cost").fit(X, hidden)
+    known = RejectClassifier(FrozenEstimator(network), ambiguity=0.3, ambiguity_rule="cost").fit(X[::2], y[::2])
+    assert model.ambiguity_threshold_ == known.ambiguity_threshold_
+
+
+def test_binomial_error_bars_are_what_they_say():
+    """The simulation above leans on j / (n + 1): checked once against the binomial law of ranks itself."""
+    n, j = 19, 2
+    grid = (np.arange(200_000) + 0.5) / 200_000  # where the new row lies; below the j-th lowest with P(Bin(n, u) <= j - 1)
+    assert binom.cdf(j - 1, n, grid).mean() == pytest.approx(j / (n + 1), abs=1e-6)

@@ -1,0 +1,187 @@
+"""Fitted models of every kind that a file may hold, small and made once."""
+
+import warnings
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    MultiEdit,
+    ParzenClassifier,
+    RBFNetworkClassifier,
+    RBFNetworkRegressor,
+    ReducedParzenClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+)
+from kernelpool.datasets import make_clouds
+
+
+@lru_cache
+def rows():
+    """Rows, two classes, three classes as text, and numbers."""
+    X, y = make_clouds(150, random_state=0)
+    X = np.column_stack([X, np.random.default_rng(1).normal(size=len(X))])
+    text = np.array(["low", "middle", "hoch \N{LATIN SMALL LETTER O WITH DIAERESIS}"])[np.where(X[:, 0] > 1, 2, y)]
+    return X, y, text, X[:, 0] + 0.1 * X[:, 2]
+
+
+def table():
+    """Numbers with gaps and text with gaps, as a user's file has them."""
+    rng = np.random.default_rng(2)
+    n = 120
+    frame = pd.DataFrame(
+        {
+            "length": rng.normal(size=n),
+            "<b>width</b>": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(size=n)),
+            "colour": rng.choice(["red", "green", "=1+1"], n),
+            "size": rng.choice(["s", "m", "l"], n),
+        }
+    )
+    return frame, np.where(frame["length"] + (frame["colour"] == "red") > 0.3, "yes", "no")
+
+
+def kernels(**words):
+    return SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, "tol": 1e-3} | words)
+
+
+def encoded(last, hot=None):
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = ColumnTransformer(
+        [
+            ("numbers", numbers, ["length", "<b>width</b>"]),
+            ("hot", hot or OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"]),
+            ("ordered", OrdinalEncoder(categories=[["s", "m", "l"]]), ["size"]),
+        ],
+        verbose_feature_names_out=False,
+    )
+    return Pipeline([("columns", columns), ("classifier", last)])
+
+
+UNFITTED = {
+    # name: (estimator, which target: 2 classes, text, numbers, or the table)
+    "shared spherical": (kernels(), "two"),
+    "shared diag, separate": (kernels(covariance_type="diag", sharing=0.0), "text"),
+    "shared full": (kernels(covariance_type="full", n_init=2), "text"),
+    "shared tied": (kernels(covariance_type="tied", overlap_penalty=5.0), "two"),
+    "shared with a table and a prior": (kernels(class_prior=[0.3, 0.7], sharing=np.full((4, 2), 0.5)), "two"),
+    "shared, chosen": (SharedKernelClassifier.auto(n_kernels=4, sharing=1.0, random_state=0, tol=1e-2), "two"),
+    "shared, learned": (kernels(sharing="learned"), "text"),
+    "shared, split": (kernels(split_by_class=True), "text"),
+    "sharing average, weighted": (
+        SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0, tol=1e-3),
+        "two",
+    ),
+    "sharing average": (SharingAverageClassifier(4, sharing=(0, 1), random_state=0, max_iter=20), "text"),
+    "parzen": (ParzenClassifier(random_state=0), "two"),
+    "parzen with trees": (ParzenClassifier(radius=0.7, algorithm="tree"), "text"),
+    "parzen gaussian": (ParzenClassifier("gaussian", 0.5, class_prior=[0.2, 0.5, 0.3]), "text"),
+    "parzen of float32": (ParzenClassifier(radius=0.7), "float32"),
+    "shared of float32, some unlabelled": (kernels(unlabeled=np.nan, covariance_type="full"), "float32, gaps"),
+    "parzen epanechnikov": (ParzenClassifier("epanechnikov", "validation", random_state=0), "two"),
+    "reduced parzen": (ReducedParzenClassifier(20, random_state=0), "two"),
+    "reduced parzen by itself": (
+        ReducedParzenClassifier("auto", kernel="gaussian", weights="em", tolerance=0.2, edit=False, random_state=0),
+        "text",
+    ),
+    "reduced parzen, edited": (ReducedParzenClassifier(20, edit=MultiEdit(random_state=0), random_state=0), "two"),
+    "multi-edit": (MultiEdit(random_state=0), "text"),
+    "multi-edit by neighbours": (MultiEdit(KNeighborsClassifier(1), random_state=0), "two"),
+    "rbf": (RBFNetworkClassifier(5, random_state=0, max_iter=20), "two"),
+    "rbf of a mixture": (
+        RBFNetworkClassifier(hidden=FrozenEstimator(GaussianMixture(4, random_state=0).fit(rows()[0])), readout="ridge"),
+        "text",
+    ),
+    "rbf densities": (RBFNetworkClassifier(5, activation="density", covariance_type="diag", random_state=0), "text"),
+    "rbf regressor": (RBFNetworkRegressor(5, random_state=0, max_iter=20), "numbers"),
+    "rbf regressor of two": (RBFNetworkRegressor(5, activation="gaussian", random_state=0, max_iter=20), "pairs"),
+    "neurons": (CompetitiveNeuronsClassifier(4, random_state=0, max_iter=20), "two"),
+    "neurons with places": (CompetitiveNeuronsClassifier(4, local=True, random_state=0, max_iter=20), "text"),
+    "neurons with margins": (CompetitiveNeuronsClassifier(3, margin=True, random_state=0, max_iter=20), "text"),
+    "reject": (RejectClassifier(kernels(), ambiguity=0.2, novelty=0.05), "text"),
+    "reject prefit": (RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3, cv="prefit"), "two"),
+    "pipeline": (make_pipeline(StandardScaler(), kernels(covariance_type="full")), "two"),
+    "pipeline, refusing": (
+        RejectClassifier(make_pipeline(StandardScaler(), kernels()), ambiguity=0.2, novelty=0.05),
+        "text",
+    ),
+    "encoded": (encoded(kernels(covariance_type="diag")), "table"),
+    "encoded, refusing": (RejectClassifier(encoded(kernels(covariance_type="diag")), ambiguity=0.2), "table"),
+    "gaps told, others passed through": (
+        make_pipeline(
+            ColumnTransformer(
+                [("gaps", SimpleImputer(add_indicator=True), ["<b>width</b>"]), ("text", "drop", ["colour", "size"])],
+                remainder="passthrough",
+            ),
+            kernels(),
+        ),
+        "table",
+    ),
+    "encoded, as frames": (encoded(kernels(covariance_type="diag")).set_output(transform="pandas"), "table"),
+    "labels": (LabelEncoder(), "labels"),
+    "encoded, rare ones together": (
+        encoded(kernels(covariance_type="diag"), OneHotEncoder(min_frequency=45, handle_unknown="infrequent_if_exist")),
+        "table",
+    ),
+}
+
+
+def target(kind):
+    X, y, text, numbers = rows()
+    if kind == "table":
+        return table()
+    if kind.startswith("float32"):
+        return X.astype(np.float32), np.where(np.arange(len(y)) % 5 == 0, np.nan, y) if "gaps" in kind else y
+    if kind == "labels":
+        return text, None
+    return X, {"two": y, "text": text, "numbers": numbers, "pairs": np.column_stack([numbers, -numbers])}[kind]
+
+
+@lru_cache
+def fitted(name):
+    """The model of that name, and the rows that it was fitted to."""
+    estimator, kind = UNFITTED[name]
+    X, y = target(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # EM is not given the time to settle
+        estimator = estimator if name == "reject prefit" else clone(estimator)
+        return estimator.fit(X) if y is None else estimator.fit(X, y), X
+
+
+ANSWERS = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "log_density",
+    "score_samples",
+    "decision_function",
+    "kernel_posterior",
+    "neuron_posterior",
+    "activations",
+    "covered",
+    "decide",
+    "transform",
+)
+
+
+def answers(model, X):
+    """Everything that the model says of rows."""
+    found = {name: np.asarray(getattr(model, name)(X)) for name in ANSWERS if hasattr(model, name)}
+    if isinstance(model, RBFNetworkRegressor):
+        found["std"] = model.predict(X, return_std=True)[1]
+    if hasattr(model, "sample"):
+        found["sample"], found["sampled"] = model.sample(7, random_state=3)
+    if hasattr(model, "get_support"):
+        found["support"] = model.get_support()
+    return found
