@@ -66,6 +66,15 @@ def network(name: str, X: np.ndarray, n_kernels: int, seed: int, n_sweeps: int |
     return RBFNetworkClassifier(n_kernels, random_state=seed, **settings)
 
 
+def ripley_errors(name: str, n_sweeps: int | None, n_starts: int) -> list[float]:
+    """Test error in percent of one of `NETWORKS` on Ripley's data, six kernels, one number a start."""
+    X, y = load_ripley(return_X_y=True)
+    X_test, y_test = load_ripley(subset="test", return_X_y=True)
+    scale = StandardScaler().fit(X)
+    X, X_test = scale.transform(X), scale.transform(X_test)
+    return [100 * (1 - network(name, X, 6, seed, n_sweeps).fit(X, y).score(X_test, y_test)) for seed in range(n_starts)]
+
+
 def figure_5(n_starts: int = 20) -> dict[str, list[float]]:
     """Test error in percent on Ripley's data, six kernels, one number a start."""
     X, y = load_ripley(return_X_y=True)

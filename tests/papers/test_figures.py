@@ -1,0 +1,64 @@
+"""The redrawn figures show what the papers say they show."""
+
+import re
+
+import pytest
+
+from kernelpool.errors import MissingDatasetError
+from kernelpool.papers import figures
+from kernelpool.papers.drawing import as_text
+
+pytest.importorskip("matplotlib")
+
+
+def numbers(sentence):
+    return [float(text) for text in re.findall(r"-?\d+\.\d+|-?\d+(?= %)", sentence)]
+
+
+def test_figure_3_gives_each_class_a_kernel():
+    X, y = figures.datasets.make_two_against_one(random_state=0)
+    model = figures._two_kernels(X, y, 1.0)
+    assert sorted(figures._colours(model)) == sorted([figures.BLUE, figures.ORANGE])
+    figure, _ = figures.shared_kernels_3()
+    assert len(figure.axes) == 2
+
+
+def test_figure_4_is_won_by_pooling():
+    _, sentence = figures.shared_kernels_4()
+    separate, pooled = numbers(sentence)
+    assert pooled > separate + 0.3
+
+
+def test_figure_5_is_won_by_separate_kernels():
+    _, sentence = figures.shared_kernels_5()
+    pooled, separate = numbers(sentence)
+    assert separate < pooled - 5
+
+
+def test_a_picture_is_a_png_and_a_sentence():
+    image, sentence = figures.drawn(figures.Picture("minimal", "Minimal", figures.minimal_2))
+    assert image.startswith(b"\x89PNG")
+    assert as_text(image).startswith("data:image/png;base64,iVBOR")
+    assert "Editing removes" in sentence
+
+
+def test_a_picture_without_its_data_says_why():
+    def missing():
+        raise MissingDatasetError("The data set 'ripley_train' was not found.")
+
+    image, sentence = figures.drawn(figures.Picture("none", "None", missing))
+    assert image is None
+    assert sentence == "Not drawn. The data set 'ripley_train' was not found."
+
+
+def test_every_figure_that_shows_a_result_is_there():
+    assert {picture.name for picture in figures.PICTURES} == {
+        "shared-kernels-3",
+        "shared-kernels-4",
+        "shared-kernels-5",
+        "em-log-3",
+        "em-log-4",
+        "em-log-5",
+        "competitive-neurons-2",
+        "minimal-kernel-networks-2",
+    }

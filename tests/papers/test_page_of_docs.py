@@ -1,0 +1,40 @@
+"""The documentation's page is built from the files beside it, and they say what the page claims."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelpool.papers.markdown import markdown
+from kernelpool.papers.reasons import UNKNOWN, reason
+from kernelpool.papers.summary import agreeing, read_csv
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FOLDER = DOCS / "reproduction"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the documentation is not part of this copy")
+
+
+def test_the_page_is_built_from_the_files():
+    assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == markdown(FOLDER)
+
+
+def test_the_files_are_those_of_a_full_run():
+    run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    rows = read_csv(FOLDER / "results.csv")
+    assert not run["quick"]
+    assert run["skipped"] == {}
+    assert len(rows) == 295
+    assert all(row["repeats"] > 1 for row in rows)
+    assert len(read_csv(FOLDER / "comparison.csv")) == 7 * 6
+
+
+@pytest.mark.parametrize(("paper", "share"), [("shared-kernels", 0.90), ("regularised-prbf", 0.85)])
+def test_as_many_cells_agree_as_were_asked_for(paper, share):
+    good, run, every = agreeing(row for row in read_csv(FOLDER / "results.csv") if row["paper"] == paper)
+    assert run == every
+    assert good >= share * every
+
+
+def test_cells_outside_have_a_reason():
+    unexplained = [row for row in read_csv(FOLDER / "results.csv") if row["verdict"] == "outside" and reason(row) == UNKNOWN]
+    assert unexplained == []

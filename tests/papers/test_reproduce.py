@@ -1,0 +1,129 @@
+"""A run from end to end: it can be interrupted, goes on, names what is missing, and writes a page of its own."""
+
+import json
+import re
+
+import pytest
+
+from kernelpool.errors import KernelpoolError
+from kernelpool.papers import folds, reproduce, shared_kernels
+from kernelpool.papers.__main__ import main
+from kernelpool.papers.units import Unit
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Three units that take no time; wdbc comes with scikit-learn."""
+    units = [Unit("shared-kernels", "wdbc", kernels) for kernels in (2, 4, 6)]
+    monkeypatch.setattr(shared_kernels, "units", lambda quick=False: units)
+    monkeypatch.setattr(shared_kernels, "work", fake)
+    return units
+
+
+def done(out):
+    return [json.loads(line)["unit"] for line in (out / "units.jsonl").read_text().splitlines()]
+
+
+def go(out, **words):
+    return reproduce.run(["shared-kernels"], out=out, n_jobs=1, figures=False, **{"progress": False, **words})
+
+
+def test_an_interrupted_run_goes_on(small, tmp_path):
+    def interrupt(count, total, name):
+        if count == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, progress=interrupt)
+    assert done(tmp_path) == [unit.key for unit in small[:2]]
+    told = []
+    results = go(tmp_path, progress=lambda *words: told.append(words))
+    assert told == [(3, 3, small[2].key)]
+    assert done(tmp_path) == [unit.key for unit in small]
+    assert results.run["units_run_now"] == 1
+
+
+@pytest.mark.parametrize("change", ["protocol", "version", "data", "resume"])
+def test_a_changed_run_starts_anew(small, tmp_path, monkeypatch, change):
+    go(tmp_path)
+    if change == "protocol":
+        monkeypatch.setitem(shared_kernels.PROTOCOL, "revision", -1)
+    elif change == "version":
+        monkeypatch.setattr(reproduce, "__version__", "0.0.0")
+    elif change == "data":
+        monkeypatch.setattr(reproduce, "digest", lambda name: "other")
+    assert go(tmp_path, resume=change != "resume").run["units_run_now"] == 3
+
+
+def test_the_pool_finds_the_same(monkeypatch, tmp_path):
+    units = [Unit("shared-kernels", "wdbc", 2, repeat) for repeat in (0, 1)]
+    monkeypatch.setattr(shared_kernels, "units", lambda quick=False: units)
+    go(tmp_path / "one")
+    reproduce.run(["shared-kernels"], out=tmp_path / "two", n_jobs=2, figures=False, progress=False)
+
+    def records(name):
+        lines = (tmp_path / name / "units.jsonl").read_text().splitlines()
+        return sorted(lines)
+
+    assert records("one") == records("two")
+
+
+@pytest.fixture
+def nothing(monkeypatch, tmp_path):
+    """No data set can be found but those that need no file."""
+
+    def absent(*_, **__):
+        raise sources._AbsentError("not in this test.")
+
+    from kernelpool.datasets import sources
+
+    for place in ("from_folder", "from_package", "from_openml"):
+        monkeypatch.setattr(sources, place, absent)
+    folds._loaded.cache_clear()
+    yield
+    folds._loaded.cache_clear()
+
+
+def test_missing_sets_are_named(nothing, monkeypatch, tmp_path):
+    units = [Unit("shared-kernels", "pima", 6), Unit("shared-kernels", "clouds", 8)]
+    monkeypatch.setattr(shared_kernels, "units", lambda quick=False: units)
+    monkeypatch.setattr(shared_kernels, "work", fake)
+    results = go(tmp_path)
+    assert list(results.skipped) == ["pima"]
+    assert "KERNELPOOL_DATA" in results.skipped["pima"]
+    assert "pima: skipped" in str(results)
+    assert {row["verdict"] for row in results.cells if row["dataset"] == "pima"} == {"skipped"}
+    assert "pima</b>" in results.page.read_text()
+
+
+def fake(unit, error=30.0):
+    """Five folds with the same error for one method."""
+    return [
+        {"method": "sharing", "parameter": "1", "kernels": unit.kernels, "fold": fold, "error": error + 0.001 * fold}
+        for fold in range(5)
+    ]
+
+
+def test_the_page_stands_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr(shared_kernels, "units", lambda quick=False: [Unit("shared-kernels", "clouds", 8)])
+    monkeypatch.setattr(shared_kernels, "work", fake)
+    results = go(tmp_path)
+    page = results.page.read_text()
+    assert not re.search(r"<script|<link|src=\"(?!data:)|https?://", page)
+    assert '<td class="outside"><small>11.26 ± 0.75</small><br>30.00 ± 0.00<br><small>+25.0</small></td>' in page
+    assert "clouds, sharing 1, 8 kernels: 11.26 published, 30.00 ours, 0 of 1 single runs agree." in page
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 176
+    assert [row["kernels"] for row in results.outside()] == ["8"]
+
+
+def test_unknown_tables(tmp_path):
+    with pytest.raises(KernelpoolError, match=r"tables must be among shared-kernels, .*; got 'table 1'\."):
+        reproduce.run(["table 1"], out=tmp_path)
+
+
+def test_from_the_command_line(small, tmp_path, capsys):
+    assert main(["shared-kernels", "--quick", "--jobs", "1", "--no-figures", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "shared-kernels: 0 of 0 cells agree" in said.out
+    assert "3 of 3" in said.err  # lines where there is no terminal
+    assert (tmp_path / "index.html").exists()

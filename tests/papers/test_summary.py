@@ -1,0 +1,80 @@
+"""Means and spreads by hand."""
+
+import math
+
+import pytest
+
+from kernelpool.papers.summary import agreeing, compared, figures, read_csv, write_csv
+
+
+def record(repeat, fold, error, table="shared-kernels", dataset="clouds", method="sharing", parameter="1", kernels=8):
+    return {
+        "table": table,
+        "dataset": dataset,
+        "repeat": repeat,
+        "fold": fold,
+        "error": error,
+        "method": method,
+        "parameter": parameter,
+        "kernels": kernels,
+    }
+
+
+def found(rows, **words):
+    return next(row for row in rows if all(row[name] == value for name, value in words.items()))
+
+
+def test_folds_and_repeats():
+    records = [record(0, 0, 10.0), record(0, 1, 12.0), record(1, 0, 13.0), record(1, 1, 17.0)]
+    rows = figures(records, ["shared-kernels"])
+    row = found(rows, dataset="clouds", parameter="1", kernels="8")
+    assert len(rows) == 175
+    assert row["ours"] == 13.0
+    assert row["spread"] == pytest.approx((2**0.5 + 8**0.5) / 2, abs=1e-3)  # standard deviations within the repeats
+    assert row["between"] == pytest.approx(8**0.5, abs=1e-3)  # of 11 and 15
+    assert row["away"] == pytest.approx((13 - 11.26) / 0.75, abs=5e-3)
+    assert (row["repeats"], row["verdict"]) == (2, "outside")
+    assert agreeing(rows) == (0, 1, 175)
+    assert row["agreeing_alone"] == 1  # 11 agrees with 11.26 ± 0.75, 15 does not
+
+
+def test_trials_have_a_standard_error():
+    words = {"table": "competitive-neurons", "dataset": "pima", "method": "neurons", "parameter": "", "kernels": "16"}
+    rows = figures([record(i, 0, e, **words) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"])
+    row = found(rows, dataset="pima", method="neurons")
+    assert (row["ours"], row["spread"]) == (23.0, 1.0)
+    assert row["away"] == pytest.approx((23 - 23.26) / math.hypot(0.47, 1.0), abs=5e-3)
+
+
+def test_cells_that_were_not_run_are_named():
+    rows = figures([record(0, 0, 10.0), record(0, 1, 10.0)], ["shared-kernels"], skipped=["pima"])
+    assert found(rows, dataset="pima")["verdict"] == "skipped"
+    assert found(rows, dataset="phoneme")["verdict"] == "not run"
+    assert agreeing(rows) == (1, 1, 175)
+
+
+def test_comparison():
+    records = [
+        {
+            "dataset": "pima",
+            "method": "SVM",
+            "error": e,
+            "log_loss": 0.5,
+            "calibration": 2.0,
+            "fit_seconds": 1.0,
+            "predict_seconds": 0.1,
+        }
+        for e in (20.0, 24.0)
+    ]
+    (row,) = compared(records)
+    assert (row["error"], row["folds"]) == (22.0, 2)
+    assert row["error_spread"] == pytest.approx(8**0.5, abs=1e-3)
+
+
+def test_there_and_back(tmp_path):
+    rows = figures([record(0, 0, 10.0), record(0, 1, 12.0)], ["shared-kernels"])
+    write_csv(tmp_path / "results.csv", rows)
+    again = read_csv(tmp_path / "results.csv")
+    assert found(again, dataset="clouds", parameter="1", kernels="8")["ours"] == 11.0
+    assert found(again, dataset="clouds", parameter="0.25", kernels="8")["verdict"] == "not run"
+    assert list(tmp_path.iterdir()) == [tmp_path / "results.csv"]
