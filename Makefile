@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 .PHONY: demo test lint docs bench papers arrays clean
 
 demo: $(VENV)/demo
-	$(BIN)/python -m kernelpool
+	$(BIN)/python -m kernelpool demo
 
 test: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -29,10 +29,10 @@ arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
 
 papers: $(VENV)/test
+	$(BIN)/python -m kernelpool.papers
 	$(BIN)/python -m kernelpool.papers.competitive
 	$(BIN)/python -m kernelpool.papers.em_log
 	$(BIN)/python -m pytest -n 2 -m slow
-	@echo "The tables of the shared-kernel and regularised-PRBF papers are still to come."
 
 clean:
 	rm -rf $(VENV) docs/_build docs/api/generated docs/auto_examples
@@ -44,7 +44,7 @@ $(VENV)/base: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/demo: $(VENV)/base
-	$(PIP) -e ".[cli,files,plot,report]"
+	$(PIP) -e ".[cli,plot,report]"
 	touch $@
 
 # pip before 25.1 does not know dependency groups: the lists are read from pyproject.toml instead

@@ -1,0 +1,161 @@
+"""`kernelpool evaluate`: how good a model is on rows with known classes."""
+
+from typing import Any
+
+import numpy as np
+
+from . import options as o
+from .judging import DECISIONS, Tally
+from .reading import Fingerprint
+from .saved import Saved, decisions, open_saved
+from .screen import CommandError, Exit, Screen, percent, plural
+from .sources import Source, source
+
+MOST_CLASSES = 20
+"""Of a confusion matrix on the screen."""
+
+
+def evaluate(
+    model: o.ModelPath,
+    data: o.Data,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    confidence: o.Confidence = 0.95,
+    reject: o.Reject = False,
+    ambiguity: o.Ambiguity = None,
+    novelty: o.Novelty = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    delimiter: o.Delimiter = None,
+    decimal: o.Decimal = o.DecimalPoint.POINT,
+    encoding: o.Encoding = None,
+    no_header: o.NoHeader = False,
+) -> None:
+    """Judge a model on rows whose classes are known.
+
+    Prints the error with its confidence interval, log-loss, calibration and the confusion matrix. If DATA are the rows that the
+    model was fitted to, only those that were held out are counted.
+
+    Example: kernelpool evaluate irises.safetensors irises.csv
+    """
+    screen = Screen(as_json, quiet)
+    saved = open_saved(model, screen)
+    rows = source(data, o.text_style(delimiter, decimal, encoding, no_header))
+    wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
+    tally, counted = judged(saved, rows, saved.target_of(target), list(drop or []), wrapped, screen)
+    if not tally.n_rows:
+        raise CommandError(Exit.DATA, f"{rows.label}: no row has a class: nothing can be judged.")
+    _tell(tally, 1 - confidence, counted, wrapped is not None, screen)
+
+
+def judged(saved: Saved, rows: Source, target: str, drop: list[str], wrapped: Any, screen: Screen) -> tuple[Tally, str]:
+    """The counts, and which rows were counted."""
+    model = wrapped.estimator_ if wrapped is not None else saved.model
+    tally, kept = Tally(saved.classes), Kept(saved)
+    for table, codes in saved.labelled(rows, target, screen, drop, "Judging"):
+        found = codes, np.asarray(model.predict_proba(table)), decisions(wrapped, table)
+        tally.add(*found)
+        kept.add(table, found)
+    return kept.only_held_out(tally, screen)
+
+
+class Kept:
+    """Answers are kept as long as the rows may turn out to be those of fit; then only those held out count."""
+
+    def __init__(self, saved: Saved) -> None:
+        self.saved = saved
+        data = saved.summary.get("data")
+        n_rows = data.get("n_rows") if isinstance(data, dict) else None
+        self.most = n_rows if isinstance(n_rows, int) and saved.features is not None else 0
+        self.mark = Fingerprint(saved.features or [], saved.classes)
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
+        self.n_rows = 0
+
+    def add(self, table: Any, found: tuple[np.ndarray, np.ndarray, np.ndarray | None]) -> None:
+        """A batch."""
+        codes = found[0]
+        if self.saved.summary.get("unlabelled") == "drop" and (codes < 0).any():
+            at = np.flatnonzero(codes >= 0)
+            table, found = table.take(at), (codes[at], found[1][at], None if found[2] is None else found[2][at])
+        self.n_rows += len(found[0])
+        if self.n_rows > self.most:
+            self.parts.clear()
+            return
+        self.mark.add(table, found[0])
+        self.parts.append(found)
+
+    def only_held_out(self, tally: Tally, screen: Screen) -> tuple[Tally, str]:
+        """The counts that are worth anything."""
+        if self.n_rows != self.most or not self.parts:
+            return tally, "all rows"
+        codes = np.concatenate([part[0] for part in self.parts])
+        same, test = self.saved.split_of(self.mark.text(), codes)
+        if not same:
+            return tally, "all rows"
+        if test is None or not test.any():
+            screen.warn("the model was fitted to these very rows: the error is too low an estimate.")
+            return tally, "rows of the fit"
+        screen.say(f"These are the rows of the fit; counted are the {int(test.sum()):,} that were held out.")
+        probability = np.concatenate([part[1] for part in self.parts])
+        decided = [part[2] for part in self.parts if part[2] is not None]
+        out = Tally(self.saved.classes)
+        out.add(codes[test], probability[test], np.concatenate(decided)[test] if decided else None)
+        return out, "rows held out"
+
+
+def _tell(tally: Tally, doubt: float, counted: str, refusing: bool, screen: Screen) -> None:
+    rate, accepted = tally.rate(doubt), tally.accepted(doubt)
+    screen.result(f"Error:        {rate}")
+    screen.result(f"Log-loss:     {tally.log_loss / tally.n_rows:.4f} (Brier score {tally.brier / tally.n_rows:.4f})")
+    screen.result(f"Calibration:  probabilities are off by {percent(tally.calibration_error)} on average")
+    if refusing:
+        n, wrong = tally.decisions[:, 0], tally.decisions[:, 1]
+        told = ", ".join(
+            f"{name} {percent(k / tally.n_rows)} ({plural(int(k), 'row')}, {int(w):,} wrong)"
+            for name, k, w in zip(DECISIONS, n, wrong, strict=True)
+        )
+        screen.result(f"Decisions:    {told}")
+        screen.result(f"Accepted:     {'all rows are refused' if accepted is None else f'error {accepted}'}")
+    if tally.unlabelled:
+        screen.warn(f"{plural(tally.unlabelled, 'row')} without a class were left out.")
+    screen.table(
+        "Calibration: of rows named with a probability of ...",
+        ["from", "to", "rows", "said", "right"],
+        [
+            [f"{b['from']:.1f}", f"{b['to']:.1f}", f"{b['n_rows']:,}", percent(b["said"]), percent(b["right"])]
+            for b in tally.calibration()
+        ],
+    )
+    names = [str(name) for name in tally.classes.tolist()]
+    if len(names) <= MOST_CLASSES:
+        matrix = [[name, *(f"{n:,}" for n in row)] for name, row in zip(names, tally.confusion.tolist(), strict=True)]
+        screen.table("Confusion: a row of the table for each true class, a column for each named", ["true", *names], matrix)
+    else:
+        screen.table("Most frequent confusions", ["true", "named", "rows"], _pairs(tally.confusion, names))
+    screen.answer(_record(tally, doubt, counted, refusing))
+
+
+def _pairs(confusion: np.ndarray, names: list[str]) -> list[list[str]]:
+    off = confusion - np.diag(np.diag(confusion))
+    order = np.argsort(off, axis=None, kind="stable")[::-1][:MOST_CLASSES]
+    found = [divmod(int(at), len(names)) for at in order]
+    return [[names[i], names[j], f"{off[i, j]:,}"] for i, j in found if off[i, j]]
+
+
+def _record(tally: Tally, doubt: float, counted: str, refusing: bool) -> dict[str, Any]:
+    record = {
+        "counted": counted,
+        **tally.rate(doubt).record(),
+        "log_loss": tally.log_loss / tally.n_rows,
+        "brier": tally.brier / tally.n_rows,
+        "calibration_error": tally.calibration_error,
+        "calibration": tally.calibration(),
+        "classes": tally.classes.tolist(),
+        "confusion": tally.confusion.tolist(),
+        "unlabelled": tally.unlabelled,
+    }
+    if refusing:
+        accepted = tally.accepted(doubt)
+        record["decisions"] = dict(zip(DECISIONS, tally.decisions[:, 0].tolist(), strict=True))
+        record["accepted"] = None if accepted is None else accepted.record()
+    return record

@@ -1,0 +1,54 @@
+"""`kernelpool export`: a model for those who predict without Python."""
+
+from typing import Annotated
+
+from ..errors import KernelpoolError
+from ..export import to_onnx
+from . import options as o
+from .saved import open_saved
+from .screen import CommandError, Exit, Screen, shown
+from .writing import check_free, placed
+
+
+def export(
+    model: o.ModelPath,
+    output: Annotated[
+        str | None,
+        o.option(
+            "--output",
+            "-o",
+            help="File to write. [default: the name of MODEL, ending in .onnx]",
+            metavar="FILE",
+            panel=o.OUTPUT_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    precision: Annotated[
+        o.Precision,
+        o.option("--precision", help="mixed is float32 outside and float64 inside.", panel=o.OUTPUT_PANEL),
+    ] = o.Precision.MIXED,
+    force: o.Force = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write a model as ONNX, to be run by onnxruntime and others.
+
+    Its input X has the columns of the fit in their order; its outputs are label, probabilities and, where known, log_density
+    and score_samples.
+
+    Example: kernelpool export irises.safetensors -o irises.onnx
+    """
+    screen = Screen(as_json, quiet)
+    path = output or f"{model.removesuffix('.safetensors')}.onnx"
+    check_free(path, force)
+    saved = open_saved(model, screen)
+    try:
+        graph = to_onnx(saved.model, precision=str(precision))
+    except KernelpoolError as error:
+        missing = "pip install" in str(error)
+        raise CommandError(Exit.EXTRA if missing else Exit.MODEL, f"{shown(model, 200)}: {error}") from None
+    with placed(path, force) as beside, open(beside, "xb") as file:
+        file.write(graph.SerializeToString())
+    outputs = [output.name for output in graph.graph.output]
+    screen.result(f"ONNX: {shown(path, 400)}, with {', '.join(outputs)}")
+    screen.answer({"onnx": path, "outputs": outputs})

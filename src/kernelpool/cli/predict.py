@@ -1,0 +1,147 @@
+"""`kernelpool predict`: labels, probabilities and densities of new rows, batch by batch."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import numpy as np
+
+from . import options as o
+from .judging import DECISIONS
+from .reading import check_column
+from .saved import Saved, decisions, open_saved, tell_unknown_words, unknown_words
+from .screen import CommandError, Exit, Screen, listed, plural, shown
+from .sources import Source, source
+from .writing import NAME_IT, check_free, format_of, table_writer
+
+
+def predict(
+    model: o.ModelPath,
+    data: o.Data,
+    output: Annotated[
+        str, o.option("--output", "-o", help="File to write, - for stdout.", metavar="FILE", panel=o.OUTPUT_PANEL)
+    ] = "-",
+    keep: Annotated[
+        list[str] | None,
+        o.option(
+            "--keep",
+            help="Copy this column of DATA, such as an identifier, to the output (repeatable).",
+            metavar="COLUMN",
+            panel=o.DATA_PANEL,
+        ),
+    ] = None,
+    drop: o.Drop = None,
+    reject: o.Reject = False,
+    ambiguity: o.Ambiguity = None,
+    novelty: o.Novelty = None,
+    format: o.Format = None,
+    raw: o.Raw = False,
+    force: o.Force = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    delimiter: o.Delimiter = None,
+    decimal: o.Decimal = o.DecimalPoint.POINT,
+    encoding: o.Encoding = None,
+    no_header: o.NoHeader = False,
+) -> None:
+    """Predict the classes of new rows.
+
+    Columns are matched by name. The output has a row for each row of DATA: label, a probability for each class, and log_density
+    where the model knows it. With --reject a column decision says accepted, ambiguous or novel, and only accepted rows have a
+    label.
+
+    Example: kernelpool predict irises.safetensors new.csv -o answers.csv --keep id --reject
+    """
+    screen = Screen(as_json, quiet)
+    if as_json and output == "-":
+        raise CommandError(Exit.USAGE, NAME_IT)
+    check_free(output, force)
+    kind = format_of(output, format)
+    saved = open_saved(model, screen)
+    wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
+    rows = source(data, o.text_style(delimiter, decimal, encoding, no_header))
+    answers = Answers(saved, wrapped, rows, screen, list(keep or []), list(drop or []))
+    with ExitStack() as stack:
+        writer: Any = None
+        for table in answers.tables():
+            if writer is None:
+                writer = stack.enter_context(table_writer(output, kind, table.schema, force, raw))
+            writer.write(table)
+    tell_unknown_words(answers.strange, screen)
+    answers.tell(output)
+
+
+class Answers:
+    """What a model says of rows, as tables to be written."""
+
+    def __init__(self, saved: Saved, wrapped: Any, rows: Source, screen: Screen, keep: list[str], drop: list[str]) -> None:
+        self.saved, self.wrapped, self.rows, self.screen, self.keep, self.drop = saved, wrapped, rows, screen, keep, drop
+        self.model = wrapped.estimator_ if wrapped is not None else saved.model
+        self.labels = np.zeros(len(saved.classes), np.int64)
+        self.decided = np.zeros(3, np.int64)
+        self.strange: dict[str, int] = {}
+
+    def tables(self) -> Iterator[Any]:
+        """One table a batch."""
+        target = {self.saved.target} if self.saved.target is not None else set()
+        spare = {*target, *self.keep, *self.drop, *self.saved.set_drop()}
+        for batch, features in self.saved.batches(self.rows, self.screen, spare, "Predicting"):
+            for name in self.keep:
+                check_column(name, self.rows.names, self.rows.label, "--keep")
+            unknown_words(self.saved, features, self.strange)
+            yield self._table(features, {name: batch.columns[name] for name in self.keep})
+
+    def _table(self, features: Any, kept: dict[str, Any]) -> Any:
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {name: _flat(column) for name, column in kept.items()}
+        probability = np.asarray(self.model.predict_proba(features))
+        named = probability.argmax(axis=1)
+        decision = decisions(self.wrapped, features)
+        refused = np.zeros(len(named), bool) if decision is None else decision > 0
+        self.labels += np.bincount(named[~refused], minlength=len(self.labels))
+        found: dict[str, Any] = {"label": _labels(self.saved.classes, named, refused)}
+        if decision is not None:
+            self.decided += np.bincount(decision, minlength=3)
+            found["decision"] = pa.array(DECISIONS, pa.string()).take(pa.array(decision))
+        for i, name in enumerate(self.saved.classes.tolist()):
+            found[f"probability_{name}"] = pa.array(np.ascontiguousarray(probability[:, i]))
+        if hasattr(self.model, "score_samples"):
+            found["log_density"] = pa.array(np.asarray(self.model.score_samples(features), np.float64))
+        clash = [name for name in found if name in columns]
+        if clash:
+            raise CommandError(
+                Exit.DATA, f"--keep: the output has columns {listed(clash)} of its own; rename those of the data."
+            )
+        return pa.table({**columns, **found})
+
+    def tell(self, output: str) -> None:
+        """How many of what."""
+        counts = {str(name): int(n) for name, n in zip(self.saved.classes.tolist(), self.labels, strict=True)}
+        record: dict[str, Any] = {"output": output, "n_rows": int(self.labels.sum() + self.decided[1:].sum()), "labels": counts}
+        told = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
+        if self.wrapped is not None:
+            record["decisions"] = dict(zip(DECISIONS, self.decided.tolist(), strict=True))
+            told += [f"ambiguous {self.decided[1]:,}", f"novel {self.decided[2]:,}"]
+        where = "" if output == "-" else f" -> {shown(output, 200)}"
+        self.screen.say(f"{plural(record['n_rows'], 'row')}: {', '.join(told)}{where}")
+        self.screen.answer({**record, "unknown_words": self.strange})
+
+
+def _labels(classes: np.ndarray, named: np.ndarray, refused: np.ndarray) -> Any:
+    """Labels in the type of the classes; none for rows that were refused."""
+    import pyarrow as pa
+
+    if classes.dtype.kind in "iuf":
+        kind = pa.float64() if classes.dtype.kind == "f" else pa.int64()
+        return pa.array(classes[named].astype(kind.to_pandas_dtype()), kind, mask=refused)
+    return pa.array([str(label) for label in classes.tolist()], pa.string()).take(pa.array(named, mask=refused))
+
+
+def _flat(column: Any) -> Any:
+    """A copied column; words in plain form, so that they can be made harmless."""
+    import pyarrow as pa
+
+    from .columns import is_text
+
+    return column.cast(pa.string()) if is_text(column) else column

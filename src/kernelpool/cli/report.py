@@ -1,0 +1,106 @@
+"""`kernelpool report`: a page about a model and its rows."""
+
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import numpy as np
+
+from ..errors import KernelpoolError
+from . import options as o
+from .reading import Labelled, codes_and_classes
+from .saved import open_saved
+from .screen import CommandError, Exit, Screen, shown
+from .sources import source
+from .writing import check_free, placed
+
+
+def report(
+    model: o.ModelPath,
+    data: o.Data,
+    output: Annotated[
+        str, o.option("--output", "-o", help="File to write.", metavar="FILE", panel=o.OUTPUT_PANEL)
+    ] = "report.html",
+    test: Annotated[
+        str | None,
+        o.option(
+            "--test",
+            help="Rows that played no part in fitting; told from the model file unless given.",
+            metavar="DATA",
+            panel=o.DATA_PANEL,
+        ),
+    ] = None,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    force: o.Force = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    delimiter: o.Delimiter = None,
+    decimal: o.Decimal = o.DecimalPoint.POINT,
+    encoding: o.Encoding = None,
+    no_header: o.NoHeader = False,
+) -> None:
+    """Write a report (HTML) on a model and the rows it was fitted to.
+
+    DATA are the rows of the fit. Those that were held out are found again and judged apart; where there were none, or for other
+    rows, pass --test.
+
+    Example: kernelpool report irises.safetensors irises.csv -o irises.html
+    """
+    screen = Screen(as_json, quiet)
+    check_report(output, force)
+    saved, style = open_saved(model, screen), o.text_style(delimiter, decimal, encoding, no_header)
+    column = saved.target_of(target)
+    rows = saved.read(source(data, style), column, screen, list(drop or []))
+    codes, _ = codes_and_classes(rows.labels)
+    same, held = saved.split_of(rows.fingerprint(), codes)
+    words = {key: saved.summary.get(name) for key, name in (("command", "command"), ("duration", "seconds"))}
+    words = {key: value for key, value in words.items() if isinstance(value, str | float)}
+    if test is not None:
+        other = saved.read(source(test, style), column, screen, list(drop or []))
+        rows, at = _joined(rows, other), np.arange(len(rows), len(rows) + len(other))
+        write_report(saved.model, rows, at, output, force, screen, test_source=other.source, **words)
+    else:
+        if not same:
+            screen.warn("these are not the rows of the fit, or not in their order: errors are counted on all of them.")
+        found = np.flatnonzero(held) if held is not None and held.any() else None
+        write_report(saved.model, rows, found, output, force, screen, **words)
+    screen.answer({"report": output, "rows_of_fit": same, "n_rows": len(rows)})
+
+
+def _joined(rows: Labelled, other: Labelled) -> Labelled:
+    import pyarrow as pa
+
+    labels = np.concatenate([rows.labels, other.labels])
+    return Labelled(
+        pa.concat_tables([rows.table, other.table]).combine_chunks(),
+        labels,
+        rows.features,
+        rows.target,
+        rows.source,
+        rows.columns,
+    )
+
+
+def check_report(path: str, force: bool) -> None:
+    """Refuses before any work what could not be written after it."""
+    if find_spec("jinja2") is None:
+        raise CommandError(Exit.EXTRA, 'A report needs jinja2: pip install "kernelpool[report]"')
+    check_free(path, force)
+
+
+def write_report(
+    model: Any, rows: Labelled, test: np.ndarray | None, path: str, force: bool, screen: Screen, **words: Any
+) -> None:
+    """The report of a model on its rows, those held out apart."""
+    from ..report import summarize, write_html
+
+    train = np.arange(len(rows)) if test is None else np.setdiff1d(np.arange(len(rows)), test)
+    held = (None, None) if test is None else rows.at(test)
+    try:
+        with screen.working("Writing the report"):
+            summary = summarize(model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **words)
+            with placed(path, force) as beside:
+                write_html(summary, beside)
+    except KernelpoolError as error:
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {error}") from None
+    screen.result(f"Report: {shown(path, 400)}")

@@ -1,0 +1,114 @@
+"""`kernelpool sample`: rows that a model might have been fitted to."""
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ..estimators.reject import RejectClassifier
+from . import options as o
+from .saved import Saved, open_saved
+from .screen import CommandError, Exit, Screen, plural, shown
+from .writing import NAME_IT, check_free, format_of, table_writer
+
+AT_ONCE = 1 << 16
+
+
+def sample(
+    model: o.ModelPath,
+    n_rows: Annotated[int, typer.Option("--rows", "-n", help="How many rows.", min=1)] = 100,
+    output: Annotated[
+        str, o.option("--output", "-o", help="File to write, - for stdout.", metavar="FILE", panel=o.OUTPUT_PANEL)
+    ] = "-",
+    seed: Annotated[int, typer.Option("--seed", help="Seed.", min=0, max=2**32 - 1)] = 0,
+    format: o.Format = None,
+    raw: o.Raw = False,
+    force: o.Force = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Draw new rows from a model that knows densities.
+
+    The output has the columns of the data that the model was fitted to, the class last.
+
+    Example: kernelpool sample irises.safetensors -n 1000 -o more.csv
+    """
+    import pyarrow as pa
+
+    screen = Screen(as_json, quiet)
+    if as_json and output == "-":
+        raise CommandError(Exit.USAGE, NAME_IT)
+    check_free(output, force)
+    kind = format_of(output, format)
+    saved = open_saved(model, screen)
+    rng, names = np.random.RandomState(seed), _names(saved)
+    types = {np.dtype(object): pa.string()}
+    with screen.working("Sampling", n_rows) as bar:
+        x, y = _drawn(saved, 1, np.random.RandomState(seed))
+        schema = pa.schema([(name, types.get(column.dtype, pa.float64())) for name, column in zip(names, x, strict=True)])
+        schema = schema.append(pa.field(names[-1] if len(names) > len(x) else saved.target or "class", _label_type(y)))
+        with table_writer(output, kind, schema, force, raw) as writer:
+            for start in range(0, n_rows, AT_ONCE):
+                x, y = _drawn(saved, min(AT_ONCE, n_rows - start), rng)
+                columns = [
+                    pa.array(c.tolist() if c.dtype == object else c, t.type) for c, t in zip([*x, y], schema, strict=True)
+                ]
+                writer.write(pa.table(columns, schema=schema))
+                bar.at(start + len(y))
+    screen.say(f"{plural(n_rows, 'row')}{'' if output == '-' else f' -> {shown(output, 200)}'}")
+    screen.answer({"output": output, "n_rows": n_rows, "seed": seed})
+
+
+def _names(saved: Saved) -> list[str]:
+    if saved.features is not None:
+        return [f.name for f in saved.features]
+    return [f"c{i + 1}" for i in range(saved.model.n_features_in_)]
+
+
+def _label_type(y: np.ndarray) -> Any:
+    import pyarrow as pa
+
+    return {"i": pa.int64(), "u": pa.int64(), "f": pa.float64()}.get(y.dtype.kind, pa.string())
+
+
+def _drawn(saved: Saved, n: int, rng: np.random.RandomState) -> tuple[list[np.ndarray], np.ndarray]:
+    """Columns in the units of the data, and labels."""
+    model = saved.model.estimator_ if isinstance(saved.model, RejectClassifier) else saved.model
+    steps = [step for _, step in getattr(model, "steps", [(None, model)])]
+    last = steps[-1]
+    if not hasattr(last, "sample"):
+        raise CommandError(
+            Exit.MODEL,
+            f"{type(last).__name__} knows no densities, so there is nothing to draw from; fit shared-kernel or parzen.",
+        )
+    x, y = last.sample(n, random_state=rng)
+    for step in steps[-2::-1]:
+        if hasattr(step, "output_indices_"):
+            columns = _taken_back(step, np.asarray(x), [str(name) for name in model.feature_names_in_])
+            break
+        x = step.inverse_transform(x)
+    else:
+        columns = list(np.asarray(x, np.float64).T)
+    return columns, np.asarray(y) if np.asarray(y).dtype.kind in "iuf" else np.asarray([str(v) for v in y], object)
+
+
+def _taken_back(step: Any, x: np.ndarray, names: list[str]) -> list[np.ndarray]:
+    """Each part of a ColumnTransformer turned back; categories become the nearest one."""
+    found: dict[str, np.ndarray] = {}
+    for name, transformer, columns in step.transformers_:
+        part = x[:, step.output_indices_[name]]
+        if name == "words":
+            part = np.column_stack(_categories(transformer, part))
+        elif hasattr(transformer, "inverse_transform") and transformer != "passthrough":
+            part = transformer.inverse_transform(part)
+        for i, column in enumerate(columns):
+            found[str(column)] = part[:, i]
+    return [found[name] for name in names]
+
+
+def _categories(encoder: Any, x: np.ndarray) -> list[np.ndarray]:
+    out, start = [], 0
+    for known in encoder.categories_:
+        out.append(np.asarray(known, object)[x[:, start : start + len(known)].argmax(axis=1)])
+        start += len(known)
+    return out

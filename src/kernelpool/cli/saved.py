@@ -1,0 +1,260 @@
+"""A model file together with what was written down when it was fitted.
+
+What the file says of itself is checked like any other input: it may have been written by somebody else.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import KernelpoolError
+from ..estimators.reject import RejectClassifier
+from ..files import load, read_header
+from .batches import Batch
+from .columns import CATEGORY, NUMBER, Feature, Gaps, features_of
+from .labels import codes_of
+from .reading import Labelled, check_column, held_out
+from .screen import CommandError, Exit, Screen, listed, plural, quoted, shown
+from .sources import Source
+
+DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
+
+
+@dataclass
+class Saved:
+    """A fitted model and how to feed it."""
+
+    model: Any
+    path: str
+    features: list[Feature] | None
+    """None where the model was fitted without names: columns are then taken in their order."""
+    target: str | None
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> np.ndarray:
+        return np.asarray(self.model.classes_)
+
+    def knows_density(self) -> bool:
+        """Whether `score_samples` is there."""
+        return hasattr(self.model, "score_samples")
+
+    def set_drop(self) -> list[str]:
+        """Columns that were left out when it was fitted."""
+        found = self.summary.get("dropped")
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+    def target_of(self, given: str | None) -> str:
+        """The target column."""
+        name = given or self.target
+        if name is None:
+            raise CommandError(
+                Exit.USAGE, f"{shown(self.path, 200)} does not say which column holds the classes: pass --target."
+            )
+        return name
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def take(self, source: Source, spare: set[str]) -> list[Feature]:
+        """The features among the columns of a source, matched by name; missing and unknown columns are an error."""
+        names = source.names
+        if self.features is None:
+            left = [name for name in names if name not in spare]
+            if len(left) != self.model.n_features_in_:
+                raise CommandError(
+                    Exit.DATA,
+                    f"{source.label}: the model was fitted to {self.model.n_features_in_} columns without names; "
+                    f"there are {len(left)}: {listed(left)}. Leave others out with --drop.",
+                )
+            return [Feature(name) for name in left]
+        here, known = set(names), {f.name for f in self.features} | spare
+        missing = [f.name for f in self.features if f.name not in here]
+        extra = [name for name in names if name not in known]
+        if missing or extra:
+            parts = [f"it lacks {listed(missing, 8)}"] * bool(missing) + [f"the model does not know {listed(extra, 8)}"] * bool(
+                extra
+            )
+            advice = " Leave columns out with --drop." if extra else ""
+            raise CommandError(
+                Exit.DATA,
+                f"{source.label}: the columns are not those that the model was fitted to: {' and '.join(parts)}.{advice}",
+                missing_columns=missing,
+                extra_columns=extra,
+            )
+        return self.features
+
+    def batches(self, source: Source, screen: Screen, spare: set[str], title: str) -> Iterator[tuple[Batch, Any]]:
+        """Batches with their features; missing cells are counted to the end and then refused."""
+        gaps, n_rows, features = Gaps(), 0, None
+        with screen.working(f"{title} {source.label}", source.n_bytes) as bar:
+            for batch in source.batches():
+                features = self.take(source, spare) if features is None else features
+                table = features_of(batch, features, gaps)
+                n_rows += batch.n_rows
+                if table is not None and not gaps.counts:
+                    yield batch, self._named(table)
+                bar.at(source.bytes_read, plural(n_rows, "row"))
+        gaps.refuse(n_rows)
+        if not n_rows:
+            self.take(source, spare)
+            raise CommandError(Exit.DATA, f"{source.label}: no rows below the header.")
+
+    def _named(self, table: Any) -> Any:
+        """A model fitted without names is fed an array."""
+        return table if self.features is not None else np.asarray(table)
+
+    def labelled(
+        self, source: Source, target: str, screen: Screen, drop: list[str], title: str
+    ) -> Iterator[tuple[Any, np.ndarray]]:
+        """Batches of features and class codes."""
+        spare = {target, *drop, *self.set_drop()}
+        for batch, table in self.batches(source, screen, spare, title):
+            check_column(target, source.names, source.label, "--target")
+            yield table, codes_of(batch, target, self.classes)
+
+    def read(self, source: Source, target: str, screen: Screen, drop: list[str]) -> Labelled:
+        """All rows of a source with their labels."""
+        import pyarrow as pa
+
+        if self.features is None:
+            raise CommandError(Exit.MODEL, f"{shown(self.path, 200)} was fitted without names of columns; this needs them.")
+        parts = list(self.labelled(source, target, screen, drop, "Reading"))
+        table, codes = pa.concat_tables([part for part, _ in parts]), np.concatenate([codes for _, codes in parts])
+        if (codes < 0).any() and self.summary.get("unlabelled") == "drop":
+            table, codes = table.take(np.flatnonzero(codes >= 0)), codes[codes >= 0]
+        labels = self.classes[codes]
+        if (codes < 0).any():
+            labels = labels.astype(object)
+            labels[codes < 0] = None
+        return Labelled(table.combine_chunks(), labels, self.features, target, source.label, source.names)
+
+    def split_of(self, fingerprint: str, codes: np.ndarray) -> tuple[bool, np.ndarray | None]:
+        """Whether these are the rows that the model was fitted to, and if so which of them were held out."""
+        data, split = self.summary.get("data"), self.summary.get("split")
+        if not isinstance(data, dict) or data.get("fingerprint") != fingerprint:
+            return False, None
+        try:
+            test = held_out(codes, float(split["share"]), int(split["seed"])) if isinstance(split, dict) else None
+        except (KeyError, TypeError, ValueError):
+            return True, None
+        return True, test
+
+    # -- refusing ---------------------------------------------------------------------------------------------------
+
+    def rejecting(self, reject: bool, ambiguity: float | None, novelty: float | None, screen: Screen) -> Any:
+        """The model as one that may refuse rows; None if it may not."""
+        if isinstance(self.model, RejectClassifier) and ambiguity is None and novelty is None:
+            return self.model
+        if not reject and ambiguity is None and novelty is None:
+            return None
+        model = self.model.estimator_ if isinstance(self.model, RejectClassifier) else self.model
+        if novelty is None and ambiguity is None:
+            ambiguity, novelty = DEFAULT_AMBIGUITY, DEFAULT_NOVELTY if self._lowest() is not None else None
+            if novelty is None:
+                screen.warn("the model cannot tell novel rows: only ambiguous ones are refused.")
+        lowest = None if novelty is None else self._novelty_threshold(novelty, screen)
+        wrapped = RejectClassifier(
+            model, ambiguity=ambiguity, novelty=lowest, novelty_rule="threshold", cv="prefit", **self._words()
+        )
+        return wrapped.fit(None, None)
+
+    def _words(self) -> dict[str, Any]:
+        """Labels of refusal that are no classes."""
+        if self.classes.dtype.kind in "biuf":
+            return {}
+        taken = set(self.classes.tolist())
+        names = {"ambiguous_label": "ambiguous", "novel_label": "novel"}
+        return {
+            key: name
+            if name not in taken
+            else next(f"{name}{'_' * n}" for n in range(1, 99) if f"{name}{'_' * n}" not in taken)
+            for key, name in names.items()
+        }
+
+    def _lowest(self) -> tuple[int, list[float]] | None:
+        """How many rows were held out, and the lowest of their log-densities, rising."""
+        found = self.summary.get("held_out_densities")
+        if not isinstance(found, dict) or not self.knows_density():
+            return None
+        n, lowest = found.get("n_rows"), found.get("lowest")
+        if not isinstance(n, int) or not isinstance(lowest, list) or not all(isinstance(v, int | float) for v in lowest):
+            return None
+        return n, sorted(float(v) for v in lowest)
+
+    def _novelty_threshold(self, rate: float, screen: Screen) -> float:
+        """The j-th lowest density of n held-out rows, j = floor(rate (n + 1)): a new row is lower with probability <= rate."""
+        found = self._lowest()
+        if found is None:
+            reason = (
+                "was fitted without rows held out (--holdout)" if self.knows_density() else "does not know how likely a row is"
+            )
+            raise CommandError(Exit.MODEL, f"--novelty is not possible: the model {reason}.")
+        n, lowest = found
+        j = int(np.floor(rate * (n + 1)))
+        if j < 1:
+            screen.warn(f"{plural(n, 'held-out row')} cannot tell the rarest {100 * rate:g} % of rows: no row is called novel.")
+            return -float(np.finfo(np.float64).max)
+        if j > len(lowest):
+            raise CommandError(
+                Exit.USAGE, f"--novelty must be at most {len(lowest) / (n + 1):.3g} for this model; got {rate:g}."
+            )
+        return lowest[j - 1]
+
+
+def decisions(wrapped: Any, table: Any) -> np.ndarray | None:
+    """0 accepted, 1 ambiguous, 2 novel."""
+    if wrapped is None:
+        return None
+    return np.asarray(wrapped.decide(table), np.int64)
+
+
+def open_saved(path: str, screen: Screen) -> Saved:
+    """The model in a file; never runs code from it."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model, header = load(path), read_header(path)
+    except OSError as error:
+        raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
+    except KernelpoolError as error:
+        raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {error}") from None
+    for warning in caught:
+        screen.warn(shown(warning.message, 400))
+    if not hasattr(model, "classes_") or not hasattr(model, "predict_proba"):
+        raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {type(model).__name__} is not a classifier.")
+    summary = header.get("summary") or {}
+    target = summary.get("target")
+    names = getattr(model, "feature_names_in_", None)
+    features = None if names is None else _features(summary.get("features"), [str(name) for name in names])
+    return Saved(model, path, features, target if isinstance(target, str) else None, summary)
+
+
+def _features(told: Any, names: list[str]) -> list[Feature]:
+    """What the file says of its features, as far as it fits the model; numbers otherwise."""
+    kinds = {}
+    for entry in told if isinstance(told, list) else []:
+        if isinstance(entry, dict) and entry.get("kind") in (NUMBER, CATEGORY) and isinstance(entry.get("name"), str):
+            kinds[entry["name"]] = entry["kind"]
+    return [Feature(name, kinds.get(name, NUMBER)) for name in names]
+
+
+def unknown_words(saved: Saved, table: Any, counts: dict[str, int]) -> None:
+    """Counts words that no category of the model is."""
+    steps = dict(getattr(saved.model, "steps", []))
+    encoder = getattr(steps.get("columns"), "named_transformers_", {}).get("words") if "columns" in steps else None
+    if encoder is None:
+        return
+    names = [f.name for f in saved.features or [] if f.kind == CATEGORY]
+    for name, known in zip(names, encoder.categories_, strict=True):
+        n = int((~np.isin(np.asarray(table.column(name).to_pylist(), object), known)).sum())
+        if n:
+            counts[name] = counts.get(name, 0) + n
+
+
+def tell_unknown_words(counts: dict[str, int], screen: Screen) -> None:
+    """Rows with new categories are judged by their other columns; that should be known."""
+    for name, n in counts.items():
+        screen.warn(f"column {quoted(name)}: {plural(n, 'row')} with words that were not there when the model was fitted.")

@@ -1,0 +1,128 @@
+"""The commands as a whole: help, exit codes, JSON, progress, and the demo."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import kernelpool
+from kernelpool.cli import demo
+from kernelpool.cli.app import app
+from kernelpool.cli.screen import MEANINGS, Exit, Screen, plain, plural, shown
+
+from .tables import QUICK, colours, write_csv
+
+COMMANDS = ("fit", "predict", "evaluate", "report", "sample", "certify", "export", "reproduce", "demo")
+
+
+def test_help_names_every_command_and_exit_code(run):
+    text = run("--help").text
+    for name in COMMANDS:
+        assert f" {name} " in text
+    for code in Exit:
+        assert f"{code.value}: " in text
+    assert set(MEANINGS) == set(Exit)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(run, name):
+    text = run(name, "--help").text
+    assert f"Usage: kernelpool {name}" in text
+    commands = {command.name: command for command in app.registered_commands}
+    assert commands[name].callback.__doc__.split(".")[0] in text
+    if name not in ("demo", "reproduce"):
+        assert f"Example: kernelpool {name}" in text
+        assert "--json" in text
+
+
+def test_version_and_mistakes(run):
+    assert run("--version").out == f"kernelpool {kernelpool.__version__}\n"
+    run("frobnicate", code=2)
+    run("fit", code=2)
+    run("fit", "d.csv", "-t", "y", "--model", "perceptron", code=2)
+    run("fit", "d.csv", "-t", "y", "--holdout", "2", code=2)
+    assert "one character" in run("fit", "d.csv", "-t", "y", "--delimiter", "::", code=2).err
+    assert "nobody knows 'klingon'" in run("fit", "d.csv", "-t", "y", "--encoding", "klingon", code=2).err
+
+
+def test_with_json_stdout_is_one_object_whatever_happens(run):
+    write_csv("d.csv", ["a", "b", "colour"], colours())
+    ran = run("fit", "d.csv", "-t", "colour", *QUICK, "--json")
+    assert ran.out.count("\n") == 1
+    assert ran.json["model"] == "d.safetensors"
+    assert ran.err == ""
+    ran = run("fit", "d.csv", "-t", "color", *QUICK, "--json", "-f", code=3)
+    assert ran.json["error"]["code"] == 3
+    assert ran.json["error"]["meaning"] == MEANINGS[Exit.DATA]
+    assert "no column 'color' for --target; there are 'a', 'b', 'colour'" in ran.json["error"]["message"]
+    assert ran.err == ""
+
+
+def test_quiet_says_results_alone(run):
+    write_csv("d.csv", ["a", "b", "colour"], colours())
+    assert run("fit", "d.csv", "-t", "colour", *QUICK, "-q").err == ""
+
+
+def test_plain_data_for_json():
+    import numpy as np
+
+    found = plain(
+        {"a": np.float64("nan"), "b": np.arange(2), "c": [np.int8(3), float("inf")], "d": None, 5: "x", "e": Path("p")}
+    )
+    assert found == {"a": None, "b": [0, 1], "c": [3, None], "d": None, "5": "x", "e": "p"}
+    json.dumps(found, allow_nan=False)
+
+
+def test_shown_is_printable_and_short():
+    assert shown("a\x1b[0m\n\udc80é") == "a\\x1b[0m\\n\\udc80é"
+    assert len(shown("x" * 100)) == 60
+    assert (plural(1, "row"), plural(2000, "row")) == ("1 row", "2,000 rows")
+
+
+def test_no_bar_before_two_seconds_nor_off_a_terminal(capsys, monkeypatch):
+    from kernelpool.cli import screen
+
+    assert screen.BAR_AFTER == 2.0
+    with Screen().working("Work") as bar:
+        bar.at(1)
+    assert not bar.visible
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with Screen().working("Work") as bar:
+        assert bar.visible
+        bar.at(1)
+        assert bar._bar is None
+    assert capsys.readouterr().err == ""
+
+
+def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch, capsys):
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
+    monkeypatch.setattr(demo, "N_KERNELS", (8,))
+    make = demo.make_clouds
+    monkeypatch.setattr(demo, "make_clouds", lambda n, random_state: make(500, random_state=random_state))
+    ran = run("demo")
+    assert "kernelpool-demo/clouds.safetensors" in ran.out
+    assert "kernelpool-demo/report.html" in ran.out
+    assert kernelpool.load("kernelpool-demo/clouds.safetensors").means_.shape == (12, 2)
+    assert "Clouds" in Path("kernelpool-demo/report.html").read_text(encoding="utf-8")
+
+
+def test_reproduce_passes_everything_on(run, monkeypatch):
+    from kernelpool.papers import reproduce
+
+    seen = []
+
+    def fake(*words, **options):
+        seen.append((words, options))
+        return reproduce.Results(Path("out"), [{"paper": "p", "verdict": "agrees"}], [], {"skipped": {"x": "not here"}})
+
+    monkeypatch.setattr(reproduce, "run", fake)
+    monkeypatch.setattr(reproduce.Results, "__str__", lambda self: "p: 1 of 1 cells agree")
+    name = next(iter(reproduce.TABLES))
+    found = run("reproduce", name, "--quick", "-o", "out", "--anew", "-j", 3, "--no-figures", "--json").json
+    assert found["verdicts"] == {"agrees": 1}
+    assert found["skipped"] == {"x": "not here"}
+    assert seen == [(([name], True, "out", False, 3), {"progress": False, "figures": False})]
+    assert "1 of 1 cells agree" in run("reproduce").out
+    assert name in run("reproduce", "no-such-table", code=2).err
+    Path("file").write_text("")
+    assert "is a file" in run("reproduce", "-o", "file", code=6).err

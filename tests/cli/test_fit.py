@@ -1,0 +1,337 @@
+"""`kernelpool fit`: what is saved is what the estimator gives, and the error is that of rows it has not seen."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from scipy.stats import binomtest
+from sklearn.preprocessing import StandardScaler
+
+import kernelpool
+from kernelpool.cli import fit, work
+from kernelpool.cli.reading import folds, held_out
+from kernelpool.files import read_header
+
+from .tables import QUICK, blurred, colours, features, write_csv
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_csv(tmp_path / "data.csv", ["a", "b", "colour"], blurred())
+
+
+def split(rows, seed):
+    codes = np.unique([row[2] for row in rows], return_inverse=True)[1]
+    test = held_out(codes, 0.2, seed)
+    return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def test_the_saved_model_is_the_estimator_fitted_to_the_rows_not_held_out(run, data):
+    rows = blurred()
+    x, y = features(rows), np.array([row[2] for row in rows])
+    ran = run("fit", data, "--target", "colour", "-m", "shared-kernel", "-k", 5, "--seed", 3, "--json")
+    train, test = split(rows, seed=3)
+    scaler = StandardScaler().fit(x[train])
+    expected = kernelpool.SharedKernelClassifier(5, random_state=3).fit(scaler.transform(x[train]), y[train])
+    model = kernelpool.load("data.safetensors")
+    np.testing.assert_allclose(model[-1].means_, expected.means_, rtol=1e-12)
+    wrong = int((expected.predict(scaler.transform(x[test])) != y[test]).sum())
+    interval = binomtest(wrong, len(test)).proportion_ci(0.95, "exact")
+    found = ran.json["held_out"]
+    assert (found["n_errors"], found["n_rows"]) == (wrong, 60)
+    np.testing.assert_allclose([found["low"], found["high"]], interval, rtol=1e-6)
+    assert wrong > 0
+
+
+def test_words_for_people(run, data):
+    ran = run("fit", data, "--target", "colour", *QUICK)
+    assert "300 rows, 2 features; 'colour': blue 100, green 100, red 100" in ran.err
+    assert "Error by rows held out:" in ran.out
+    assert "95 % interval" in ran.out
+    assert "Model: data.safetensors" in ran.out
+
+
+def test_the_header_says_how_the_model_was_made(run, data):
+    run("fit", data, "--target", "colour", *QUICK, "--seed", 5)
+    header = read_header("data.safetensors")
+    assert header["feature_names"] == ["a", "b"]
+    summary = header["summary"]
+    assert summary["target"] == "colour"
+    assert summary["seed"] == 5
+    assert summary["split"] == {"share": 0.2, "seed": 5, "n_rows": 60}
+    assert summary["n_rows"] == 300
+    assert summary["made_by"] == "kernelpool fit"
+
+
+def test_held_out_takes_the_share_of_every_class_and_never_all_of_one():
+    codes = np.array([0] * 50 + [1] * 10 + [2] + [-1] * 4)
+    out = held_out(codes, 0.2, 0)
+    assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
+    assert held_out(np.array([0, 0]), 0.9, 0).sum() == 1
+    assert (held_out(codes, 0.2, 1) != out).any()
+
+
+def test_folds_deal_out_every_row_once():
+    codes = np.array([0] * 7 + [1] * 5 + [-1])
+    fold = folds(codes, 3, 0)
+    assert fold[-1] == -1
+    assert np.bincount(fold[:-1]).tolist() == [4, 4, 4]
+    assert all(np.ptp(np.bincount(fold[codes == k], minlength=3)) <= 1 for k in (0, 1))
+
+
+def test_cross_validation_judges_every_row_and_fits_to_all(run, data):
+    ran = run("fit", data, "--target", "colour", *QUICK, "--cv", 3, "--json")
+    assert ran.json["held_out"]["n_rows"] == 300
+    assert ran.json["judged_by"] == "3 folds"
+    rows = blurred()
+    x, y = features(rows), np.array([row[2] for row in rows])
+    expected = kernelpool.SharedKernelClassifier(3, random_state=0).fit(StandardScaler().fit_transform(x), y)
+    np.testing.assert_allclose(kernelpool.load("data.safetensors")[-1].means_, expected.means_, rtol=1e-12)
+    assert read_header("data.safetensors")["summary"]["split"] is None
+
+
+def test_refit_and_no_holdout_fit_to_all_rows(run, data):
+    run("fit", data, "--target", "colour", *QUICK, "--refit", "-o", "again.st")
+    ran = run("fit", data, "--target", "colour", *QUICK, "--holdout", 0, "-o", "all.st")
+    assert "not measured" in ran.out
+    again, everything = kernelpool.load("again.st"), kernelpool.load("all.st")
+    np.testing.assert_array_equal(again[-1].means_, everything[-1].means_)
+    assert read_header("all.st")["summary"]["held_out"] is None
+    assert read_header("again.st")["summary"]["held_out"]["n_rows"] == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "kind", "scaled"),
+    [
+        ("shared-kernel", ["--covariance", "full"], "SharedKernelClassifier", False),
+        ("shared-kernel", ["--covariance", "full", "--scale", "standard"], "SharedKernelClassifier", True),
+        ("shared-kernel", ["--scale", "none"], "SharedKernelClassifier", False),
+        ("sharing-average", ["--sharing", "0,1", "-k", 3], "SharingAverageClassifier", True),
+        ("rbf", ["-k", 4], "RBFNetworkClassifier", False),
+        ("neurons", ["-k", 2], "CompetitiveNeuronsClassifier", False),
+        ("parzen", ["--set", "kernel=gaussian"], "ParzenClassifier", True),
+        ("reduced-parzen", ["-k", 9], "ReducedParzenClassifier", True),
+    ],
+)
+def test_every_model_fits_is_scaled_where_distances_matter_and_predicts(run, data, name, words, kind, scaled):
+    assert run("fit", data, "-t", "colour", "-m", name, *words, "--json").json["estimator"] == kind
+    model = kernelpool.load("data.safetensors")
+    assert hasattr(model, "steps") == scaled
+    run("predict", "data.safetensors", data, "-o", "out.csv")
+
+
+def test_settings_reach_the_estimator_as_json(run, data):
+    words = ["--set", "max_iter=7", "--set", "acceleration=null", "--set", "init=random", "--set", "tol=1e-3"]
+    run("fit", data, "-t", "colour", *QUICK, "--covariance", "diag", "--sharing", 0.25, *words)
+    model = kernelpool.load("data.safetensors")
+    found = (model.max_iter, model.acceleration, model.init, model.tol, model.sharing, model.covariance_type)
+    assert found == (7, None, "random", 1e-3, 0.25, "diag")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "max_iters=7"], "has no setting 'max_iters'"),
+        (["--set", "max_iter"], "--set takes name=value"),
+        (["--set", "random_state=3"], "use --seed"),
+        (["--set", "callback=print"], "not possible on the command line"),
+        (["--set", 'max_iter={"a": 1}'], "must be a number, a word"),
+        (["--sharing", "much"], "takes a number from 0 to 1"),
+        (["--sharing", "0,1"], "only with --model sharing-average"),
+    ],
+)
+def test_wrong_settings_are_refused_before_data_are_read(run, words, said):
+    assert said in run("fit", "no such file.csv", "-t", "colour", *QUICK, *words, code=2).err
+
+
+def test_settings_are_never_run_as_code(run, data, tmp_path):
+    hit = tmp_path / "hit"
+    code = f"__import__('pathlib').Path({str(hit)!r}).touch()"
+    run("fit", data, "-t", "colour", *QUICK, "--set", f"max_iter={code}", code=5)
+    assert not hit.exists()
+
+
+def test_what_the_estimator_refuses_is_told_without_a_traceback(run, data):
+    ran = run("fit", data, "-t", "colour", "-m", "shared-kernel", "-k", 4000, code=5)
+    assert "n_kernels=4000 is more than the 240 rows" in ran.text
+    assert run("fit", data, "-t", "colour", *QUICK, "--sharing", 3, code=5).err.count("sharing must lie in [0, 1]") == 1
+
+
+def test_warnings_of_the_fit_are_told(run, data):
+    ran = run("fit", data, "-t", "colour", *QUICK, "--set", "max_iter=1", "--set", "tol=0", "--json")
+    assert any("max_iter=1" in text for text in ran.json["warnings"])
+
+
+def test_words_become_categories_inside_the_model(run, tmp_path):
+    rows = [[a, "yes" if colour == "red" else "no", colour] for a, _, colour in colours()]
+    data = write_csv(tmp_path / "data.csv", ["a", "sort", "colour"], rows)
+    ran = run("fit", data, "-t", "colour", *QUICK, code=3)
+    assert "row 1, column 'sort': 'yes'" in ran.err
+    assert "--encode" in ran.err
+    run("fit", data, "-t", "colour", *QUICK, "--encode")
+    found = run("predict", "data.safetensors", data, "--format", "jsonl").out.splitlines()
+    right = [f'"label": "{row[2]}"' in line for row, line in zip(rows, found, strict=True)]
+    assert np.mean(right) > 0.6  # the word alone tells red, the number most of the rest
+    assert '"red"' in found[0]
+    new = write_csv(tmp_path / "new.csv", ["a", "sort"], [["1.5", "perhaps"], ["1", "no"]])
+    assert "column 'sort': 1 row with words that were not there" in run("predict", "data.safetensors", new).err
+    drawn = run("sample", "data.safetensors", "-n", 5).out.splitlines()
+    assert drawn[0] == "a,sort,colour"
+    assert {line.split(",")[1] for line in drawn[1:]} <= {"yes", "no"}
+    run("export", "data.safetensors", code=4)
+
+
+def test_many_different_words_are_no_categories(run, tmp_path):
+    rows = [[a, f"name {i}", colour] for i, (a, _, colour) in enumerate(colours(300))]
+    data = write_csv(tmp_path / "data.csv", ["a", "who", "colour"], rows)
+    ran = run("fit", data, "-t", "colour", *QUICK, "--encode", code=3)
+    assert "'who' has 300 different words" in ran.err
+    run("fit", data, "-t", "colour", *QUICK, "--encode", "--drop", "who")
+
+
+def test_rows_without_a_class(run, tmp_path):
+    rows = colours()
+    rows[4][2] = rows[7][2] = ""
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "colour"], rows)
+    ran = run("fit", data, "-t", "colour", *QUICK, code=3)
+    assert "2 rows of 90 without a class in column 'colour'" in ran.err
+    assert "row 5" in ran.err
+    assert run("fit", data, "-t", "colour", *QUICK, "--unlabelled", "drop", "-o", "d.st", "--json").json["n_rows"] == 88
+    assert run("fit", data, "-t", "colour", *QUICK, "--unlabelled", "use", "-o", "u.st", "--json").json["n_rows"] == 90
+    assert kernelpool.load("u.st").classes_.tolist() == ["blue", "green", "red"]
+    assert "counted are the 18 that were held out" in run("evaluate", "d.st", data).err
+    assert "counted are the 18 that were held out" in run("evaluate", "u.st", data).err
+    ran = run("fit", data, "-t", "colour", "-m", "neurons", "--unlabelled", "use", "-o", "n.st", code=5)
+    assert "neurons need labels" in ran.err
+
+
+def test_missing_cells_are_counted_and_refused(run, tmp_path):
+    rows = colours()
+    rows[1][0], rows[2][0], rows[2][1] = "", "NA", "?"
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "colour"], rows)
+    ran = run("fit", data, "-t", "colour", *QUICK, "--json", code=3)
+    message = ran.json["error"]["message"]
+    assert "3 missing cells in 2 of 90 rows" in message
+    assert "'a' (2, first in" in message
+    assert "row 2)" in message
+    assert ran.json["error"]["missing"] == {"a": 2, "b": 1}
+
+
+def test_nothing_is_replaced_without_force(run, data):
+    run("fit", data, "-t", "colour", *QUICK)
+    before = Path("data.safetensors").read_bytes()
+    assert "exists already; pass --force" in run("fit", data, "-t", "colour", *QUICK, code=6).err
+    assert Path("data.safetensors").read_bytes() == before
+    run("fit", data, "-t", "colour", "-m", "shared-kernel", "-k", 6, "--force")
+    assert Path("data.safetensors").read_bytes() != before
+    assert "no folder" in run("fit", data, "-t", "colour", *QUICK, "-o", "nowhere/m.st", code=6).err
+
+
+def test_the_report_comes_with_the_fit_and_alone(run, data):
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
+    run("fit", data, "-t", "colour", *QUICK, "--report", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "colour" in page
+    run("report", "data.safetensors", data, "-o", "again.html")
+    ran = run("report", "data.safetensors", data, code=0)
+    assert "Report: report.html" in ran.out
+    assert "exists already" in run("report", "data.safetensors", data, code=6).err
+    other = write_csv("other.csv", ["a", "b", "colour"], blurred(30, 5))
+    assert "not the rows of the fit" in run("report", "data.safetensors", other, "-o", "o.html").err
+    assert not run("report", "data.safetensors", data, "--test", other, "-o", "t.html").err.count("Warning")
+    assert "30" in Path("t.html").read_text(encoding="utf-8")
+
+
+def test_the_recommended_model_is_the_automatic_one(run, tmp_path):
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "colour"], colours(60))
+    assert run("fit", data, "-t", "colour", "--json").json["estimator"] == "SharedKernelClassifier"
+    assert kernelpool.load("data.safetensors")[-1].n_kernels == "auto"
+
+
+class Interrupting:
+    """Presses Ctrl-C in the fit of that number, at its second sweep or before its first."""
+
+    def __init__(self, monkeypatch, fit, sweep=2):
+        self.fits, self.fit, self.sweep = 0, fit, sweep
+        watcher = work._watcher
+        original = kernelpool.SharedKernelClassifier.fit
+
+        def watching(*words):
+            watch = watcher(*words)
+
+            def told(info):
+                if self.fits == self.fit and info.sweep >= self.sweep:
+                    raise KeyboardInterrupt
+                return watch(info)
+
+            return told
+
+        def fitting(model, *words, **options):
+            self.fits += 1
+            if self.fits == self.fit and self.sweep == 0:
+                raise KeyboardInterrupt
+            return original(model, *words, **options)
+
+        monkeypatch.setattr(work, "_watcher", watching)
+        monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
+
+
+def test_an_interrupted_fit_is_kept_beside(run, data, monkeypatch):
+    Interrupting(monkeypatch, fit=1)
+    ran = run("fit", data, "-t", "colour", *QUICK, "--json", code=130)
+    assert ran.json["model"] == "data.interrupted.safetensors"
+    assert "the best parameters so far were kept" in ran.json["interrupted"]
+    assert ran.json["held_out"]["n_rows"] == 60
+    assert kernelpool.load("data.interrupted.safetensors")[-1].n_iter_ < 5
+
+
+def test_ctrl_c_instead_of_an_answer_throws_it_away(run, data, monkeypatch):
+    def aborted(*_):
+        raise typer.Abort
+
+    Interrupting(monkeypatch, fit=1)
+    monkeypatch.setattr(fit, "_offered", aborted)
+    assert "nothing was saved" in run("fit", data, "-t", "colour", *QUICK, code=130).err
+    assert list(Path().glob("*.safetensors")) == []
+
+
+def test_nothing_is_kept_of_a_fit_that_has_not_begun(run, data, monkeypatch):
+    Interrupting(monkeypatch, fit=1, sweep=0)
+    assert "nothing has been fitted yet" in run("fit", data, "-t", "colour", *QUICK, code=130).err
+    assert list(Path().glob("*.safetensors")) == []
+
+
+def test_an_interrupted_choice_of_settings_ends_with_the_best_so_far(run, data, monkeypatch):
+    from kernelpool.estimators.search import Search
+
+    judge, judged = Search._judge, []
+
+    def judging(search, cell):
+        if len(judged) == 3:
+            raise KeyboardInterrupt
+        judge(search, cell)
+        judged.append(cell)
+
+    monkeypatch.setattr(Search, "_judge", judging)
+    ran = run("fit", data, "-t", "colour", "--json", code=130)
+    assert "interrupted while settings were chosen; the best so far was fitted" in ran.json["interrupted"]
+    model = kernelpool.load("data.interrupted.safetensors")[-1]
+    assert model.covariance_type_ == judged[0].covariance_type
+    assert ran.json["held_out"]["n_rows"] == 60
+    judged[:] = [None] * 3
+    assert "nothing has been fitted yet" in run("fit", data, "-t", "colour", code=130).err
+
+
+def test_interrupted_folds_leave_nothing(run, data, monkeypatch):
+    Interrupting(monkeypatch, fit=2)
+    ran = run("fit", data, "-t", "colour", *QUICK, "--cv", 3, code=130)
+    assert "the fit to all rows had not begun" in ran.err
+    assert list(Path().glob("*.safetensors")) == []
+
+
+def test_an_interrupted_refit_leaves_the_model_that_was_judged(run, data, monkeypatch):
+    Interrupting(monkeypatch, fit=2, sweep=0)
+    ran = run("fit", data, "-t", "colour", *QUICK, "--refit", "--json", code=130)
+    assert "the model that was judged is kept" in ran.json["interrupted"]
+    assert read_header("data.interrupted.safetensors")["summary"]["split"]["n_rows"] == 60
