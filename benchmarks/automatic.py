@@ -3,7 +3,7 @@
 python -m benchmarks automatic
 python -m benchmarks.automatic [processes] [results.csv]
 python -m benchmarks.automatic criterion     (what the plain log-loss would have chosen instead)
-python -m benchmarks.automatic any           (mixtures_any, which takes longer than all the others together)
+python -m benchmarks.automatic any           (mixtures_any alone)
 
 Three repeats of stratified 5-fold cross-validation; features are standardised on the training folds (satimage5 keeps its own
 axes).

@@ -81,3 +81,19 @@ def test_an_empty_cluster_says_so():
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="no rows: every chunk is empty"):
         as_rows(da.ones((0, 2))).total(counted)
+
+
+@pytest.mark.parametrize(("n", "most"), [(1, 10), (10, 10), (11, 10), (65, 10), (100_000, 15_420), (100_000, 2818)])
+def test_blocks_are_of_equal_size_and_an_even_number(n, most):
+    size = rows_module._even(n, most)
+    n_blocks = -(-n // size)
+    assert 1 <= size <= most
+    assert n_blocks == 1 or n_blocks % 2 == 0
+    assert n_blocks < 8 or n_blocks % 8 == 0
+    assert n - (n_blocks - 1) * size > size - n_blocks  # the last one lacks at most a row for each other
+
+
+def test_rows_far_outside_the_frame_are_held_within_its_bounds():
+    x = np.array([[1e308, -1e308], [0.0, 3.0]])
+    frame = Frame(np.array([-1e308, 1.0]), np.array([1.0, 1e-10]))
+    np.testing.assert_allclose(frame.inside(x), [[1e100, -1e100], [1e100, 2e10]])

@@ -177,8 +177,8 @@ def _exp_at_least(a: Array, smallest: float) -> Array:
     return xp.exp(xp.clip(a, min=smallest))
 
 
-NEGLIGIBLE = 1e-30
-"""A share of a row this small, beside the largest, is lost in the rounding of any sum of fewer than 1e14 rows."""
+NEGLIGIBLE = 1e-20
+"""A share of a row this small, beside the largest: of n rows all such shares together are less than n * 1e-20 of one row."""
 
 
 def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:

@@ -47,8 +47,11 @@ class Frame:
     def inside(self, x: Array) -> Array:
         """Rows in the frame, held within bounds whose squares cannot overflow."""
         xp = namespace(x)
-        bound = self.unit * (1e100 if x.dtype == xp.float64 else 1e12)
-        return xp.clip(x - self.origin, min=-bound, max=bound) / self.unit
+        bound = 1e100 if x.dtype == xp.float64 else 1e12
+        with np.errstate(over="ignore"):  # what overflows is held within the bounds next
+            away = x - self.origin
+            away /= self.unit
+        return np.clip(away, -bound, bound, out=away) if is_numpy_array(away) else xp.clip(away, min=-bound, max=bound)
 
     def outside(self, x: Array) -> Array:
         """Rows of the frame in the units of the data."""
@@ -125,7 +128,7 @@ class ArrayRows:
         xp = namespace(x)
         self.home, self.rounding = xp.zeros(0, dtype=xp.float64, device=device(x)), epsilon(x)
         row_bytes = 8 * max(width, self.n_features)
-        self.block_rows = min(max(BLOCK_BYTES // row_bytes, 512), 16384)
+        self.block_rows = _even(self.n_rows, min(max(BLOCK_BYTES // row_bytes, 512), 16384))
         self._keeps = self.n_rows * row_bytes <= KEEP_BYTES
         self._blocks: list[Block | None] = [None] * self._n_blocks
 
@@ -193,6 +196,14 @@ class ArrayRows:
         n_threads = min(_n_threads(self.n_jobs), len(pieces))
         with one_blas_thread():
             return list(map(work, pieces) if n_threads <= 1 else _threads(n_threads).map(work, pieces))
+
+
+def _even(n_rows: int, most: int) -> int:
+    """Rows of a block, at most `most`, such that 2, 4 or 8 threads get equally many blocks of equal size."""
+    n_blocks = max(1, -(-n_rows // most))
+    multiple = min(1 << (n_blocks.bit_length() - 1), 8)
+    n_blocks = -(-n_blocks // multiple) * multiple
+    return max(1, -(-n_rows // n_blocks))
 
 
 class DaskRows:
