@@ -97,3 +97,25 @@ def test_rows_far_outside_the_frame_are_held_within_its_bounds():
     x = np.array([[1e308, -1e308], [0.0, 3.0]])
     frame = Frame(np.array([-1e308, 1.0]), np.array([1.0, 1e-10]))
     np.testing.assert_allclose(frame.inside(x), [[1e100, -1e100], [1e100, 2e10]])
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 8])
+def test_pieces_are_shared_out_in_order_and_faults_come_back(n_threads):
+    pieces = [range(i, i + 1) for i in range(20)]
+    assert rows_module._shared_out(lambda piece: piece.start**2, pieces, n_threads) == [i**2 for i in range(20)]
+    for wrong in (0, 7, 19):
+        with pytest.raises(IndexError, match="mine"):
+            rows_module._shared_out(lambda piece, wrong=wrong: fault(piece, wrong), pieces, n_threads)
+
+
+def fault(piece, wrong):
+    if piece.start == wrong:
+        raise IndexError("mine")
+    return 0
+
+
+def test_a_sweep_within_a_sweep_does_not_wait_for_ever():
+    """A block that asks rows of its own: all threads of the pool may be taken by the outer sweep."""
+    inner = ArrayRows(np.ones((40_000, 2)), n_jobs=2)
+    outer = ArrayRows(np.ones((40_000, 2)), n_jobs=2)
+    assert outer.total(lambda block: len(block.x) * inner.total(counted)[0] / 40_000) == 40_000

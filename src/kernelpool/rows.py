@@ -8,8 +8,9 @@ origin lose nothing when the data lie far from zero, and so that no row, however
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache, reduce
 from operator import add
@@ -195,7 +196,7 @@ class ArrayRows:
             return [work(piece) for piece in pieces]
         n_threads = min(_n_threads(self.n_jobs), len(pieces))
         with one_blas_thread():
-            return list(map(work, pieces) if n_threads <= 1 else _threads(n_threads).map(work, pieces))
+            return list(map(work, pieces)) if n_threads <= 1 else _shared_out(work, pieces, n_threads)
 
 
 def _even(n_rows: int, most: int) -> int:
@@ -365,6 +366,34 @@ def _n_threads(n_jobs: int | None) -> int:
         return _OneBlasThread.allowed()
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
+
+
+def _shared_out(work: Callable[[range], T], pieces: list[range], n_threads: int) -> list[T]:
+    """`work` of every piece, in order; each thread takes the next piece when it is free, and the calling one is among them.
+
+    So a sweep wakes n_threads - 1 threads, not one for each piece, and never waits for a thread that has not begun.
+    """
+    done: list[T | None] = [None] * len(pieces)
+    left = deque(range(len(pieces)))
+
+    def take() -> None:
+        while left:
+            try:
+                i = left.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            done[i] = work(pieces[i])
+
+    helpers = [_threads(n_threads - 1).submit(take) for _ in range(n_threads - 1)]
+    try:
+        take()
+    finally:
+        left.clear()
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
+    return done  # type: ignore[return-value]
 
 
 @lru_cache

@@ -43,6 +43,7 @@ def endless(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")  # a dumb one, as some machines say theirs is, gets no bar
     write_csv("d.csv", ["a", "b", "colour"], blurred())
     return [sys.executable, "-c", TELLING, "fit", "d.csv", "-t", "colour", *QUICK, *ENDLESS]
 
