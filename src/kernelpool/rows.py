@@ -29,9 +29,8 @@ T = TypeVar("T")
 BLOCK_BYTES = 4 << 20
 """Temporaries of one block: large enough to hide the cost of a call, small enough for the processor's caches."""
 
-KEEP_BYTES = 160 << 20
-"""Features of the rows are kept between sweeps if they and the scratch beside them need no more than this, and made anew
-otherwise: no fit takes more than 200 MB beyond its data."""
+KEEP_BYTES = 64 << 20
+"""Features of the rows are kept between sweeps if they need no more than this, and made anew otherwise."""
 
 MOST_TASKS = 32
 """Into how many pieces the blocks are grouped; fixed, so that results do not depend on the number of threads."""

@@ -241,7 +241,8 @@ def edited_numbers(file, rng):
         flat = array.reshape(-1)
         at = slice(None) if rng.uniform() < 0.2 else rng.integers(array.size, size=rng.integers(1, 4))
         if array.dtype.kind == "f":
-            flat[at] = NUMBERS[rng.integers(len(NUMBERS))]
+            with np.errstate(over="ignore"):  # infinity is as good a damage as any
+                flat[at] = NUMBERS[rng.integers(len(NUMBERS))]
         elif array.dtype.kind in "iu":
             ends = np.iinfo(array.dtype)
             flat[at] = [ends.min, ends.max, 0, 1, 5, 0x110000 if ends.max > 0x110000 else 1][rng.integers(6)]
