@@ -91,6 +91,9 @@ def _grouped(model: Any) -> None:
         for group, categories in zip(getattr(model, name, []), model.categories_, strict=False):
             if group is not None and len(group) and (group.max() >= len(categories) or len(group) > len(categories)):
                 raise ModelFileError(f"{name} must be positions of categories_.")
+    for mapping, categories in zip(getattr(model, "_default_to_infrequent_mappings", []), model.categories_, strict=False):
+        if mapping is not None and len(mapping) != len(categories):
+            raise ModelFileError("_default_to_infrequent_mappings must have a place for every category.")
 
 
 def _ordinal(model: Any, sizes: Sizes) -> None:
