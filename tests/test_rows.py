@@ -44,6 +44,30 @@ def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch)
     assert len(made) == 3
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_columns_are_the_rows_turned_round(held):
+    x = np.random.default_rng(0).normal(size=(7, 3))
+    block, room = Block(x, held=held), np.empty((3, 7))
+    for _ in range(2):
+        room[:] = np.nan
+        block.write_columns(room)
+        np.testing.assert_array_equal(room, x.T)
+
+
+def test_rows_are_held_through_the_sweeps_though_wide_features_are_not(monkeypatch):
+    monkeypatch.setattr(rows_module, "KEEP_BYTES", 2 * 8 * 100 * 2)
+    for n, held in ((100, True), (101, False)):
+        rows = ArrayRows(np.ones((n, 2)), width=1000)
+        assert not rows._keeps
+        assert (rows._block(0) is rows._block(0)) == held
+
+
+def test_a_frame_that_float32_cannot_hold_stays_finite():
+    frame = Frame(np.array([1e150, 0.0]), np.array([1e149, 1.0])).beside(np.ones((1, 2), np.float32))
+    assert frame.origin.dtype == np.float32
+    assert np.isfinite(frame.inside(np.ones((3, 2), np.float32))).all()
+
+
 def test_frame_goes_there_and_back_and_bounds_what_is_far():
     frame = Frame(np.array([1e6, -1.0]), np.array([0.25, 8.0]))
     x = np.array([[1e6 + 1, 7.0], [1e308, -1e308]])

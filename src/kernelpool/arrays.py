@@ -7,6 +7,7 @@ done here and nowhere else.
 
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -15,6 +16,7 @@ from typing import Any
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, is_torch_array
+from numpy.lib.stride_tricks import as_strided
 
 __all__ = [
     "Array",
@@ -30,6 +32,7 @@ __all__ = [
     "log_of_sums",
     "logsumexp",
     "multiply_into",
+    "multiply_pairs_into",
     "namespace",
     "outer_sums",
     "responsibilities",
@@ -120,6 +123,21 @@ def multiply_into(room: Array, a: Array, b: Array) -> None:
         room[...] = a * b
 
 
+def multiply_pairs_into(room: Array, x: Array) -> None:
+    """The products of all pairs of rows of `x` (d, n), in the order of `triangle`, (d (d + 1) / 2, n)."""
+    (d, n), whole = x.shape, (x.shape[0] + 1) // 2
+    if is_numpy_array(room) and n:  # one call: between many small ones threads wait for each other
+        ring = np.concatenate([x, x[: d // 2]])
+        turned = as_strided(ring, (whole, d, n), (ring.strides[0], *ring.strides), writeable=False)
+        np.multiply(turned, x, out=room[: whole * d].reshape(whole, d, n))
+    else:
+        for k in range(whole):
+            room[k * d : (k + 1) * d - k, :] = x[: d - k, :] * x[k:, :]
+            room[(k + 1) * d - k : (k + 1) * d, :] = x[d - k :, :] * x[:k, :]
+    if d % 2 == 0:
+        multiply_into(room[whole * d :, :], x[: d // 2, :], x[d // 2 :, :])
+
+
 def safe_log(p: Array) -> Array:
     """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an accident."""
     xp = namespace(p)
@@ -142,27 +160,37 @@ def _exponents(xp: Any, dtype: Any) -> tuple[float, float]:
     return 0.85 * math.log(float(info.max)), 0.98 * math.log(float(info.smallest_normal))
 
 
-def responsibilities(log_joint: Array, weight: Array | None) -> tuple[Array, Array]:
+def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) -> tuple[Array, Array]:
     """Softmax over the kernels times the weight of the row, (M, n), and log sum exp, (n,).
 
-    `log_joint` (M, n) is overwritten. The peak is taken off only where exp would leave its range, and exponents too
-    small for a normal number are raised to the smallest normal one: denormal numbers make the product that follows
-    5-10 times slower, and what is added (1e-40 of a row) is far below rounding.
+    What `make_log_joint` (M, n) makes is overwritten. Exponents too small for a normal number are raised to the smallest
+    normal one: denormal numbers make the product that follows 5-10 times slower, and what is added (1e-40 of a row) is far
+    below rounding. The largest exponent of a row is taken off only where exp would leave its range, which shows in the
+    sums: then everything is made once more. A few rows are looked at first, so that this seldom happens.
     """
-    xp = namespace(log_joint)
-    if log_joint.shape[1] == 0:
+    log_joint = make_log_joint()
+    xp, n = namespace(log_joint), log_joint.shape[1]
+    if n == 0:
         return log_joint, xp.zeros_like(log_joint[0, :])
     largest, smallest = _exponents(xp, log_joint.dtype)
+    peak = xp.max(log_joint[:, :: max(1, n // 64)], axis=0)
+    if float(xp.max(peak)) <= largest and float(xp.min(peak)) >= -0.5 * largest:
+        with np.errstate(over="ignore"):
+            likelihood = _exp_at_least(log_joint, smallest)
+            total = xp.sum(likelihood, axis=0)
+        if float(xp.max(total)) <= math.exp(largest) and float(xp.min(total)) >= math.exp(-0.5 * largest):
+            return _shares(likelihood, total, weight), xp.log(total)
+        log_joint = make_log_joint()
     peak = xp.max(log_joint, axis=0)
-    if float(xp.max(peak)) > largest or float(xp.min(peak)) < -0.5 * largest:
-        log_joint -= peak
-    else:
-        peak = None
+    log_joint -= peak
     likelihood = _exp_at_least(log_joint, smallest)
     total = xp.sum(likelihood, axis=0)
-    log_evidence = xp.log(total) if peak is None else xp.log(total) + peak
+    return _shares(likelihood, total, weight), xp.log(total) + peak
+
+
+def _shares(likelihood: Array, total: Array, weight: Array | None) -> Array:
     likelihood *= (1 / total) if weight is None else weight / total
-    return likelihood, log_evidence
+    return likelihood
 
 
 def _exp_at_least(a: Array, smallest: float) -> Array:
@@ -244,7 +272,9 @@ def cholesky(a: Array) -> Array | None:
 
 @lru_cache
 def _triangle(d: int) -> tuple[list[int], list[int], list[float]]:
-    flat = [i * d + j for i in range(d) for j in range(i, d)]
+    # a row with itself, with the next one, the one after next, ... in a ring: every pair once
+    pairs = [(i, (i + k) % d) for k in range(d // 2 + 1) for i in range(d if 2 * k < d else d // 2)]
+    flat = [min(pair) * d + max(pair) for pair in pairs]
     place = {cell: position for position, cell in enumerate(flat)}
     back = [place[min(i, j) * d + max(i, j)] for i in range(d) for j in range(d)]
     return flat, back, [1.0 if cell // d == cell % d else 2.0 for cell in flat]

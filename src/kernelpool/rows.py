@@ -26,14 +26,19 @@ from .sums import Sums, record
 
 T = TypeVar("T")
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 8 << 20
 """Temporaries of one block: large enough to hide the cost of a call, small enough for the processor's caches."""
 
 KEEP_BYTES = 64 << 20
-"""Features of the rows are kept between sweeps if they need no more than this, and made anew otherwise."""
+"""What is made of the rows is kept between sweeps if it needs no more than this, and made anew otherwise."""
 
 MOST_TASKS = 32
 """Into how many pieces the blocks are grouped; fixed, so that results do not depend on the number of threads."""
+
+
+def farthest(rounding: float) -> float:
+    """How far from the origin rows of a float type are let, in units of the frame: their squares must not overflow."""
+    return 1e100 if rounding < 1e-10 else 1e12
 
 
 @record
@@ -45,10 +50,16 @@ class Frame:
     unit: Array
     """(d,)."""
 
+    def beside(self, x: Array) -> "Frame":
+        """The frame in the library and float type of `x`; what that type cannot hold becomes the largest number it can."""
+        largest = float(namespace(x).finfo(x.dtype).max)
+        held = [namespace(a).clip(wide(a), min=-largest, max=largest) for a in (self.origin, self.unit)]
+        return Frame(*(at_home_of(x, a) for a in held))
+
     def inside(self, x: Array) -> Array:
         """Rows in the frame, held within bounds whose squares cannot overflow."""
         xp = namespace(x)
-        bound = 1e100 if x.dtype == xp.float64 else 1e12
+        bound = farthest(epsilon(x))
         with np.errstate(over="ignore"):  # what overflows is held within the bounds next
             away = x - self.origin
             away /= self.unit
@@ -68,21 +79,35 @@ class Frame:
 class Block:
     """Rows that are in memory now, in the frame."""
 
-    def __init__(self, x: Array, y: Array | None = None, weight: Array | None = None, *, keep: bool = False) -> None:
+    def __init__(
+        self, x: Array, y: Array | None = None, weight: Array | None = None, *, held: bool = False, keep: bool = False
+    ) -> None:
         self.x = x
         """Features, (n, d)."""
         self.y = y
         """Class codes 0..K-1, or -1 where the class is not known, (n,)."""
         self.weight = weight
         """How often each row counts, (n,); None is once."""
+        self._held = held
+        self._columns: Array | None = None
         self._kept: dict[Any, Any] | None = {} if keep else None
 
-    def room(self, shape: tuple[int, ...]) -> Array:
-        """Room for something made of this block: its own if the block outlives the sweep, else lent until the next block."""
-        return lent(shape, self.x) if self._kept is None else empty(shape, self.x)
+    def scratch(self, shape: tuple[int, ...]) -> Array:
+        """Room for what is made of this block and not needed once the next one is asked for."""
+        return lent(shape, self.x)
+
+    def write_columns(self, room: Array) -> None:
+        """The rows as columns, (d, n), written into `room`; a block that is held through the sweeps turns them round once."""
+        if not self._held:
+            room[...] = self.x.T
+            return
+        if self._columns is None:
+            self._columns = empty((self.x.shape[1], self.x.shape[0]), self.x)
+            self._columns[...] = self.x.T
+        room[...] = self._columns
 
     def once(self, key: Any, make: Callable[["Block"], T]) -> T:
-        """`make(self)`, remembered under `key` if this block outlives the sweep."""
+        """`make(self)`, remembered under `key` if what is made of the rows may be kept."""
         if self._kept is None:
             return make(self)
         if key not in self._kept:
@@ -131,11 +156,11 @@ class ArrayRows:
         row_bytes = 8 * max(width, self.n_features)
         self.block_rows = _even(self.n_rows, min(max(BLOCK_BYTES // row_bytes, 512), 16384))
         self._keeps = self.n_rows * row_bytes <= KEEP_BYTES
+        self._holds = self._keeps or 2 * 8 * self.n_rows * self.n_features <= KEEP_BYTES  # as rows and as columns
         self._blocks: list[Block | None] = [None] * self._n_blocks
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
-        frame = at_home_of(self.x, frame)
-        return ArrayRows(self.x, self.y, self.weight, frame=frame, width=width, n_jobs=self.n_jobs)
+        return ArrayRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         at_home = [at_home_of(self.x, p) for p in params]
@@ -184,9 +209,10 @@ class ArrayRows:
                 x if self.frame is None else self.frame.inside(x),
                 None if self.y is None else self.y[span],
                 None if self.weight is None else self.weight[span],
+                held=self._holds,
                 keep=self._keeps,
             )
-            if self._keeps:
+            if self._holds:
                 self._blocks[i] = block
         return block
 
@@ -308,7 +334,7 @@ def _each_of_chunk(sent: tuple[Any, ...], x: Array) -> Array:
 
 def _chunk_rows(x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int) -> ArrayRows:
     # Dask runs a chunk on each of its threads already
-    return ArrayRows(x, y, weight, frame=None if frame is None else at_home_of(x, frame), width=width, n_jobs=1)
+    return ArrayRows(x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1)
 
 
 def _both(a: Any, b: Any = None) -> Any:

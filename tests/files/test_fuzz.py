@@ -62,6 +62,16 @@ def assert_answers(model, X):
                 assert model.sample(3, random_state=0)[0].shape == (3, X.shape[1])
 
 
+@contextlib.contextmanager
+def damaged_categories(name):
+    """An encoder whose list of categories was damaged refuses, in scikit-learn's words, those it no longer knows."""
+    try:
+        yield
+    except ValueError as error:
+        if not (name.startswith("encoded") and str(error).startswith("Found unknown categories")):
+            raise
+
+
 def fuzzed(name, path, n, seed):
     """How many of `n` damaged files were refused, and how many gave a model."""
     file, X = taken_apart(name, path)
@@ -83,7 +93,8 @@ def fuzzed(name, path, n, seed):
             continue
         loaded += 1
         if X.ndim == 2 and getattr(model, "n_features_in_", None) == X.shape[1]:
-            assert_answers(model, X)
+            with damaged_categories(name):
+                assert_answers(model, X)
     return refused, loaded
 
 

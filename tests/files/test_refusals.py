@@ -233,11 +233,24 @@ EDITS = {
         r"must be of shape \(M, K\) = \(4, 3\)",
     ),
     "another family": (lambda h, m, a: m["fitted"].update(covariance_type_="diag"), r"of type 'diag' must have shape \(4, 3\)"),
-    "too narrow to be computed": (
-        lambda h, m, a: a["covariances_"].__setitem__(0, 1e-320 * np.eye(3)),
-        "The SharedKernelClassifier in the file does not fit together",
-    ),
 }
+
+
+def test_a_model_that_cannot_answer_is_refused(path, monkeypatch):
+    edited("shared full", path, lambda h, m, a: None)
+
+    def fail(*_):
+        raise ArithmeticError("no numbers left")
+
+    monkeypatch.setattr(SharedKernelClassifier, "_density", fail)
+    with pytest.raises(ModelFileError, match=r"does not fit together; it cannot answer: ArithmeticError, 'no numbers left'"):
+        kernelpool.load(path)
+
+
+def test_a_kernel_hardly_wider_than_a_point_answers(path):
+    edited("shared full", path, lambda h, m, a: a["covariances_"].__setitem__(0, 1e-320 * np.eye(3)))
+    model = kernelpool.load(path)
+    assert np.isfinite(model.predict_proba(model.means_ + np.array([0.0, 0, 1e-3]))).all()
 
 
 @pytest.mark.parametrize("what", EDITS)

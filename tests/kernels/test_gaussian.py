@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from kernelpool.arrays import outer_sums
+from kernelpool import SharedKernelClassifier
+from kernelpool.arrays import at_home_of, outer_sums
 from kernelpool.errors import CollapsedKernelError
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
@@ -24,7 +25,7 @@ def test_log_density_is_scipys(kernel, family, given_start, blobs):
     expected = np.log(naive.kernel_densities(x, mean, covariance, family)).T
     np.testing.assert_allclose(kernel.log_density(kernel.lens(kernels, EPS), x), expected, rtol=1e-10)
     for j in range(6):
-        np.testing.assert_allclose(kernel.exact_log_density(kernels, j, x), expected[j], rtol=1e-12)
+        np.testing.assert_allclose(kernel.exact_log_density(kernel.lens(kernels, EPS), j, x), expected[j], rtol=1e-12)
 
 
 def test_distance_is_mahalanobis(kernel, family, given_start):
@@ -126,6 +127,54 @@ def test_the_guard_saves_narrow_kernels_far_from_the_origin(family, dtype):
     worse, _ = unguarded.sweep(rows, params)
     lost, kept = (np.abs(sweep.kernels.covariance - expected).max() for sweep in (worse, better))
     assert lost > 20 * kept
+
+
+@pytest.mark.parametrize("family", ["full", "tied"])  # in the others nothing cancels
+@pytest.mark.parametrize("length", [1e2, 1e4, 1e6])
+def test_float32_rows_of_a_long_narrow_kernel(family, length):
+    """A kernel up to a million times longer than wide, at the origin: what float32 rows say of it, by float64 arithmetic."""
+    d, n = 5, 4000
+    rng = np.random.default_rng(1)
+    axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    deviation = np.geomspace(length, 1, d) / length
+    covariance = (axes * deviation**2) @ axes.T
+    x = ((rng.normal(size=(n, d)) * deviation) @ axes.T).astype(np.float32)
+    factor = (axes * deviation) @ np.linalg.qr((axes * deviation).T, mode="reduced")[
+        0
+    ]  # a triangle: covariance = factor factor'
+    white = np.linalg.solve(factor, x.astype(float).T)
+    expected = -0.5 * (np.sum(white**2, axis=0) + 2 * np.log(deviation).sum() + d * np.log(2 * np.pi))
+    kernel = FAMILIES[family](np.zeros(d))
+    kernels = Kernels(np.zeros((1, d)), covariance if family == "tied" else covariance[None])
+    lens = at_home_of(x, kernel.lens(kernels, 1.2e-7))
+    found = kernel.log_density(lens, x)[0]
+    assert found.dtype == np.float32
+    # 1e-8 of the length, in the rows themselves, is a hundredth of the width at a million
+    np.testing.assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
+
+
+def test_a_guarded_kernel_keeps_its_share(family):
+    """Two kernels on one spot, a hundred million widths out: every row is shared as the mixing says."""
+    shape = FAMILIES[family].shape(2, 2)
+    covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
+    params = Params(Kernels(np.full((2, 2), 1e8), covariance), np.array([[0.3], [0.7]]), np.ones(1))
+    rows = ArrayRows(1e8 + np.array([[0.0, 1], [1, 0], [-1, 2]]), np.zeros(3, int), frame=Frame(np.zeros(2), np.ones(2)))
+    better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((2, 1))).sweep(rows, params)
+    np.testing.assert_allclose(better.mixing[:, 0], [0.3, 0.7], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(1e150, 1.0), (1e30, 1e-30), (0.0, 1e-60)])
+def test_what_float32_cannot_hold_gives_no_nan(family, mean, variance):
+    """A model made in float64 whose kernels lie farther, or are narrower, than float32 can say; rows of float32."""
+    d = 2
+    means = np.array([[0.0, 0.0], [mean, -mean]])
+    one = {"spherical": 1.0, "diag": np.ones(d), "full": np.eye(d)}.get(family)
+    covariances = np.eye(d) * variance if family == "tied" else np.stack([variance * one, 1e-3 * variance * one])
+    model = SharedKernelClassifier.from_parameters(means, covariances, np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family)
+    x = np.array([[0, 0], [1, -1], [1e30, -1e30], [-1e38, 1e38]], np.float32)
+    with np.errstate(all="ignore"):
+        assert np.isfinite(model.predict_proba(x)).all()
+        assert not np.isnan(model.score_samples(x)).any()
 
 
 def test_collapse_names_kernel_and_feature(family):

@@ -18,9 +18,15 @@ class Diag(Gaussian):
     def write_square(self, room: Array, x: Array) -> None:
         multiply_into(room, x, x)
 
-    def precision(self, covariance: Array) -> tuple[Array, Array]:
+    def whitening(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)
-        return 1 / covariance, xp.sum(xp.log(covariance), axis=1)
+        return covariance**-0.5, xp.sum(xp.log(covariance), axis=1)
+
+    def gram(self, whitening: Array) -> Array:
+        return whitening * whitening
+
+    def whiten(self, whitening: Array, x: Array) -> Array:
+        return x * whitening
 
     def apply(self, precision: Array, x: Array) -> Array:
         return precision * x if x.ndim == 2 else precision[:, None, :] * x

@@ -1,7 +1,8 @@
 r"""Full Gaussians: one covariance matrix a kernel."""
 
-from ..arrays import Array, cholesky, device, empty, epsilon, multiply_into, namespace, outer_sums, triangle
+from ..arrays import Array, cholesky, device, empty, epsilon, multiply_pairs_into, namespace, outer_sums, triangle, wide
 from ..errors import CollapsedKernelError
+from ..products import summed
 from .gaussian import Gaussian, Kernels
 
 
@@ -9,6 +10,7 @@ class Full(Gaussian):
     """phi(x) = x, upper triangle of x x'; covariance (M, d, d)."""
 
     name = "full"
+    matrices = True
 
     def square(self, x: Array) -> Array:
         d, n = x.shape
@@ -17,11 +19,7 @@ class Full(Gaussian):
         return room
 
     def write_square(self, room: Array, x: Array) -> None:
-        # row by row of the triangle: long contiguous products, no gather
-        d, start = x.shape[0], 0
-        for i in range(d):
-            multiply_into(room[start : start + d - i, :], x[i : i + 1, :], x[i:, :])
-            start += d - i
+        multiply_pairs_into(room, x)
 
     def n_features(self, d: int) -> int:
         return d + d * (d + 1) // 2
@@ -29,17 +27,30 @@ class Full(Gaussian):
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         found = outer_sums(x, responsibility)
         if found is None:
-            return phi @ responsibility.T
+            return summed(phi, responsibility)
         first, second = found
         before = phi[: phi.shape[0] - self.n_features(x.shape[1]), :]
         return namespace(phi).concat([before @ responsibility.T, first.T, self.flat(second).T], axis=0)
 
-    def precision(self, covariance: Array) -> tuple[Array, Array]:
+    def whitening(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)
         factor = xp.linalg.cholesky(covariance)
-        inverse = xp.linalg.inv(factor)
-        log_size = 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
-        return xp.matrix_transpose(inverse) @ inverse, log_size
+        return xp.linalg.inv(factor), 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+
+    def gram(self, whitening: Array) -> Array:
+        return namespace(whitening).matrix_transpose(whitening) @ whitening
+
+    def whiten(self, whitening: Array, x: Array) -> Array:
+        return x @ whitening.T
+
+    def elongation(self, precision: Array, covariance: Array) -> Array | float:
+        xp = namespace(precision)
+        return xp.sum(xp.abs(precision * covariance), axis=(1, 2))
+
+    def scatter(self, away: Array, responsibility: Array) -> Array:
+        # in float64: in float32 a kernel a thousand times longer than wide would lose its width to its length
+        away = wide(away)
+        return self.flat(((away * wide(responsibility)[:, None]).T @ away)[None, ...])[0, :]
 
     def apply(self, precision: Array, x: Array) -> Array:
         return (precision @ x[..., None])[..., 0] if x.ndim == 2 else x @ precision

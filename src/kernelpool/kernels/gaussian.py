@@ -30,7 +30,8 @@ from typing import ClassVar
 
 from ..arrays import Array, at_home_of, device, empty, epsilon, namespace
 from ..errors import CollapsedKernelError
-from ..rows import Frame
+from ..products import summed, weighed
+from ..rows import Frame, farthest
 from ..sums import Sums, record
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -58,6 +59,10 @@ class Lens:
     offset: Array
     """(M,)."""
     kernels: Kernels
+    whitening: Array
+    """W with W' W = precision, in the shape of the covariances: worked out before anything is rounded to the rows' type."""
+    log_size: Array
+    """log |covariance|, (M,), or () in the tied family."""
     guarded: tuple[int, ...]
     """The kernels for which that sum would cancel."""
 
@@ -80,6 +85,8 @@ class Gaussian(ABC):
     name: ClassVar[str]
     equivariant: ClassVar[bool] = True
     """Whether the family is closed under scaling the features one by one."""
+    matrices: ClassVar[bool] = False
+    """Whether covariances are whole matrices, (..., d, d), and not variances alone."""
 
     def __init__(self, floor: Array, guard: float | None = None) -> None:
         self.floor = floor
@@ -98,8 +105,16 @@ class Gaussian(ABC):
         """P, the width of the feature map."""
 
     @abstractmethod
-    def precision(self, covariance: Array) -> tuple[Array, Array]:
-        """Inverse of the covariance in the covariance's own shape, and log |covariance|, (M,) or ()."""
+    def whitening(self, covariance: Array) -> tuple[Array, Array]:
+        """W with W' W = covariance^-1, in the covariance's own shape, and log |covariance|, (M,) or ()."""
+
+    @abstractmethod
+    def gram(self, whitening: Array) -> Array:
+        """W' W, in the same shape."""
+
+    @abstractmethod
+    def whiten(self, whitening: Array, x: Array) -> Array:
+        """W x for rows (n, d) and the W of one kernel."""
 
     @abstractmethod
     def apply(self, precision: Array, x: Array) -> Array:
@@ -157,6 +172,11 @@ class Gaussian(ABC):
     def variances(self, kernels: Kernels) -> Array:
         """Variance of each kernel along each feature, (M, d)."""
 
+    def precision(self, covariance: Array) -> tuple[Array, Array]:
+        """Inverse of the covariance in the covariance's own shape, and log |covariance|, (M,) or ()."""
+        whitening, log_size = self.whitening(covariance)
+        return self.gram(whitening), log_size
+
     def widths(self, flat: Array, weight: Array) -> Array:
         """Covariances at or above the floor from one flat second moment a kernel, (M, S), and their weights, (M,)."""
         return self.floored(self.shaped(flat, self.floor.shape[0]))
@@ -190,7 +210,11 @@ class Gaussian(ABC):
         """The same, written into `room`."""
         d = x.shape[1]
         room[:d, :] = x.T
-        self.write_square(room[d:, :], room[:d, :])
+        self.complete(room, d)
+
+    def complete(self, features: Array, d: int) -> None:
+        """Writes what follows x in `features` (P, n), whose first d rows are x."""
+        self.write_square(features[d:, :], features[:d, :])
 
     def write_square(self, room: Array, x: Array) -> None:
         """`square`, written into `room`."""
@@ -199,23 +223,46 @@ class Gaussian(ABC):
     def lens(self, kernels: Kernels, rounding: float) -> Lens:
         """The kernels in natural parameters; `rounding` is the spacing of the rows' float type."""
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
-        precision, log_size = self.precision(kernels.covariance)
+        # no row comes near a kernel beyond this bound, or tells one narrower than that from a point: the rows' type must hold
+        # them, and squares of distances to the farthest rows
+        bound, narrow = 1e3 * farthest(rounding), 3e-6 * farthest(rounding)
+        kernels = Kernels(xp.clip(kernels.mean, min=-bound, max=bound), kernels.covariance)
+        whitening, log_size = self.whitening(kernels.covariance)
+        whitening = xp.clip(whitening, min=-narrow, max=narrow)
+        precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
+        guarded = self._guarded(kernels, precision, rounding)
+        if guarded:  # `correct` replaces these sums, whose terms may be huge: they are left out
+            depth, slope = (xp.where(self._is_guarded(guarded, a), xp.zeros_like(a), a) for a in (depth, slope))
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
-        return Lens(self._weight(slope, precision), offset, kernels, self._guarded(kernels, precision, rounding))
+        return Lens(self._weight(slope, precision), offset, kernels, whitening, log_size, guarded)
+
+    def _is_guarded(self, guarded: tuple[int, ...], like: Array) -> Array:
+        """(M, 1, ...), to choose among arrays such as `like`."""
+        xp, shape = namespace(like), (-1,) + (1,) * (like.ndim - 1)
+        return xp.reshape(xp.asarray([j in guarded for j in range(like.shape[0])], device=device(like)), shape)
 
     def _weight(self, slope: Array, precision: Array) -> Array:
         return namespace(slope).concat([slope, -0.5 * self.dual(precision)], axis=1)
 
     def _guarded(self, kernels: Kernels, precision: Array, rounding: float) -> tuple[int, ...]:
-        """|mean|' |precision| |mean| times the rounding is what cancellation can cost of a kernel's variance."""
+        """|mean|' |precision| |mean| times the rounding is what cancellation can cost of a kernel's variance.
+
+        What lies about the mean cancels as well, in kernels much longer than they are wide: `elongation`.
+        """
         xp = namespace(precision)
         size = xp.abs(kernels.mean)
-        loss = rounding * xp.sum(size * self.apply(xp.abs(precision), size), axis=1)
+        far = xp.sum(size * self.apply(xp.abs(precision), size), axis=1)
+        # this one costs digits of a log-density, not of a variance: float32 may lose 1e-2, float64 1e-4
+        loss = rounding * (far + 1e-2 * self.elongation(precision, kernels.covariance))
         # float32 rows carry no more than some 1e-5 of a variance themselves
         limit = self.guard if self.guard is not None else 1e-6 if rounding < 1e-10 else 1e-4
         return tuple(j for j, over in enumerate(loss > limit) if bool(over))
+
+    def elongation(self, precision: Array, covariance: Array) -> Array | float:
+        """How many times more the terms of a row's squared distance add up to than the distance itself, (M,)."""
+        return 0.0  # terms of one sign do not cancel
 
     def common(self, lens: Lens, x: Array) -> Array | float:
         """The part of log p(x|j) that is the same for every kernel and left out of the features, (n,)."""
@@ -223,24 +270,20 @@ class Gaussian(ABC):
 
     def log_density(self, lens: Lens, x: Array) -> Array:
         """log p(x|j), (M, n)."""
-        log_density = lens.weight @ self.features(x) + lens.offset[:, None]
+        log_density = weighed(lens.weight, self.features(x)) + lens.offset[:, None]
         self.correct(log_density, lens, x, lens.offset)
         return log_density + self.common(lens, x)
 
     def correct(self, log_joint: Array, lens: Lens, x: Array, constant: Array) -> None:
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
         for j in lens.guarded:
-            exact = self.exact_log_density(lens.kernels, j, x) - self.common(lens, x)
-            log_joint[j, :] = exact + (constant[j, ...] - lens.offset[j])
+            log_joint[j, :] = self.exact_log_density(lens, j, x) + (constant[j, ...] - lens.offset[j])
 
-    def exact_log_density(self, kernels: Kernels, j: int, x: Array) -> Array:
-        """(6): log p(x|j) of one kernel, from x - mean, (n,)."""
-        xp, d = namespace(x), x.shape[1]
-        covariance = self.of_kernel(kernels.covariance, j)
-        precision, log_size = self.precision(covariance[None, ...])
-        away = x - kernels.mean[j, :]
-        distance = xp.sum(away * self.apply(precision, away[None, ...])[0, ...], axis=1)
-        return -0.5 * (distance + log_size[0] + d * LOG_2_PI)
+    def exact_log_density(self, lens: Lens, j: int, x: Array) -> Array:
+        """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
+        white = self.whiten(self.of_kernel(lens.whitening, j), x - lens.kernels.mean[j, :])
+        distance = namespace(x).sum(white * white, axis=1)
+        return -0.5 * (distance + self.of_kernel(lens.log_size, j) + x.shape[1] * LOG_2_PI)
 
     def distance(self, kernels: Kernels, away: Array) -> Array:
         """Squared length of `away` (M, K, d) in the metric of each kernel, (M, K)."""
@@ -251,7 +294,7 @@ class Gaussian(ABC):
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them."""
-        return phi @ responsibility.T
+        return summed(phi, responsibility)
 
     def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
@@ -260,14 +303,17 @@ class Gaussian(ABC):
         for j in lens.guarded:
             away = x - lens.kernels.mean[j, :]
             first[j, :] = responsibility[j, :] @ away
-            second[j, :] = self.square(away.T) @ responsibility[j, :]
+            second[j, :] = self.scatter(away, responsibility[j, :])
         return Moments(mass, first, second)
+
+    def scatter(self, away: Array, responsibility: Array) -> Array:
+        """sum_n r_n square(away_n), (S,), of one kernel."""
+        return self.square(away.T) @ responsibility
 
     def about(self, lens: Lens) -> Array:
         """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M, d)."""
         xp, mean = namespace(lens.kernels.mean), lens.kernels.mean
-        own = xp.asarray([j in lens.guarded for j in range(mean.shape[0])], device=device(mean))
-        return xp.where(own[:, None], mean, xp.zeros_like(mean))
+        return xp.where(self._is_guarded(lens.guarded, mean), mean, xp.zeros_like(mean))
 
     def estimate(self, moments: Moments, about: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
         """(36): kernels at `mean` from moments about `about`, with `scatter` (M, S) and `count` added as a prior has it."""

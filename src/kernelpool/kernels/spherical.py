@@ -16,8 +16,14 @@ class Spherical(Gaussian):
     def n_features(self, d: int) -> int:
         return d + 1
 
-    def precision(self, covariance: Array) -> tuple[Array, Array]:
-        return 1 / covariance, self.floor.shape[0] * namespace(covariance).log(covariance)
+    def whitening(self, covariance: Array) -> tuple[Array, Array]:
+        return covariance**-0.5, self.floor.shape[0] * namespace(covariance).log(covariance)
+
+    def gram(self, whitening: Array) -> Array:
+        return whitening * whitening
+
+    def whiten(self, whitening: Array, x: Array) -> Array:
+        return x * whitening
 
     def apply(self, precision: Array, x: Array) -> Array:
         return namespace(x).reshape(precision, (-1,) + (1,) * (x.ndim - 1)) * x

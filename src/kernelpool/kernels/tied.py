@@ -1,6 +1,7 @@
 r"""Gaussians that share one covariance matrix."""
 
-from ..arrays import Array, device, namespace, wide
+from ..arrays import Array, namespace
+from ..products import summed
 from .full import Full
 from .gaussian import Kernels, Lens, Moments
 
@@ -19,31 +20,35 @@ class Tied(Full):
     def n_features(self, d: int) -> int:
         return d
 
-    def write_features(self, room: Array, x: Array) -> None:
-        room[...] = x.T
+    def complete(self, features: Array, d: int) -> None:
+        """x is all there is."""
 
     def _weight(self, slope: Array, precision: Array) -> Array:
         return slope
 
-    def common(self, lens: Lens, x: Array) -> Array:
-        """-x' precision x / 2, (n,)."""
-        precision, _ = self.precision(lens.kernels.covariance)
-        return -0.5 * namespace(x).sum((x @ precision) * x, axis=1)
+    def common(self, lens: Lens, x: Array) -> Array | float:
+        """-x' precision x / 2, (n,); guarded kernels, and then all are, leave nothing out."""
+        if lens.guarded:
+            return 0.0
+        white = self.whiten(lens.whitening, x)
+        return -0.5 * namespace(x).sum(white * white, axis=1)
+
+    def elongation(self, precision: Array, covariance: Array) -> float:
+        return 0.0  # `common` is a sum of squares and does not cancel
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        return phi @ responsibility.T  # of x alone: there is no square to sum
+        return summed(phi, responsibility)  # of x alone: there is no square to sum
 
     def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
         xp, first = namespace(x), sums.T
         if not lens.guarded:
-            row_mass = xp.sum(responsibility, axis=0)  # (n,)
-            return Moments(mass, first, wide(self.flat((x * row_mass[:, None]).T @ x)))
-        second = xp.zeros((x.shape[1], x.shape[1]), dtype=x.dtype, device=device(x))
-        for j in range(first.shape[0]):  # one covariance: if one kernel is guarded, all are
+            return Moments(mass, first, self.scatter(x, xp.sum(responsibility, axis=0))[None, :])
+        second = []
+        for j in lens.guarded:  # one covariance: if one kernel is guarded, all are
             away = x - lens.kernels.mean[j, :]
             first[j, :] = responsibility[j, :] @ away
-            second = second + (away * responsibility[j, :, None]).T @ away
-        return Moments(mass, first, wide(self.flat(second)))
+            second.append(self.scatter(away, responsibility[j, :]))
+        return Moments(mass, first, xp.sum(xp.stack(second), axis=0, keepdims=True))
 
     def _guarded(self, kernels: Kernels, precision: Array, rounding: float) -> tuple[int, ...]:
         found = super()._guarded(kernels, precision, rounding)

@@ -291,7 +291,7 @@ class Competitive:
         return self.neuron.misfit(self._activation(block, weight), target)
 
     def _responsibility(self, block: Block, view: View, error: Array) -> tuple[Array, Array]:
-        return responsibilities(self._gate(block, view) - 0.5 * self.precision * error, block.weight)
+        return responsibilities(lambda: self._gate(block, view) - 0.5 * self.precision * error, block.weight)
 
     def _gate(self, block: Block, view: View) -> Array:
         """log pi_j, and log p(x|j) where neurons have a place, (M, 1) or (M, n)."""

@@ -53,10 +53,8 @@ class Mixture(SharedKernel):
     def __init__(self, kernel: Gaussian, like: Array, penalty: Penalty | None = None) -> None:
         super().__init__(kernel, namespace(like).ones_like(like), penalty)
 
-    def _features(self, block: Block) -> Array:
-        xp, home, n = namespace(block.x), device(block.x), block.x.shape[0]
-        one = xp.ones((1, n), dtype=block.x.dtype, device=home)
-        return xp.concat([one, 0 * one, self.kernel.features(block.x)])
+    def _indicators(self, block: Block) -> Array:
+        return namespace(block.x).asarray([[1.0], [0.0]], dtype=block.x.dtype, device=device(block.x))
 
 
 # -- what the hidden layer says -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ A kernel that loses its rows keeps its place instead of dividing by zero.
 from ..arrays import FORBIDDEN, Array, at_home_of, device, log_of_sums, logsumexp, namespace, responsibilities, safe_log, wide
 from ..kernels import Gaussian, Kernels, Lens, Moments
 from ..penalties import NoPenalty, Penalty, Subkernels
+from ..products import weighed
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
@@ -133,13 +134,15 @@ class SharedKernel:
         """(29), (30): responsibilities of one block, kept only as sums."""
         xp = namespace(block.x)
         n_columns = view.table.shape[1]
-        phi = block.once((self.kernel.name, n_columns), self._features)  # (K + 1 + P, n)
+        phi = self._features(block)  # (K + 1 + P, n)
         responsibility, log_evidence = self._responsibility(block, view, phi)
         sums = wide(self.kernel.sums(phi, block.x, responsibility))  # (K + 1 + P, M)
         moments = self.kernel.moments(sums[:n_columns, :].T, sums[n_columns:, :], view.lens, block.x, responsibility)
         log_evidence = wide(log_evidence + self.kernel.common(view.lens, block.x))
-        weight = xp.ones_like(log_evidence) if block.weight is None else wide(block.weight)
-        plain = weight @ log_evidence, xp.sum(weight), moments
+        if block.weight is None:
+            plain = xp.sum(log_evidence), 0 * log_evidence[0] + log_evidence.shape[0], moments
+        else:
+            plain = wide(block.weight) @ log_evidence, xp.sum(wide(block.weight)), moments
         if not self.penalty.by_class:
             return Totals(*plain)
         parts = [self._moments_of(block, view, phi, responsibility, k) for k in range(n_columns - 1)]
@@ -199,22 +202,33 @@ class SharedKernel:
         return joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
 
     def _features(self, block: Block) -> Array:
-        """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n)."""
-        xp, home = namespace(block.x), device(block.x)
-        n_classes = self.sharing.shape[1]
-        codes = xp.asarray([*range(n_classes), -1], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
-        n, d = block.x.shape
-        phi = block.room((n_classes + 1 + self.kernel.n_features(d), n))
-        phi[: n_classes + 1, :] = xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
-        self.kernel.write_features(phi[n_classes + 1 :, :], block.x)
+        """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n).
+
+        They are made anew in every sweep: that costs less than to fetch them from memory, where they would not fit the caches.
+        """
+        (n, d), n_columns = block.x.shape, self.sharing.shape[1] + 1
+        phi = block.scratch((n_columns + self.kernel.n_features(d), n))
+        phi[:n_columns, :] = self._indicators(block)
+        features = phi[n_columns:, :]
+        block.write_columns(features[:d, :])
+        self.kernel.complete(features, d)
         return phi
 
+    def _indicators(self, block: Block) -> Array:
+        """(K + 1, n) or (K + 1, 1)."""
+        xp, home = namespace(block.x), device(block.x)
+        codes = xp.asarray([*range(self.sharing.shape[1]), -1], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
+        return xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
+
     def _responsibility(self, block: Block, view: View, phi: Array) -> tuple[Array, Array]:
-        log_joint = view.weight @ phi  # (M, n)
+        return responsibilities(lambda: self._log_joint(block, view, phi), block.weight)
+
+    def _log_joint(self, block: Block, view: View, phi: Array) -> Array:
+        log_joint = weighed(view.weight, phi)  # (M, n)
         if view.lens.guarded:
             n_columns = view.table.shape[1]
             self.kernel.correct(log_joint, view.lens, block.x, view.table @ phi[:n_columns, :])
-        return responsibilities(log_joint, block.weight)
+        return log_joint
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
 
@@ -280,7 +294,7 @@ class SharedKernel:
         """Of each class, the row of this block with the lowest log p(x|C_k)."""
         xp = namespace(block.x)
         n_columns = view.table.shape[1]
-        phi = block.once((self.kernel.name, n_columns), self._features)
+        phi = self._features(block)
         _, log_evidence = self._responsibility(block, view, phi)
         log_evidence = log_evidence + self.kernel.common(view.lens, block.x)
         counts = (phi[: n_columns - 1, :] > 0) & ((block.weight if block.weight is not None else phi[0, :] + 1) > 0)
