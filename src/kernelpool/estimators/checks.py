@@ -56,7 +56,7 @@ def check_columns(name: str, array: np.ndarray) -> None:
 
 def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> None:
     """Variances above zero, matrices symmetric and positive definite."""
-    if covariance_type in ("full", "tied"):
+    if FAMILIES[covariance_type].matrices:
         matrices = covariances.reshape(-1, *covariances.shape[-2:])
         asymmetry = np.abs(matrices - matrices.swapaxes(1, 2)).max(axis=(1, 2))
         bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2)))

@@ -1,41 +1,27 @@
 """Competitive mixture of neurons: the scikit-learn shell of `kernelpool.networks.competitive`."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import check_random_state
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, at_home_of, namespace, safe_log, to_numpy
-from ..em import Fit, Outcome, Stop, best_of, em
-from ..errors import KernelpoolError, UnfinishedWarning, warn
+from ..arrays import Array, safe_log
+from ..em import Outcome, best_of
+from ..errors import KernelpoolError
 from ..kernels import Diag, Kernels
-from ..networks.competitive import Competitive, Cost, GradientStep, Params, View
-from ..rows import Block, Frame, Rows, one_blas_thread
-from ..starts import sample_rows
-from .data import TrainingData, query_rows, training_data
-from .density import DensityClassifier
-from .notebook import NotebookMixin
+from ..networks.competitive import Competitive, Params, View
+from ..rows import Block, Frame, Rows
+from .competitive_training import NeuronTraining, NeuronWatch, Trace, weights_in
+from .data import training_data
+from .probability import Answer, ProbabilityClassifier, Question, themselves
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
-from .training import unfinished_message
-from .watch import Watch
-
-START_LENGTH = 4.0
-"""Of the first weight vectors, for features of unit variance: steep enough that neurons begin with opinions of their own."""
-
-LOCAL_FLOOR = 0.01
-"""Smallest variance of a place, as a part of the feature's variance."""
-
-DEFAULT_DECAY = 0.003
+from .training import conclude
 
 
-class CompetitiveNeuronsClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     r"""A mixture of simple neurons that compete for the rows and are kept different from each other.
 
     The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM
@@ -218,10 +204,11 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, NotebookMixin, Classifi
                     break
         best = best_of([trace.fit for trace in traces])
         self._keep(next(trace for trace in traces if trace.fit is best), training)
-        self._conclude(best)
+        fell = f"The weights left the range of numbers at sweep {best.n_sweeps}: lower learning_rate, or solver='lbfgs'."
+        conclude(best, self.max_iter, fell if self.solver == "gradient" else None)
         return self
 
-    def _keep(self, trace: "Trace", training: "NeuronTraining") -> None:
+    def _keep(self, trace: Trace, training: NeuronTraining) -> None:
         self.classes_, self.location_, self.scale_ = training.data.classes, training.scaling.origin, training.scaling.unit
         for name in ("means_", "covariances_"):
             self.__dict__.pop(name, None)
@@ -232,15 +219,6 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, NotebookMixin, Classifi
         self.penalty_history_, self.objective_ = np.asarray(trace.penalties), float(self.history_[-1])
         self.n_iter_, self.converged_ = trace.fit.n_sweeps, trace.fit.outcome is Outcome.CONVERGED
 
-    def _conclude(self, fit: Fit[Params]) -> None:
-        if fit.outcome is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt(fit.sentence(self.max_iter))
-        message = unfinished_message(fit, self.max_iter)
-        if message is not None and fit.outcome is Outcome.FELL and self.solver == "gradient":
-            message = f"The weights left the range of numbers at sweep {fit.n_sweeps}: lower learning_rate, or solver='lbfgs'."
-        if message is not None:
-            warn(message, UnfinishedWarning)
-
     # -- prediction -------------------------------------------------------------------------------------------------
 
     def _network(self, rounding: float) -> tuple[Competitive, View, Frame]:
@@ -250,61 +228,24 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, NotebookMixin, Classifi
         network = Competitive(len(self.classes_), precision=self.precision, margin=self.margin, kernel=kernel)
         weight = np.asarray(self.weights_).reshape(len(self.mixing_), network.n_outputs, -1)
         kernels = None if kernel is None else kernel.into(Kernels(self.means_, self.covariances_), frame)
-        params = Params(_inside(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
+        params = Params(weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
         return network, network.view(params, rounding), frame
 
-    def _each(self, X: Any, answer: Callable[..., Array]) -> Array:
-        check_is_fitted(self)
-        rows = query_rows(self, X, self.n_jobs)
+    def _question(self, rows: Rows, function: Callable[..., Array]) -> Question:
         network, view, frame = self._network(rows.rounding)
-        return rows.framed(frame, _width(self.n_features_in_, view)).each(answer, network, view)
+        return rows.framed(frame, 2 * self.n_features_in_ + 4 * len(view.weight)), function, (network, view)
 
-    _labels = DensityClassifier._labels
+    def _scores(self, rows: Rows) -> Question:
+        return self._question(rows, _mean_output)
 
-    def predict(self, X: Any) -> Any:
-        """Most probable class of each row.
+    def _posterior(self, rows: Rows) -> Question:
+        return self._question(rows, _neuron_posterior)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NumPy, pandas, torch and other array-API arrays, or Dask arrays.
+    def _probability(self) -> Answer:
+        return themselves
 
-        Returns
-        -------
-        y : array of shape (n_samples,)
-            Labels, in the home of `X` where it can hold them.
-        """
-        return self._labels(self._each(X, _most_probable))
-
-    def predict_proba(self, X: Any) -> Any:
-        """The mean output of the neurons, sum_j pi_j f(x; w_j).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        probability : array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        return self._each(X, _probability)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_probability : array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        return self._each(X, _log_probability)
+    def _log_probability(self) -> Answer:
+        return safe_log
 
     def decision_function(self, X: Any) -> Any:
         """How far the mean output of the neurons is beyond one half; of more than two classes, the mean outputs.
@@ -337,179 +278,16 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, NotebookMixin, Classifi
         posterior : array of shape (n_samples, n_neurons)
             Rows sum to one.
         """
-        return self._each(X, _posterior)
+        return self._ask(X, self._posterior)
 
 
-def _probability(block: Block, network: Competitive, view: View) -> Array:
+def _mean_output(block: Block, network: Competitive, view: View) -> Array:
     return network.probability(block, view)
 
 
-def _log_probability(block: Block, network: Competitive, view: View) -> Array:
-    return safe_log(network.probability(block, view))
-
-
-def _most_probable(block: Block, network: Competitive, view: View) -> Array:
-    return namespace(block.x).argmax(network.probability(block, view), axis=1)
-
-
-def _decision(block: Block, network: Competitive, view: View) -> Array:
-    probability = network.probability(block, view)
-    return probability[:, 1] - 0.5 if network.n_outputs == 1 else probability
-
-
-def _posterior(block: Block, network: Competitive, view: View) -> Array:
+def _neuron_posterior(block: Block, network: Competitive, view: View) -> Array:
     return network.neuron_posterior(block, view)
 
 
-# -- training -----------------------------------------------------------------------------------------------------------
-
-
-class Lbfgs:
-    """Some steps of L-BFGS down the cost of the M-step; never up."""
-
-    def __init__(self, n_rows: float, n_steps: int) -> None:
-        self.n_rows, self.n_steps = n_rows, n_steps
-
-    def __call__(self, cost: Cost, weight: Array, first: tuple[float, Array]) -> tuple[Array, float]:
-        start, shape = np.array(to_numpy(weight), dtype=np.float64).ravel(), weight.shape
-
-        def per_row(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            # the E-step knows the cost where L-BFGS begins
-            known = np.array_equal(flat, start)
-            value, slope = first if known else cost(at_home_of(weight, flat.reshape(shape)))
-            return value / self.n_rows, np.asarray(to_numpy(slope), np.float64).ravel() / self.n_rows
-
-        found = minimize(per_row, start, jac=True, method="L-BFGS-B", options={"maxiter": self.n_steps})
-        if not found.fun * self.n_rows < first[0]:
-            return weight, first[0]
-        return at_home_of(weight, found.x.reshape(shape)), float(found.fun * self.n_rows)
-
-
-class Trace:
-    """A run of EM and what was written down of it on the way."""
-
-    def __init__(self, penalty: Callable[[Params], float]) -> None:
-        self.fit: Fit[Params]
-        self.last: Params
-        self.bounds: list[float] = []
-        self.penalties: list[float] = []
-        self._penalty = penalty
-
-    def write(self, fit: Fit[Params]) -> None:
-        """After each sweep."""
-        self.last = fit.params
-        self.bounds.append(fit.params.bound)
-        self.penalties.append(self._penalty(fit.params))
-
-
-class NeuronTraining:
-    """One data set, one set of parameters, any number of starts."""
-
-    def __init__(self, estimator: CompetitiveNeuronsClassifier, data: TrainingData) -> None:
-        self.data, self.estimator = data, estimator
-        self.scaling = Frame(data.mean, np.where(data.variance > 0, data.variance, 1.0) ** 0.5)
-        # densities change with the units of the features, errors do not
-        self.frame = self.scaling if estimator.local else Frame(data.mean, np.ones_like(data.mean))
-        self.rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
-        self.network = self._network()
-        n_scratch = 2 * estimator.n_neurons * self.network.n_outputs
-        self.rows: Rows = data.rows.framed(self.scaling, n_scratch + 2 * len(data.mean))
-        self.tol = estimator.tol * estimator.precision
-
-    def _network(self) -> Competitive:
-        e, n_classes, d = self.estimator, len(self.data.classes), len(self.data.mean)
-        printed = e.solver == "gradient"
-        rate = e.learning_rate if e.learning_rate is not None else 4 * e.n_neurons / self.data.weight
-        decay = e.decay if e.decay is not None else 0.0 if printed else DEFAULT_DECAY
-        return Competitive(
-            n_classes,
-            precision=e.precision,
-            repulsion=e.repulsion,
-            decay=decay,
-            margin=e.margin,
-            kernel=Diag(at_home_of(self.data.rows.home, np.full(d, LOCAL_FLOOR))) if e.local else None,
-            repel_rows=printed,
-            solver=GradientStep(rate) if printed else Lbfgs(self.data.weight, e.n_steps),
-        )
-
-    def run(self, on_sweep: Callable[[Fit[Params]], bool]) -> Trace:
-        """EM from one start."""
-        factor = -self.estimator.precision
-        trace = Trace(lambda params: factor * self.network.penalty(params.weight))
-        printed = self.estimator.solver == "gradient"
-
-        def watched(fit: Fit[Params]) -> bool:
-            trace.write(fit)
-            return on_sweep(fit)
-
-        stop = Stop(self.estimator.max_iter, self.tol, monotone=not printed)
-        # the objective of float32 rows is itself no better than float32
-        stop = replace(stop, rounding=max(stop.rounding, 8 * self.data.rows.rounding))
-        # held at one thread for the whole run: BLAS takes longer to change its mind than a sweep over few rows
-        # steps that are too long end in NaN, and EM tells of it
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            trace.fit = em(lambda params: self.network.sweep(self.rows, params), self._start(), stop, on_sweep=watched)
-        if printed:  # (5) need not raise the objective, so the highest means nothing: the last parameters are the result
-            trace.fit = replace(trace.fit, params=trace.last, objective=trace.fit.history[-1])
-        return trace
-
-    def _start(self) -> Params:
-        e, d = self.estimator, len(self.data.mean)
-        columns = [_spread_directions(e.n_neurons, d + 1, self.rng) for _ in range(self.network.n_outputs)]
-        weight = START_LENGTH * np.stack(columns, axis=1)
-        kernels = None
-        if e.local:
-            samples = sample_rows(self.rows, len(self.data.classes), int(self.rng.integers(2**31)))
-            x = np.concatenate([sample.x for sample in samples])
-            kernels = Kernels(self.rng.choice(x, e.n_neurons), np.ones((e.n_neurons, d)))
-        mixing = np.full(e.n_neurons, 1 / e.n_neurons)
-        weight, mixing, kernels = at_home_of(self.rows.home, (weight, mixing, kernels))
-        return Params(weight, mixing, kernels, float("nan"))
-
-    def outside(self, params: Params) -> dict[str, np.ndarray]:
-        """Fitted attributes, in the units of the data."""
-        weight = _outside(to_numpy(params.weight), self.scaling)
-        found = {"weights_": weight[:, 0, :] if weight.shape[1] == 1 else weight, "mixing_": np.array(to_numpy(params.mixing))}
-        if params.kernels is not None:
-            kernels = Kernels(to_numpy(params.kernels.mean), to_numpy(params.kernels.covariance))
-            kernels = Diag(np.zeros(len(self.data.mean))).out_of(kernels, self.scaling)
-            found |= {"means_": kernels.mean, "covariances_": kernels.covariance}
-        return found
-
-
-class NeuronWatch(Watch):
-    """Tells of each sweep in the words of this network."""
-
-    training: Any
-
-    def _parameters(self, params: Any) -> dict[str, Any]:
-        outside: dict[str, Any] = self.training.outside(params)
-        return outside
-
-    def _attributes(self, params: Any) -> dict[str, Any]:
-        scaling: Frame = self.training.scaling
-        fixed = {"classes_": self.training.data.classes, "location_": scaling.origin, "scale_": scaling.unit}
-        return {**self._parameters(params), **fixed}
-
-
-def _spread_directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors at angles as wide as may be: the nearest frame with equal extent along all axes, (n, d)."""
-    left, _, right = np.linalg.svd(rng.standard_normal((n, d)), full_matrices=False)
-    direction = left @ right
-    return np.asarray(direction / np.linalg.norm(direction, axis=1, keepdims=True))
-
-
-def _outside(weight: np.ndarray, frame: Frame) -> np.ndarray:
-    """Weights of standardised features in the units of the features; w . (x - m) / s + b = (w / s) . x + b - w . m / s."""
-    slope = weight[..., :-1] / frame.unit
-    return np.concatenate([slope, weight[..., -1:] - (slope @ frame.origin)[..., None]], axis=-1)
-
-
-def _inside(weight: np.ndarray, frame: Frame) -> np.ndarray:
-    """The way back."""
-    bias = weight[..., -1:] + (weight[..., :-1] @ frame.origin)[..., None]
-    return np.concatenate([weight[..., :-1] * frame.unit, bias], axis=-1)
-
-
-def _width(n_features: int, view: View) -> int:
-    return 2 * n_features + 4 * len(view.weight)
+def _decision(probability: Array) -> Array:
+    return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability

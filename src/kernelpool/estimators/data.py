@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..arrays import at_home_of, is_array, is_numpy_array, namespace, to_numpy
 from ..errors import KernelpoolError
-from ..kernels import Gaussian
+from ..kernels import Gaussian, Kernels
 from ..rows import Block, Frame, Rows, as_rows, spread
 
 FLOATS = [np.float64, np.float32]
@@ -200,10 +200,19 @@ def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) ->
     host = to_numpy(codes)
     if sample_weight is None and (unlabeled_weight == 1 or not (host < 0).any()):
         return None
+    weight = given_weights(X, sample_weight)
+    return beside(X, np.where(host < 0, weight * unlabeled_weight, weight).astype(weight.dtype))
+
+
+def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
+    """`sample_weight`, checked, in NumPy; ones where it is None."""
     like = X if is_numpy_array(X) else np.empty((X.shape[0], 1))
     given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
-    weight = _check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True)
-    weight = np.where(host < 0, weight * unlabeled_weight, weight).astype(weight.dtype)
+    return np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
+
+
+def beside(X: Any, weight: np.ndarray) -> Any:
+    """Weights in the home and type of X."""
     return weight.astype(X.dtype) if is_numpy_array(X) else at_home_of(X, namespace(X).asarray(weight))
 
 
@@ -246,3 +255,10 @@ def frame_of(kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray) -> 
     filled = np.where(variance > 0, variance, typical)
     unit = np.sqrt(filled if kernel.equivariant else np.full_like(filled, filled.mean()))
     return Frame(mean, unit), filled / unit**2
+
+
+def mixture_frame(kernel: Gaussian, kernels: Kernels, share: np.ndarray) -> Frame:
+    """The frame that suits the rows which a mixture stands for: it needs no rows."""
+    origin = share @ kernels.mean
+    variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
+    return frame_of(type(kernel), origin, variance)[0]

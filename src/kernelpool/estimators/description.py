@@ -18,7 +18,8 @@ from ..kernels import FAMILIES, Kernels
 from .competitive import CompetitiveNeuronsClassifier
 from .parzen import ParzenClassifier
 from .parzen_network import ParzenNetwork
-from .rbf_network import RBFNetwork, RBFNetworkClassifier
+from .rbf_layers import RBFNetwork
+from .rbf_network import RBFNetworkClassifier
 from .reduced_parzen import ReducedParzenClassifier
 from .reject import RejectClassifier
 from .shared_kernel import SharedKernelClassifier
@@ -250,7 +251,7 @@ def _shapes(estimator: Any) -> dict[str, Any]:
     covariance_type = _family(estimator)
     kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))
     variance = FAMILIES[covariance_type](np.zeros(kernels.mean.shape[1])).variances(kernels)
-    covariance = kernels.covariance if covariance_type in ("full", "tied") else None
+    covariance = kernels.covariance if FAMILIES[covariance_type].matrices else None
     return {"mean": kernels.mean, "variance": np.broadcast_to(variance, kernels.mean.shape), "covariance": covariance}
 
 

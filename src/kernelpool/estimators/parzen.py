@@ -1,7 +1,7 @@
 """Parzen classifier: a scikit-learn shell of `kernelpool.networks.parzen`."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ..errors import KernelpoolError
-from ..networks.parzen_kernels import PROFILES
 from .labelled import Labelled, checked_prior, labelled, split
 from .parzen_network import ParzenNetwork
 
@@ -87,13 +86,8 @@ class ParzenClassifier(ParzenNetwork):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [StrOptions(set(PROFILES)), callable],
+        **ParzenNetwork._parameter_constraints,
         "radius": [StrOptions({"loo", "validation"}), Interval(Real, 0, None, closed="neither")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "class_prior": ["array-like", None],
-        "algorithm": [StrOptions({"auto", "tree", "blocks"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(

@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..arrays import Array, is_numpy_array, namespace, safe_log
 from ..networks.parzen import (
@@ -19,11 +20,11 @@ from ..networks.parzen import (
     radius_errors,
 )
 from ..networks.parzen_kernels import PROFILES, TILE, Profile, StarShaped, ball_log_volume
-from ..rows import ArrayRows, Block, Frame
-from .data import query_rows
-from .density import DensityClassifier, _density_alone, _evidence, _log_probability
+from ..rows import ArrayRows, Block, Frame, Rows
+from .density import DensityClassifier, evidence
 from .labelled import Labelled
 from .neighbours import counted, decided_by_trees, planted
+from .probability import Answer, Question, log_softmax, themselves
 from .star_shaped import checked_gauge, directions
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
@@ -42,6 +43,15 @@ class ParzenNetwork(DensityClassifier):
     kernel_classes_: np.ndarray
     kernel_weights_: np.ndarray
     radius_: float
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions(set(PROFILES)), callable],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "class_prior": ["array-like", None],
+        "algorithm": [StrOptions({"auto", "tree", "blocks"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
 
     # -- the kernels ------------------------------------------------------------------------------------------------
 
@@ -133,15 +143,21 @@ class ParzenNetwork(DensityClassifier):
 
     # -- answers ----------------------------------------------------------------------------------------------------
 
-    def _each(self, X: Any, answer: Any) -> Array:
-        check_is_fitted(self)
-        rows = query_rows(self, X, self.n_jobs)
-        net, d = self._network(), self.n_features_in_
-        if answer is _density_alone:
-            net = replace(net, log_scale=log_prior_scale(np.ones_like(self._votes), self._votes))
+    def _each(self, X: Any, answer: Answer) -> Array:
+        return self._ask(X, lambda rows: self._votes_for(answer, rows, self._network()))
+
+    def _density(self, rows: Rows) -> Question:
+        alone = log_prior_scale(np.ones_like(self._votes), self._votes)
+        return self._votes_for(themselves, rows, replace(self._network(), log_scale=alone))
+
+    def _votes_for(self, answer: Answer, rows: Rows, net: Network) -> Question:
         trees = self._trees if is_numpy_array(getattr(rows, "x", None)) else None
+        d = self.n_features_in_
         log_norm = self._log_volume + d * math.log(self.radius_)
-        return rows.framed(self._frame, TILE).each(_answered, answer, self._profile(d), net, log_norm, trees)
+        return rows.framed(self._frame, TILE), _answered, (answer, self._profile(d), net, log_norm, trees)
+
+    def _posterior(self, rows: Rows) -> Question:
+        return rows.framed(self._frame, TILE), kernel_posterior, (self._profile(self.n_features_in_), self._network())
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`.
@@ -159,30 +175,13 @@ class ParzenNetwork(DensityClassifier):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._each(X, _log_probability)
-
-    def score_samples(self, X: Any) -> Any:
-        """log p(x), the classes summed out: low where a row is unlike anything seen.
-
-        Minus infinity where no kernel covers the row: hyperspheres, Epanechnikov's kernels and star-shaped sets are zero beyond
-        their radius. `covered` tells which rows those are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples,)
-            In the units of the data.
-        """
-        return self._each(X, _evidence)
+        return super().predict_log_proba(X)
 
     def covered(self, X: Any) -> Any:
         """Whether any kernel covers each row; where none does, `predict` names the class of the nearest kernel.
 
-        Gaussian kernels cover everything.
+        `score_samples` is minus infinity there. Hyperspheres, Epanechnikov's kernels and star-shaped sets are zero beyond their
+        radius; Gaussian kernels cover everything.
 
         Parameters
         ----------
@@ -195,23 +194,6 @@ class ParzenNetwork(DensityClassifier):
             Booleans.
         """
         return self._each(X, _covered)
-
-    def kernel_posterior(self, X: Any) -> Any:
-        """P(i|x): how much each kernel has to do with each row, the class summed out.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        posterior : array of shape (n_samples, n_kernels)
-            Rows sum to one; the columns are those of `kernels_`. A row that no kernel covers belongs to its nearest one.
-        """
-        check_is_fitted(self)
-        rows = query_rows(self, X, self.n_jobs).framed(self._frame, TILE)
-        return rows.each(kernel_posterior, self._profile(self.n_features_in_), self._network())
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         chosen = np.empty(len(codes), int)
@@ -239,18 +221,16 @@ class ParzenNetwork(DensityClassifier):
         return np.asarray(length * around[at] / gauge[at, None])
 
 
-def _answered(block: Block, answer: Any, profile: Profile, net: Network, log_norm: float, trees: Any) -> Array:
+def _answered(block: Block, answer: Answer, profile: Profile, net: Network, log_norm: float, trees: Any) -> Array:
     joint = log_joint(block, profile, net, log_norm) if trees is None else counted(block, net, trees, log_norm)
-    if answer is _covered:
-        return namespace(joint).max(joint, axis=1) > -np.inf
-    if answer not in (_density_alone, _evidence):
+    if answer not in (themselves, _covered, evidence):
         joint = decided(joint, block, profile, net) if trees is None else decided_by_trees(joint, block, trees)
-    result = answer(joint, 0.0)
+    result = answer(joint)
     xp = namespace(result)
-    if answer is _log_probability:  # of what predict_proba says, rounded as it is
+    if answer is log_softmax:  # of what predict_proba says, rounded as it is
         result = safe_log(xp.astype(xp.exp(result), block.x.dtype))
     return xp.astype(result, block.x.dtype) if xp.isdtype(result.dtype, "real floating") else result
 
 
-def _covered(*_: Any) -> None:
-    """Stands for the question whether any kernel covers a row."""
+def _covered(joint: Array) -> Array:
+    return namespace(joint).max(joint, axis=1) > -np.inf

@@ -1,118 +1,30 @@
-"""RBF network classifier, and what it shares with the regressor: shells of `networks.em_log` and the readouts."""
+"""RBF network classifier: the shell of `networks.em_log`, `networks.logistic` and `networks.least_squares`."""
 
-from collections.abc import Callable
-from numbers import Integral, Real
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, device, is_numpy_array, namespace, safe_log, to_numpy
-from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning, warn
-from ..kernels import FAMILIES, Kernels
-from ..networks.em_log import ACTIVATIONS, Hidden, Layer
+from ..arrays import Array, namespace, to_numpy
+from ..errors import KernelpoolError
+from ..networks.em_log import Hidden, Layer
 from ..networks.least_squares import LeastSquares
 from ..networks.logistic import Logistic
 from ..networks.readout import Labels
-from ..rows import Block
-from .data import frame_of, query_rows, training_data
-from .notebook import NotebookMixin
-from .rbf_training import Fitted, RBFTraining
-from .training import with_names
+from ..rows import Block, Rows
+from .data import training_data
+from .probability import Answer, ProbabilityClassifier, Question, log_softmax
+from .rbf_layers import RBFNetwork, outputs
+from .rbf_training import RBFTraining
+from .training import features_named
 
 KERNELS_PER_CLASS = 10
 
 
-class RBFNetwork(NotebookMixin, BaseEstimator):
-    """What both networks have in common."""
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_kernels": [Interval(Integral, 1, None, closed="left"), None],
-        "hidden": "no_validation",  # a name or a mixture: looked at where it is used
-        "training": [StrOptions({"two_stage", "em_log", "em_log_link"})],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "temperature": [Interval(Real, 0, None, closed="neither"), None],
-        "covariance_type": [StrOptions(set(FAMILIES))],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "covariance_floor": [Interval(Real, 0, None, closed="left")],
-        "kernel_prior": [StrOptions({"conjugate"}), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
-
-    def _keep(self, fitted: Fitted, covariance_type: str) -> None:
-        self.means_, self.covariances_, self.mixing_ = fitted.means, fitted.covariances, fitted.mixing
-        self.covariance_type_ = covariance_type
-        self.temperature_ = fitted.temperature
-        self.activation_log_scale_ = fitted.log_scale
-        self.strength_ = fitted.run.network.readout.strength
-        self.loss_, self.history_ = fitted.loss, np.asarray(fitted.run.history)
-        self.n_iter_, self.best_iter_ = fitted.run.n_sweeps, fitted.run.best_sweep
-        self.converged_ = fitted.settled
-        if not fitted.settled:
-            what = "the mixture was" if self.training == "two_stage" else "the loss of rows left out was"
-            warn(
-                f"Training stopped after max_iter={self.max_iter} sweeps; {what} still improving. Raise max_iter, or tol.",
-                UnfinishedWarning,
-            )
-
-    def _each(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
-        """`answer(columns, *params)` of every row."""
-        check_is_fitted(self)
-        rows = query_rows(self, X, self.n_jobs)
-        family = FAMILIES[self.covariance_type_]
-        kernel, kernels = family(np.zeros(self.n_features_in_)), Kernels(self.means_, self.covariances_)
-        origin = self.mixing_ @ kernels.mean
-        variance = self.mixing_ @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
-        frame, _ = frame_of(family, origin, variance)
-        lens = kernel.lens(kernel.into(kernels, frame), rows.rounding)
-        log_scale = self.activation_log_scale_ + (
-            0.0 if self.activation == "normalized" else frame.log_volume / self.temperature_
-        )
-        layer = Layer(lens, safe_log(self.mixing_), log_scale, np.zeros_like(log_scale))
-        framed = rows.framed(frame, lens.weight.shape[1] + 5 * lens.weight.shape[0])
-        return framed.each(_answered, answer, Hidden(kernel, self.activation, self.temperature_), layer, *params)
-
-    def activations(self, X: Any) -> Any:
-        """What the kernels say of each row: the columns that `readout_` weighs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        activation : array of shape (n_samples, n_kernels)
-            p(x|j) / exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
-        """
-        return self._each(X, _activation)
-
-
-def _answered(block: Block, answer: Callable[..., Array], hidden: Hidden, layer: Layer, *params: Any) -> Array:
-    return answer(hidden.columns(block, layer), *params)
-
-
-def _activation(columns: Array) -> Array:
-    return columns[:-1, :].T
-
-
-def outputs(columns: Array, readout: list[list[float]]) -> Array:
-    """Outputs of the network, (n, o), in float64: the weights come as numbers, so that no float type rounds them."""
-    xp = namespace(columns)
-    return columns.T @ xp.asarray(readout, dtype=xp.float64, device=device(columns))
-
-
-# -- classification -----------------------------------------------------------------------------------------------
-
-
-class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
+class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     r"""Radial basis function network: Gaussian kernels, and an output layer on what they say.
 
     The kernels are one mixture of all rows, which does not see the labels; the output layer does. They are trained one after
@@ -130,7 +42,9 @@ class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
         scikit-learn's or anything with `means_`, `covariances_`, `covariance_type` and `weights_` or `mixing_`.
         scikit-learn's `clone` forgets the fit of such a mixture unless it is wrapped in `sklearn.frozen.FrozenEstimator`.
     readout : {"logistic", "least_squares", "ridge"}, default="logistic"
-        The output layer.
+        The output layer. Logistic outputs are log-odds, fitted by likelihood. Outputs of "least_squares" and "ridge" estimate
+        P(C_k|x) themselves and sum to one, but may leave [0, 1]: for `predict_proba`, what lies below 1 / (n + K), for n
+        training rows, is raised to that, and the outputs are divided by their new sum. The order of the classes stays.
     training : {"em_log_link", "em_log", "two_stage"}, default="em_log_link"
         How the two layers are trained.
     activation : {"normalized", "density", "gaussian"}, default="normalized"
@@ -228,7 +142,6 @@ class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
         **RBFNetwork._parameter_constraints,
         "readout": [StrOptions({"logistic", "least_squares", "ridge"})],
         "solver": [StrOptions({"damped", "newton", "bound"})],
-        "strength": [StrOptions({"loo", "gcv"}), Interval(Real, 0, None, closed="left")],
         "unlabeled": "no_validation",
     }
 
@@ -298,10 +211,8 @@ class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
         data = training_data(self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs)
         n_classes = len(data.classes)
         setup = RBFTraining(self, data, KERNELS_PER_CLASS * n_classes)
-        try:
+        with features_named(self):
             fitted = setup.best(self._output(setup.hidden, n_classes))
-        except CollapsedKernelError as error:
-            raise with_names(error, getattr(self, "feature_names_in_", None)) from None
         self.classes_ = data.classes
         weight = to_numpy(fitted.run.network.readout.weight)
         if self.readout == "logistic" and n_classes > 2:  # the first class was the reference: now all are alike
@@ -309,9 +220,7 @@ class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
             weight = weight - weight.mean(axis=1, keepdims=True)
         self.readout_ = np.array(weight)
         self._smallest = 1 / (data.weight + n_classes)
-        self._keep(fitted, setup.covariance_type)
-        if setup.interrupted is not None:
-            raise KeyboardInterrupt(setup.interrupted)
+        self._keep(fitted, setup)
         return self
 
     def _output(self, hidden: Hidden, n_classes: int) -> Any:
@@ -320,6 +229,17 @@ class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
         if self.readout == "logistic":
             return Logistic(hidden, Labels(n_classes, first), strength, bound=self.solver == "bound")
         return LeastSquares(hidden, Labels(n_classes, first), 0.0 if self.readout == "least_squares" else strength)
+
+    def _scores(self, rows: Rows) -> Question:
+        framed, hidden, layer = self._layers(rows)
+        return framed, _class_outputs, (hidden, layer, self.readout_.tolist(), self.readout == "logistic")
+
+    def _log_probability(self) -> Answer:
+        check_is_fitted(self)
+        return log_softmax if self.readout == "logistic" else partial(_log_raised, smallest=self._smallest)
+
+    def _probability(self) -> Answer:
+        return partial(_exp_of, answer=self._log_probability())
 
     def decision_function(self, X: Any) -> Any:
         """Outputs of the network before they are made probabilities.
@@ -335,98 +255,26 @@ class RBFNetworkClassifier(ClassifierMixin, RBFNetwork):
             For two classes one number, positive for the second class: its log-odds ("logistic"), or by how much its output
             exceeds that of the first. One number a class for more.
         """
-        return self._each(X, _decision, self._readout_rows(), self.readout == "logistic")
-
-    def predict_proba(self, X: Any) -> Any:
-        """P(C_k|x).
-
-        Logistic outputs are log-odds, fitted by likelihood. Outputs of "least_squares" and "ridge" estimate P(C_k|x)
-        themselves and sum to one, but may leave [0, 1]: what lies below 1 / (n + K), for n training rows, is raised to that,
-        and the outputs are divided by their new sum. The order of the classes stays.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        probability : array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self)
-        return self._each(X, _probability, self._readout_rows(), self.readout == "logistic", self._smallest)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_probability : array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self)
-        return self._each(X, _log_probability, self._readout_rows(), self.readout == "logistic", self._smallest)
-
-    def predict(self, X: Any) -> Any:
-        """Most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : array of shape (n_samples,)
-            Labels.
-        """
-        check_is_fitted(self)
-        codes = self._each(X, _most_probable, self._readout_rows(), self.readout == "logistic")
-        if hasattr(codes, "map_blocks"):
-            return codes.map_blocks(lambda block, classes: classes[block], self.classes_, dtype=self.classes_.dtype)
-        if is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
-            return self.classes_[to_numpy(codes)]
-        return namespace(codes).asarray(self.classes_)[codes]
-
-    def _readout_rows(self) -> list[list[float]]:
-        check_is_fitted(self)
-        rows: list[list[float]] = self.readout_.tolist()
-        return rows
+        return self._each(X, _decision)
 
 
-def _scores(columns: Array, readout: list[list[float]], logistic: bool) -> Array:
+def _class_outputs(block: Block, hidden: Hidden, layer: Layer, readout: list[list[float]], logistic: bool) -> Array:
     """One output a class, (n, K): of two classes the first is zero, or what is left of one."""
-    xp, output = namespace(columns), outputs(columns, readout)
+    xp, output = namespace(block.x), outputs(hidden.columns(block, layer), readout)
     if output.shape[1] > 1:
         return output
     return xp.concat([xp.zeros_like(output) if logistic else 1 - output, output], axis=1)
 
 
-def _decision(columns: Array, readout: list[list[float]], logistic: bool) -> Array:
-    scores = _scores(columns, readout, logistic)
+def _decision(scores: Array) -> Array:
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
-def _log_probability(columns: Array, readout: list[list[float]], logistic: bool, smallest: float) -> Array:
-    xp, scores = namespace(columns), _scores(columns, readout, logistic)
-    if logistic:
-        scores = scores - xp.max(scores, axis=1, keepdims=True)
-        scores = scores - xp.log(xp.sum(xp.exp(scores), axis=1, keepdims=True))
-    else:
-        scores = xp.clip(scores, min=smallest)
-        scores = xp.log(scores / xp.sum(scores, axis=1, keepdims=True))
-    return scores
+def _log_raised(scores: Array, smallest: float) -> Array:
+    xp = namespace(scores)
+    scores = xp.clip(scores, min=smallest)
+    return xp.log(scores / xp.sum(scores, axis=1, keepdims=True))
 
 
-def _probability(columns: Array, readout: list[list[float]], logistic: bool, smallest: float) -> Array:
-    return namespace(columns).exp(_log_probability(columns, readout, logistic, smallest))
-
-
-def _most_probable(columns: Array, readout: list[list[float]], logistic: bool) -> Array:
-    return namespace(columns).argmax(_scores(columns, readout, logistic), axis=1)
+def _exp_of(scores: Array, answer: Answer) -> Array:
+    return namespace(scores).exp(answer(scores))

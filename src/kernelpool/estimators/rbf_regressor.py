@@ -1,19 +1,17 @@
 """RBF network regressor: the shell of `networks.em_log` and `networks.least_squares`."""
 
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, namespace, to_numpy
-from ..errors import CollapsedKernelError
 from ..networks.least_squares import LeastSquares
-from .rbf_network import RBFNetwork, outputs
+from .rbf_layers import RBFNetwork, outputs
 from .rbf_training import RBFTraining, regression_data
-from .training import with_names
+from .training import features_named
 
 KERNELS = 40
 
@@ -115,7 +113,6 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **RBFNetwork._parameter_constraints,
         "readout": [StrOptions({"least_squares", "ridge"})],
-        "strength": [StrOptions({"loo", "gcv"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -179,18 +176,14 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
         setup = RBFTraining(self, data, KERNELS)
         strength = self.strength if isinstance(self.strength, str) else float(self.strength)
         output = LeastSquares(setup.hidden, values, 0.0 if self.readout == "least_squares" else strength)
-        try:
+        with features_named(self):
             fitted = setup.best(output)
-        except CollapsedKernelError as error:
-            raise with_names(error, getattr(self, "feature_names_in_", None)) from None
         network, scale = fitted.run.network, np.asarray(values.scale)
         self.readout_ = to_numpy(network.readout.weight) * scale
         self.readout_[-1] += values.mean
         noise, spread = output.doubt(setup.rows, network.layer, network.readout)
         self.noise_variance_, self._spread = to_numpy(noise) * scale**2, np.array(to_numpy(spread))
-        self._keep(fitted, setup.covariance_type)
-        if setup.interrupted is not None:
-            raise KeyboardInterrupt(setup.interrupted)
+        self._keep(fitted, setup)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -212,16 +205,12 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
             Only where `return_std`.
         """
         check_is_fitted(self)
-        mean = self._each(X, _value, self.readout_.tolist())
+        mean = self._of_columns(X, outputs, self.readout_.tolist())
         mean = mean[:, 0] if self._flat else mean
         if not return_std:
             return mean
-        std = self._each(X, _deviation, self._spread.tolist(), self.noise_variance_.tolist())
+        std = self._of_columns(X, _deviation, self._spread.tolist(), self.noise_variance_.tolist())
         return mean, std[:, 0] if self._flat else std
-
-
-def _value(columns: Array, readout: list[list[float]]) -> Array:
-    return outputs(columns, readout)
 
 
 def _deviation(columns: Array, spread: list[list[float]], noise: list[float]) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..arrays import at_home_of, is_array, is_numpy_array, namespace, to_numpy, wide
 from ..em import Outcome, Stop
@@ -19,7 +19,7 @@ from ..rows import Block, Rows, as_rows
 from ..starts import ClassSample
 from ..starts.sample import Sample, _of_block
 from ..sums import Sums, record
-from .data import FLOATS, TrainingData, _check_elsewhere, _elsewhere, _scale
+from .data import FLOATS, TrainingData, _check_elsewhere, _elsewhere, _scale, beside, given_weights
 from .progress import Progress
 from .training import Training
 
@@ -286,7 +286,9 @@ def regression_data(
     else:
         X, y = validate_data(estimator, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, np.float64)
-    rows = as_rows(X, y, _weights(X, sample_weight), n_jobs=n_jobs)
+    as_given = sample_weight is None or hasattr(X, "to_delayed")
+    weight = sample_weight if as_given else beside(X, given_weights(X, sample_weight))
+    rows = as_rows(X, y, weight, n_jobs=n_jobs)
     if not float(namespace(rows.home).max(rows.total(_largest).log)) < LARGEST_TARGET:
         raise KernelpoolError("y is too large to be squared in float64, or holds NaN or infinity; rescale or clean it.")
     n_outputs = 1 if y.ndim == 1 else y.shape[1]
@@ -300,8 +302,8 @@ def regression_data(
     mean = [o + s for o, s in zip(origin, shift, strict=True)]
     scale = [v**0.5 if v > (1e-14 * abs(m)) ** 2 else 1.0 for v, m in zip(variance, mean, strict=True)]
     x_mean, x_variance = _scale(rows)
-    weight = np.array([float(sums.weight)])
-    data = TrainingData(rows, np.zeros(1, int), weight, 0.0, float(sums.count), x_mean, x_variance)
+    class_weight = np.array([float(sums.weight)])
+    data = TrainingData(rows, np.zeros(1, int), class_weight, 0.0, float(sums.count), x_mean, x_variance)
     return data, Values(mean, scale), y.ndim == 1
 
 
@@ -318,12 +320,3 @@ def _targets_elsewhere(X: Any, y: Any) -> Any:
     if y.shape[0] != X.shape[0]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {y.shape[0]}]")
     return y
-
-
-def _weights(X: Any, sample_weight: Any) -> Any:
-    if sample_weight is None or hasattr(X, "to_delayed"):
-        return sample_weight
-    like = X if is_numpy_array(X) else np.empty((X.shape[0], 1))
-    given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
-    weight = _check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True)
-    return weight.astype(X.dtype) if is_numpy_array(X) else at_home_of(X, namespace(X).asarray(weight))

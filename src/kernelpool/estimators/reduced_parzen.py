@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ..errors import KernelpoolError
-from ..networks.parzen_kernels import PROFILES
 from .labelled import Labelled, checked_prior, labelled
 from .parzen_network import OCTAVE, ParzenNetwork
 from .reduction import Reduction
@@ -119,25 +118,20 @@ class ReducedParzenClassifier(ParzenNetwork):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ParzenNetwork._parameter_constraints,
         "n_kernels": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
             StrOptions({"auto"}),
         ],
-        "kernel": [StrOptions(set(PROFILES)), callable],
         "radius": [StrOptions({"loo"}), Interval(Real, 0, None, closed="neither")],
         "edit": ["boolean", StrOptions({"auto"}), HasMethods("fit_resample")],
         "method": [StrOptions({"entropy", "herding"})],
         "weights": [StrOptions({"equal", "em"})],
         "tolerance": [Interval(Real, 0, 1, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_candidates": [Interval(Integral, 2, None, closed="left")],
         "max_sweeps": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "class_prior": ["array-like", None],
-        "algorithm": [StrOptions({"auto", "tree", "blocks"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
 

@@ -8,36 +8,24 @@ comes first: probabilities mean little where there were no rows to learn them fr
 """
 
 from enum import IntEnum
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
-from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
-from sklearn.utils import Bunch, _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
-from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, _check_sample_weight, check_is_fitted, has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from .notebook import NotebookMixin
-from .reject_rules import (
-    NOTHING_BELOW,
-    REFUSE_ALL,
-    REFUSE_NONE,
-    CoverageCurve,
-    ambiguity_of,
-    cost_threshold,
-    coverage_curve,
-    error_threshold,
-    rate_threshold,
-)
+from .passing_on import PER_CLASS, passed_on
+from .reject_fitting import HeldOut, fitted, fitted_and_judged, routed
+from .reject_rules import CoverageCurve, ambiguity_of, coverage_curve
+from .reject_thresholds import ambiguity_threshold, novelty_threshold, refusal_label
 
 
 class Decision(IntEnum):
@@ -46,14 +34,6 @@ class Decision(IntEnum):
     ACCEPTED = 0
     AMBIGUOUS = 1
     NOVEL = 2
-
-
-def _wrapped_has(method: str) -> Any:
-    def there(self: "RejectClassifier") -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), method)
-        return True
-
-    return available_if(there)
 
 
 class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -207,25 +187,21 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             The fitted estimator.
         """
         self._check_parameters()
-        routed = self._routed(sample_weight, fit_params)
-        held_out = None
-        if not self._looks_at_rows():
-            self.estimator_ = self._ready() if self.cv == "prefit" else clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        words = routed(self, sample_weight, fit_params)
+        if self._looks_at_rows():
+            self.estimator_, held_out = fitted_and_judged(self, X, y, sample_weight, words)
         else:
-            if y is None:
-                raise ValueError("RejectClassifier requires y to be passed, but the target y is None.")
-            X, y = indexable(X, column_or_1d(y, warn=True))
-            assert_all_finite(y, input_name="y")
-            check_classification_targets(y)
-            held_out = self._held_out(X, y, sample_weight, routed)
+            self.estimator_, held_out = fitted(self, X, y, words), None
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         if held_out is not None and not held_out.weight.sum() > 0:
             raise KernelpoolError("sample_weight is zero for every held-out row; at least one must be positive.")
-        self._set_labels()
-        self._set_thresholds(held_out)
+        self.novel_label_ = refusal_label("novel_label", self.novel_label, 1, "novel", self.classes_)
+        self.ambiguous_label_ = refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", self.classes_)
+        self.novelty_threshold_ = None if self.novelty is None else novelty_threshold(self, held_out)
+        self.ambiguity_threshold_ = None if self.ambiguity is None else ambiguity_threshold(self, held_out)
         return self
 
     def _check_parameters(self) -> None:
@@ -244,125 +220,10 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         ambiguity = self.ambiguity is not None and self.ambiguity_rule != "threshold"
         return ambiguity or (self.novelty is not None and self.novelty_rule == "rate")
 
-    def _ready(self) -> Any:
-        try:
-            check_is_fitted(self.estimator)
-        except NotFittedError as error:
-            raise NotFittedError("cv='prefit' needs an estimator that is fitted; fit it first, or leave cv=None.") from error
-        return self.estimator
-
-    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
-        """Which of the parameters go where."""
-        if _routing_enabled():
-            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-            return Bunch(estimator=routed.estimator, splitter=routed.get("splitter", Bunch(split={})))
-        words = dict(fit_params)
-        if sample_weight is not None:
-            if has_fit_parameter(self.estimator, "sample_weight"):
-                words["sample_weight"] = sample_weight
-            elif self.cv != "prefit" and not isinstance(self.estimator, FrozenEstimator):
-                name = type(self.estimator).__name__
-                warn(f"{name}.fit takes no sample_weight: the weights count for the thresholds alone.", UserWarning)
-        return Bunch(estimator=Bunch(fit=words), splitter=Bunch(split={}))
-
-    def _held_out(self, X: Any, y: np.ndarray, sample_weight: Any, routed: Any) -> "HeldOut":
-        """Fits the classifier; what it, or its like, says of rows that were left out."""
-        weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
-        if self.cv == "prefit":
-            self.estimator_ = self._ready()
-            return HeldOut.judged(self.estimator_, X, y, weight, self.novelty is not None)
-        words, parts = routed.estimator.fit, []
-        for train, test in self._splits(X, y, routed.splitter.split):
-            model = clone(self.estimator).fit(
-                _safe_indexing(X, train), y[train], **_check_method_params(X, words, indices=train)
-            )
-            parts.append(HeldOut.judged(model, _safe_indexing(X, test), y[test], weight[test], self.novelty is not None))
-        self.estimator_ = clone(self.estimator).fit(X, y, **words) if self.refit else model
-        return HeldOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-    def _splits(self, X: Any, y: np.ndarray, words: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
-        if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
-            cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
-        else:
-            cv = check_cv(self.cv, y, classifier=True)
-        splits = list(cv.split(X, y, **words))
-        if not self.refit and len(splits) != 1:
-            raise KernelpoolError(
-                f"refit=False keeps the one classifier that was judged, but cv makes {len(splits)} of them. "
-                f"Use a share of the rows such as cv=0.25, or refit=True."
-            )
-        return splits
-
-    # -- labels and thresholds --------------------------------------------------------------------------------------
-
     @property
     def classes_(self) -> np.ndarray:
         """Labels of the classes, without the labels of refusal."""
         return np.asarray(self.estimator_.classes_)
-
-    def _set_labels(self) -> None:
-        classes, given = self.classes_, {"novel_label": self.novel_label, "ambiguous_label": self.ambiguous_label}
-        numbers = classes.dtype.kind in "biuf"
-        lowest = min(float(classes.min()), 0.0) if numbers else 0.0
-        automatic: dict[str, Any] = {"novel_label": "novel", "ambiguous_label": "ambiguous"}
-        if numbers:
-            kind = float if classes.dtype.kind == "f" else int
-            automatic = {"novel_label": kind(np.floor(lowest)) - 1, "ambiguous_label": kind(np.floor(lowest)) - 2}
-        for name, label in given.items():
-            if label is not None and isinstance(label, str) == numbers:
-                wanted = "a number" if numbers else "a string"
-                raise KernelpoolError(f"{name} must be {wanted}, as the classes are; got {label!r}.")
-            if label is not None and label in classes.tolist():
-                raise KernelpoolError(f"{name} must not be one of the classes {classes.tolist()}; got {label!r}.")
-            found = automatic[name] if label is None else label
-            if found in classes.tolist():
-                raise KernelpoolError(f"A class is called {found!r}: name another {name}.")
-            setattr(self, name + "_", found)
-
-    def _set_thresholds(self, held_out: "HeldOut | None") -> None:
-        self.novelty_threshold_ = None if self.novelty is None else max(self._novelty_threshold(held_out), NOTHING_BELOW)
-        self.ambiguity_threshold_ = None if self.ambiguity is None else self._ambiguity_threshold(held_out)
-
-    def _novelty_threshold(self, held_out: "HeldOut | None") -> float:
-        if self.novelty_rule == "threshold" or held_out is None:
-            return float(self.novelty)  # type: ignore[arg-type]
-        rate, weight = float(self.novelty), held_out.weight  # type: ignore[arg-type]
-        score = np.where(np.isnan(held_out.score), -np.inf, held_out.score)
-        self._check_enough("novelty", rate, weight.sum())
-        nowhere = float(weight[score == -np.inf].sum() / weight.sum())
-        if nowhere > rate:
-            warn(
-                f"{100 * nowhere:.1f} % of the held-out rows have no density at all and count as novel, more than "
-                f"novelty={rate}. Use wider kernels, or kernels that reach everywhere, such as kernel='gaussian'.",
-                UserWarning,
-            )
-        return -rate_threshold(-score, weight, rate)
-
-    def _ambiguity_threshold(self, held_out: "HeldOut | None") -> float:
-        value = float(self.ambiguity)  # type: ignore[arg-type]
-        if self.ambiguity_rule == "threshold" or held_out is None:
-            return value
-        if self.ambiguity_rule == "rate":
-            self._check_enough("ambiguity", value, held_out.weight.sum())
-            return min(rate_threshold(held_out.ambiguity, held_out.weight, value), REFUSE_NONE)
-        # rows without a label of their own, and novel ones, tell nothing about errors among the accepted
-        counted = np.isin(held_out.label, self.classes_) & ~self._novel(held_out.score)
-        rule = cost_threshold if self.ambiguity_rule == "cost" else error_threshold
-        wrong, weight = held_out.wrong[counted], held_out.weight[counted]
-        threshold = rule(held_out.ambiguity[counted], wrong, weight, value)
-        if threshold == REFUSE_ALL:
-            aim = f"ambiguity={value} with ambiguity_rule={self.ambiguity_rule!r}"
-            advice = "Raise it, or use a better classifier."
-            warn(f"No held-out row is sure enough for {aim}: every row will be refused. {advice}", UserWarning)
-        return threshold
-
-    def _check_enough(self, name: str, rate: float, n_rows: float) -> None:
-        if rate > 0 and rate * (n_rows + 1) < 1:
-            warn(
-                f"{name}={rate} needs at least {int(np.ceil(1 / rate)) - 1} held-out rows to set a threshold; there are "
-                f"{n_rows:.0f}, so that no row is refused for it. Raise {name}, or pass more rows.",
-                UserWarning,
-            )
 
     # -- decisions --------------------------------------------------------------------------------------------------
 
@@ -505,7 +366,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         judged, _ = self._judged(X, y, sample_weight)
         return coverage_curve(judged.ambiguity, judged.wrong, judged.weight, self._novel(judged.score))
 
-    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple["HeldOut", np.ndarray]:
+    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[HeldOut, np.ndarray]:
         check_is_fitted(self)
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
         weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
@@ -517,90 +378,13 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
 
     # -- what the classifier itself says ----------------------------------------------------------------------------
 
-    @_wrapped_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, untouched by any refusal.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        probability : array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
-
-    @_wrapped_has("predict_log_proba")  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_probability : array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_log_proba(X)
-
-    @_wrapped_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Decision function of the classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        decision : array of shape (n_samples,) or (n_samples, n_classes)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X)
-
-    @_wrapped_has("score_samples")  # type: ignore[untyped-decorator]
-    def score_samples(self, X: Any) -> Any:
-        """log p(x), by which rows are novel.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples,)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.score_samples(X)
-
-    @_wrapped_has("log_density")  # type: ignore[untyped-decorator]
-    def log_density(self, X: Any) -> Any:
-        """log p(x|C_k) of every class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples, n_classes)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.log_density(X)
+    predict_proba = passed_on("predict_proba", "Class probabilities, untouched by any refusal.", PER_CLASS)
+    predict_log_proba = passed_on("predict_log_proba", "Logarithm of `predict_proba`.", PER_CLASS)
+    decision_function = passed_on(
+        "decision_function", "Decision function of the classifier.", "(n_samples,) or (n_samples, n_classes)"
+    )
+    score_samples = passed_on("score_samples", "log p(x), by which rows are novel.", "(n_samples,)")
+    log_density = passed_on("log_density", "log p(x|C_k) of every class.", PER_CLASS)
 
     # -- scikit-learn's habits --------------------------------------------------------------------------------------
 
@@ -616,21 +400,3 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         tags.input_tags = wrapped.input_tags
         tags.classifier_tags = wrapped.classifier_tags
         return tags
-
-
-class HeldOut(NamedTuple):
-    """What a classifier says of rows that it was not fitted to."""
-
-    ambiguity: np.ndarray
-    score: np.ndarray
-    """Log-density, zero where it is not asked for."""
-    wrong: np.ndarray
-    label: np.ndarray
-    weight: np.ndarray
-
-    @classmethod
-    def judged(cls, model: Any, X: Any, y: np.ndarray, weight: np.ndarray, with_score: bool) -> "HeldOut":
-        """One record a row."""
-        ambiguity = ambiguity_of(to_numpy(model.predict_proba(X)))
-        score = np.asarray(to_numpy(model.score_samples(X)), np.float64) if with_score else np.zeros(len(ambiguity))
-        return cls(ambiguity, score, to_numpy(model.predict(X)) != y, y, weight)

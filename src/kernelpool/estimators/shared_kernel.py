@@ -8,29 +8,24 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..em import Fit, Outcome, best_of
-from ..errors import CollapsedKernelError, KernelpoolError, UnfinishedWarning, warn
-from ..kernels import FAMILIES, Kernels, Lens
-from ..networks.shared_kernel import Params, SharedKernel
+from ..errors import KernelpoolError
+from ..kernels import FAMILIES
+from ..networks.shared_kernel import Params
 from ..penalties import DISTANCES
-from ..rows import Block, Frame, Rows
 from .automatic import planned
 from .checks import check_columns, check_degree, check_positive, check_shape, family_of, is_auto, is_learned
-from .data import TrainingData, _codes_of, _is_unlabelled, frame_of, query_rows, training_data
-from .density import DensityClassifier
+from .data import TrainingData, training_data
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .setup import Setup
+from .shared_kernel_network import SharedKernelNetwork
 from .splitting import Result, split_by_class
-from .training import Trained, unfinished_message, with_names
+from .training import Trained, conclude, features_named
 from .watch import Watch
 
-CLOSED = 1e-8
-"""Sharing at or below this is none."""
 
-
-class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
+class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
     r"""Class densities as mixtures of Gaussian kernels that classes may share.
 
     Each class is a mixture :math:`p(x|C_k) = \sum_j \pi_{jk}\, p(x|j)` over one common pool of kernels (the probabilistic
@@ -294,21 +289,19 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
-        try:
+        with features_named(self):
             plan = planned(self, data)
             setup = Setup(plan, data)
             if not setup.warm:
                 self._n_kernels_asked = len(setup.owners)
             result = self._best_start(setup, X, y, sample_weight)
-        except CollapsedKernelError as error:
-            raise with_names(error, getattr(self, "feature_names_in_", None)) from None
         told = not is_auto(self.n_kernels)  # a network that was grown is pruned without a word
         trained = setup.training.trained(result.fit, result.sharing, result.owners, told=told)
         self._keep(trained, data, setup.class_prior, plan)
         self.__dict__.pop("parents_", None)
         if result.parents is not None:
             self.parents_ = result.parents
-        self._conclude(result.fit)
+        conclude(result.fit, self.max_iter)
         if getattr(plan, "_interrupted", False):
             raise KeyboardInterrupt("interrupted while settings were chosen; the best so far was fitted to all rows")
         return self
@@ -350,13 +343,6 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """What would be kept of a fit that stopped with these parameters."""
         return parameters
-
-    def _conclude(self, fit: Fit[Params]) -> None:
-        if fit.outcome is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt(fit.sentence(self.max_iter))
-        message = unfinished_message(fit, self.max_iter)
-        if message is not None:
-            warn(message, UnfinishedWarning)
 
     @classmethod
     def auto(cls, **parameters: Any) -> Self:
@@ -443,147 +429,3 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         model.owners_ = labels[np.argmax(mixing * prior, axis=1)]
         model.n_features_in_ = means.shape[1]
         return model
-
-    # -- prediction -------------------------------------------------------------------------------------------------
-
-    def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
-        """The fitted network, its kernels in a frame (their own, if none is given), and that frame."""
-        family = FAMILIES[self.covariance_type_]
-        kernel = family(np.zeros(self.means_.shape[1]))
-        kernels = Kernels(np.asarray(self.means_), np.asarray(self.covariances_))
-        if frame is not None:
-            return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
-        share = self.mixing_ @ self.class_prior_
-        share = share / share.sum()
-        origin = share @ kernels.mean
-        variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
-        frame, _ = frame_of(family, origin, variance)
-        return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
-
-    def _density(self, rows: Rows) -> tuple[Rows, Any, tuple[Any, ...]]:
-        network, kernels, frame = self._network()
-        lens = network.kernel.lens(kernels, rows.rounding)
-        framed = rows.framed(frame, lens.weight.shape[0] + lens.weight.shape[1] + 2 * len(self.classes_))
-        return framed, _log_density, (network, lens, self.mixing_, frame.log_volume)
-
-    def kernel_posterior(self, X: Any) -> Any:
-        """P(j|x): how much each kernel has to do with each row, the class summed out.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        posterior : array of shape (n_samples, n_kernels)
-            Rows sum to one.
-        """
-        check_is_fitted(self)
-        rows = query_rows(self, X, self.n_jobs)
-        framed, _, (network, lens, mixing, _) = self._density(rows)
-        return framed.each(_kernel_posterior, network, lens, mixing, self.class_prior_)
-
-    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        network, kernels, frame = self._network()
-        x = np.empty((len(codes), self.n_features_in_))
-        chosen = np.empty(len(codes), int)
-        for k in range(len(self.classes_)):
-            mine = codes == k
-            chosen[mine] = rng.choice(len(self.mixing_), size=mine.sum(), p=self.mixing_[:, k] / self.mixing_[:, k].sum())
-        for j in np.unique(chosen):
-            mine = chosen == j
-            noise = rng.standard_normal((mine.sum(), x.shape[1]))
-            covariance = network.kernel.of_kernel(kernels.covariance, j)
-            x[mine] = kernels.mean[j] + network.kernel.deviate(covariance, noise)
-        outside: np.ndarray = frame.outside(x)
-        return outside
-
-    # -- model choice -----------------------------------------------------------------------------------------------
-
-    def n_parameters(self) -> int:
-        """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class priors."""
-        check_is_fitted(self)
-        n_kernels, n_classes = self.mixing_.shape
-        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
-        # a weight that learned sharing has all but closed is no longer free
-        free = getattr(self, "sharing_", np.ones_like(self.mixing_)) > CLOSED
-        n_mixing = int(free.sum()) - n_classes
-        return n_kernels * self.n_features_in_ + kernel.n_parameters(n_kernels, self.n_features_in_) + n_mixing + n_classes - 1
-
-    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their class summed out.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
-
-        Returns
-        -------
-        log_likelihood : float
-            Summed over the rows.
-        """
-        check_is_fitted(self)
-        labels = np.asarray(y)
-        unknown = _is_unlabelled(labels, self.unlabeled)
-        strange = set(labels[~unknown].tolist()) - set(self.classes_.tolist())
-        if strange:
-            raise ValueError(f"y contains labels that were not seen in fit: {sorted(map(str, strange))[:5]}.")
-        codes = _codes_of(labels, self.classes_, self.unlabeled)
-        with np.errstate(divide="ignore"):
-            joint = np.asarray(self.log_density(X)) + np.log(self.class_prior_)
-        known = joint[np.arange(len(codes)), np.maximum(codes, 0)]
-        by_row = np.where(codes < 0, np.logaddexp.reduce(joint, axis=1), known)
-        return float(by_row.sum() if sample_weight is None else np.asarray(sample_weight) @ by_row)
-
-    def bic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion, -2 log p(X, y) + (number of parameters) log n: the lower the better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
-
-        Returns
-        -------
-        bic : float
-            The criterion.
-        """
-        n = len(y) if sample_weight is None else float(np.sum(sample_weight))
-        return -2 * self.log_likelihood(X, y, sample_weight) + self.n_parameters() * float(np.log(n))
-
-    def aic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Akaike information criterion, -2 log p(X, y) + 2 (number of parameters): the lower the better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
-
-        Returns
-        -------
-        aic : float
-            The criterion.
-        """
-        return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
-
-
-def _log_density(block: Block, network: SharedKernel, lens: Lens, mixing: Any, log_volume: float) -> Any:
-    return network.log_density(block, lens, mixing) - log_volume
-
-
-def _kernel_posterior(block: Block, network: SharedKernel, lens: Lens, mixing: Any, class_prior: Any) -> Any:
-    return network.kernel_posterior(block, lens, mixing, class_prior)

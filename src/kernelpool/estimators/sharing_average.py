@@ -7,22 +7,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, logsumexp, namespace, safe_log
 from ..em import Fit, Outcome, best_of
-from ..errors import CollapsedKernelError
 from ..kernels import FAMILIES, Lens
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows
 from .averaging import Choice, choices_of, held_out_weights, run_of, setups_of
-from .data import TrainingData, query_rows, training_data
+from .data import TrainingData, training_data
 from .density import DensityClassifier
+from .probability import Question
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .setup import Setup
 from .shared_kernel import SharedKernelClassifier
-from .training import with_names
+from .training import conclude, features_named
 from .watch import Watch
+
+Member = tuple[SharedKernel, Lens, Array]
+"""A network, its kernels seen in the frame of all, and its mixing weights."""
 
 NOT_AVERAGED = ("warm_start", "split_by_class", "split_anchor")
 """Parameters of a single network that an average does not have."""
@@ -215,13 +217,11 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         choices = choices_of(self)
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
         setups = setups_of(self, choices, data)
-        try:
+        with features_named(self):
             fits = self._fits(setups, choices, X, y, sample_weight)
             self._gather(setups, choices, fits, data)
             if len(self.estimators_) == len(choices) and self.weights == "held_out":
                 self.weights_ = held_out_weights(self, choices, data)
-        except CollapsedKernelError as error:
-            raise with_names(error, getattr(self, "feature_names_in_", None)) from None
         if any(run.outcome is Outcome.INTERRUPTED for runs in fits for run in runs):
             raise KeyboardInterrupt(f"interrupted; {len(self.estimators_)} of {len(choices)} networks were kept")
         return self
@@ -268,7 +268,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         if hasattr(self, "feature_names_in_"):
             member.feature_names_in_ = self.feature_names_in_
         if best.outcome is not Outcome.INTERRUPTED:
-            member._conclude(best)
+            conclude(best, self.max_iter)
         return member
 
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -283,35 +283,19 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             "class_prior_": member.class_prior_,
         }
 
-    def _density(self, rows: Rows) -> tuple[Rows, Any, tuple[Any, ...]]:
-        networks, lenses = [], []
+    def _density(self, rows: Rows) -> Question:
         _, _, frame = self.estimators_[0]._network()
+        members: list[Member] = []
         for member in self.estimators_:
             network, kernels, _ = member._network(frame)
-            networks.append(network)
-            lenses.append(network.kernel.lens(kernels, rows.rounding))
-        mixings = tuple(member.mixing_ for member in self.estimators_)
-        width = max(sum(lens.weight.shape) for lens in lenses)
+            members.append((network, network.kernel.lens(kernels, rows.rounding), member.mixing_))
+        width = max(sum(lens.weight.shape) for _, lens, _ in members)
         framed = rows.framed(frame, width + 2 * len(self.classes_))
-        log_weights = np.log(self.weights_)
-        return framed, _average_log_density, (tuple(networks), tuple(lenses), mixings, log_weights, frame.log_volume)
+        return framed, _average_log_density, (tuple(members), np.log(self.weights_), frame.log_volume)
 
-    def kernel_posterior(self, X: Any) -> Any:
-        """P(j|x) of the kernels of all networks, those of the first network first.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        posterior : array of shape (n_samples, sum of the networks' kernels)
-            Rows sum to one.
-        """
-        check_is_fitted(self)
-        framed, _, (networks, lenses, mixings, log_weights, _) = self._density(query_rows(self, X, self.n_jobs))
-        return framed.each(_joint_posterior, networks, lenses, mixings, log_weights, self.class_prior_)
+    def _posterior(self, rows: Rows) -> Question:
+        framed, _, (members, log_weights, _) = self._density(rows)
+        return framed, _joint_posterior, (members, log_weights, self.class_prior_)
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         drawn = rng.choice(len(self.estimators_), size=len(codes), p=self.weights_ / self.weights_.sum())
@@ -321,34 +305,20 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         return x
 
 
-def _average_log_density(
-    block: Block,
-    networks: tuple[SharedKernel, ...],
-    lenses: tuple[Lens, ...],
-    mixings: tuple[Array, ...],
-    log_weights: Array,
-    log_volume: float,
-) -> Array:
+def _average_log_density(block: Block, members: tuple[Member, ...], log_weights: Array, log_volume: float) -> Array:
     """(38): log of the weighted mean of the networks' densities, (n, K)."""
-    parts = [n.log_density(block, lens, mixing) for n, lens, mixing in zip(networks, lenses, mixings, strict=True)]
+    parts = [network.log_density(block, lens, mixing) for network, lens, mixing in members]
     return logsumexp(namespace(block.x).stack(parts) + log_weights[:, None, None], axis=0) - log_volume
 
 
-def _joint_posterior(
-    block: Block,
-    networks: tuple[SharedKernel, ...],
-    lenses: tuple[Lens, ...],
-    mixings: tuple[Array, ...],
-    log_weights: Array,
-    class_prior: Array,
-) -> Array:
+def _joint_posterior(block: Block, members: tuple[Member, ...], log_weights: Array, class_prior: Array) -> Array:
     xp = namespace(block.x)
     log_prior = safe_log(class_prior)
-    parts = list(zip(networks, lenses, mixings, strict=True))
-    evidence = xp.stack([logsumexp(n.log_density(block, lens, mixing) + log_prior, axis=1) for n, lens, mixing in parts])
+    evidence = xp.stack([logsumexp(net.log_density(block, lens, mixing) + log_prior, axis=1) for net, lens, mixing in members])
     evidence = evidence + log_weights[:, None]
     share = xp.exp(evidence - logsumexp(evidence, axis=0))  # (L, n)
     columns = [
-        n.kernel_posterior(block, lens, mixing, class_prior) * share[i, :][:, None] for i, (n, lens, mixing) in enumerate(parts)
+        network.kernel_posterior(block, lens, mixing, class_prior) * share[i, :][:, None]
+        for i, (network, lens, mixing) in enumerate(members)
     ]
     return xp.concat(columns, axis=1)

@@ -1,6 +1,7 @@
 """How a shared-kernel network is trained on given data; the estimators set it up and keep what it returns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from ..acceleration import Squarem
 from ..arrays import at_home_of, to_numpy
 from ..em import Fit, Outcome, Stop, em
-from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning, warn
+from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning, UnfinishedWarning, warn
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.learned_sharing import Learned, LearnedSharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
@@ -261,13 +262,20 @@ def _starved_message(starved: list[int], owners: np.ndarray, classes: np.ndarray
     )
 
 
-def unfinished_message(fit: Fit[Any], max_iter: int) -> str | None:
-    """What to warn of, if the fit did not end as it should."""
-    return None if fit.outcome in (Outcome.CONVERGED, Outcome.STOPPED) else fit.sentence(max_iter)
+def conclude(fit: Fit[Any], max_iter: int, fell: str | None = None) -> None:
+    """Says so if a fit did not end as it should; `fell` is what to say of an objective that fell, if not the usual."""
+    if fit.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt(fit.sentence(max_iter))
+    if fit.outcome not in (Outcome.CONVERGED, Outcome.STOPPED):
+        warn(fell if fell and fit.outcome is Outcome.FELL else fit.sentence(max_iter), UnfinishedWarning)
 
 
-def with_names(error: CollapsedKernelError, names: Any) -> CollapsedKernelError:
-    """The same error with the feature named as the user names it."""
-    if names is None:
-        return error
-    return CollapsedKernelError(error.kernel, error.feature, error.variance, str(names[error.feature]))
+@contextmanager
+def features_named(estimator: Any) -> Iterator[None]:
+    """A kernel that collapses in here is told of with the feature named as the user names it."""
+    try:
+        yield
+    except CollapsedKernelError as error:
+        names = getattr(estimator, "feature_names_in_", None)
+        name = None if names is None else str(names[error.feature])
+        raise CollapsedKernelError(error.kernel, error.feature, error.variance, name) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.competitive import _inside
+from ..estimators.competitive_training import weights_in
 from ..estimators.data import frame_of
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..kernels.gaussian import LOG_2_PI
@@ -34,7 +34,7 @@ def log_densities(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
     """(6): log p(x|j), (n, M), of rows and kernels in a frame, from x - mean."""
     mean, covariance = np.asarray(kernels.mean), np.asarray(kernels.covariance)
     d = mean.shape[1]
-    if kernel.name in ("full", "tied"):
+    if kernel.matrices:
         factor = np.linalg.cholesky(covariance)
         whiten = np.linalg.inv(factor).swapaxes(-1, -2)  # (M, d, d) or (d, d)
         log_size = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
@@ -236,7 +236,7 @@ def neurons(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a CompetitiveNeuronsClassifier."""
     network, view, frame = model._network(np.finfo(np.float64).eps)
     rows, n_neurons, n_outputs = framed(g, x, frame), len(model.mixing_), network.n_outputs
-    weight = _inside(np.asarray(model.weights_).reshape(n_neurons, n_outputs, -1), frame).reshape(n_neurons * n_outputs, -1)
+    weight = weights_in(np.asarray(model.weights_).reshape(n_neurons, n_outputs, -1), frame).reshape(n_neurons * n_outputs, -1)
     flat = g.add(g.matmul(rows, weight[:, :-1].T), weight[:, -1])
     activation = str(g.op("Reshape", flat, g.constant(np.array([-1, n_neurons, n_outputs]))))  # (n, M, C)
     if model.margin:

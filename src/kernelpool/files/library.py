@@ -51,7 +51,7 @@ def check_covariances(name: str, covariances: np.ndarray, shape: tuple[int, ...]
     """Variances above zero, matrices symmetric and positive definite, whatever the units of the features."""
     if covariances.shape != shape:
         raise ModelFileError(f"{name} of type {family!r} must have shape {shape}; got {covariances.shape}.")
-    if family not in ("full", "tied"):
+    if not FAMILIES[family].matrices:
         if not covariances.min() > 0:
             raise ModelFileError(f"{name} must be positive; got {covariances.min()}.")
         return

@@ -1,0 +1,46 @@
+"""What classifiers that give probabilities share: each case was worked out by hand."""
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from kernelpool import RBFNetworkClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool.errors import CollapsedKernelError
+from kernelpool.estimators.probability import log_softmax, most_probable, softmax
+
+
+def test_far_rows_keep_their_log_probabilities():
+    # log-densities of -1e17: adding log 2 to them would change nothing, and exp of the two would no longer sum to one
+    scores = np.array([[-1e17, -1e17], [-1e17, -1e17 - 64.0]])
+    np.testing.assert_allclose(log_softmax(scores), [[-np.log(2), -np.log(2)], [0, -64]], rtol=1e-12)
+    np.testing.assert_allclose(softmax(scores), [[0.5, 0.5], [1, np.exp(-64)]], rtol=1e-12)
+    model = SharedKernelClassifier.from_parameters([[-1.0], [1.0]], [1.0, 1.0], np.eye(2), [0.5, 0.5], [0, 1])
+    np.testing.assert_allclose(np.exp(model.predict_log_proba([[1e100], [-1e100]])).sum(axis=1), 1)
+
+
+def test_of_equal_scores_the_first_class_is_named():
+    assert most_probable(np.array([[0.5, 0.5], [0.2, 0.8]])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("model", [SharedKernelClassifier(2, random_state=0), RBFNetworkClassifier(2, random_state=0)])
+def test_labels_at_home_are_classes_and_not_their_codes(model):
+    x = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
+    answer = model.fit(x, [30, 30, 30, 10, 10, 10]).predict(strict.asarray(x))
+    assert type(answer) is type(strict.asarray(x))
+    assert np.asarray(answer).tolist() == [30, 30, 30, 10, 10, 10]
+
+
+def test_the_feature_that_collapsed_is_named():
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame({"wide": np.arange(40.0), "flat": np.repeat([0.0, 1.0], 20)})
+    with pytest.raises(CollapsedKernelError, match=r"feature 1 \('flat'\)"):
+        SharedKernelClassifier([1, 1], covariance_type="diag", covariance_floor=0.0, sharing=0).fit(rows, rows["flat"])
+
+
+def test_what_is_passed_on_is_documented_and_named():
+    for name in ("predict_proba", "predict_log_proba", "decision_function", "score_samples", "log_density"):
+        method = getattr(RejectClassifier, name)
+        assert method.__name__ == name
+        assert "array-like of shape (n_samples, n_features)" in method.__doc__
+    assert not hasattr(RejectClassifier(LogisticRegression()), "score_samples")
