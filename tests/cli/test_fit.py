@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import typer
 from scipy.stats import binomtest
@@ -179,7 +180,19 @@ def test_words_become_categories_inside_the_model(run, tmp_path):
     drawn = run("sample", "data.safetensors", "-n", 5).out.splitlines()
     assert drawn[0] == "a,sort,colour"
     assert {line.split(",")[1] for line in drawn[1:]} <= {"yes", "no"}
-    run("export", "data.safetensors", code=4)
+
+
+@pytest.mark.parametrize("kind", [["--scale", "none"], ["--covariance", "full"], ["--model", "neurons"]])
+def test_numbers_beside_words_need_no_scale(run, tmp_path, kind):
+    """They are handed on as they are in the file."""
+    rows = [[a, "yes" if colour == "red" else "no", colour] for a, _, colour in colours()]
+    data = write_csv(tmp_path / "data.csv", ["a", "sort", "colour"], rows)
+    run("fit", data, "-t", "colour", *QUICK, *kind, "--encode", "--holdout", 0)
+    model = kernelpool.load("data.safetensors")
+    x = model[:-1].transform(pa.table({"a": [float(row[0]) for row in rows], "sort": [row[1] for row in rows]}))
+    np.testing.assert_array_equal(x[:, 0], [float(row[0]) for row in rows])
+    assert x.shape == (len(rows), 3)
+    run("predict", "data.safetensors", data, "-o", "out.csv")
 
 
 def test_many_different_words_are_no_categories(run, tmp_path):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ from kernelpool.errors import KernelpoolError
 EXPORTED = [
     name
     for name in UNFITTED
-    if not name.startswith(("multi-edit", "encoded", "gaps", "labels"))  # a resampler; columns of text
+    if not name.startswith(("multi-edit", "encoded", "gaps", "labels"))  # a resampler; tables are those of test_encoders.py
 ]
 
 
@@ -254,7 +255,7 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
         (
             lambda X, y: make_pipeline(MinMaxScaler(), kernels()).fit(X, y),
             KernelpoolError,
-            "MinMaxScaler cannot be exported to ONNX; .* only StandardScaler and SimpleImputer can",
+            "MinMaxScaler cannot be exported to ONNX; .* only ColumnTransformer, .*, 'passthrough' and 'drop' can",
         ),
         (
             lambda X, y: ParzenClassifier(lambda u: np.abs(u).max(axis=1), 1.0).fit(X, y),
@@ -262,9 +263,9 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
             "kernel is a function, which ONNX cannot hold",
         ),
         (
-            lambda X, y: make_pipeline(SimpleImputer(add_indicator=True), kernels()).fit(X, y),
+            lambda X, y: RejectClassifier(RejectClassifier(kernels(), ambiguity=0.2), ambiguity=0.1).fit(X, y),
             KernelpoolError,
-            "SimpleImputer can be exported only for NaN in numeric columns, without add_indicator",
+            "RejectClassifier cannot be exported to ONNX; expected one of Comp",
         ),
     ],
 )
@@ -272,6 +273,28 @@ def test_what_cannot_be_exported_is_said(model, error, message):
     X, y, _, _ = rows()
     with pytest.raises(error, match=message):
         kernelpool.to_onnx(model(X, y))
+
+
+# -- on the disk ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "model.onnx"
+    kernelpool.to_onnx(fitted("shared tied")[0], path)
+    before = path.read_bytes()
+
+    def fails(*_):
+        raise OSError("the disk is full")
+
+    for step in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, fails)
+            with pytest.raises(OSError, match="the disk is full"):
+                kernelpool.to_onnx(fitted("parzen")[0], path)
+        assert path.read_bytes() == before
+        assert os.listdir(tmp_path) == [path.name]
+    kernelpool.to_onnx(fitted("parzen")[0], str(path))
+    assert onnx.load(path).graph.name == "ParzenClassifier"
 
 
 def test_precision_is_one_of_three():

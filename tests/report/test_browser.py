@@ -1,8 +1,16 @@
 """The report in a real browser: nothing goes wrong, nothing is asked of the network, nothing hostile runs, tables sort."""
 
-import pytest
+import base64
+import re
 
-from kernelpool.report import write_html
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelpool import RejectClassifier, SharedKernelClassifier
+from kernelpool.report import summarize, write_html
 
 from .chromium import BINARY, REASON, Chromium
 
@@ -97,6 +105,85 @@ def test_the_page_fits_its_window_in_light_and_dark(browser, page, width, dark):
     assert browser.run("document.documentElement.scrollWidth") <= width
     dim = browser.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dim == dark
+
+
+A4 = {"paperWidth": 8.27, "paperHeight": 11.69}
+INSIDE = 717
+"""Pixels of an A4 page between Chromium's margins, 0.4 inches each."""
+
+
+@pytest.fixture(scope="module")
+def careful_page(tmp_path_factory):
+    """A classifier that refuses, of ten classes one of which has a long name."""
+    digits = load_digits()
+    names = np.array(["nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "a very long name of a class"])
+    y = names[digits.target]
+    inner = make_pipeline(StandardScaler(), SharedKernelClassifier(20, max_iter=20, tol=1e-2, random_state=0))
+    model = RejectClassifier(inner, ambiguity=0.1, novelty=-150.0, novelty_rule="threshold").fit(digits.data[:900], y[:900])
+    command = "kernelpool fit digits.csv " + " ".join(f"--set a-setting-{i}=5" for i in range(12))
+    summary = summarize(model, digits.data[:900], y[:900], digits.data[900:1300], y[900:1300], command=command)
+    return write_html(summary, tmp_path_factory.mktemp("careful") / "report.html")
+
+
+def overflowing(browser, kinds):
+    """Elements with more in them than they have room for."""
+    full = f"[...document.querySelectorAll('{kinds}')].filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)"
+    return browser.run(f"{full}.map(e => e.outerHTML.slice(0, 80))")
+
+
+@pytest.mark.parametrize("kind", ["page", "careful_page"])
+def test_nothing_is_cut_off_on_paper(browser, kind, request):
+    browser.open(request.getfixturevalue(kind))
+    browser.resize(INSIDE)
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    assert browser.run("document.documentElement.scrollWidth") <= INSIDE
+    beyond = f"[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > {INSIDE + 0.5})"
+    assert browser.run(f"{beyond}.map(e => e.outerHTML.slice(0, 80))") == []
+    assert overflowing(browser, "td, th, dd, dt, p, li, pre") == []
+    # a button is not drawn again where the head of a table is repeated
+    assert browser.run("[...document.querySelectorAll('th button')].every(b => getComputedStyle(b).display == 'contents')")
+    size = "parseFloat(getComputedStyle(document.querySelector('{}')).fontSize)"
+    sizes = [browser.run(size.format(kind)) for kind in ("h1", "h2", "body", "figcaption", "table")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[2] == pytest.approx(10 * 96 / 72, abs=0.01)  # points
+    pdf = base64.b64decode(browser.send("Page.printToPDF", printBackground=True, **A4)["data"])
+    assert pdf.startswith(b"%PDF")
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 12
+    browser.send("Emulation.setEmulatedMedia", media="")
+
+
+def test_cells_keep_what_is_in_them_on_the_screen(browser, careful_page):
+    browser.open(careful_page)
+    for width in (390, 700, 1100):
+        browser.resize(width)
+        assert overflowing(browser, "td, th, dd, dt") == [], width
+
+
+def test_commands_break_between_words(browser, careful_page):
+    browser.open(careful_page)
+    browser.resize(700)
+    words = "[...document.querySelectorAll('#rerun .word')]"
+    assert browser.run(f"{words}.map(w => w.textContent).join(' ')").startswith(
+        "kernelpool fit digits.csv --set a-setting-0=5 --set"
+    )
+    assert browser.run(f"new Set({words}.map(w => w.getBoundingClientRect().top)).size") > 1
+    assert browser.run(f"new Set({words}.map(w => w.getBoundingClientRect().height)).size") == 1
+
+
+def test_marks_and_labels_lie_inside_their_charts(browser, careful_page):
+    browser.open(careful_page)
+    browser.resize(1100)
+    labels = "[...document.querySelectorAll('svg .label')]"
+    texts = browser.run(f"{labels}.map(e => e.textContent)")
+    assert [" ".join(text.split()[:2]) for text in texts[::2]] == ["in use:", "novel below"]
+    inside = "(e => { const a = e.getBoundingClientRect(), b = e.ownerSVGElement.getBoundingClientRect();"
+    inside += " return a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom })"
+    assert browser.run(f"{labels}.every{inside}")
+    assert browser.run(f"[...document.querySelectorAll('.dot.own')].every{inside}")
+    ticks = "[...document.querySelectorAll('.chart > svg')].every(s => { const n = [...s.querySelectorAll('.axis')].pop()"
+    ticks += ".getBoundingClientRect(); return [...s.querySelectorAll('.grid text[text-anchor=end]')]"
+    ticks += ".every(t => t.getBoundingClientRect().left >= n.right - 0.5) })"
+    assert browser.run(ticks)
 
 
 def test_without_its_script_the_page_is_whole(browser, page, tmp_path):

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import re
 import stat
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,7 +12,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
 from kernelpool.report import charts, html, render_html, summarize, write_html
 
@@ -149,6 +150,132 @@ def test_ellipses_are_drawn_as_they_stretch():
     dy = np.array([chart.y(v) for v in py]) - cy
     along, across = dx * np.cos(b) + dy * np.sin(b), -dx * np.sin(b) + dy * np.cos(b)
     assert np.allclose((along / rx) ** 2 + (across / ry) ** 2, 1, atol=0.02)
+
+
+# -- classifiers that refuse --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def careful(two_clouds):
+    x, y, x_test, y_test = two_clouds
+    x_test, y_test = np.concatenate([x_test, [[500.0, 500.0]] * 5]), np.concatenate([y_test, [0] * 5])
+    model = RejectClassifier(
+        SharedKernelClassifier(4, covariance_type="diag", random_state=0), ambiguity=0.2, novelty=0.05
+    ).fit(x, y)
+    return model, (x, y, x_test, y_test)
+
+
+def test_the_page_says_what_is_refused_and_how_wrong_the_rest_is(careful):
+    model, rows = careful
+    decision, y = model.decide(rows[2]), rows[3]
+    summary = summarize(model, *rows)
+    page = Page(render_html(summary))
+    text = " ".join("".join(page.text).split()).replace("\N{NO-BREAK SPACE}", " ")
+    n_ambiguous, n_novel, n = (decision == 1).sum(), (decision == 2).sum(), (decision == 0).sum()
+    threshold = html.number(model.novelty_threshold_)
+    told = f"called {n_ambiguous} ambiguous (a probability below 0.8) and {n_novel} novel (log p(x) below {threshold})."
+    assert told in text
+    wrong = np.mean(model.predict(rows[2])[decision == 0] != y[decision == 0])
+    assert f"Of the {n} that it accepted ({100 * n / 205:.1f} %), {100 * wrong:.2f} % were wrong" in text
+    assert f"calls a row novel where its log p(x) is below {threshold}:" in text
+    assert f"{n_novel} of the held out rows ({100 * n_novel / 205:.2f} %)." in text
+    cells = " ".join(" ".join(page.text).split()).replace("\N{NO-BREAK SPACE}", " ")
+    buys = cells[cells.index("What rejecting buys") : cells.index("Which classes")]
+    assert buys.count("in use") == 1
+    assert f"{100 * n / 205:.1f} % 0.8 {100 * wrong:.2f} %" in buys
+    shares = [float(share) for share in re.findall("(?:interval|\N{EN DASH} [0-9.]+ %(?: in use)?) ([0-9.]+) %", buys)]
+    assert shares == sorted(shares, reverse=True)
+    assert len(shares) == len(summary.evaluation.choices) + 1
+
+
+def test_thresholds_in_use_are_marked_in_the_charts(careful):
+    model, rows = careful
+    summary = summarize(model, *rows)
+    chart = charts.reject_chart(summary.evaluation)
+    decision = model.decide(rows[2])
+    coverage = np.mean(decision == 0)
+    wrong = np.mean(model.predict(rows[2])[decision == 0] != rows[3][decision == 0])
+    x = chart.x(coverage)
+    assert [line for line in chart.lines if line[1] == "own"] == [(f"{x},{chart.bottom} {x},{chart.top}", "own")]
+    assert [dot[:2] for dot in chart.dots if dot[3] == "own"] == [(x, chart.y(wrong))]
+    accepted, of_them = (label[3] for label in chart.labels)
+    assert accepted == f"in use: {100 * coverage:.1f} % accepted,"
+    assert of_them == f"{round(100 * wrong, 2):g} % of them wrong"
+    chart = charts.novelty_chart(summary.outliers)
+    x = chart.x(model.novelty_threshold_)
+    assert chart.left < x < chart.right
+    assert [line[0].split(",")[0] for line in chart.lines if line[1] == "own"] == [str(x)]
+    assert [label[3] for label in chart.labels] == [f"novel below {html.number(model.novelty_threshold_)}"]
+    page = render_html(summary)
+    assert "The dot is what the classifier itself accepts." in page
+    assert "Solid: what the classifier calls novel below." in page
+
+
+def test_the_point_in_use_stands_among_the_others_by_its_coverage(careful):
+    model, rows = careful
+    found = summarize(model, *rows).evaluation
+    for coverage in (0.99, 0.85, 0.1):
+        points = charts.bought(replace(found, refused=replace(found.refused, coverage=coverage)))
+        shares = [point.coverage for point, _ in points]
+        assert shares == sorted(shares, reverse=True)
+        assert [point.coverage for point, own in points if own] == [coverage]
+        assert [point.threshold for point, own in points if own] == [0.8]
+
+
+def test_a_label_stands_on_the_side_that_has_room():
+    chart = charts.Chart("", "", "", (0.0, 1.0), (0.0, 1.0))
+    chart.upright(0.1, "own", "a")
+    chart.upright(0.9, "own", "b", "c")
+    assert [(label[2], label[3]) for label in chart.labels] == [("start", "a"), ("end", "b"), ("end", "c")]
+    (left, *_), (right, upper, *_), (_, lower, *_) = chart.labels
+    assert left > chart.x(0.1)
+    assert right < chart.x(0.9)
+    assert chart.top < upper < lower
+
+
+def test_thresholds_that_are_not_there_are_not_marked(careful, fitted):
+    _, rows = careful
+    unset = RejectClassifier(SharedKernelClassifier(4, random_state=0)).fit(*rows[:2])
+    for model in (fitted, unset):
+        summary = summarize(model, *rows)
+        assert charts.reject_chart(summary.evaluation).labels == charts.novelty_chart(summary.outliers).labels == []
+        page = render_html(summary)
+        assert "The dot is" not in page
+        assert "Solid:" not in page
+        assert "in use" not in page
+        assert "calls a row novel" not in page
+
+
+@pytest.mark.parametrize(
+    ("threshold", "text", "at"), [(-1e5, "← novel below \N{MINUS SIGN}100000", "left"), (1e3, "novel below 1000 →", "right")]
+)
+def test_a_threshold_far_from_the_rows_is_marked_at_the_edge(careful, threshold, text, at):
+    model, rows = careful
+    outliers = replace(summarize(model, *rows).outliers, novelty=threshold)
+    chart = charts.novelty_chart(outliers)
+    assert chart.x_range == charts.novelty_chart(replace(outliers, novelty=None)).x_range
+    assert chart.labels[0][3] == text
+    own = next(line for line, kind in chart.lines if kind == "own")
+    assert float(own.split(",")[0]) == pytest.approx(getattr(chart, at), abs=0.01)
+
+
+def test_rows_of_no_density_alone_are_novel(two_clouds):
+    x, y, x_test, y_test = two_clouds
+    far = np.concatenate([x_test, [[500.0, 500.0]]])
+    lowest = float(np.finfo(float).min)
+    model = RejectClassifier(ParzenClassifier(radius=1.5), novelty=lowest, novelty_rule="threshold").fit(x, y)
+    summary = summarize(model, x, y, far, np.append(y_test, 0))
+    assert charts.novelty_chart(summary.outliers).labels == []
+    page = render_html(summary)
+    assert f"{(model.decide(far) == 2).sum()} novel (no density at all)" in page
+    assert "calls a row novel where it has no density at all" in page
+
+
+def test_the_name_of_an_axis_has_room_beside_its_ticks():
+    for high in (1.0, 0.00123, 123456.0):
+        chart = charts.Chart("", "", "", (0.0, 1.0), (0.0, high)).axes()
+        longest = max(len(text) for _, text in chart.y_ticks)
+        assert chart.left - 7 - 7 * longest >= 13 + 9  # 7 a digit; the name stands at 13 and is 12 high
 
 
 # -- files --------------------------------------------------------------------------------------------------------

@@ -169,6 +169,69 @@ def test_a_classifier_that_refuses_is_judged_by_what_it_accepts(two_clouds):
         assert "refuses a row as ambiguous" in summary.sentence
 
 
+@pytest.fixture(scope="module")
+def far_off(two_clouds):
+    """Test rows of which five are unlike anything seen."""
+    x, y, x_test, y_test = two_clouds
+    return x, y, np.concatenate([x_test, [[500.0, 500.0]] * 5]), np.concatenate([y_test, [0] * 5])
+
+
+def test_thresholds_of_a_classifier_that_refuses_are_told(far_off):
+    x, y, x_test, y_test = far_off
+    model = RejectClassifier(SharedKernelClassifier(4, **SEED), ambiguity=0.2, novelty=0.05).fit(x, y)
+    summary = summarize(model, x, y, x_test, y_test)
+    refused, decision = summary.evaluation.refused, model.decide(x_test)
+    assert (refused.ambiguity, refused.novelty) == (0.2, model.novelty_threshold_)
+    assert refused.coverage == np.mean(decision == 0)
+    assert not refused.one_label
+    assert summary.outliers.novelty == model.novelty_threshold_
+    for part, rows in zip(summary.outliers.scores, (x, x_test), strict=True):
+        assert part.n_novel == (model.decide(rows) == 2).sum() > 0
+    shown = {row.row: row.named for row in summary.outliers.rows if row.where == "held out"}
+    for row, named in shown.items():
+        assert named == {0: str(model.predict(x_test[[row]])[0]), 1: "ambiguous", 2: "novel"}[decision[row]]
+    assert "novel" in shown.values()
+
+
+def test_the_reject_curve_leaves_novel_rows_out_as_the_classifier_does(far_off):
+    x, y, x_test, y_test = far_off
+    model = RejectClassifier(SharedKernelClassifier(4, **SEED), ambiguity=0.2, novelty=0.05).fit(x, y)
+    found = summarize(model, x, y, x_test, y_test).evaluation
+    coverage, error, thresholds = model.coverage_curve(x_test, y_test)
+    for point in found.curve:
+        at = np.argmin(np.abs(coverage - point.coverage))
+        expected = (coverage[at], error[at], 1 - thresholds[at])
+        assert (point.coverage, point.rate.error, point.threshold) == pytest.approx(expected)
+    assert found.curve[-1].coverage == np.mean(model.decide(x_test) != 2) < 1
+    at = np.searchsorted(thresholds, 0.2, side="right") - 1  # the point in use lies on it
+    assert (found.refused.coverage, found.refused.accepted.error) == pytest.approx((coverage[at], error[at]))
+
+
+def test_one_label_for_both_refusals_a_classifier_without_thresholds_and_one_that_accepts_nothing(far_off):
+    x, y, x_test, y_test = far_off
+    inner = SharedKernelClassifier(4, **SEED)
+    same = RejectClassifier(inner, ambiguity=0.2, novelty=0.05, ambiguous_label=-9, novel_label=-9).fit(x, y)
+    refused = summarize(same, x, y, x_test, y_test).evaluation.refused
+    assert (refused.one_label, refused.n_ambiguous) == (True, (same.decide(x_test) > 0).sum())
+    free = summarize(RejectClassifier(inner).fit(x, y), x, y, x_test, y_test)
+    assert (free.evaluation.refused.ambiguity, free.evaluation.refused.novelty, free.outliers.novelty) == (None, None, None)
+    assert free.evaluation.refused.coverage == 1
+    nothing = RejectClassifier(inner, novelty=1e6, novelty_rule="threshold").fit(x, y)
+    summary = summarize(nothing, x, y, x_test, y_test)
+    assert (summary.evaluation.refused.accepted, summary.evaluation.curve, summary.evaluation.choices) == (None, (), ())
+    assert summary.outliers.scores[1].n_novel == 205
+    for each in (free, summary, summarize(same, x, y, x_test, y_test)):
+        render_html(each)
+
+
+def test_a_classifier_without_a_density_has_a_histogram_of_its_kernels_and_no_threshold_there(far_off):
+    x, y, x_test, y_test = far_off
+    model = RejectClassifier(RBFNetworkClassifier(4, **SEED), ambiguity=0.2).fit(x, y)
+    summary = summarize(model, x, y, x_test, y_test)
+    assert summary.outliers.novelty is None
+    assert summary.outliers.scores[0].n_novel is None
+
+
 def test_regression_errors_are_scikit_learns(two_clouds):
     x, _, x_test, _ = two_clouds
     target, target_test = x[:, :1] ** 2 + [[0, 1]], x_test[:, :1] ** 2 + [[0, 1]]

@@ -4,9 +4,10 @@ from typing import Annotated
 
 from ..errors import KernelpoolError
 from ..export import to_onnx
+from ..files.atomic import write_atomically
 from . import options as o
 from .saved import open_saved
-from .screen import CommandError, Exit, Screen, shown
+from .screen import CommandError, Exit, Screen, listed, plural, shown
 from .writing import check_free, placed
 
 
@@ -33,8 +34,8 @@ def export(
 ) -> None:
     """Write a model as ONNX, to be run by onnxruntime and others.
 
-    Its input X has the columns of the fit in their order; its outputs are label, probabilities and, where known, log_density
-    and score_samples.
+    Its input X has the columns of the fit in their order; a model with categories (fit --encode) has an input for each column
+    instead, under its name. The outputs are label, probabilities and, where known, log_density and score_samples.
 
     Example: kernelpool export irises.safetensors -o irises.onnx
     """
@@ -47,8 +48,10 @@ def export(
     except KernelpoolError as error:
         missing = "pip install" in str(error)
         raise CommandError(Exit.EXTRA if missing else Exit.MODEL, f"{shown(model, 200)}: {error}") from None
-    with placed(path, force) as beside, open(beside, "xb") as file:
-        file.write(graph.SerializeToString())
-    outputs = [output.name for output in graph.graph.output]
+    with placed(path, force) as beside:
+        write_atomically(beside, [graph.SerializeToString()])
+    inputs, outputs = ([entry.name for entry in entries] for entries in (graph.graph.input, graph.graph.output))
     screen.result(f"ONNX: {shown(path, 400)}, with {', '.join(outputs)}")
-    screen.answer({"onnx": path, "outputs": outputs})
+    if inputs != ["X"]:
+        screen.result(f"{plural(len(inputs), 'input')}, each (n, 1): {listed(inputs, 12)}")
+    screen.answer({"onnx": path, "inputs": inputs, "outputs": outputs})

@@ -81,7 +81,7 @@ class ModelChoice:
         """The classifier behind the steps that its features need; the classifier alone where they need none."""
         from sklearn.compose import ColumnTransformer
         from sklearn.pipeline import Pipeline
-        from sklearn.preprocessing import OneHotEncoder, StandardScaler
+        from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
         estimator = self.estimator()
         scale = self.scale == "standard" or (self.scale == "auto" and needs_scale(estimator))
@@ -90,8 +90,9 @@ class ModelChoice:
             return Pipeline([("scale", StandardScaler()), ("model", estimator)]) if scale else estimator
         parts: list[Any] = [("words", OneHotEncoder(handle_unknown="ignore", sparse_output=False), words)]
         numbers = [f.name for f in features if f.kind == NUMBER]
-        if numbers:
-            parts.insert(0, ("numbers", StandardScaler() if scale else "passthrough", numbers))
+        if numbers:  # "passthrough" would hand on an Arrow table, which scikit-learn cannot join to an array
+            as_they_are = FunctionTransformer(validate=True, feature_names_out="one-to-one")
+            parts.insert(0, ("numbers", StandardScaler() if scale else as_they_are, numbers))
         return Pipeline([("columns", ColumnTransformer(parts)), ("model", estimator)])
 
 

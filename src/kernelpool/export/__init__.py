@@ -3,14 +3,11 @@
 import json
 import os
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
@@ -22,7 +19,10 @@ from ..estimators.reduced_parzen import ReducedParzenClassifier
 from ..estimators.reject import RejectClassifier
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier
-from .graph import IR_VERSION, OPSET, Graph
+from ..files.atomic import write_atomically
+from .columns import Inputs, numbers
+from .encoders import after, one_by_one, takes_columns
+from .graph import IR_VERSION, Graph
 from .layers import Answers, neurons, parzen, rbf_classifier, rbf_regressor, refused, shared_kernel, sharing_average
 
 __all__ = ["to_onnx"]
@@ -44,19 +44,22 @@ PRECISIONS = {"mixed": (np.float32, np.float64), "float32": (np.float32, np.floa
 def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, precision: str = "mixed") -> Any:
     """A fitted estimator as an ONNX model that needs a runtime such as onnxruntime, and nothing of this library.
 
-    Its input is ``X``, (n, d), for any number of rows n. A classifier returns ``label`` (int64, or text) and ``probabilities``
-    (n, K); one that knows densities also ``log_density`` (n, K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A
-    regressor returns ``prediction`` and ``std``.
+    Its input is ``X``, (n, d), for any number of rows n. A model that begins with a `ColumnTransformer` or an encoder takes one
+    input for each column that it uses instead, (n, 1), under the name of the column: text where the model has categories of
+    words, numbers elsewhere. A classifier returns ``label`` (int64, or text) and ``probabilities`` (n, K); one that knows
+    densities also ``log_density`` (n, K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A regressor returns
+    ``prediction`` and ``std``.
 
     Parameters
     ----------
     estimator : fitted estimator
         `SharedKernelClassifier`, `SharingAverageClassifier`, `ParzenClassifier` and `ReducedParzenClassifier` (with a named
         kernel), `RBFNetworkClassifier`, `RBFNetworkRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one
-        of them, after `StandardScaler` and numeric `SimpleImputer` steps; or a `RejectClassifier` around any of these, which
-        returns ``decision`` as well: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
+        of them, after `ColumnTransformer`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` and `StandardScaler` steps, such
+        as ``kernelpool fit --encode`` makes; or a `RejectClassifier` around any of these, which returns ``decision`` as well:
+        0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
     path : str, path or None, default=None
-        Where to write the model, if anywhere.
+        Where to write the model, if anywhere; all at once or not at all.
     precision : {"mixed", "float32", "float64"}, default="mixed"
         "mixed" takes and returns float32 and computes in float64; "float32" computes in float32 as well, for runtimes that
         know nothing else; "float64" takes and returns float64.
@@ -64,12 +67,20 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     Returns
     -------
     model : onnx.ModelProto
-        The model; its metadata hold the class names, the feature names and the version of this library.
+        The model; its metadata hold the class names, the feature names, the columns behind the inputs where there is more than
+        one, and the version of this library.
 
     Raises
     ------
     KernelpoolError
         If the estimator cannot be told in ONNX, or onnx is not installed (``pip install "kernelpool[onnx]"``).
+
+    Notes
+    -----
+    A category that an encoder has never seen becomes what it becomes in Python: nothing, the column of rare ones, or the number
+    set for it. Where the encoder refuses it (``handle_unknown="error"``), the run ends with an error that names the column; so
+    it is in onnxruntime on the CPU, and ONNX calls it an error, but a runtime that does not look may give an answer without
+    meaning. An empty word stands for a missing one. Categories that are numbers are compared in the type of the input.
 
     Examples
     --------
@@ -88,39 +99,41 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     if precision not in PRECISIONS:
         raise KernelpoolError(f"precision must be one of {sorted(PRECISIONS)}; got {precision!r}.")
     check_is_fitted(estimator)
-    reject = estimator if isinstance(estimator, RejectClassifier) else None
-    steps, last = _taken_apart(estimator if reject is None else reject.estimator_)
-    outside, inside = (np.dtype(kind) for kind in PRECISIONS[precision])
-    g = Graph(inside)
-    x = "X" if inside == outside else g.cast("X", inside)
+    steps, last, reject = _taken_apart(estimator)
+    outside, inside = PRECISIONS[precision]
+    g = Graph(inside, outside)
+    inputs = Inputs(g, _columns(steps, last), whole=not takes_columns(steps))
+    columns = inputs.table()
     for step in steps:
-        x = _transformed(g, x, step)
-    answers = NETWORKS[type(last)](g, x, last)
+        columns = after(g, inputs, columns, step)
+    answers = NETWORKS[type(last)](g, numbers(g, inputs, columns), last)
     classes = np.asarray(getattr(last, "classes_", []))
     if reject is not None:
         classes = refused(g, answers, reject, classes)
-    outputs = _outputs(g, answers, last, classes, outside)
-    d = int(steps[0].n_features_in_ if steps else last.n_features_in_)
-    rows = onnx.helper.make_tensor_value_info("X", g.kind(outside.name), ["n", d])
-    graph = onnx.helper.make_graph(g.nodes, type(last).__name__, [rows], outputs, initializer=g.constants)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
-    _describe(model, estimator, last)
+    outputs = _outputs(g, answers, last, classes)
+    graph = onnx.helper.make_graph(g.nodes, type(last).__name__, inputs.infos(), outputs, initializer=g.constants)
+    model = onnx.helper.make_model(graph, opset_imports=g.opsets(), ir_version=IR_VERSION)
+    _describe(model, estimator, last, reject, inputs)
     onnx.checker.check_model(model, full_check=True)
     if path is not None:
-        Path(os.fsdecode(path)).write_bytes(model.SerializeToString())
+        write_atomically(path, [model.SerializeToString()])
     return model
 
 
-def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
-    """The steps before the last, and the last."""
+def _taken_apart(estimator: Any) -> tuple[list[Any], Any, Any]:
+    """The steps before the network, the network, and what refuses its answers, if anything does."""
     steps: list[Any] = []
-    if isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
-        estimator = estimator.steps[-1][1]
-    for step in steps:
-        _check_step(step)
+    reject = None
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            steps += one_by_one(step for _, step in estimator.steps[:-1])
+            estimator = estimator.steps[-1][1]
+        elif isinstance(estimator, RejectClassifier) and reject is None:
+            reject, estimator = estimator, estimator.estimator_
+        else:
+            break
     if type(estimator) not in NETWORKS:
         known = ", ".join(sorted(kind.__name__ for kind in NETWORKS))
         raise KernelpoolError(
@@ -128,41 +141,21 @@ def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
         )
     if callable(getattr(estimator, "kernel", None)):
         raise KernelpoolError("kernel is a function, which ONNX cannot hold; fit with one of the named kernels instead.")
-    return steps, estimator
+    return steps, estimator, reject
 
 
-def _check_step(step: Any) -> None:
-    if type(step) is StandardScaler:
-        return
-    if type(step) is SimpleImputer:
-        gaps = step.missing_values
-        if (
-            step.statistics_.dtype.kind == "f"
-            and np.isfinite(step.statistics_).all()
-            and gaps != gaps
-            and not step.add_indicator
-        ):
-            return
-        raise KernelpoolError("SimpleImputer can be exported only for NaN in numeric columns, without add_indicator.")
-    raise KernelpoolError(
-        f"{type(step).__name__} cannot be exported to ONNX; before the classifier only StandardScaler and SimpleImputer can. "
-        f"Export the last step alone, and transform the rows yourself."
-    )
+def _columns(steps: list[Any], last: Any) -> list[str]:
+    """The names of the columns that come in; x0, x1 ... where they have none, as scikit-learn calls them."""
+    first = steps[0] if steps else last
+    names = getattr(first, "feature_names_in_", None)
+    return [f"x{at}" for at in range(int(first.n_features_in_))] if names is None else [str(name) for name in names]
 
 
-def _transformed(g: Graph, x: str, step: Any) -> str:
-    if type(step) is SimpleImputer:
-        return str(g.op("Where", g.op("IsNaN", x), g.constant(np.asarray(step.statistics_, np.float64)), x))
-    if step.mean_ is not None and step.with_mean:
-        x = g.centred(x, np.asarray(step.mean_, np.float64))
-    return x if step.scale_ is None or not step.with_std else g.multiply(x, 1 / np.asarray(step.scale_, np.float64))
-
-
-def _outputs(g: Graph, answers: Answers, model: Any, labels: np.ndarray, outside: np.dtype) -> list[Any]:
+def _outputs(g: Graph, answers: Answers, model: Any, labels: np.ndarray) -> list[Any]:
     """Names and types of what the graph returns; the last nodes."""
     from onnx import helper
 
-    found, kind = [], g.kind(outside.name)
+    found, kind = [], g.kind(g.outside.name)
     if "scores" in answers:
         code = answers.get("code") or g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
         g.op("Gather", g.constant(labels), code, name="label")
@@ -174,7 +167,7 @@ def _outputs(g: Graph, answers: Answers, model: Any, labels: np.ndarray, outside
         shapes |= {"prediction": several, "std": several}
     for name in ("probabilities", "log_density", "score_samples", "prediction", "std"):
         if name in answers:
-            g.cast(answers[name], outside, name=name)
+            g.cast(answers[name], g.outside, name=name)
             shape = shapes.get(name) or ["n", len(model.classes_)]
             found.append(helper.make_tensor_value_info(name, kind, shape))
     if "decision" in answers:
@@ -183,7 +176,7 @@ def _outputs(g: Graph, answers: Answers, model: Any, labels: np.ndarray, outside
     return found
 
 
-def _describe(model: Any, estimator: Any, last: Any) -> None:
+def _describe(model: Any, estimator: Any, last: Any, reject: Any, inputs: Inputs) -> None:
     """Who made it, and what its numbers mean."""
     from onnx import helper
 
@@ -193,9 +186,11 @@ def _describe(model: Any, estimator: Any, last: Any) -> None:
     about = {"estimator": type(estimator).__name__, "kernelpool_version": number}
     if hasattr(last, "classes_"):
         about["classes"] = json.dumps(np.asarray(last.classes_).tolist())
-    if isinstance(estimator, RejectClassifier):
-        about["refusals"] = json.dumps([estimator.ambiguous_label_, estimator.novel_label_])
+    if reject is not None:
+        about["refusals"] = json.dumps([reject.ambiguous_label_, reject.novel_label_])
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         about["feature_names"] = json.dumps([str(name) for name in names])
+    if not inputs.whole:
+        about["inputs"] = json.dumps(inputs.about())
     helper.set_model_props(model, about)

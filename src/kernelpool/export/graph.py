@@ -6,32 +6,37 @@ import numpy as np
 
 OPSET = 18
 IR_VERSION = 9
-"""Runtimes from 2023 on read these (onnxruntime 1.14)."""
+ML = "ai.onnx.ml"
+ML_OPSET = 3
+"""Runtimes from 2023 on read these (onnxruntime 1.14). Words need ONNX's operators for machine learning as well."""
 
 FORBIDDEN = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
 """Stands for log 0: sums of it stay finite, and it is less than any log-density that a row can have."""
 
 
 class Graph:
-    """Nodes and constants, with floating-point numbers of one type inside."""
+    """Nodes and constants, with floating-point numbers of one type inside, and of another or the same outside."""
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: Any, outside: Any = None) -> None:
         self.dtype = np.dtype(dtype)
+        self.outside = np.dtype(dtype if outside is None else outside)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.forbidden = FORBIDDEN[self.dtype]
+        self.taken: set[str] = set()
+        """Names of inputs, which nothing else may have."""
 
-    def constant(self, value: Any) -> str:
-        """A constant: floats in the type of the graph, whole numbers as int64, text as it is."""
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """A constant: floats in the type of the graph or in the one given, whole numbers as int64, text as it is."""
         from onnx import helper, numpy_helper
 
-        array, name = np.asarray(value), f"constant_{len(self.constants)}"
+        array, name = np.asarray(value), self._free(f"constant_{len(self.constants)}")
         if array.dtype.kind == "U":
             text = [str(part).encode("utf-8") for part in array.ravel()]
             self.constants.append(helper.make_tensor(name, self.kind("string"), array.shape, text))
             return name
         array = (
-            array.astype(self.dtype)
+            array.astype(self.dtype if dtype is None else dtype)
             if array.dtype.kind == "f"
             else array.astype(np.int64)
             if array.dtype.kind in "iu"
@@ -49,15 +54,37 @@ class Graph:
             return int(TensorProto.STRING)
         return int(helper.np_dtype_to_tensor_dtype(np.dtype(name)))
 
-    def op(self, operator: str, *inputs: str, name: str | None = None, n_outputs: int = 1, **attributes: Any) -> Any:
-        """Adds a node; the name of what it makes, or a list of names."""
+    def _free(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        return name
+
+    def op(
+        self,
+        operator: str,
+        *inputs: str,
+        name: str | None = None,
+        n_outputs: int = 1,
+        says: str | None = None,
+        domain: str | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """Adds a node; the name of what it makes, or a list of names. A runtime quotes `says` where the node fails."""
         from onnx import helper
 
-        made = [name or f"{operator.lower()}_{len(self.nodes)}"]
+        made = [name or self._free(f"{operator.lower()}_{len(self.nodes)}")]
         if n_outputs > 1:
-            made = [f"{operator.lower()}_{len(self.nodes)}_{i}" for i in range(n_outputs)]
-        self.nodes.append(helper.make_node(operator, list(inputs), made, **attributes))
+            made = [self._free(f"{operator.lower()}_{len(self.nodes)}_{i}") for i in range(n_outputs)]
+        said = None if says is None else f"{says} (node {len(self.nodes)})"  # a runtime wants different names
+        self.nodes.append(helper.make_node(operator, list(inputs), made, name=said, domain=domain, **attributes))
         return made[0] if n_outputs == 1 else made
+
+    def opsets(self) -> list[Any]:
+        """The versions of the operators that are there."""
+        from onnx import helper
+
+        more = [helper.make_opsetid(ML, ML_OPSET)] if any(node.domain == ML for node in self.nodes) else []
+        return [helper.make_opsetid("", OPSET), *more]
 
     # -- arithmetic -----------------------------------------------------------------------------------------------------
 
@@ -87,6 +114,14 @@ class Graph:
     def cast(self, a: str, dtype: Any, name: str | None = None) -> str:
         """`a` in another type."""
         return str(self.op("Cast", a, name=name, to=self.kind(np.dtype(dtype).name)))
+
+    def inwards(self, a: str) -> str:
+        """What comes from outside, in the type of the graph."""
+        return a if self.outside == self.dtype else self.cast(a, self.dtype)
+
+    def outwards(self, a: str) -> str:
+        """Numbers as they would be outside."""
+        return a if self.outside == self.dtype else self.cast(a, self.outside)
 
     def total(self, a: str, axis: int, keepdims: bool = False) -> str:
         """Sum along an axis."""

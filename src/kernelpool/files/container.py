@@ -15,17 +15,15 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import stat
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..errors import ModelFileError
+from .atomic import write_atomically
 from .strict_json import parse_json, short
 
 DTYPES = {
@@ -228,38 +226,5 @@ def index_of(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def write_contents(path: str | os.PathLike[str], metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
-    """Write beside `path`, then move into place: whoever reads finds the old file or the new one, never half of one."""
-    _write_atomically(Path(os.fsdecode(path)), [index_of(metadata, arrays), *(data_of(a) for _, a in sorted_arrays(arrays))])
-
-
-def _write_atomically(path: Path, parts: Iterable[bytes | memoryview]) -> None:
-    target = path.resolve()  # a link stays a link
-    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)  # less the umask
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a power cut too; not every system lets folders be synced."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+    """All at once or not at all."""
+    write_atomically(path, [index_of(metadata, arrays), *(data_of(a) for _, a in sorted_arrays(arrays))])

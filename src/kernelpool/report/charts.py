@@ -6,7 +6,8 @@ Colours are classes of the style sheet (s0, s1, ...: series), because a page may
 import math
 from dataclasses import dataclass, field
 
-from .records import Evaluation, Map, Outliers, Regression, Run
+from ..estimators.reject_rules import NOTHING_BELOW
+from .records import Accepted, Evaluation, Map, Outliers, Regression, Run
 from .text import MINUS
 
 WIDTH, HEIGHT = 460.0, 300.0
@@ -40,6 +41,8 @@ class Chart:
     dots: list[tuple[float, float, float, str]] = field(default_factory=list)
     ellipses: list[tuple[float, float, float, float, float, str]] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
+    labels: list[tuple[float, float, str, str]] = field(default_factory=list)
+    """(x, y, text-anchor, text)."""
     legend: list[tuple[str, str, str]] = field(default_factory=list)
     """(text, class, kind of mark)."""
     width: float = WIDTH
@@ -76,10 +79,21 @@ class Chart:
         """Points as SVG wants them."""
         return " ".join(f"{self.x(a)},{self.y(b)}" for a, b in points)
 
+    def upright(self, value: float, kind: str, *texts: str) -> None:
+        """A line from bottom to top with a label beside its upper end, on the side that has more room."""
+        low, high = self.x_range
+        place = min(max(value, low), high)
+        self.lines.append((f"{self.x(place)},{self.bottom} {self.x(place)},{self.top}", kind))
+        side, anchor = (6, "start") if place < (low + high) / 2 else (-6, "end")
+        for i, text in enumerate(texts):
+            pointed = f"← {text}" if value < low else f"{text} →" if value > high else text
+            self.labels.append((round(self.x(place) + side, 2), self.top + 12 + 15 * i, anchor, pointed))
+
     def axes(self, x_percent: bool = False, y_percent: bool = False) -> "Chart":
-        """With ticks at round numbers."""
-        self.x_ticks = [(self.x(v), _tick(v, x_percent)) for v in rounds(*self.x_range)]
+        """With ticks at round numbers, and room for them beside the name of the axis."""
         self.y_ticks = [(self.y(v), _tick(v, y_percent)) for v in rounds(*self.y_range)]
+        self.left = max(self.left, 30 + 7 * max(len(text) for _, text in self.y_ticks))
+        self.x_ticks = [(self.x(v), _tick(v, x_percent)) for v in rounds(*self.x_range)]
         return self
 
 
@@ -131,7 +145,8 @@ def reject_chart(evaluation: Evaluation) -> Chart | None:
     if not curve:
         return None
     main = [point.rate for point in curve if point.coverage >= 0.2] or [curve[-1].rate]
-    high = max(max(r.high for r in main), 1e-3) * 1.1
+    used = in_use(evaluation)
+    high = max(max(r.high for r in main), 1e-3 if used is None else 1.2 * used.rate.error, 1e-3) * 1.1
     chart = Chart("Reject curve", "share of rows accepted", "error among them", (0.0, 1.0), (0.0, min(high, 1.0))).axes(
         True, True
     )
@@ -139,7 +154,26 @@ def reject_chart(evaluation: Evaluation) -> Chart | None:
     lower = [(point.coverage, point.rate.low) for point in reversed(curve)]
     chart.bands.append((chart.path(upper + lower), "accent"))
     chart.lines.append((chart.path([(point.coverage, point.rate.error) for point in curve]), "accent"))
+    if used is not None:
+        accepted, wrong = _tick(round(used.coverage, 3), True), _tick(round(used.rate.error, 4), True)
+        chart.upright(used.coverage, "own", f"in use: {accepted} accepted,", f"{wrong} of them wrong")
+        chart.dots.append((chart.x(used.coverage), chart.y(used.rate.error), 5.5, "own"))
     return chart
+
+
+def in_use(evaluation: Evaluation) -> Accepted | None:
+    """What a classifier that refuses accepts at its own thresholds, if it has any and accepts any row."""
+    refused = evaluation.refused
+    if refused is None or refused.accepted is None or refused.ambiguity is refused.novelty is None:
+        return None
+    return Accepted(1 - (1.0 if refused.ambiguity is None else refused.ambiguity), refused.coverage, refused.accepted)
+
+
+def bought(evaluation: Evaluation) -> list[tuple[Accepted, bool]]:
+    """Points of the reject curve from greatest coverage to least, and which of them is the one in use."""
+    used = in_use(evaluation)
+    points = [(point, False) for point in evaluation.choices] + ([] if used is None else [(used, True)])
+    return sorted(points, key=lambda pair: -pair[0].coverage)
 
 
 def history_chart(runs: tuple[Run, ...], name: str) -> Chart | None:
@@ -163,9 +197,10 @@ def novelty_chart(outliers: Outliers) -> Chart | None:
     if not edges:
         return None
     shares = [[count / max(1, part.n_rows) for count in part.counts] for part in outliers.scores]
-    high = max(max(share) for share in shares) * 1.08
-    low = edges[0] if outliers.bound is None else min(edges[0], outliers.bound)
-    chart = Chart("Densities", "log p(x)", "share of rows", _padded(low, edges[-1], 0.02), (0.0, high)).axes(False, True)
+    own = drawable(outliers.novelty)
+    high = max(max(share) for share in shares) * (1.08 if own is None else 1.2)
+    ends = [edges[0], edges[-1], *([] if outliers.bound is None else [outliers.bound]), *_near(own, edges)]
+    chart = Chart("Densities", "log p(x)", "share of rows", _padded(min(ends), max(ends), 0.02), (0.0, high)).axes(False, True)
     for a, b, part_of_rows in zip(edges[:-1], edges[1:], shares[0], strict=True):
         top = chart.y(part_of_rows)
         chart.bars.append((chart.x(a), top, round(chart.x(b) - chart.x(a), 2), round(chart.bottom - top, 2), "other"))
@@ -176,7 +211,20 @@ def novelty_chart(outliers: Outliers) -> Chart | None:
         chart.legend.append((part.name, "accent", "line"))
     if outliers.bound is not None:
         chart.lines.append((chart.path([(outliers.bound, 0.0), (outliers.bound, high)]), "reference"))
+    if own is not None:
+        chart.upright(own, "own", f"novel below {_tick(float(f'{own:.4g}'), False)}")
     return chart
+
+
+def drawable(threshold: float | None) -> float | None:
+    """A threshold of log p(x), unless it is the one that calls nothing novel but rows of no density."""
+    return None if threshold is None or threshold <= NOTHING_BELOW else threshold
+
+
+def _near(own: float | None, edges: tuple[float, ...]) -> list[float]:
+    """The threshold, if it is near enough to the rows to be in the picture; else it is marked at the edge."""
+    room = edges[-1] - edges[0]
+    return [own] if own is not None and edges[0] - room <= own <= edges[-1] + room else []
 
 
 def regression_chart(regression: Regression) -> Chart | None:

@@ -73,16 +73,17 @@ def _answered(model: Any, rows: Any, true: np.ndarray, codes: dict[Any, int], n_
     return named, ambiguity_of(probability), probability.argmax(axis=1), loss
 
 
-def evaluation_of(found: Answers, may_refuse: bool, held_out: bool, n_given: int, doubt: float) -> Evaluation:
-    """Everything that is said of the answers."""
+def evaluation_of(found: Answers, careful: Any, held_out: bool, n_given: int, doubt: float) -> Evaluation:
+    """Everything that is said of the answers; `careful` is the RejectClassifier that may have refused rows, or None."""
     counts = np.bincount(found.true, minlength=len(found.classes))
     calibration: tuple[Bin, ...] = ()
     curve: tuple[Accepted, ...] = ()
     choices: tuple[Accepted, ...] = ()
     if found.ambiguity is not None and found.likely is not None:
         right = found.likely == found.true
-        calibration, curve = _calibration(1 - found.ambiguity, right, doubt), _curve(found.ambiguity, right, doubt)
-        choices = tuple(dict.fromkeys(_nearest(curve, coverage) for coverage in COVERAGES))
+        calibration = _calibration(1 - found.ambiguity, right, doubt)
+        curve = _curve(found.ambiguity, right, found.refusal != -2, doubt)
+        choices = tuple(dict.fromkeys(_nearest(curve, coverage) for coverage in COVERAGES)) if curve else ()
     n = len(found.true)
     return Evaluation(
         held_out=held_out,
@@ -95,7 +96,7 @@ def evaluation_of(found: Answers, may_refuse: bool, held_out: bool, n_given: int
         calibration_error=sum(b.n_rows * abs(b.accuracy - b.confidence) for b in calibration) / n if calibration else None,
         curve=curve,
         choices=choices,
-        refused=_refused(found, doubt) if may_refuse else None,
+        refused=None if careful is None else _refused(found, careful, doubt),
         unseen=tuple(text_of(label) for label in found.classes[found.n_seen :]),
     )
 
@@ -106,11 +107,18 @@ def rate(n_errors: int, n_rows: int, doubt: float) -> Rate:
     return Rate(n_rows, n_errors, n_errors / n_rows, float(low), float(high), 1 - doubt)
 
 
-def _refused(found: Answers, doubt: float) -> Refused:
+def _refused(found: Answers, careful: Any, doubt: float) -> Refused:
     kept = found.refusal == 0
     n_errors, n = int((found.true != found.named)[kept].sum()), int(kept.sum())
-    counts = int((found.refusal == -1).sum()), int((found.refusal == -2).sum())
-    return Refused(*counts, rate(n_errors, n, doubt) if n else None)
+    return Refused(
+        n_ambiguous=int((found.refusal == -1).sum()),
+        n_novel=int((found.refusal == -2).sum()),
+        accepted=rate(n_errors, n, doubt) if n else None,
+        coverage=n / len(kept),
+        ambiguity=careful.ambiguity_threshold_,
+        novelty=careful.novelty_threshold_,
+        one_label=bool(careful.ambiguous_label_ == careful.novel_label_),
+    )
 
 
 def _confusion(found: Answers) -> Confusion:
@@ -157,14 +165,18 @@ def _calibration(confidence: np.ndarray, right: np.ndarray, doubt: float) -> tup
     return tuple(bins)
 
 
-def _curve(ambiguity: np.ndarray, right: np.ndarray, doubt: float) -> tuple[Accepted, ...]:
-    """Errors among the rows up to each ambiguity: rows of one ambiguity are accepted or rejected together."""
+def _curve(ambiguity: np.ndarray, right: np.ndarray, known: np.ndarray, doubt: float) -> tuple[Accepted, ...]:
+    """Errors among the `known` rows up to each ambiguity: rows of one ambiguity are accepted or rejected together."""
+    if not known.any():
+        return ()
+    ambiguity, right, n_all = ambiguity[known], right[known], len(known)
     order = np.argsort(ambiguity, kind="stable")
     rising, wrong, n = ambiguity[order], np.cumsum(~right[order]), len(order)
     ends = np.flatnonzero(np.append(rising[1:] > rising[:-1], True))  # the last row of each ambiguity
     wanted = np.searchsorted(ends, np.ceil(n * np.arange(1, N_POINTS + 1) / N_POINTS) - 1)
     return tuple(
-        Accepted(1 - float(rising[i]), (i + 1) / n, rate(int(wrong[i]), i + 1, doubt)) for i in ends[np.unique(wanted)].tolist()
+        Accepted(1 - float(rising[i]), (i + 1) / n_all, rate(int(wrong[i]), i + 1, doubt))
+        for i in ends[np.unique(wanted)].tolist()
     )
 
 

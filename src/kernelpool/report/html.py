@@ -7,7 +7,6 @@ own small script, told by their hashes, and nothing else: even text that escaped
 import base64
 import math
 import os
-import tempfile
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KernelpoolError
+from ..files.atomic import write_atomically
 from . import charts
 from .records import Summary
 from .text import DASH, MINUS, SPACE
@@ -56,18 +56,7 @@ def write_html(summary: Summary, path: str | os.PathLike[str]) -> Path:
         raise KernelpoolError(f"There is no folder {str(target.parent)!r} to write {target.name!r} to; make it first.")
     if target.is_dir():
         raise KernelpoolError(f"path must name a file; {str(target)!r} is a folder.")
-    page = render_html(summary).encode("utf-8")
-    handle, beside = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())  # mkstemp keeps files to their owner
-        os.replace(beside, target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    write_atomically(target, [render_html(summary).encode("utf-8")])
     return target
 
 
@@ -91,7 +80,13 @@ def render_html(summary: Summary) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     page: str = environment.get_template("report.html").render(
-        summary=summary, style=style, script=script, policy=policy, colours=_colours(summary), **_charts(summary)
+        summary=summary,
+        style=style,
+        script=script,
+        policy=policy,
+        colours=_colours(summary),
+        drawable=charts.drawable,
+        **_charts(summary),
     )
     return page
 
@@ -122,12 +117,6 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
 def _colours(summary: Summary) -> dict[str, str]:
     """Series of each class: the same everywhere on the page."""
     names = summary.map.labels if summary.map is not None else sorted(c.name for c in summary.data.classes[:PLOT_CLASSES])
@@ -139,6 +128,7 @@ def _charts(summary: Summary) -> dict[str, Any]:
     return {
         "calibration": None if evaluation is None else charts.calibration_chart(evaluation),
         "reject": None if evaluation is None else charts.reject_chart(evaluation),
+        "bought": [] if evaluation is None else charts.bought(evaluation),
         "history": charts.history_chart(summary.training.runs, summary.training.objective_name),
         "novelty": None if outliers is None else charts.novelty_chart(outliers),
         "kernel_map": None if summary.map is None else charts.map_chart(summary.map),

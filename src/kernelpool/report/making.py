@@ -125,16 +125,24 @@ class Making:
             self.notes.append(
                 f"{int(rows.target.unlabelled.sum()):,} {rows.where} rows without a label do not count as errors."
             )
-        refusals = self._refusals()
+        careful = self.careful
+        refusals = {} if careful is None else {careful.novel_label_: -2, careful.ambiguous_label_: -1}
         found = answers(outer, rows.table, at, rows.target.y, refusals)
-        return evaluation_of(found, bool(refusals), rows.held_out, rows.table.n_rows, self.doubt), ()
+        return evaluation_of(found, careful, rows.held_out, rows.table.n_rows, self.doubt), ()
 
-    def _refusals(self) -> dict[Any, int]:
-        """The labels of refusal of a classifier that may refuse."""
-        for wrapper in self.model.wrappers:
-            if isinstance(wrapper, RejectClassifier):
-                return {wrapper.novel_label_: -2, wrapper.ambiguous_label_: -1}
-        return {}
+    @property
+    def careful(self) -> RejectClassifier | None:
+        """What stands around the model and may refuse rows."""
+        return next((wrapper for wrapper in self.model.wrappers if isinstance(wrapper, RejectClassifier)), None)
+
+    @property
+    def _refusals(self) -> dict[Any, str]:
+        """What labels of refusal mean that are numbers."""
+        careful = self.careful
+        if careful is None:
+            return {}
+        both = {careful.novel_label_: "novel", careful.ambiguous_label_: "ambiguous"}
+        return {label: word for label, word in both.items() if not isinstance(label, str)} if len(both) > 1 else {}
 
     # -- kernels ----------------------------------------------------------------------------------------------------
 
@@ -182,7 +190,8 @@ class Making:
             return None
         parts = [self._scored(density, rows) for rows in self.rows]
         n_drawn = min(self._affordable(), int(DRAWN_CELLS / len(self.model.features)))
-        return outliers_of(density, pool, self.model, parts, most, n_drawn, seed)
+        novelty = None if self.careful is None else self.careful.novelty_threshold_
+        return outliers_of(density, pool, self.model, parts, most, n_drawn, seed, novelty)
 
     def _scored(self, density: Any, rows: JudgedRows) -> Scored:
         seen = self.model.seen
@@ -194,6 +203,8 @@ class Making:
             score.append(np.asarray(density.score_samples(inside if own else x[-1]), np.float64))
 
         def named(order: np.ndarray) -> Any:
-            return np.asarray(self.model.outer.predict(rows.table.at(rows.at[order]))).tolist()
+            labels = np.asarray(self.model.outer.predict(rows.table.at(rows.at[order]))).tolist()
+            words = self._refusals
+            return [words.get(label, label) for label in labels] if words else labels
 
         return Scored(rows.where, np.concatenate(x), rows.at, rows.target.y[rows.at], named, np.concatenate(score))

@@ -46,9 +46,19 @@ def density_of(inner: Any, pool: Pool) -> Any:
 
 
 def outliers_of(
-    density: Any, pool: Pool, model: Unwrapped, parts: list[Scored], most: int, n_drawn: int, seed: int
+    density: Any,
+    pool: Pool,
+    model: Unwrapped,
+    parts: list[Scored],
+    most: int,
+    n_drawn: int,
+    seed: int,
+    novelty: float | None = None,
 ) -> Outliers:
-    """The `most` least likely rows of each part, and how all of them compare with rows drawn from the model."""
+    """The `most` least likely rows of each part, and how all of them compare with rows drawn from the model.
+
+    `novelty` is what the classifier itself calls novel below.
+    """
     bound, one_in = None, 1000 if n_drawn >= 5000 else 100
     if n_drawn >= 500:
         drawn, _ = density.sample(min(n_drawn, N_DRAWN), random_state=seed)
@@ -62,10 +72,11 @@ def outliers_of(
             len(part.score),
             tuple(np.histogram(np.clip(part.score, edges[0], edges[-1]), edges)[0].tolist()) if len(edges) else (),
             0 if bound is None else int((part.score < bound).sum()),
+            None if novelty is None else int((~(part.score >= novelty)).sum()),
         )
         for part in parts
     )
-    return Outliers(tuple(rows), bound, one_in, tuple(edges.tolist()), scores)
+    return Outliers(tuple(rows), bound, one_in, tuple(edges.tolist()), scores, novelty)
 
 
 def _scores(density: Any, x: np.ndarray) -> np.ndarray:

@@ -147,6 +147,14 @@ class Refused:
     n_novel: int
     accepted: Rate | None
     """None where every row was refused."""
+    coverage: float = 0.0
+    """Share of the rows that it accepted."""
+    ambiguity: float | None = None
+    """Rows whose class is less probable than one minus this are called ambiguous; None where none is for that."""
+    novelty: float | None = None
+    """Rows with a lower log p(x) are called novel; None where none is."""
+    one_label: bool = False
+    """Whether both kinds of refusal have the same label: all are then counted as ambiguous."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,7 @@ class Evaluation:
     calibration_error: float | None = None
     """Mean of |accuracy - confidence| over the bins, weighted by rows."""
     curve: tuple[Accepted, ...] = ()
+    """Of a classifier that calls rows novel, without those: it accepts them at no threshold."""
     choices: tuple[Accepted, ...] = ()
     """The points of the curve that a reader would ask for."""
     refused: Refused | None = None
@@ -310,6 +319,8 @@ class Scores:
     counts: tuple[int, ...]
     n_below: int
     """Rows below `Outliers.bound`."""
+    n_novel: int | None = None
+    """Rows below `Outliers.novelty`."""
 
 
 @dataclass(frozen=True)
@@ -322,6 +333,8 @@ class Outliers:
     one_in: int
     edges: tuple[float, ...]
     scores: tuple[Scores, ...]
+    novelty: float | None = None
+    """What the classifier itself calls novel lies below this; None where it calls no row that."""
 
 
 # -- how it was made ----------------------------------------------------------------------------------------------
