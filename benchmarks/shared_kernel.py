@@ -1,7 +1,8 @@
 """Speed of the shared-kernel core beside scikit-learn's GaussianMixture, in one run and as ratios.
 
 Both do the same work: one mixture (one class), the same rows, the same start, the same number of sweeps, both cores. The
-time of one sweep is the slope between a short and a longer run, so that validation and set-up do not count.
+time of one sweep is the slope between a short and a longer run, so that validation and set-up do not count. Both are timed in
+turn, several times, and the median of the ratios is what counts: a machine that others use too changes its pace meanwhile.
 """
 
 import resource
@@ -22,7 +23,7 @@ from kernelpool.rows import ArrayRows, Frame
 
 SIZES = [(100_000, 8, 16), (100_000, 16, 32), (50_000, 32, 32)]
 WANTED = {"full": 15, "diag": 8, "spherical": 8}
-SHORT, LONG, REPEATS = 2, 12, 3
+SHORT, LONG, TURNS, REPEATS = 2, 12, 7, 3
 
 
 def clusters(n, d, n_kernels, separation, seed=0):
@@ -90,23 +91,25 @@ def seconds(work):
 
 
 def sweep_time(runner):
-    short = min(seconds(lambda: runner.run(SHORT)) for _ in range(REPEATS))
-    long = min(seconds(lambda: runner.run(LONG)) for _ in range(REPEATS))
-    return (long - short) / (LONG - SHORT)
+    return (seconds(lambda: runner.run(LONG)) - seconds(lambda: runner.run(SHORT))) / (LONG - SHORT)
 
 
 def sweeps():
-    print("One sweep beside scikit-learn's GaussianMixture (same rows, start and cores), milliseconds and ratio")
-    print(f"{'rows':>8}{'d':>4}{'M':>4}  {'family':10}{'ours':>8}{'theirs':>9}{'ratio':>7}{'wanted':>8}{'objective gap':>15}")
+    print(
+        "One sweep beside scikit-learn's GaussianMixture (same rows, start and cores): medians of milliseconds and of the ratio"
+    )
+    heads = f"{'ours':>8}{'theirs':>9}{'ratio':>7}{'from':>7}{'to':>6}{'wanted':>8}{'objective gap':>15}"
+    print(f"{'rows':>8}{'d':>4}{'M':>4}  {'family':10}{heads}")
     for n, d, n_kernels in SIZES:
         x = clusters(n, d, n_kernels, separation=2.0)
         for family in ("full", "diag", "spherical", "tied"):
             ours, theirs = Ours(x, n_kernels, family), Theirs(x, n_kernels, family)
             gap = abs(ours.run(LONG)[0] - theirs.run(LONG)[0])
-            a, b = sweep_time(ours), sweep_time(theirs)
-            wanted = WANTED.get(family, "")
+            a, b = np.array([(sweep_time(ours), sweep_time(theirs)) for _ in range(TURNS)]).T
+            times, ratio = 1e3 * np.median([a, b], axis=1), b / a
             print(
-                f"{n:8}{d:4}{n_kernels:4}  {family:10}{1e3 * a:8.1f}{1e3 * b:9.1f}{b / a:7.1f}{wanted!s:>8}{gap:15.1e}",
+                f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
+                f"{ratio.max():6.1f}{WANTED.get(family, '')!s:>8}{gap:15.1e}",
                 flush=True,
             )
 

@@ -173,8 +173,7 @@ def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) 
     if n == 0:
         return log_joint, xp.zeros_like(log_joint[0, :])
     largest, smallest = _exponents(xp, log_joint.dtype)
-    peak = xp.max(log_joint[:, :: max(1, n // 64)], axis=0)
-    if float(xp.max(peak)) <= largest and float(xp.min(peak)) >= -0.5 * largest:
+    if _within(log_joint[:, :: max(1, n // 64)], -0.5 * largest, largest):
         with np.errstate(over="ignore"):
             likelihood = _exp_at_least(log_joint, smallest)
             total = xp.sum(likelihood, axis=0)
@@ -186,6 +185,13 @@ def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) 
     likelihood = _exp_at_least(log_joint, smallest)
     total = xp.sum(likelihood, axis=0)
     return _shares(likelihood, total, weight), xp.log(total) + peak
+
+
+def _within(log_terms: Array, low: float, high: float) -> bool:
+    """Whether the largest terms of all rows (M, n) lie between."""
+    xp = namespace(log_terms)
+    peak = xp.max(log_terms, axis=0)
+    return low <= float(xp.min(peak)) and float(xp.max(peak)) <= high
 
 
 def _shares(likelihood: Array, total: Array, weight: Array | None) -> Array:
@@ -237,13 +243,18 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
 def log_of_sums(log_terms: Array, shares: Array) -> Array:
     """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow; every column of `shares` has a positive.
 
-    One matrix product serves all k; only the rows in which some k vanishes beside the largest term are done again, one
-    k at a time.
+    One matrix product serves all k. The largest term of a row is taken off only where exp would leave its range; and only the
+    rows in which some k vanishes beside the largest term are done again, one k at a time.
     """
-    xp = namespace(log_terms)
-    if log_terms.shape[1] == 0:
+    xp, n = namespace(log_terms), log_terms.shape[1]
+    if n == 0:
         return shares.T @ log_terms
-    _, smallest = _exponents(xp, log_terms.dtype)
+    largest, smallest = _exponents(xp, log_terms.dtype)
+    if _within(log_terms[:, :: max(1, n // 64)], -0.5 * largest, largest):
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = shares.T @ xp.exp(log_terms)
+        if float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(-0.5 * largest):
+            return xp.log(sums)
     peak = xp.max(log_terms, axis=0)
     sums = shares.T @ _exp_at_least(log_terms - peak, smallest)  # (K, n)
     vanished = xp.min(sums, axis=0) < math.exp(smallest / 2)

@@ -153,6 +153,30 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
     np.testing.assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
 
 
+@pytest.mark.parametrize("family", ["full", "tied"])
+def test_float32_rows_keep_the_width_of_a_long_kernel(family):
+    """One sweep over rows ten thousand times longer than wide: the width that float64 arithmetic finds in the same rows."""
+    rng = np.random.default_rng(2)
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+    x = (rng.normal(size=(3000, 2)) * [1, 1e-4] @ turn).astype(np.float32)
+    width = np.cov(x.astype(float).T, bias=True)
+    kernels = Kernels(np.zeros((1, 2)), width if family == "tied" else width[None])
+    rows = ArrayRows(x, np.zeros(3000, int), frame=Frame(np.zeros(2, np.float32), np.ones(2, np.float32)))
+    better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((1, 1))).sweep(
+        rows, Params(kernels, np.ones((1, 1)), np.ones(1))
+    )
+    narrow = np.linalg.eigvalsh(better.kernels.covariance.reshape(2, 2))[0]
+    assert narrow == pytest.approx(np.linalg.eigvalsh(width)[0], rel=0.01)
+
+
+def test_kernels_beyond_the_reach_of_float32_give_no_nan(family):
+    shape = FAMILIES[family].shape(2, 2)
+    covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
+    kernel, x = FAMILIES[family](np.zeros(2)), np.array([[0, 0], [1e12, -1e12]], np.float32)
+    lens = at_home_of(x, kernel.lens(Kernels(np.array([[0.0, 0.0], [1e30, -1e35]]), covariance), 1.2e-7))
+    assert not np.isnan(kernel.log_density(lens, x)).any()
+
+
 def test_a_guarded_kernel_keeps_its_share(family):
     """Two kernels on one spot, a hundred million widths out: every row is shared as the mixing says."""
     shape = FAMILIES[family].shape(2, 2)

@@ -270,7 +270,8 @@ class Gaussian(ABC):
 
     def log_density(self, lens: Lens, x: Array) -> Array:
         """log p(x|j), (M, n)."""
-        log_density = weighed(lens.weight, self.features(x)) + lens.offset[:, None]
+        log_density = weighed(lens.weight, self.features(x))
+        log_density += lens.offset[:, None]
         self.correct(log_density, lens, x, lens.offset)
         return log_density + self.common(lens, x)
 
