@@ -37,6 +37,7 @@ __all__ = [
     "outer_sums",
     "responsibilities",
     "safe_log",
+    "sum_squares_into",
     "to_numpy",
     "triangle",
     "wide",
@@ -138,6 +139,14 @@ def multiply_pairs_into(room: Array, x: Array) -> None:
         multiply_into(room[whole * d :, :], x[: d // 2, :], x[d // 2 :, :])
 
 
+def sum_squares_into(room: Array, x: Array) -> None:
+    """The squared length of each column of `x` (d, n), (1, n)."""
+    if is_numpy_array(room):
+        np.add.reduce(x * x, axis=0, out=room[0])
+    else:
+        room[...] = namespace(x).sum(x * x, axis=0, keepdims=True)
+
+
 def safe_log(p: Array) -> Array:
     """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an accident."""
     xp = namespace(p)
@@ -151,6 +160,10 @@ def logsumexp(a: Array, axis: int) -> Array:
     peak = xp.max(a, axis=axis, keepdims=True)
     peak = xp.where(xp.isfinite(peak), peak, xp.zeros_like(peak))
     return safe_log(xp.sum(xp.exp(a - peak), axis=axis)) + xp.squeeze(peak, axis=axis)
+
+
+A_FEW = 8
+"""Rows at which a block is looked at before it is worked on."""
 
 
 @lru_cache
@@ -173,7 +186,7 @@ def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) 
     if n == 0:
         return log_joint, xp.zeros_like(log_joint[0, :])
     largest, smallest = _exponents(xp, log_joint.dtype)
-    if _within(log_joint[:, :: max(1, n // 64)], -0.5 * largest, largest):
+    if _within(log_joint[:, :: max(1, n // A_FEW)], -0.5 * largest, largest):
         with np.errstate(over="ignore"):
             likelihood = _exp_at_least(log_joint, smallest)
             total = xp.sum(likelihood, axis=0)
@@ -250,7 +263,7 @@ def log_of_sums(log_terms: Array, shares: Array) -> Array:
     if n == 0:
         return shares.T @ log_terms
     largest, smallest = _exponents(xp, log_terms.dtype)
-    if _within(log_terms[:, :: max(1, n // 64)], -0.5 * largest, largest):
+    if _within(log_terms[:, :: max(1, n // A_FEW)], -0.5 * largest, largest):
         with np.errstate(over="ignore", invalid="ignore"):
             sums = shares.T @ xp.exp(log_terms)
         if float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(-0.5 * largest):

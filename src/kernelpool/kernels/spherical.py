@@ -1,6 +1,6 @@
 r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` (Titsias & Likas 2001, (39))."""
 
-from ..arrays import Array, namespace
+from ..arrays import Array, empty, namespace, sum_squares_into
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
 
 
@@ -11,7 +11,12 @@ class Spherical(Gaussian):
     equivariant = False
 
     def square(self, x: Array) -> Array:
-        return namespace(x).sum(x * x, axis=0, keepdims=True)
+        room = empty((1, x.shape[1]), x)
+        self.write_square(room, x)
+        return room
+
+    def write_square(self, room: Array, x: Array) -> None:
+        sum_squares_into(room, x)
 
     def n_features(self, d: int) -> int:
         return d + 1

@@ -208,7 +208,7 @@ class SharedKernel:
         """
         (n, d), n_columns = block.x.shape, self.sharing.shape[1] + 1
         phi = block.scratch((n_columns + self.kernel.n_features(d), n))
-        phi[:n_columns, :] = self._indicators(block)
+        phi[:n_columns, :] = block.once((type(self), n_columns), self._indicators)
         features = phi[n_columns:, :]
         block.write_columns(features[:d, :])
         self.kernel.complete(features, d)
