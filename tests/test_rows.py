@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelpool import rows as rows_module
-from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, spread
+from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory, spread
+from kernelpool.rows.threads import shared_out
 
 
 def counted(block):
@@ -37,7 +37,7 @@ def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch)
     rows = ArrayRows(np.ones((100, 2)))
     assert rows.total(remember) == rows.total(remember) == 200
     assert len(made) == 1
-    monkeypatch.setattr(rows_module, "KEEP_BYTES", 10)
+    monkeypatch.setattr(in_memory, "KEEP_BYTES", 10)
     rows = ArrayRows(np.ones((100, 2)))
     rows.total(remember)
     rows.total(remember)
@@ -55,7 +55,7 @@ def test_columns_are_the_rows_turned_round(held):
 
 
 def test_rows_are_held_through_the_sweeps_though_wide_features_are_not(monkeypatch):
-    monkeypatch.setattr(rows_module, "KEEP_BYTES", 2 * 8 * 100 * 2)
+    monkeypatch.setattr(in_memory, "KEEP_BYTES", 2 * 8 * 100 * 2)
     for n, held in ((100, True), (101, False)):
         rows = ArrayRows(np.ones((n, 2)), width=1000)
         assert not rows._keeps
@@ -109,7 +109,7 @@ def test_an_empty_cluster_says_so():
 
 @pytest.mark.parametrize(("n", "most"), [(1, 10), (10, 10), (11, 10), (65, 10), (100_000, 15_420), (100_000, 2818)])
 def test_blocks_are_of_equal_size_and_an_even_number(n, most):
-    size = rows_module._even(n, most)
+    size = in_memory._even(n, most)
     n_blocks = -(-n // size)
     assert 1 <= size <= most
     assert n_blocks == 1 or n_blocks % 2 == 0
@@ -126,10 +126,10 @@ def test_rows_far_outside_the_frame_are_held_within_its_bounds():
 @pytest.mark.parametrize("n_threads", [2, 3, 8])
 def test_pieces_are_shared_out_in_order_and_faults_come_back(n_threads):
     pieces = [range(i, i + 1) for i in range(20)]
-    assert rows_module._shared_out(lambda piece: piece.start**2, pieces, n_threads) == [i**2 for i in range(20)]
+    assert shared_out(lambda piece: piece.start**2, pieces, n_threads) == [i**2 for i in range(20)]
     for wrong in (0, 7, 19):
         with pytest.raises(IndexError, match="mine"):
-            rows_module._shared_out(lambda piece, wrong=wrong: fault(piece, wrong), pieces, n_threads)
+            shared_out(lambda piece, wrong=wrong: fault(piece, wrong), pieces, n_threads)
 
 
 def fault(piece, wrong):

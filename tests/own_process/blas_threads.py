@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kernelpool import rows as rows_module
 from kernelpool.rows import ArrayRows
+from kernelpool.rows import threads as rows_threads
 from kernelpool.starts.kmeans import kmeans
 from kernelpool.starts.sample import ClassSample
 
@@ -44,20 +44,20 @@ def test_blas_gets_its_threads_back():
 
 def test_threads_follow_the_limit_of_blas():
     with threadpool_limits(1, user_api="blas"):
-        assert rows_module._n_threads(None) == 1
-    assert rows_module._n_threads(3) == 3
-    assert rows_module._n_threads(-1) >= 1
+        assert rows_threads.n_threads_for(None) == 1
+    assert rows_threads.n_threads_for(3) == 3
+    assert rows_threads.n_threads_for(-1) >= 1
 
 
 def test_a_hold_of_others_that_ends_first_is_not_brought_back():
     """k-means in one thread, a sweep in another: whoever leaves last, BLAS ends with what it had before both."""
     before = numpys_threads()
     others = threadpool_limits(1, user_api="blas")
-    with rows_module.one_blas_thread():
+    with rows_threads.one_blas_thread():
         others.restore_original_limits()
     assert numpys_threads() == before
     others = threadpool_limits(1, user_api="blas")
-    with rows_module.one_blas_thread():
+    with rows_threads.one_blas_thread():
         pass
     others.restore_original_limits()
     assert numpys_threads() == before

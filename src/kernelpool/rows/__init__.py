@@ -1,0 +1,52 @@
+"""Where the rows live.
+
+A network never asks. It hands over a function of one block of rows that returns something addable, and gets the sum
+over all rows back; or a function that answers row for row, and gets the answers back in the home the rows came from.
+
+Rows reach a network in a *frame*: shifted by a common origin and divided by a unit, so that sums of squares about the
+origin lose nothing when the data lie far from zero, and so that no row, however far, overflows.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ..arrays import Array, detached, is_array
+from ..errors import KernelpoolError
+from .block import Block
+from .dask import DaskRows
+from .frame import Frame, farthest
+from .in_memory import ArrayRows
+from .spread import Spread, spread
+from .threads import one_blas_thread
+
+__all__ = ["ArrayRows", "Block", "DaskRows", "Frame", "Rows", "Spread", "as_rows", "farthest", "one_blas_thread", "spread"]
+
+T = TypeVar("T")
+
+
+class Rows(Protocol):
+    """All that a network may ask of data."""
+
+    n_features: int
+    home: Array
+    """An empty float64 array where the rows live: parameters are kept beside it."""
+    rounding: float
+    """Spacing of the rows' float type."""
+
+    def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        """Sum of `statistic(block, *params)` over every block."""
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        """`function(block, *params)`, row for row, in the home the rows came from."""
+
+    def framed(self, frame: Frame, width: int) -> "Rows":
+        """The same rows seen in `frame`, in blocks that suit `width` numbers of scratch a row."""
+
+
+def as_rows(x: Array, y: Array | None = None, weight: Array | None = None, *, n_jobs: int | None = None) -> Rows:
+    """The only place where the home of the data is asked for."""
+    if hasattr(x, "to_delayed"):
+        return DaskRows(x, y, weight)
+    if is_array(x):
+        return ArrayRows(detached(x), y, weight, n_jobs=n_jobs)
+    raise KernelpoolError(f"Rows must be an array of an array-API library or of Dask; got {type(x).__name__}.")

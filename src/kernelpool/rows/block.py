@@ -1,0 +1,48 @@
+"""Rows that are in memory now."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..arrays import Array, empty, lent
+
+T = TypeVar("T")
+
+
+class Block:
+    """Rows that are in memory now, in the frame."""
+
+    def __init__(
+        self, x: Array, y: Array | None = None, weight: Array | None = None, *, held: bool = False, keep: bool = False
+    ) -> None:
+        self.x = x
+        """Features, (n, d)."""
+        self.y = y
+        """Class codes 0..K-1, or -1 where the class is not known, (n,)."""
+        self.weight = weight
+        """How often each row counts, (n,); None is once."""
+        self._held = held
+        self._columns: Array | None = None
+        self._kept: dict[Any, Any] | None = {} if keep else None
+
+    def scratch(self, shape: tuple[int, ...]) -> Array:
+        """Room for what is made of this block and not needed once the next one is asked for."""
+        return lent(shape, self.x)
+
+    def write_columns(self, room: Array) -> None:
+        """The rows as columns, (d, n), written into `room`; a block that is held through the sweeps turns them round once."""
+        if not self._held:
+            room[...] = self.x.T
+            return
+        if self._columns is None:
+            self._columns = empty((self.x.shape[1], self.x.shape[0]), self.x)
+            self._columns[...] = self.x.T
+        room[...] = self._columns
+
+    def once(self, key: Any, make: Callable[["Block"], T]) -> T:
+        """`make(self)`, remembered under `key` if what is made of the rows may be kept."""
+        if self._kept is None:
+            return make(self)
+        if key not in self._kept:
+            self._kept[key] = make(self)
+        made: T = self._kept[key]
+        return made

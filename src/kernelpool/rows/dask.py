@@ -1,0 +1,112 @@
+"""Rows of Dask arrays."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import KernelpoolError, UnequalChunksError
+from .frame import Frame
+from .in_memory import ArrayRows
+
+T = TypeVar("T")
+
+
+class DaskRows:
+    """Rows of Dask arrays; every chunk is summed where it lives, and the sums meet as a tree."""
+
+    def __init__(
+        self,
+        x: Array,
+        y: Array | None = None,
+        weight: Array | None = None,
+        *,
+        frame: Frame | None = None,
+        width: int = 64,
+    ) -> None:
+        self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
+        self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
+        self.frame, self.width = frame, width
+        self.n_features = x.shape[1]
+        self.home, self.rounding = np.zeros(0), float(np.finfo(x.dtype).eps)
+
+    def framed(self, frame: Frame, width: int) -> "DaskRows":
+        return DaskRows(self.x, self.y, self.weight, frame=frame, width=width)
+
+    def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        import dask
+
+        # one key for the parameters: they travel once to each worker, not once to each chunk
+        sent = dask.delayed((statistic, self.frame, self.width, params), pure=False, traverse=False)
+        on_chunk, both = dask.delayed(_total_of_chunk, pure=False), dask.delayed(_both, pure=False)
+        parts = [on_chunk(sent, x, y, w) for x, y, w in self._chunks()]
+        while len(parts) > 1:  # a tree, so that no worker receives every part
+            parts = [both(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
+        result: T | None = parts[0].compute()
+        if result is None:
+            raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
+        return result
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        import dask
+        import dask.array as da
+
+        sent = dask.delayed((function, self.frame, self.width, params), pure=False, traverse=False)
+        like = _each_of_chunk((function, self.frame, self.width, params), np.zeros((1, self.n_features), self.x.dtype))
+        on_chunk = dask.delayed(_each_of_chunk, pure=False)
+        parts = [
+            da.from_delayed(on_chunk(sent, x), shape=(n, *like.shape[1:]), dtype=like.dtype)
+            for (x, _, _), n in zip(self._chunks(), self.x.chunks[0], strict=True)
+        ]
+        return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+
+    def _chunks(self) -> list[tuple[Any, Any, Any]]:
+        columns = [None if a is None else a.to_delayed().ravel() for a in (self.x, self.y, self.weight)]
+        return [
+            (x, *(None if c is None else c[i] for c in columns[1:]))  # type: ignore[misc]
+            for i, x in enumerate(columns[0])  # type: ignore[arg-type]
+        ]
+
+
+def _aligned(column: Array, x: Array) -> Array:
+    """`column` (n,) cut where the rows of `x` are cut."""
+    import dask.array as da
+
+    if not hasattr(column, "to_delayed"):
+        if x.shape[0] != x.shape[0]:
+            raise UnequalChunksError(
+                "X is a Dask array of unknown length and y or sample_weight is not a Dask array: "
+                "call X.compute_chunk_sizes() first."
+            )
+        column = da.from_array(np.asarray(column), chunks=(x.chunks[0],))
+    if column.numblocks[0] == x.numblocks[0] and str(column.chunks[0]) == str(x.chunks[0]):
+        return column
+    if column.shape[0] != x.shape[0]:
+        raise UnequalChunksError(
+            f"X has {x.shape[0]} rows in {x.numblocks[0]} chunks and y or sample_weight {column.shape[0]} in "
+            f"{column.numblocks[0]}. Give them the same rows; where Dask does not know lengths (nan), call "
+            f"compute_chunk_sizes()."
+        )
+    return column.rechunk((x.chunks[0],))
+
+
+def _total_of_chunk(sent: tuple[Any, ...], x: Array, y: Array | None, weight: Array | None) -> Any:
+    statistic, frame, width, params = sent
+    if x.shape[0] == 0:
+        return None
+    return _chunk_rows(x, y, weight, frame, width).total(statistic, *params)
+
+
+def _each_of_chunk(sent: tuple[Any, ...], x: Array) -> Array:
+    function, frame, width, params = sent
+    return _chunk_rows(x, None, None, frame, width).each(function, *params)
+
+
+def _chunk_rows(x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int) -> ArrayRows:
+    # Dask runs a chunk on each of its threads already
+    return ArrayRows(x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1)
+
+
+def _both(a: Any, b: Any = None) -> Any:
+    return b if a is None else a if b is None else a + b

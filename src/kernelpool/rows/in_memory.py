@@ -1,0 +1,122 @@
+"""Rows of an array in memory."""
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..arrays import Array, at_home_of, device, epsilon, is_numpy_array, namespace
+from .block import Block
+from .frame import Frame
+from .threads import n_threads_for, one_blas_thread, shared_out
+
+T = TypeVar("T")
+
+BLOCK_BYTES = 8 << 20
+"""Temporaries of one block: large enough to hide the cost of a call, small enough for the processor's caches."""
+
+KEEP_BYTES = 64 << 20
+"""What is made of the rows is kept between sweeps if it needs no more than this, and made anew otherwise."""
+
+MOST_TASKS = 32
+"""Into how many pieces the blocks are grouped; fixed, so that results do not depend on the number of threads."""
+
+
+class ArrayRows:
+    """Rows of an array of any array-API library, visited a block at a time, over threads where that pays."""
+
+    def __init__(
+        self,
+        x: Array,
+        y: Array | None = None,
+        weight: Array | None = None,
+        *,
+        frame: Frame | None = None,
+        width: int = 64,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.x, self.y, self.weight, self.frame = x, y, weight, frame
+        self.n_rows, self.n_features = x.shape
+        self.n_jobs = n_jobs
+        xp = namespace(x)
+        self.home, self.rounding = xp.zeros(0, dtype=xp.float64, device=device(x)), epsilon(x)
+        row_bytes = 8 * max(width, self.n_features)
+        self.block_rows = _even(self.n_rows, min(max(BLOCK_BYTES // row_bytes, 512), 16384))
+        self._keeps = self.n_rows * row_bytes <= KEEP_BYTES
+        self._holds = self._keeps or 2 * 8 * self.n_rows * self.n_features <= KEEP_BYTES  # as rows and as columns
+        self._blocks: list[Block | None] = [None] * self._n_blocks
+
+    def framed(self, frame: Frame, width: int) -> "ArrayRows":
+        return ArrayRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
+
+    def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        at_home = [at_home_of(self.x, p) for p in params]
+
+        def of_piece(spans: range) -> T:
+            return reduce(add, (statistic(self._block(i), *at_home) for i in spans))  # type: ignore[arg-type]
+
+        return reduce(add, self._over_threads(of_piece, self._pieces()))  # type: ignore[arg-type]
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        at_home = [at_home_of(self.x, p) for p in params]
+        first = function(self._block(0), *at_home)
+        if self._n_blocks == 1:
+            return first
+        if not is_numpy_array(first):
+            rest = [function(self._block(i), *at_home) for i in range(1, self._n_blocks)]
+            return namespace(first).concat([first, *rest], axis=0)
+        answer = np.empty((self.n_rows, *first.shape[1:]), first.dtype)
+        answer[: first.shape[0]] = first
+
+        def fill(spans: range) -> None:
+            for i in spans:
+                answer[self._span(i)] = function(self._block(i), *at_home)
+
+        self._over_threads(fill, self._pieces(skip=1))
+        return answer
+
+    @property
+    def _n_blocks(self) -> int:
+        return max(1, -(-self.n_rows // self.block_rows))
+
+    def _pieces(self, skip: int = 0) -> list[range]:
+        size = -(-self._n_blocks // MOST_TASKS)
+        return [range(max(i, skip), min(i + size, self._n_blocks)) for i in range(skip, self._n_blocks, size)]
+
+    def _span(self, i: int) -> slice:
+        # array-api-strict refuses a stop beyond the end
+        return slice(i * self.block_rows, min((i + 1) * self.block_rows, self.n_rows))
+
+    def _block(self, i: int) -> Block:
+        block = self._blocks[i]
+        if block is None:
+            span = self._span(i)
+            x = self.x[span, :]
+            block = Block(
+                x if self.frame is None else self.frame.inside(x),
+                None if self.y is None else self.y[span],
+                None if self.weight is None else self.weight[span],
+                held=self._holds,
+                keep=self._keeps,
+            )
+            if self._holds:
+                self._blocks[i] = block
+        return block
+
+    def _over_threads(self, work: Callable[[range], T], pieces: list[range]) -> list[T]:
+        """`work` of every piece, in order."""
+        if not is_numpy_array(self.x):  # other libraries bring their own threads
+            return [work(piece) for piece in pieces]
+        n_threads = min(n_threads_for(self.n_jobs), len(pieces))
+        with one_blas_thread():
+            return list(map(work, pieces)) if n_threads <= 1 else shared_out(work, pieces, n_threads)
+
+
+def _even(n_rows: int, most: int) -> int:
+    """Rows of a block, at most `most`, such that 2, 4 or 8 threads get equally many blocks of equal size."""
+    n_blocks = max(1, -(-n_rows // most))
+    multiple = min(1 << (n_blocks.bit_length() - 1), 8)
+    n_blocks = -(-n_blocks // multiple) * multiple
+    return max(1, -(-n_rows // n_blocks))
