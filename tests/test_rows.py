@@ -45,13 +45,19 @@ def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch)
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_columns_are_the_rows_turned_round(held):
+def test_what_is_written_once_is_remembered_by_a_block_that_is_held(held):
     x = np.random.default_rng(0).normal(size=(7, 3))
-    block, room = Block(x, held=held), np.empty((3, 7))
-    for _ in range(2):
+    block, room, filled = Block(x, held=held), np.empty((3, 7)), []
+
+    def fill(room):
+        filled.append(1)
+        room[...] = x.T
+
+    for _ in range(3):
         room[:] = np.nan
-        block.write_columns(room)
+        block.write_once("key", room, fill)
         np.testing.assert_array_equal(room, x.T)
+    assert len(filled) == (1 if held else 3)
 
 
 def test_rows_are_held_through_the_sweeps_though_wide_features_are_not(monkeypatch):

@@ -22,6 +22,7 @@ __all__ = [
     "Array",
     "at_home_of",
     "cholesky",
+    "clipped",
     "detached",
     "device",
     "empty",
@@ -40,6 +41,7 @@ __all__ = [
     "sum_squares_into",
     "to_numpy",
     "triangle",
+    "turn_into",
     "wide",
 ]
 
@@ -114,6 +116,16 @@ def lent(shape: tuple[int, ...], like: Array) -> Array:
     if getattr(_rooms, "key", None) != (shape, like.dtype):
         _rooms.key, _rooms.room = (shape, like.dtype), empty(shape, like)
     return _rooms.room
+
+
+def turn_into(room: Array, x: Array) -> None:
+    """room = x', rows as columns."""
+    room[...] = x.T
+
+
+def clipped(a: Array, low: float, high: float) -> Array:
+    """`a` between `low` and `high`; the standard's clip takes ten times as long on small arrays."""
+    return np.minimum(np.maximum(a, low), high) if is_numpy_array(a) else namespace(a).clip(a, min=low, max=high)
 
 
 def multiply_into(room: Array, a: Array, b: Array) -> None:

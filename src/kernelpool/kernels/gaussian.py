@@ -28,7 +28,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from ..arrays import Array, at_home_of, device, empty, epsilon, namespace
+from ..arrays import Array, at_home_of, clipped, device, empty, epsilon, namespace
 from ..errors import CollapsedKernelError
 from ..products import summed, weighed
 from ..rows import Frame, farthest
@@ -226,9 +226,9 @@ class Gaussian(ABC):
         # no row comes near a kernel beyond this bound, or tells one narrower than that from a point: the rows' type must hold
         # them, and squares of distances to the farthest rows
         bound, narrow = 1e3 * farthest(rounding), 3e-6 * farthest(rounding)
-        kernels = Kernels(xp.clip(kernels.mean, min=-bound, max=bound), kernels.covariance)
+        kernels = Kernels(clipped(kernels.mean, -bound, bound), kernels.covariance)
         whitening, log_size = self.whitening(kernels.covariance)
-        whitening = xp.clip(whitening, min=-narrow, max=narrow)
+        whitening = clipped(whitening, -narrow, narrow)
         precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)

@@ -20,7 +20,22 @@ its class summed out, :math:`\sum_k P(C_k) p_\lambda(x \mid C_k)`; the class pri
 A kernel that loses its rows keeps its place instead of dividing by zero.
 """
 
-from ..arrays import FORBIDDEN, Array, at_home_of, device, log_of_sums, logsumexp, namespace, responsibilities, safe_log, wide
+import math
+
+from ..arrays import (
+    FORBIDDEN,
+    Array,
+    at_home_of,
+    clipped,
+    device,
+    log_of_sums,
+    logsumexp,
+    namespace,
+    responsibilities,
+    safe_log,
+    turn_into,
+    wide,
+)
 from ..kernels import Gaussian, Kernels, Lens, Moments
 from ..penalties import NoPenalty, Penalty, Subkernels
 from ..products import weighed
@@ -127,7 +142,7 @@ class SharedKernel:
         lens = self.kernel.lens(params.kernels, rounding)
         by_class = self.sharing * params.mixing  # (M, K)
         by_column = xp.concat([by_class, xp.sum(by_class * params.class_prior, axis=1)[:, None]], axis=1)
-        table = lens.offset[:, None] + xp.clip(safe_log(by_column), min=FORBIDDEN)
+        table = lens.offset[:, None] + clipped(safe_log(by_column), FORBIDDEN, math.inf)
         return View(lens, table, xp.concat([table, lens.weight], axis=1), self._class_posterior(params))
 
     def expect(self, block: Block, view: View) -> Totals:
@@ -204,15 +219,22 @@ class SharedKernel:
     def _features(self, block: Block) -> Array:
         """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n).
 
-        They are made anew in every sweep: that costs less than to fetch them from memory, where they would not fit the caches.
+        Squares are made anew in every sweep: that costs less than to fetch them from memory, for they would not fit the caches.
         """
         (n, d), n_columns = block.x.shape, self.sharing.shape[1] + 1
         phi = block.scratch((n_columns + self.kernel.n_features(d), n))
         phi[:n_columns, :] = block.once((type(self), n_columns), self._indicators)
-        features = phi[n_columns:, :]
-        block.write_columns(features[:d, :])
-        self.kernel.complete(features, d)
+        self._write_features(block, phi[n_columns:, :])
         return phi
+
+    def _write_features(self, block: Block, room: Array) -> None:
+        """phi(x), of which a held block remembers as much as it has rows."""
+        p, d = room.shape[0], block.x.shape[1]
+        if p <= d + 1:
+            block.write_once(self.kernel.name, room, lambda room: self.kernel.write_features(room, block.x))
+            return
+        block.write_once("columns", room[:d, :], lambda room: turn_into(room, block.x))
+        self.kernel.complete(room, d)
 
     def _indicators(self, block: Block) -> Array:
         """(K + 1, n) or (K + 1, 1)."""

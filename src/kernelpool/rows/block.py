@@ -20,23 +20,23 @@ class Block:
         """Class codes 0..K-1, or -1 where the class is not known, (n,)."""
         self.weight = weight
         """How often each row counts, (n,); None is once."""
-        self._held = held
-        self._columns: Array | None = None
+        self._written: dict[Any, Array] | None = {} if held else None
         self._kept: dict[Any, Any] | None = {} if keep else None
 
     def scratch(self, shape: tuple[int, ...]) -> Array:
         """Room for what is made of this block and not needed once the next one is asked for."""
         return lent(shape, self.x)
 
-    def write_columns(self, room: Array) -> None:
-        """The rows as columns, (d, n), written into `room`; a block that is held through the sweeps turns them round once."""
-        if not self._held:
-            room[...] = self.x.T
-            return
-        if self._columns is None:
-            self._columns = empty((self.x.shape[1], self.x.shape[0]), self.x)
-            self._columns[...] = self.x.T
-        room[...] = self._columns
+    def write_once(self, key: Any, room: Array, fill: Callable[[Array], None]) -> None:
+        """`fill(room)`; a block that is held through the sweeps remembers what was written, no wider than its rows."""
+        if self._written is None:
+            fill(room)
+        elif key in self._written:
+            room[...] = self._written[key]
+        else:
+            fill(room)
+            self._written[key] = empty(room.shape, room)
+            self._written[key][...] = room
 
     def once(self, key: Any, make: Callable[["Block"], T]) -> T:
         """`make(self)`, remembered under `key` if what is made of the rows may be kept."""
