@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import array_api_compat.numpy as numpy_namespace
@@ -255,13 +254,14 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
         return None
     pairs = np.flatnonzero(counts)  # sorted by kernel
     ends = np.searchsorted(pairs, n * np.arange(n_kernels + 1))
-    mine = x[pairs % n]
+    mine = x.take(pairs % n, axis=0)
     weighed = mine * weight.reshape(-1)[pairs][:, None]
     first, second = np.zeros((n_kernels, d), x.dtype), np.zeros((n_kernels, d, d), x.dtype)
-    for j, (a, b) in enumerate(pairwise(ends)):
-        if b > a:
-            first[j] = weighed[a:b].sum(axis=0)
-            np.matmul(weighed[a:b].T, mine[a:b], out=second[j])
+    some = np.flatnonzero(ends[1:] > ends[:-1])
+    first[some] = np.add.reduceat(weighed, ends[some], axis=0)
+    for j in some:
+        mine_of_j = slice(ends[j], ends[j + 1])
+        np.matmul(weighed[mine_of_j].T, mine[mine_of_j], out=second[j])
     return first, second
 
 
