@@ -225,3 +225,13 @@ def test_a_kernel_without_rows_stays_where_it_is(family, blobs, given_start):
     density = naive.kernel_densities(x, mean[:2], covariance[:2] if family != "tied" else covariance, family)
     assert value == pytest.approx(np.log(density.sum(axis=1) / 3).mean())
     assert np.isfinite(logsumexp(value))
+
+
+def test_held_blocks_remember_no_more_than_their_rows(family, blobs, given_start):
+    x, y = blobs
+    mean, covariance, mixing, _ = given_start
+    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
+    SharedKernel(FAMILIES[family](np.full(3, 1e-6)), np.ones((6, 3))).sweep(
+        rows, Params(Kernels(mean, covariance), mixing, np.full(3, 1 / 3))
+    )
+    assert 0 < sum(a.size for a in rows._block(0)._written.values()) <= len(x) * (3 + 1)

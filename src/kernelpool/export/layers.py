@@ -16,7 +16,7 @@ from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import LARGEST
 from ..networks.parzen import log_prior_scale
 from ..networks.parzen_kernels import INSIDE
-from ..rows import Frame
+from ..rows import Frame, farthest
 from .graph import Graph
 
 Answers = dict[str, str]
@@ -26,7 +26,7 @@ Answers = dict[str, str]
 def framed(g: Graph, x: str, frame: Frame) -> str:
     """Rows in the frame, within bounds whose squares cannot overflow."""
     origin, unit = (np.broadcast_to(np.asarray(a, np.float64), np.shape(frame.origin)) for a in (frame.origin, frame.unit))
-    bound = 1e100 if g.dtype == np.float64 else 1e12
+    bound = farthest(float(np.finfo(g.dtype).eps))
     return g.clip(g.multiply(g.centred(x, origin), 1 / unit), -bound, bound)
 
 
@@ -34,18 +34,14 @@ def log_densities(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
     """(6): log p(x|j), (n, M), of rows and kernels in a frame, from x - mean."""
     mean, covariance = np.asarray(kernels.mean), np.asarray(kernels.covariance)
     d = mean.shape[1]
+    whitening, log_size = (np.asarray(a) for a in kernel.whitening(covariance))
     if kernel.matrices:
-        factor = np.linalg.cholesky(covariance)
-        whiten = np.linalg.inv(factor).swapaxes(-1, -2)  # (M, d, d) or (d, d)
-        log_size = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
         away = g.subtract(g.unsqueeze(x, 0), mean[:, None, :])  # (M, n, d)
-        deviate = g.matmul(away, whiten)
+        deviate = g.matmul(away, whitening.swapaxes(-1, -2))
         squared = g.op("Transpose", g.total(g.multiply(deviate, deviate), 2), perm=[1, 0])
     else:
-        variance = covariance[:, None] if covariance.ndim == 1 else covariance
-        log_size = np.log(variance + np.zeros_like(mean)).sum(axis=1)
         away = g.subtract(g.unsqueeze(x, 1), mean)  # (n, M, d)
-        deviate = g.multiply(away, 1 / np.sqrt(variance + np.zeros_like(mean)))
+        deviate = g.multiply(away, whitening.reshape(len(mean), -1) + np.zeros_like(mean))
         squared = g.total(g.multiply(deviate, deviate), 2)
     return g.add(g.multiply(squared, -0.5), -0.5 * (log_size + d * LOG_2_PI) + np.zeros(len(mean)))
 

@@ -37,6 +37,7 @@ from collections.abc import Callable
 
 from ..arrays import FORBIDDEN, Array, device, logsumexp, namespace, responsibilities, safe_log, wide
 from ..kernels import Gaussian, Kernels, Lens, Moments
+from ..products import weighed
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
@@ -217,7 +218,7 @@ class Competitive:
         misfit = _weighed(block, responsibility, error, slope)
         if self.kernel is None or view.lens is None:
             return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
-        sums = wide(block.once(self.kernel.name, self._features) @ responsibility.T)  # (P, M)
+        sums = wide(self.kernel.sums(block.once(self.kernel.name, self._features), block.x, responsibility))  # (P, M)
         about_origin = xp.asarray(sums, copy=True)
         moments = self.kernel.moments(mass[:, None], sums, view.lens, block.x, responsibility)
         return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, about_origin)
@@ -299,7 +300,7 @@ class Competitive:
         if kernel is None or lens is None:
             return view.log_mixing[:, None]
         constant = view.log_mixing + lens.offset
-        gate = lens.weight @ block.once(kernel.name, self._features) + constant[:, None]
+        gate = weighed(lens.weight, block.once(kernel.name, self._features)) + constant[:, None]
         kernel.correct(gate, lens, block.x, constant)
         return gate
 
