@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from kernelpool.arrays import log_of_sums, multiply_pairs_into, responsibilities, triangle
+from kernelpool.arrays import lent, log_of_sums, multiply_pairs_into, responsibilities, triangle
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8])
@@ -49,3 +49,13 @@ def test_logarithms_of_sums_out_of_the_range_of_exp(library, odd, at):
         expected = logsumexp(a[:, None, :] + np.log(shares)[:, :, None], axis=0)
     found = np.asarray(log_of_sums(library.asarray(a), library.asarray(shares)))
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_room_is_lent_again_and_not_kept_much_larger_than_needed():
+    x = np.zeros(1)
+    first = lent((30, 20), x)
+    first[...] = 7
+    assert np.shares_memory(first, lent((20, 25), x))
+    assert lent((20, 25), np.zeros(1, np.float32)).dtype == np.float32
+    lent((1000, 1000), x)
+    assert lent((10, 10), x).base.size < 1000

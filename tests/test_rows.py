@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory, spread
-from kernelpool.rows.threads import shared_out
+from kernelpool.rows.threads import Pace, shared_out
 
 
 def counted(block):
@@ -22,6 +22,62 @@ def test_every_row_is_visited_once(n, n_jobs):
     np.testing.assert_allclose(rows.total(counted), [n, x.sum(), weight.sum()])
     np.testing.assert_array_equal(rows.each(lambda block: block.x[:, 1] * 2), x[:, 1] * 2)
     np.testing.assert_array_equal(rows.each(lambda block: block.x), x)
+
+
+@pytest.mark.parametrize("width", [64, 20_000])
+def test_rows_by_class_are_the_same_rows_with_those_of_one_class_together(width):
+    rng = np.random.default_rng(0)
+    x, y, weight = rng.normal(size=(3000, 2)), rng.integers(-1, 4, size=3000), rng.uniform(size=3000)
+    y[y == 2] = 1  # a code that does not occur
+    plain = ArrayRows(x, y, weight, frame=Frame(np.ones(2), np.full(2, 2.0)), width=width)
+    rows = plain.by_class()
+    seen = []
+
+    def look(block):
+        assert sum(span.stop - span.start for span in block.classes.values()) == len(block.x)
+        for code, span in block.classes.items():
+            assert span.start < span.stop
+            assert (block.y[span] == code).all()
+        seen.append(np.column_stack([block.x, block.y, block.weight]))
+        return len(block.x)
+
+    assert rows.total(look) == 3000
+    expected = np.column_stack([(x - 1) / 2, y, weight])
+    np.testing.assert_array_equal(*(np.array(sorted(map(tuple, a))) for a in (np.concatenate(seen), expected)))
+    np.testing.assert_array_equal(rows.each(lambda block: block.x), expected[:, :2])  # answers keep the order of the rows
+    assert ArrayRows(x).by_class().total(counted)[0] == 3000
+
+
+def paced(costs, calls):
+    """Which calls went to the threads, where a call costs costs[threads](call)."""
+    pace, chosen = Pace(), []
+    for call in range(calls):
+        chosen.append(pace.threads_pay())
+        pace.note(chosen[-1], costs[chosen[-1]](call))
+    return chosen
+
+
+def test_threads_are_left_where_they_do_not_pay():
+    slower = paced({True: lambda _: 0.02, False: lambda _: 0.01}, 120)
+    assert slower[:4] == [True, True, False, False]
+    assert [i for i, threads in enumerate(slower) if threads] == [0, 1, Pace.AGAIN - 1, 2 * Pace.AGAIN - 1]
+    faster = paced({True: lambda _: 0.01, False: lambda _: 0.02}, 120)
+    assert [i for i, threads in enumerate(faster) if not threads] == [2, Pace.AGAIN - 1, 2 * Pace.AGAIN - 1]
+
+
+def test_threads_are_taken_again_when_the_machine_changes_and_never_left_for_long_sums():
+    changed = paced({True: lambda call: 0.02 if call < 10 else 0.001, False: lambda _: 0.01}, 60)
+    assert not any(changed[3:40])
+    assert all(changed[50:])
+    assert all(paced({True: lambda call: 1.0, False: lambda _: 0.01}, 60))
+
+
+def test_the_pace_is_kept_only_where_the_number_of_threads_is_left_open(monkeypatch):
+    x = np.ones((40_000, 2))
+    for n_jobs, expected in ((None, {"counted"}), (2, set())):
+        rows = ArrayRows(x, width=2000, n_jobs=n_jobs)
+        rows.total(counted)
+        assert set(rows._paces) == expected
 
 
 def test_threads_and_blocks_do_not_change_a_bit():

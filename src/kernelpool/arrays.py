@@ -109,12 +109,13 @@ _rooms = threading.local()
 
 
 def lent(shape: tuple[int, ...], like: Array) -> Array:
-    """Like `empty`, but the thread's own room, lent again at the next call of its shape: new pages cost as much as sums."""
+    """Like `empty`, but the thread's own room, lent again at the next call: new pages cost as much as sums."""
     if not is_numpy_array(like):
         return empty(shape, like)
-    if getattr(_rooms, "key", None) != (shape, like.dtype):
-        _rooms.key, _rooms.room = (shape, like.dtype), empty(shape, like)
-    return _rooms.room
+    size, room = math.prod(shape), getattr(_rooms, "room", None)
+    if room is None or room.dtype != like.dtype or not size <= room.size <= 4 * size:
+        room = _rooms.room = np.empty(size, like.dtype)
+    return room[:size].reshape(shape)
 
 
 def turn_into(room: Array, x: Array) -> None:

@@ -19,7 +19,8 @@ from .tables import QUICK, blurred, colours, write_csv
 
 ENDLESS = ("--set", "tol=0", "--set", "max_iter=1000000000", "--set", "acceleration=null")
 TELLING = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in a shell's background inherit a deaf ear
 from kernelpool.cli import screen, work
 screen.BAR_AFTER = 0.0
 watcher = work._watcher

@@ -7,7 +7,9 @@ from sklearn.mixture import GaussianMixture
 from kernelpool import SharedKernelClassifier
 from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.networks import shared_kernel
 from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
+from kernelpool.penalties import DISTANCES, Overlap
 from kernelpool.rows import ArrayRows, Frame
 
 
@@ -70,25 +72,77 @@ def test_sweeps_equal_the_printed_equations_where_nearly_all_responsibilities_va
     np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
 
 
+CLOSED = np.array([[1, 0, 0.5], [1, 0, 0], [0, 1, 0.2], [0.7, 1, 0], [0, 0, 1], [0.1, 0, 1]])
+"""Sharing with kernels that a class may not use: each class has another number of them."""
+
+
 @pytest.mark.filterwarnings("ignore:EM stopped")
-def test_weights_and_unlabelled_rows_equal_the_equations(blobs, given_start, family):
+@pytest.mark.parametrize("sharing", [0.3, CLOSED], ids=["open", "closed"])
+def test_weights_and_unlabelled_rows_equal_the_equations(blobs, given_start, family, sharing):
     x, y = blobs
     mean, covariance, mixing, owner = given_start
+    mixing = mixing * (naive.sharing_weights(owner, sharing, 3) > 0)
+    mixing = mixing / mixing.sum(axis=0)
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.2, 3, size=len(y))
     hidden = rng.random(len(y)) < 0.3
     labels = np.where(hidden, -1, y)
-    model = faithful(given_start, family, 0.3, 3, unlabeled=-1, unlabeled_weight=0.5).fit(x, labels, sample_weight=weight)
+    model = faithful(given_start, family, sharing, 3, unlabeled=-1, unlabeled_weight=0.5).fit(x, labels, sample_weight=weight)
     counted = np.where(hidden, 0.5, 1) * weight
     prior = np.bincount(y[~hidden], weight[~hidden]) / weight[~hidden].sum()
     for _ in range(3):
-        mean, covariance, mixing = naive.sweep(x, labels, mean, covariance, mixing, owner, 0.3, family, counted, prior)
+        mean, covariance, mixing = naive.sweep(x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior)
     np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
     np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8)
+    np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
     np.testing.assert_allclose(model.class_prior_, prior)
-    expected = naive.objective(x, labels, mean, covariance, mixing, owner, 0.3, family, counted, prior) / counted.sum()
+    expected = naive.objective(x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior) / counted.sum()
     assert model.objective_ == pytest.approx(expected, rel=1e-10)
+
+
+def test_kernels_that_a_class_may_not_use_are_not_looked_at(blobs, given_start, family, monkeypatch):
+    """Rows of each class are multiplied with that class's kernels alone, and the sums are those of all of them."""
+    x, y = (np.concatenate([a] * 5) for a in blobs)
+    y = np.where(np.arange(len(y)) % 7 == 0, -1, y)
+    mean, covariance, mixing, _ = given_start
+    mixing = mixing * (CLOSED > 0)
+    params = Params(Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.full(3, 1 / 3))
+    network = SharedKernel(FAMILIES[family](np.zeros(3)), CLOSED)
+    rows = ArrayRows(x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000)
+    assert rows._n_blocks > 1
+    pairs = []
+    monkeypatch.setattr(shared_kernel, "weighed", lambda a, b: pairs.append(a.shape[0] * b.shape[1]) or a @ b)
+    (expected, value), n_all = network.sweep(rows, params), sum(pairs)
+    pairs.clear()
+    found, same = network.sweep(rows.by_class(), params)
+    assert n_all == len(x) * 6
+    assert sum(pairs) == sum((y == k).sum() * (CLOSED[:, k] > 0).sum() for k in range(3)) + (y < 0).sum() * 6
+    assert same == pytest.approx(value, rel=1e-14)
+    for a, b in zip(vars(found.kernels).values(), vars(expected.kernels).values(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-12, atol=1e-13)
+
+
+def test_penalties_that_ask_for_every_class_get_them_where_kernels_are_closed(blobs, given_start, family):
+    x, y = blobs
+    mean, covariance, mixing, _ = given_start
+    mixing = mixing * (CLOSED > 0)
+    params = Params(Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.full(3, 1 / 3))
+    network = SharedKernel(FAMILIES[family](np.zeros(3)), CLOSED, Overlap(2.0, DISTANCES["bhattacharyya"]()))
+    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
+    (expected, value), (found, same) = network.sweep(rows, params), network.sweep(rows.by_class(), params)
+    assert same == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(found.kernels.mean, expected.kernels.mean, rtol=1e-11)
+    np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+@pytest.mark.parametrize(("sharing", "init", "by_class"), [(0, "kmeans", True), (1, "mixtures", True), (1, "kmeans", False)])
+def test_fits_without_sharing_look_at_the_kernels_of_each_class_alone(blobs, monkeypatch, sharing, init, by_class):
+    plain, called = SharedKernel._expect_by_class, []
+    monkeypatch.setattr(SharedKernel, "_expect_by_class", lambda *words: called.append(1) or plain(*words))
+    SharedKernelClassifier(6, sharing=sharing, init=init, max_iter=5, random_state=0).fit(*blobs)
+    assert bool(called) == by_class
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")

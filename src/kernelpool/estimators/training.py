@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.learned_sharing import Learned, LearnedSharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import DISTANCES, Conjugate, ConjugateOverlap, Overlap, Penalty
-from ..rows import one_blas_thread
+from ..rows import Rows, one_blas_thread
 from ..starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
 from .data import TrainingData, frame_of, label_name
 
@@ -145,9 +146,10 @@ class Training:
         """`init="mixtures"`: a mixture for each class by itself, for the sharing to be opened afterwards."""
         alone = sharing_table(owners, 0.0, len(self.data.classes))
         network = self._network(alone)
+        rows = self._rows_for(alone)
         with one_blas_thread():
             return em(
-                lambda params: network.sweep(self.rows, params),
+                lambda params: network.sweep(rows, params),
                 self.start(kernels, uniform_mixing(alone)),
                 replace(self.stop, tol=max(self.stop.tol, 1e-4)),
                 accelerator=Squarem(network.coordinates, network.at),
@@ -175,15 +177,24 @@ class Training:
         network.penalty = network.penalty if penalty is None else penalty
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.penalty)
+        rows = self.rows if isinstance(start, Learned) else self._rows_for(sharing)
         with one_blas_thread():
             return em(
-                lambda params: network.sweep(self.rows, params),
+                lambda params: network.sweep(rows, params),
                 start,
                 self.stop,
                 accelerator=Squarem(network.coordinates, network.at) if self.accelerated else None,
                 repair=self._mover(network, owners) if self.starving == "move" else None,
                 on_sweep=on_sweep,
             )
+
+    @cached_property
+    def _by_class(self) -> Rows:
+        return self.rows.by_class()
+
+    def _rows_for(self, sharing: np.ndarray) -> Rows:
+        """Where some classes may not use some kernels, a sweep over rows sorted by class need not look at those."""
+        return self._by_class if (np.asarray(sharing) == 0).any() else self.rows
 
     def _network(self, sharing: np.ndarray) -> SharedKernel:
         return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), self._penalty(sharing))

@@ -28,6 +28,7 @@ from ..arrays import (
     at_home_of,
     clipped,
     device,
+    empty,
     log_of_sums,
     logsumexp,
     namespace,
@@ -61,6 +62,16 @@ class Params:
 
 
 @record
+class Usable:
+    """The kernels that rows of one class may use."""
+
+    weight: Array
+    """Their part of one column of `View.table`, then of `Lens.weight`, (m, 1 + P)."""
+    place: Array
+    """One in the row of a kernel and the column of its number, (m, M)."""
+
+
+@record
 class View:
     """The parameters as one E-step needs them."""
 
@@ -71,6 +82,8 @@ class View:
     """`table`, then the natural parameters: what a row's indicators and features are multiplied with, (M, K + 1 + P)."""
     class_posterior: Array
     """P(C_k|j), (M, K): how a row without a class counts towards each."""
+    usable: tuple[Usable, ...] | None
+    """For each column of `table` the kernels that count there, unless all count everywhere."""
 
 
 @record
@@ -143,25 +156,58 @@ class SharedKernel:
         by_class = self.sharing * params.mixing  # (M, K)
         by_column = xp.concat([by_class, xp.sum(by_class * params.class_prior, axis=1)[:, None]], axis=1)
         table = lens.offset[:, None] + clipped(safe_log(by_column), FORBIDDEN, math.inf)
-        return View(lens, table, xp.concat([table, lens.weight], axis=1), self._class_posterior(params))
+        weight = xp.concat([table, lens.weight], axis=1)
+        return View(lens, table, weight, self._class_posterior(params), _usable(lens, table, by_column))
 
     def expect(self, block: Block, view: View) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
+        if block.classes is not None and view.usable is not None and not (view.lens.guarded or self.penalty.by_class):
+            return self._expect_by_class(block, view, block.classes, view.usable)
         xp = namespace(block.x)
         n_columns = view.table.shape[1]
         phi = self._features(block)  # (K + 1 + P, n)
         responsibility, log_evidence = self._responsibility(block, view, phi)
         sums = wide(self.kernel.sums(phi, block.x, responsibility))  # (K + 1 + P, M)
-        moments = self.kernel.moments(sums[:n_columns, :].T, sums[n_columns:, :], view.lens, block.x, responsibility)
+        plain = self._totals(block, view, sums[:n_columns, :].T, sums[n_columns:, :], responsibility, log_evidence)
+        if not self.penalty.by_class:
+            return plain
+        parts = [self._moments_of(block, view, phi, responsibility, k) for k in range(n_columns - 1)]
+        first, second = xp.stack([p.first for p in parts]), xp.stack([p.second for p in parts])
+        return TotalsByClass(plain.log_likelihood, plain.weight, plain.moments, first, second)
+
+    def _expect_by_class(self, block: Block, view: View, classes: dict[int, slice], usable: tuple[Usable, ...]) -> Totals:
+        """The same where rows of one class lie together: every class is multiplied with the kernels that it may use alone."""
+        xp, (n, d), n_columns = namespace(block.x), block.x.shape, len(usable)
+        mine = [(code % n_columns, span, usable[code % n_columns]) for code, span in classes.items()]
+        n_most = max(part.weight.shape[0] for _, _, part in mine)
+        phi = block.scratch((1 + self.kernel.n_features(d), n))
+        phi[0, :] = 1
+        self._write_features(block, phi[1:, :])
+
+        def log_joint() -> Array:
+            room = empty((n_most, n), block.x)
+            for _, span, part in mine:
+                m = part.weight.shape[0]
+                room[:m, span] = weighed(part.weight, phi[:, span])
+                room[m:, span] = FORBIDDEN
+            return room
+
+        responsibility, log_evidence = responsibilities(log_joint, block.weight)
+        sums, mass = 0.0, [xp.zeros_like(view.table[:, 0])] * n_columns
+        for k, span, part in mine:
+            found = self.kernel.sums(phi[:, span], block.x[span, :], responsibility[: part.weight.shape[0], span])
+            found = wide(found) @ wide(part.place)  # (1 + P, M)
+            sums, mass[k] = sums + found[1:, :], found[0, :]
+        return self._totals(block, view, xp.stack(mass, axis=1), sums, responsibility, log_evidence)
+
+    def _totals(self, block: Block, view: View, mass: Array, sums: Array, responsibility: Array, log_evidence: Array) -> Totals:
+        """Sums by kernel (P, M) and mass (M, K + 1) as totals."""
+        xp = namespace(block.x)
+        moments = self.kernel.moments(mass, sums, view.lens, block.x, responsibility)
         log_evidence = wide(log_evidence + self.kernel.common(view.lens, block.x))
         if block.weight is None:
-            plain = xp.sum(log_evidence), 0 * log_evidence[0] + log_evidence.shape[0], moments
-        else:
-            plain = wide(block.weight) @ log_evidence, xp.sum(wide(block.weight)), moments
-        if not self.penalty.by_class:
-            return Totals(*plain)
-        parts = [self._moments_of(block, view, phi, responsibility, k) for k in range(n_columns - 1)]
-        return TotalsByClass(*plain, xp.stack([p.first for p in parts]), xp.stack([p.second for p in parts]))
+            return Totals(xp.sum(log_evidence), 0 * log_evidence[0] + log_evidence.shape[0], moments)
+        return Totals(wide(block.weight) @ log_evidence, xp.sum(wide(block.weight)), moments)
 
     def _moments_of(self, block: Block, view: View, phi: Array, responsibility: Array, k: int) -> Moments:
         """Moments of the rows of class k, those without a class by P(C_k|j)."""
@@ -334,3 +380,18 @@ class SharedKernel:
         xp = namespace(block.x)
         log_joint = self.kernel.log_density(lens, block.x) + safe_log(mixing @ class_prior)[:, None]
         return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
+
+
+def _usable(lens: Lens, table: Array, share: Array) -> tuple[Usable, ...] | None:
+    """For every column of `table` the kernels with a `share` (M, K + 1) in it, or None if all have one in all."""
+    xp = namespace(table)
+    if bool(xp.all(share > 0)):
+        return None
+    places = xp.eye(table.shape[0], dtype=table.dtype, device=device(table))
+    found = []
+    for k in range(table.shape[1]):
+        counts = share[:, k] > 0
+        (index,) = xp.nonzero(counts if bool(xp.any(counts)) else share[:, k] == 0)  # rows of such a class weigh nothing
+        weight = xp.concat([table[:, k : k + 1], lens.weight], axis=1)
+        found.append(Usable(xp.take(weight, index, axis=0), xp.take(places, index, axis=0)))
+    return tuple(found)

@@ -42,6 +42,9 @@ class Rows(Protocol):
     def framed(self, frame: Frame, width: int) -> "Rows":
         """The same rows seen in `frame`, in blocks that suit `width` numbers of scratch a row."""
 
+    def by_class(self) -> "Rows":
+        """The same rows, those of one class together where they can be sorted."""
+
 
 def as_rows(x: Array, y: Array | None = None, weight: Array | None = None, *, n_jobs: int | None = None) -> Rows:
     """The only place where the home of the data is asked for."""

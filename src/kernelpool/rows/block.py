@@ -12,7 +12,14 @@ class Block:
     """Rows that are in memory now, in the frame."""
 
     def __init__(
-        self, x: Array, y: Array | None = None, weight: Array | None = None, *, held: bool = False, keep: bool = False
+        self,
+        x: Array,
+        y: Array | None = None,
+        weight: Array | None = None,
+        *,
+        classes: dict[int, slice] | None = None,
+        held: bool = False,
+        keep: bool = False,
     ) -> None:
         self.x = x
         """Features, (n, d)."""
@@ -20,6 +27,8 @@ class Block:
         """Class codes 0..K-1, or -1 where the class is not known, (n,)."""
         self.weight = weight
         """How often each row counts, (n,); None is once."""
+        self.classes = classes
+        """Where the rows of each class lie, if those of one class lie together."""
         self._written: dict[Any, Array] | None = {} if held else None
         self._kept: dict[Any, Any] | None = {} if keep else None
 

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from functools import reduce
 from operator import add
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Array, at_home_of, device, epsilon, is_numpy_array, namespace
+from ..arrays import Array, at_home_of, device, epsilon, is_numpy_array, namespace, to_numpy
 from .block import Block
 from .frame import Frame
-from .threads import n_threads_for, one_blas_thread, shared_out
+from .threads import Pace, n_threads_for, one_blas_thread, shared_out
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ class ArrayRows:
         width: int = 64,
         n_jobs: int | None = None,
     ) -> None:
-        self.x, self.y, self.weight, self.frame = x, y, weight, frame
+        self.x, self.y, self.weight, self.frame, self.width = x, y, weight, frame, width
         self.n_rows, self.n_features = x.shape
         self.n_jobs = n_jobs
         xp = namespace(x)
@@ -47,9 +48,13 @@ class ArrayRows:
         self._keeps = self.n_rows * row_bytes <= KEEP_BYTES
         self._holds = self._keeps or 2 * 8 * self.n_rows * self.n_features <= KEEP_BYTES  # as rows and as columns
         self._blocks: list[Block | None] = [None] * self._n_blocks
+        self._paces: dict[str, Pace] = {}
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
         return ArrayRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
+
+    def by_class(self) -> "ArrayRows":
+        return self if self.y is None else RowsByClass(self)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         at_home = [at_home_of(self.x, p) for p in params]
@@ -57,7 +62,8 @@ class ArrayRows:
         def of_piece(spans: range) -> T:
             return reduce(add, (statistic(self._block(i), *at_home) for i in spans))  # type: ignore[arg-type]
 
-        return reduce(add, self._over_threads(of_piece, self._pieces()))  # type: ignore[arg-type]
+        pace = self._paces.setdefault(getattr(statistic, "__qualname__", ""), Pace()) if self.n_jobs is None else None
+        return reduce(add, self._over_threads(of_piece, self._pieces(), pace))  # type: ignore[arg-type]
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
         at_home = [at_home_of(self.x, p) for p in params]
@@ -93,11 +99,12 @@ class ArrayRows:
         block = self._blocks[i]
         if block is None:
             span = self._span(i)
-            x = self.x[span, :]
+            x, y, weight = (None if a is None else self._rows_of(a, span) for a in (self.x, self.y, self.weight))
             block = Block(
                 x if self.frame is None else self.frame.inside(x),
-                None if self.y is None else self.y[span],
-                None if self.weight is None else self.weight[span],
+                y,
+                weight,
+                classes=self._classes_of(span),
                 held=self._holds,
                 keep=self._keeps,
             )
@@ -105,13 +112,49 @@ class ArrayRows:
                 self._blocks[i] = block
         return block
 
-    def _over_threads(self, work: Callable[[range], T], pieces: list[range]) -> list[T]:
+    def _rows_of(self, a: Array, span: slice) -> Array:
+        return a[span, ...]
+
+    def _classes_of(self, span: slice) -> dict[int, slice] | None:
+        return None
+
+    def _over_threads(self, work: Callable[[range], T], pieces: list[range], pace: Pace | None = None) -> list[T]:
         """`work` of every piece, in order."""
         if not is_numpy_array(self.x):  # other libraries bring their own threads
             return [work(piece) for piece in pieces]
         n_threads = min(n_threads_for(self.n_jobs), len(pieces))
+        threads = n_threads > 1 and (pace is None or pace.threads_pay())
+        begun = perf_counter()
         with one_blas_thread():
-            return list(map(work, pieces)) if n_threads <= 1 else shared_out(work, pieces, n_threads)
+            done = shared_out(work, pieces, n_threads) if threads else list(map(work, pieces))
+        if pace is not None:
+            pace.note(threads, perf_counter() - begun)
+        return done
+
+
+class RowsByClass(ArrayRows):
+    """The same rows with those of one class together."""
+
+    def __init__(self, rows: ArrayRows) -> None:
+        super().__init__(rows.x, rows.y, rows.weight, frame=rows.frame, width=rows.width, n_jobs=rows.n_jobs)
+        self._plain = rows
+        self._order = namespace(rows.y).argsort(rows.y, stable=True)
+        codes, counts = np.unique(to_numpy(rows.y), return_counts=True)
+        self._codes, self._ends = codes.tolist(), np.cumsum(counts).tolist()
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        return self._plain.each(function, *params)
+
+    def _rows_of(self, a: Array, span: slice) -> Array:
+        return namespace(a).take(a, self._order[span], axis=0)
+
+    def _classes_of(self, span: slice) -> dict[int, slice]:
+        starts = [0, *self._ends[:-1]]
+        inside = {
+            code: slice(max(start, span.start) - span.start, min(end, span.stop) - span.start)
+            for code, start, end in zip(self._codes, starts, self._ends, strict=True)
+        }
+        return {code: part for code, part in inside.items() if part.start < part.stop}
 
 
 def _even(n_rows: int, most: int) -> int:

@@ -1,5 +1,6 @@
 """Work shared out over threads, one BLAS thread for each."""
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,6 +26,37 @@ def n_threads_for(n_jobs: int | None) -> int:
         return _OneBlasThread.allowed()
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
+
+
+class Pace:
+    """Whether threads pay, found by trying: over small arrays they wait for each other longer than they work.
+
+    Sums that take long are left to the threads unasked, and the answer is doubted now and then, for machines change.
+    """
+
+    PATIENCE = 0.1
+    """Seconds beyond which a sum is never tried on one thread."""
+    AGAIN = 50
+    """Calls after which the other way is tried once more."""
+
+    def __init__(self) -> None:
+        self._n_calls, self._seconds = 0, {True: math.inf, False: math.inf}
+
+    def threads_pay(self) -> bool:
+        """Which way to go now."""
+        self._n_calls += 1
+        if self._n_calls <= 2:  # the first call makes what later ones find made
+            return True
+        if self._seconds[True] > self.PATIENCE:
+            return True
+        if self._n_calls == 3:
+            return False
+        pay = self._seconds[True] <= 1.1 * self._seconds[False]
+        return not pay if self._n_calls % self.AGAIN == 0 else pay
+
+    def note(self, threads: bool, seconds: float) -> None:
+        """What it took."""
+        self._seconds[threads] = seconds
 
 
 def shared_out(work: Callable[[range], T], pieces: list[range], n_threads: int) -> list[T]:
