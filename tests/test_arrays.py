@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from kernelpool.arrays import lent, log_of_sums, multiply_pairs_into, responsibilities, triangle
+from kernelpool.arrays import inverse_of_lower, lent, log_of_sums, multiply_pairs_into, responsibilities, triangle
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8])
@@ -59,3 +59,19 @@ def test_room_is_lent_again_and_not_kept_much_larger_than_needed():
     assert lent((20, 25), np.zeros(1, np.float32)).dtype == np.float32
     lent((1000, 1000), x)
     assert lent((10, 10), x).base.size < 1000
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (4, 8, 8), (8, 8), (2, 33, 33), (0, 9, 9)])
+@pytest.mark.parametrize("library", [np, strict])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_triangles_are_inverted(shape, library, dtype):
+    lower = np.tril(np.random.default_rng(0).normal(size=shape)) * 0.1 + np.eye(shape[-1])
+    given = library.asarray(lower.astype(dtype))
+    found = np.asarray(inverse_of_lower(given))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(given), lower.astype(dtype))  # it is not written over
+    np.testing.assert_allclose(
+        found @ lower, np.broadcast_to(np.eye(shape[-1]), shape), atol=1e-14 if dtype == "float64" else 1e-5
+    )
+    if dtype == "float64":
+        assert not np.triu(found, 1).any()

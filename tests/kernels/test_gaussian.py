@@ -201,6 +201,29 @@ def test_what_float32_cannot_hold_gives_no_nan(family, mean, variance):
         assert not np.isnan(model.score_samples(x)).any()
 
 
+def test_the_floor_lifts_what_lies_below_it_and_touches_nothing_else(family):
+    kernel = FAMILIES[family](np.full(2, 0.1))
+    turned = np.array([[1.0, 0.9], [0.9, 1.0]])  # eigenvalues 1.9 and 0.1
+    given = {
+        "spherical": np.array([2.0, 0.05, 3.0]),
+        "diag": np.array([[2.0, 1.0], [0.05, 4.0], [3.0, 0.2]]),
+        "full": np.array([[[2.0, 0.5], [0.5, 1.0]], turned - 0.05 * np.eye(2), turned + 0.01 * np.eye(2)]),
+        "tied": turned - 0.05 * np.eye(2),
+    }[family]
+    lifted = {
+        "spherical": np.array(0.1),
+        "diag": np.array([0.1, 4.0]),
+        "full": np.array([[0.975, 0.875], [0.875, 0.975]]),  # 1.85 stays, 0.05 becomes 0.1
+        "tied": np.array([[0.975, 0.875], [0.875, 0.975]]),
+    }[family]
+    found = kernel.floored(given)
+    if family == "tied":
+        np.testing.assert_allclose(found, lifted, rtol=1e-14)
+        return
+    np.testing.assert_allclose(found[1], lifted, rtol=1e-14)
+    np.testing.assert_array_equal(found[[0, 2]], given[[0, 2]])
+
+
 def test_collapse_names_kernel_and_feature(family):
     kernel = FAMILIES[family](np.zeros(2))
     flat = {

@@ -1,6 +1,18 @@
 r"""Full Gaussians: one covariance matrix a kernel."""
 
-from ..arrays import Array, cholesky, device, empty, epsilon, multiply_pairs_into, namespace, outer_sums, triangle, wide
+from ..arrays import (
+    Array,
+    cholesky,
+    device,
+    empty,
+    epsilon,
+    inverse_of_lower,
+    multiply_pairs_into,
+    namespace,
+    outer_sums,
+    triangle,
+    wide,
+)
 from ..errors import CollapsedKernelError
 from ..products import summed
 from .gaussian import Gaussian, Kernels
@@ -35,7 +47,7 @@ class Full(Gaussian):
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)
         factor = xp.linalg.cholesky(covariance)
-        return xp.linalg.inv(factor), 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+        return inverse_of_lower(factor), 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
 
     def gram(self, whitening: Array) -> Array:
         return namespace(whitening).matrix_transpose(whitening) @ whitening
@@ -73,23 +85,25 @@ class Full(Gaussian):
         return xp.take(xp.reshape(covariance, (-1, d * d)), upper, axis=1)
 
     def floored(self, covariance: Array) -> Array:
-        """Most likely covariances at or above diag(floor): eigenvalues clipped in the metric of the floor."""
         xp = namespace(covariance)
         lowest = xp.eye(covariance.shape[-1], dtype=covariance.dtype, device=device(covariance)) * self.floor
         if cholesky(covariance - lowest) is not None:
             return covariance
+        each = [covariance[j, ...] for j in range(covariance.shape[0])]
+        return xp.stack([c if cholesky(c - lowest) is not None else self._lifted_matrix(c, j) for j, c in enumerate(each)])
+
+    def _lifted_matrix(self, covariance: Array, j: int) -> Array:
+        """The most likely covariance (d, d) of kernel j at or above diag(floor): eigenvalues clipped in its metric."""
+        xp = namespace(covariance)
         # a floor of zero has no metric; there only what is beyond rounding is refused
         metric = xp.where(self.floor > 0, self.floor, xp.ones_like(self.floor)) ** 0.5
         smallest = 1.0 if bool(xp.all(self.floor > 0)) else 0.0
         value, vector = xp.linalg.eigh(covariance / (metric[:, None] * metric[None, :]))
-        if smallest == 0.0 and bool(xp.any(value[:, 0] < epsilon(value))):
-            j = int(xp.argmin(value[:, 0]))
-            raise CollapsedKernelError(j, int(xp.argmax(xp.abs(vector[j, :, 0]))), float(value[j, 0]))
+        if smallest == 0.0 and float(value[0]) < epsilon(value):
+            raise CollapsedKernelError(j, int(xp.argmax(xp.abs(vector[:, 0]))), float(value[0]))
         value = xp.clip(value, min=smallest)
-        lifted = (vector * value[:, None, :]) @ xp.matrix_transpose(vector) * (metric[:, None] * metric[None, :])
-        low = xp.linalg.eigvalsh(covariance - lowest)[:, 0] < 0
-        lifted = 0.5 * (lifted + xp.matrix_transpose(lifted))
-        return xp.where(low[:, None, None], lifted, covariance)
+        lifted = (vector * value) @ vector.T * (metric[:, None] * metric[None, :])
+        return 0.5 * (lifted + lifted.T)
 
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * (factor[:, None] * factor[None, :])
