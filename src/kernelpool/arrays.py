@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import array_api_compat.numpy as numpy_namespace
@@ -73,12 +74,20 @@ def to_numpy(a: Array) -> np.ndarray:
     return a if is_numpy_array(a) else np.from_dlpack(a) if hasattr(a, "__dlpack__") else np.asarray(a)
 
 
+@lru_cache
+def _fields_of(record: type) -> tuple[str, ...] | None:
+    return tuple(f.name for f in fields(record)) if is_dataclass(record) else None
+
+
 def at_home_of(reference: Array, value: Any) -> Any:
     """`value`, an array or a record or tuple of arrays, in the library, device and float type of `reference`."""
     if type(value) is np.ndarray and type(reference) is np.ndarray and value.dtype == reference.dtype:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(*(at_home_of(reference, getattr(value, f.name)) for f in fields(value)))
+    names = _fields_of(value.__class__)
+    if names is not None:
+        parts = [getattr(value, name) for name in names]
+        moved = [at_home_of(reference, part) for part in parts]
+        return value if all(map(is_, moved, parts)) else type(value)(*moved)
     if isinstance(value, tuple):
         return tuple(at_home_of(reference, part) for part in value)
     if not is_array(value):
@@ -163,6 +172,9 @@ def sum_squares_into(room: Array, x: Array) -> None:
 
 def safe_log(p: Array) -> Array:
     """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an accident."""
+    if is_numpy_array(p):
+        with np.errstate(divide="ignore"):
+            return np.log(p)
     xp = namespace(p)
     positive = p > 0
     return xp.where(positive, xp.log(xp.where(positive, p, xp.ones_like(p))), -xp.inf * xp.ones_like(p))

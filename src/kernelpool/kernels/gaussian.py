@@ -363,8 +363,8 @@ class Gaussian(ABC):
     def _lifted(self, variance: Array, floor: Array) -> Array:
         """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature without width."""
         xp = namespace(variance)
-        variance = xp.where(variance < floor, floor + xp.zeros_like(variance), variance)
-        if bool(xp.any(variance < epsilon(variance))):
+        variance = xp.maximum(variance, floor)
+        if float(xp.min(variance)) < epsilon(variance):
             j, f = next(
                 (j, f)
                 for j in range(variance.shape[0])

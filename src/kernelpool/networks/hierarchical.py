@@ -55,7 +55,7 @@ def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: f
     network = SharedKernel(kernel, sharing, _ByClass())
     view = network.view(shared, rows.rounding)
     totals = cast(TotalsByClass, rows.total(network.expect, view))
-    xp, mass = namespace(shared.mixing), network.by_class(totals.moments.mass, shared)  # (M, K)
+    xp, mass = namespace(shared.mixing), network.by_class(totals.moments.mass, view)  # (M, K)
     n_kernels, n_classes = mass.shape
     every = [j for _ in range(n_classes) for j in range(n_kernels)]
     index = xp.asarray(every, dtype=xp.int64, device=device(mass))

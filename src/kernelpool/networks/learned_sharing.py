@@ -73,7 +73,7 @@ class LearnedSharing:
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
         better = network.maximize(totals, params, view, subkernels)
-        return _with(better, _shares(network.by_class(totals.moments.mass, params), params.sharing)), objective
+        return _with(better, _shares(network.by_class(totals.moments.mass, view), params.sharing)), objective
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
 

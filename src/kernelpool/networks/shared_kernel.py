@@ -80,6 +80,8 @@ class View:
     """offset + log(sharing * mixing), by class and, last, for rows without a class, (M, K + 1)."""
     weight: Array
     """`table`, then the natural parameters: what a row's indicators and features are multiplied with, (M, K + 1 + P)."""
+    allowed: Array
+    """sharing * mixing, (M, K)."""
     class_posterior: Array
     """P(C_k|j), (M, K): how a row without a class counts towards each."""
     usable: tuple[Usable, ...] | None
@@ -157,7 +159,10 @@ class SharedKernel:
         by_column = xp.concat([by_class, xp.sum(by_class * params.class_prior, axis=1)[:, None]], axis=1)
         table = lens.offset[:, None] + clipped(safe_log(by_column), FORBIDDEN, math.inf)
         weight = xp.concat([table, lens.weight], axis=1)
-        return View(lens, table, weight, self._class_posterior(params), _usable(lens, table, by_column))
+        joint = by_class * params.class_prior
+        of_kernel = by_column[:, -1:]
+        class_posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
+        return View(lens, table, weight, by_class, class_posterior, _usable(lens, table, by_column))
 
     def expect(self, block: Block, view: View) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
@@ -219,7 +224,7 @@ class SharedKernel:
     def maximize(self, totals: Totals, params: Params, view: View, subkernels: Subkernels | None = None) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
-        mass = self.by_class(totals.moments.mass, params)
+        mass = self.by_class(totals.moments.mass, view)
         moments = Moments(mass, totals.moments.first, totals.moments.second)
         about = self.kernel.about(at_home_of(mass, view.lens))
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
@@ -233,7 +238,7 @@ class SharedKernel:
     def subkernels(self, totals: "TotalsByClass", params: Params, view: View) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
         xp = namespace(params.mixing)
-        mass = self.by_class(totals.moments.mass, params)
+        mass = self.by_class(totals.moments.mass, view)
         about = self.kernel.about(at_home_of(mass, view.lens))
         means, covariances = [], []
         for k in range(mass.shape[1]):
@@ -247,20 +252,12 @@ class SharedKernel:
         class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
         return Subkernels(class_posterior, xp.stack(means, axis=1), tuple(covariances))
 
-    def by_class(self, mass: Array, params: Params) -> Array:
+    def by_class(self, mass: Array, view: View) -> Array:
         """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""
         xp = namespace(mass)
-        allowed = self.sharing * params.mixing
         # exp() was kept off denormals: what a class may not use is exactly zero again here
-        labelled = xp.where(allowed > 0, mass[:, :-1], xp.zeros_like(allowed))
-        return labelled + mass[:, -1:] * self._class_posterior(params)
-
-    def _class_posterior(self, params: Params) -> Array:
-        """P(C_k | j) while training, sharing included, (M, K)."""
-        xp = namespace(params.mixing)
-        joint = self.sharing * params.mixing * params.class_prior
-        of_kernel = xp.sum(joint, axis=1)[:, None]
-        return joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
+        labelled = xp.where(view.allowed > 0, mass[:, :-1], xp.zeros_like(view.allowed))
+        return labelled + mass[:, -1:] * view.class_posterior
 
     def _features(self, block: Block) -> Array:
         """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n).

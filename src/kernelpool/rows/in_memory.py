@@ -122,7 +122,7 @@ class ArrayRows:
         """`work` of every piece, in order."""
         if not is_numpy_array(self.x):  # other libraries bring their own threads
             return [work(piece) for piece in pieces]
-        n_threads = min(n_threads_for(self.n_jobs), len(pieces))
+        n_threads = 1 if len(pieces) == 1 else min(n_threads_for(self.n_jobs), len(pieces))
         threads = n_threads > 1 and (pace is None or pace.threads_pay())
         begun = perf_counter()
         with one_blas_thread():
