@@ -146,7 +146,7 @@ class Training:
         """`init="mixtures"`: a mixture for each class by itself, for the sharing to be opened afterwards."""
         alone = sharing_table(owners, 0.0, len(self.data.classes))
         network = self._network(alone)
-        rows = self._rows_for(alone)
+        rows = self._rows_for(network)
         with one_blas_thread():
             return em(
                 lambda params: network.sweep(rows, params),
@@ -177,14 +177,14 @@ class Training:
         network.penalty = network.penalty if penalty is None else penalty
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.penalty)
-        rows = self.rows if isinstance(start, Learned) else self._rows_for(sharing)
+        rows = self._rows_for(network)
         with one_blas_thread():
             return em(
                 lambda params: network.sweep(rows, params),
                 start,
                 self.stop,
                 accelerator=Squarem(network.coordinates, network.at) if self.accelerated else None,
-                repair=self._mover(network, owners) if self.starving == "move" else None,
+                repair=self._mover(network, rows, owners) if self.starving == "move" else None,
                 on_sweep=on_sweep,
             )
 
@@ -192,9 +192,10 @@ class Training:
     def _by_class(self) -> Rows:
         return self.rows.by_class()
 
-    def _rows_for(self, sharing: np.ndarray) -> Rows:
-        """Where some classes may not use some kernels, a sweep over rows sorted by class need not look at those."""
-        return self._by_class if (np.asarray(sharing) == 0).any() else self.rows
+    def _rows_for(self, network: SharedKernel | LearnedSharing) -> Rows:
+        """Sorted by class where that makes sweeps faster: a class may not use some kernels, or each is looked at apart."""
+        closed = isinstance(network, SharedKernel) and bool((to_numpy(network.sharing) == 0).any())
+        return self._by_class if closed or network.penalty.by_class else self.rows
 
     def _network(self, sharing: np.ndarray) -> SharedKernel:
         return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), self._penalty(sharing))
@@ -210,16 +211,16 @@ class Training:
         weight = self.data.class_weight + self.data.unlabelled_weight * self.class_prior
         return at_home_of(self.rows.home, weight)
 
-    def _mover(self, network: Any, owners: np.ndarray) -> Callable[[Params], Params | None]:
+    def _mover(self, network: Any, rows: Rows, owners: np.ndarray) -> Callable[[Params], Params | None]:
         class_weight, row_weight = self._class_weight(), self.data.weight / self.data.n_rows
 
         def move(params: Params) -> Params | None:
             starving = network.starving(params, class_weight, row_weight)
             if not starving:
                 return None
-            moved = network.moved(self.rows, params, starving, owners, class_weight)
+            moved = network.moved(rows, params, starving, owners, class_weight)
             for _ in range(SETTLING):
-                moved, _ = network.sweep(self.rows, moved)
+                moved, _ = network.sweep(rows, moved)
             return moved
 
         return move

@@ -216,10 +216,22 @@ class SharedKernel:
 
     def _moments_of(self, block: Block, view: View, phi: Array, responsibility: Array, k: int) -> Moments:
         """Moments of the rows of class k, those without a class by P(C_k|j)."""
-        n_columns = view.table.shape[1]
-        mine = responsibility * (phi[k, :] + view.class_posterior[:, k : k + 1] * phi[n_columns - 1, :])
-        sums = wide(self.kernel.sums(phi[n_columns:, :], block.x, mine))
-        return self.kernel.moments(sums[:1, :].T, sums, view.lens, block.x, mine)
+        n_columns, posterior = view.table.shape[1], view.class_posterior[:, k : k + 1]
+        if block.classes is None:
+            mine = responsibility * (phi[k, :] + posterior * phi[n_columns - 1, :])
+            return self._moments_in(slice(0, block.x.shape[0]), block, view, phi[n_columns:, :], mine)
+        spans = [block.classes.get(code, slice(0, 0)) for code in (k, -1)]  # no other rows have a part in it
+        shares = responsibility[:, spans[0]], responsibility[:, spans[1]] * posterior
+        labelled, others = (
+            self._moments_in(span, block, view, phi[n_columns:, span], share) for span, share in zip(spans, shares, strict=True)
+        )
+        return labelled + others
+
+    def _moments_in(self, span: slice, block: Block, view: View, phi: Array, responsibility: Array) -> Moments:
+        """Moments of the rows in `span`, whose features and responsibilities are given."""
+        x = block.x[span, :]
+        sums = wide(self.kernel.sums(phi, x, responsibility))
+        return self.kernel.moments(sums[:1, :].T, sums, view.lens, x, responsibility)
 
     def maximize(self, totals: Totals, params: Params, view: View, subkernels: Subkernels | None = None) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
