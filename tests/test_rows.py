@@ -58,17 +58,23 @@ def paced(costs, calls):
 
 
 def test_threads_are_left_where_they_do_not_pay():
-    slower = paced({True: lambda _: 0.02, False: lambda _: 0.01}, 120)
-    assert slower[:4] == [True, True, False, False]
-    assert [i for i, threads in enumerate(slower) if threads] == [0, 1, Pace.AGAIN - 1, 2 * Pace.AGAIN - 1]
+    slower = paced({True: lambda _: 0.02, False: lambda _: 0.01}, 60)
+    assert slower[:6] == [True] * 4 + [False] * 2
+    assert [i + 1 for i, threads in enumerate(slower) if threads][4:] == [Pace.AGAIN, Pace.AGAIN + 1, Pace.AGAIN + 2]
     faster = paced({True: lambda _: 0.01, False: lambda _: 0.02}, 120)
-    assert [i for i, threads in enumerate(faster) if not threads] == [2, Pace.AGAIN - 1, 2 * Pace.AGAIN - 1]
+    assert [i for i, threads in enumerate(faster) if not threads] == [4]
+
+
+def test_a_late_thread_and_a_small_loss_are_no_reason_to_leave_them():
+    late = paced({True: lambda call: 0.02 if call % 2 else 0.006, False: lambda _: 0.01}, 120)
+    assert sum(late) == 119
+    assert sum(paced({True: lambda _: 0.012, False: lambda _: 0.01}, 120)) == 119
 
 
 def test_threads_are_taken_again_when_the_machine_changes_and_never_left_for_long_sums():
     changed = paced({True: lambda call: 0.02 if call < 10 else 0.001, False: lambda _: 0.01}, 60)
-    assert not any(changed[3:40])
-    assert all(changed[50:])
+    assert not any(changed[4:49])
+    assert all(changed[49:])
     assert all(paced({True: lambda call: 1.0, False: lambda _: 0.01}, 60))
 
 

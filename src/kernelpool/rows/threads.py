@@ -1,6 +1,5 @@
 """Work shared out over threads, one BLAS thread for each."""
 
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -31,32 +30,34 @@ def n_threads_for(n_jobs: int | None) -> int:
 class Pace:
     """Whether threads pay, found by trying: over small arrays they wait for each other longer than they work.
 
-    Sums that take long are left to the threads unasked, and the answer is doubted now and then, for machines change.
+    Threads have the benefit of the doubt, for now and then one of them is late. Sums that take long are left to them unasked.
     """
 
     PATIENCE = 0.1
     """Seconds beyond which a sum is never tried on one thread."""
+    LOSS = 1.25
+    """How many times longer threads must take to be left."""
     AGAIN = 50
-    """Calls after which the other way is tried once more."""
+    """Calls after which they are tried once more."""
 
     def __init__(self) -> None:
-        self._n_calls, self._seconds = 0, {True: math.inf, False: math.inf}
+        self._n_calls = 0
+        self._seconds = {threads: deque[float](maxlen=3) for threads in (True, False)}
 
     def threads_pay(self) -> bool:
         """Which way to go now."""
         self._n_calls += 1
-        if self._n_calls <= 2:  # the first call makes what later ones find made
+        if self._n_calls <= 4 or min(self._seconds[True]) > self.PATIENCE:  # the first call makes what later ones find made
             return True
-        if self._seconds[True] > self.PATIENCE:
-            return True
-        if self._n_calls == 3:
+        if not self._seconds[False]:
             return False
-        pay = self._seconds[True] <= 1.1 * self._seconds[False]
-        return not pay if self._n_calls % self.AGAIN == 0 else pay
+        if self._n_calls % self.AGAIN < 3:  # a few times, since the first finds them asleep
+            return True
+        return min(self._seconds[True]) <= self.LOSS * min(self._seconds[False])
 
     def note(self, threads: bool, seconds: float) -> None:
         """What it took."""
-        self._seconds[threads] = seconds
+        self._seconds[threads].append(seconds)
 
 
 def shared_out(work: Callable[[range], T], pieces: list[range], n_threads: int) -> list[T]:
