@@ -129,10 +129,15 @@ def warm_up(work):
         work()
 
 
-def sweep_time(runner):
-    warm_up(lambda: runner.run(SHORT))
-    short, long = (seconds(lambda n=n: runner.run(n)) for n in (SHORT, LONG))
-    return (long - short) / (LONG - SHORT)
+def sweep_time(runner, long=LONG):
+    return slope(runner.run, long)
+
+
+def slope(run, long):
+    """Seconds of one sweep, from a short and a longer run."""
+    warm_up(lambda: run(SHORT))
+    less, more = (seconds(lambda n=n: run(n)) for n in (SHORT, long))
+    return (more - less) / (long - SHORT)
 
 
 def sweeps():
@@ -156,6 +161,17 @@ def sweeps():
             )
     print("bare: the two products over all pairs and the exponentials alone; limit: the ratio if there were nothing else to do")
     print("(full kernels stay below it where most pairs do not count, tied ones where squares are not summed by kernel)")
+
+
+def few_rows():
+    print("\nThe same on few rows, where what is done between the products decides")
+    for n, d, n_kernels in [(300, 4, 9), (1000, 8, 10), (5000, 8, 10)]:
+        x = clusters(n, d, n_kernels, separation=1.0)
+        for family in ("full", "diag", "spherical"):
+            ours, theirs = Ours(x, n_kernels, family), Theirs(x, n_kernels, family)
+            a, b = np.array([(sweep_time(ours, LONGER), sweep_time(theirs, LONGER)) for _ in range(REPEATS)]).T
+            times = 1e3 * np.median([a, b], axis=1)
+            print(f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.2f}{times[1]:9.2f}{np.median(b / a):7.1f}", flush=True)
 
 
 class Apart:
@@ -186,19 +202,13 @@ class Apart:
         ]  # fmt: skip
 
 
-def slope(fit):
-    warm_up(lambda: fit(SHORT))
-    short, long = (seconds(lambda n=n: fit(n)) for n in (SHORT, LONGER))
-    return (long - short) / (LONGER - SHORT)
-
-
 def apart():
     print("\nOne sweep of a mixture a class (sharing=0, 5 kernels each) beside a GaussianMixture a class: milliseconds")
     print(f"{'rows':>8}{'d':>4}{'K':>4}  {'family':10}{'ours':>8}{'theirs':>9}{'ratio':>7}{'from':>7}{'to':>6}")
     for n, d, n_classes in [(50_000, 16, 3), (50_000, 16, 10), (50_000, 8, 26)]:
         for family in ("full", "diag", "spherical"):
             both = Apart(n, d, n_classes, 5, family)
-            a, b = np.array([(slope(both.ours), slope(both.theirs)) for _ in range(TURNS)]).T
+            a, b = np.array([(slope(both.ours, LONGER), slope(both.theirs, LONGER)) for _ in range(TURNS)]).T
             times, ratio = 1e3 * np.median([a, b], axis=1), b / a
             print(
                 f"{n:8}{d:4}{n_classes:4}  {family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
@@ -290,6 +300,7 @@ def memory():
 def main():
     warnings.simplefilter("ignore")
     sweeps()
+    few_rows()
     apart()
     acceleration()
     convergence()
