@@ -75,6 +75,8 @@ def test_threads_are_taken_again_when_the_machine_changes_and_never_left_for_lon
     changed = paced({True: lambda call: 0.02 if call < 10 else 0.001, False: lambda _: 0.01}, 60)
     assert not any(changed[4:49])
     assert all(changed[49:])
+    worse = paced({True: lambda call: 0.006 if call < 10 else 0.02, False: lambda _: 0.01}, 30)
+    assert not any(worse[14:])
     assert all(paced({True: lambda call: 1.0, False: lambda _: 0.01}, 60))
 
 
