@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from kernelpool.arrays import inverse_of_lower, lent, log_of_sums, multiply_pairs_into, responsibilities, triangle
+from kernelpool.arrays import inverse_of_lower, lent, log_of_sums, multiply_pairs_into, responsibilities, safe_log, triangle
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8])
@@ -75,3 +75,9 @@ def test_triangles_are_inverted(shape, library, dtype):
     )
     if dtype == "float64":
         assert not np.triu(found, 1).any()
+
+
+@pytest.mark.parametrize("library", [np, strict])
+def test_the_logarithm_of_what_is_not_positive_is_minus_infinity(library):
+    found = np.asarray(safe_log(library.asarray(np.array([1.0, np.e, 0.0, -1e-300, -2.0, np.nan]))))
+    np.testing.assert_array_equal(found, [0, 1, -np.inf, -np.inf, -np.inf, -np.inf])

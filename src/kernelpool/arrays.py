@@ -89,7 +89,8 @@ def at_home_of(reference: Array, value: Any) -> Any:
         moved = [at_home_of(reference, part) for part in parts]
         return value if all(map(is_, moved, parts)) else type(value)(*moved)
     if isinstance(value, tuple):
-        return tuple(at_home_of(reference, part) for part in value)
+        together = tuple(at_home_of(reference, part) for part in value)
+        return value if all(map(is_, together, value)) else together
     if not is_array(value):
         return value
     xp, home = namespace(reference), device(reference)
@@ -174,7 +175,7 @@ def safe_log(p: Array) -> Array:
     """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an accident."""
     if is_numpy_array(p):
         with np.errstate(divide="ignore"):
-            return np.log(p)
+            return np.log(np.fmax(p, 0))  # what is below zero, or no number, counts as zero here too
     xp = namespace(p)
     positive = p > 0
     return xp.where(positive, xp.log(xp.where(positive, p, xp.ones_like(p))), -xp.inf * xp.ones_like(p))

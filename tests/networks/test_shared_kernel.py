@@ -141,6 +141,16 @@ def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(blobs, g
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
+@pytest.mark.parametrize(("sharing", "penalty", "sorted_by_class"), [(1, 5, True), ("learned", 5, True), (1, 0, False)])
+def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(blobs, monkeypatch, sharing, penalty, sorted_by_class):
+    plain, blocks = SharedKernel.expect, []
+    monkeypatch.setattr(SharedKernel, "expect", lambda self, block, view: blocks.append(block) or plain(self, block, view))
+    SharedKernelClassifier(6, sharing=sharing, overlap_penalty=penalty, max_iter=5, random_state=0).fit(*blobs)
+    assert blocks
+    assert all((block.classes is not None) == sorted_by_class for block in blocks)
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize(("sharing", "init", "by_class"), [(0, "kmeans", True), (1, "mixtures", True), (1, "kmeans", False)])
 def test_fits_without_sharing_look_at_the_kernels_of_each_class_alone(blobs, monkeypatch, sharing, init, by_class):
     plain, called = SharedKernel._expect_by_class, []

@@ -193,9 +193,7 @@ class Training:
         return self.rows.by_class()
 
     def _rows_for(self, network: SharedKernel | LearnedSharing) -> Rows:
-        """Sorted by class where that makes sweeps faster: a class may not use some kernels, or each is looked at apart."""
-        closed = isinstance(network, SharedKernel) and bool((to_numpy(network.sharing) == 0).any())
-        return self._by_class if closed or network.penalty.by_class else self.rows
+        return self._by_class if network.takes_classes_apart else self.rows
 
     def _network(self, sharing: np.ndarray) -> SharedKernel:
         return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), self._penalty(sharing))

@@ -64,6 +64,11 @@ class LearnedSharing:
         """The shared-kernel network with lambda_jk = r_jk."""
         return SharedKernel(self.kernel, params.sharing, self.penalty)
 
+    @property
+    def takes_classes_apart(self) -> bool:
+        """Whether a sweep has less to do over rows that are sorted by class."""
+        return self.penalty.by_class
+
     def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         network = self.network(params)

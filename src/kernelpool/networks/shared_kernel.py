@@ -68,7 +68,7 @@ class Usable:
     weight: Array
     """Their part of one column of `View.table`, then of `Lens.weight`, (m, 1 + P)."""
     place: Array
-    """One in the row of a kernel and the column of its number, (m, M)."""
+    """Where each kernel of the network stands among them, or m, (M,)."""
 
 
 @record
@@ -142,6 +142,11 @@ class SharedKernel:
 
     # -- training -------------------------------------------------------------------------------------------------
 
+    @property
+    def takes_classes_apart(self) -> bool:
+        """Whether a sweep has less to do over rows that are sorted by class."""
+        return self.penalty.by_class or not bool(namespace(self.sharing).all(self.sharing > 0))
+
     def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         view = self.view(params, rows.rounding)
@@ -156,11 +161,11 @@ class SharedKernel:
         xp = namespace(params.mixing)
         lens = self.kernel.lens(params.kernels, rounding)
         by_class = self.sharing * params.mixing  # (M, K)
-        by_column = xp.concat([by_class, xp.sum(by_class * params.class_prior, axis=1)[:, None]], axis=1)
+        joint = by_class * params.class_prior
+        of_kernel = xp.sum(joint, axis=1)[:, None]
+        by_column = xp.concat([by_class, of_kernel], axis=1)
         table = lens.offset[:, None] + clipped(safe_log(by_column), FORBIDDEN, math.inf)
         weight = xp.concat([table, lens.weight], axis=1)
-        joint = by_class * params.class_prior
-        of_kernel = by_column[:, -1:]
         class_posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
         return View(lens, table, weight, by_class, class_posterior, _usable(lens, table, by_column))
 
@@ -201,7 +206,8 @@ class SharedKernel:
         sums, mass = 0.0, [xp.zeros_like(view.table[:, 0])] * n_columns
         for k, span, part in mine:
             found = self.kernel.sums(phi[:, span], block.x[span, :], responsibility[: part.weight.shape[0], span])
-            found = wide(found) @ wide(part.place)  # (1 + P, M)
+            found = xp.concat([wide(found), wide(xp.zeros_like(found[:, :1]))], axis=1)
+            found = xp.take(found, part.place, axis=1)  # (1 + P, M)
             sums, mass[k] = sums + found[1:, :], found[0, :]
         return self._totals(block, view, xp.stack(mass, axis=1), sums, responsibility, log_evidence)
 
@@ -396,11 +402,12 @@ def _usable(lens: Lens, table: Array, share: Array) -> tuple[Usable, ...] | None
     xp = namespace(table)
     if bool(xp.all(share > 0)):
         return None
-    places = xp.eye(table.shape[0], dtype=table.dtype, device=device(table))
     found = []
     for k in range(table.shape[1]):
         counts = share[:, k] > 0
-        (index,) = xp.nonzero(counts if bool(xp.any(counts)) else share[:, k] == 0)  # rows of such a class weigh nothing
+        counts = counts if bool(xp.any(counts)) else ~counts  # rows of a class without kernels weigh nothing
+        (index,) = xp.nonzero(counts)
+        place = xp.where(counts, xp.cumulative_sum(xp.astype(counts, index.dtype)) - 1, index.shape[0])
         weight = xp.concat([table[:, k : k + 1], lens.weight], axis=1)
-        found.append(Usable(xp.take(weight, index, axis=0), xp.take(places, index, axis=0)))
+        found.append(Usable(xp.take(weight, index, axis=0), place))
     return tuple(found)
