@@ -5,7 +5,7 @@ python -m benchmarks.automatic [processes] [results.csv]
 python -m benchmarks.automatic criterion     (what the plain log-loss would have chosen instead)
 python -m benchmarks.automatic any           (mixtures_any alone)
 
-Three repeats of stratified 5-fold cross-validation; features are standardised on the training folds (satimage5 keeps its own
+Three repeats of stratified 5-fold cross-validation; features are standardized on the training folds (satimage5 keeps its own
 axes).
 
 - auto: `SharedKernelClassifier.auto()`, which chooses shape and number of kernels, sharing and penalty on its training folds.
@@ -137,7 +137,7 @@ def grid(name, train, test):
     rows = []
     n_classes = len(np.unique(train[1]))
     for each, sharing, penalty in itertools.product(SETS[name][2], SHARING, PENALTY):
-        if sharing == 0 and penalty:  # separate mixtures have no overlap to penalise: the same network
+        if sharing == 0 and penalty:  # separate mixtures have no overlap to penalize: the same network
             continue
         model = SharedKernelClassifier(each * n_classes, sharing=sharing, overlap_penalty=penalty, random_state=0)
         rows.append(score(model, train, test) | _settings("spherical", each * n_classes, sharing, penalty))

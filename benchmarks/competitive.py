@@ -3,7 +3,7 @@
     python -m benchmarks.competitive
 
 The problem has bent class boundaries and a known ceiling: the Clouds problem (Bayes error 9.65 %) with eight features of noise.
-Both classifiers run with their default stopping rules on standardised features.
+Both classifiers run with their default stopping rules on standardized features.
 """
 
 import time

@@ -255,7 +255,7 @@ def finish(axes, ticks, legend, **labels):
 
 
 def speed():
-    """Ratios to scikit-learn's radius neighbours and imbalanced-learn's edited nearest neighbours, in one run."""
+    """Ratios to scikit-learn's radius neighbors and imbalanced-learn's edited nearest neighbors, in one run."""
     print("\nprediction against RadiusNeighborsClassifier: same rows, same radius, same answers on covered rows")
     print("rows x kernels, features   theirs s   ours s   ratio   answers that differ")
     for n, d in ((5000, 2), (20_000, 2), (5000, 5), (5000, 20)):
@@ -274,7 +274,7 @@ def speed():
             flush=True,
         )
     try:
-        from imblearn.under_sampling import EditedNearestNeighbours, RepeatedEditedNearestNeighbours
+        from imblearn.under_sampling import EditedNearestNeighbors, RepeatedEditedNearestNeighbors
     except ImportError:
         print("imbalanced-learn is not installed: pip install imbalanced-learn")
         return
@@ -285,8 +285,8 @@ def speed():
     judge = ParzenClassifier(radius=full.radius_, n_jobs=1)
     for name, editor in {
         "no editing": None,
-        "EditedNearestNeighbours": EditedNearestNeighbours(sampling_strategy="all"),
-        "RepeatedEditedNearestNeighbours": RepeatedEditedNearestNeighbours(sampling_strategy="all"),
+        "EditedNearestNeighbors": EditedNearestNeighbors(sampling_strategy="all"),
+        "RepeatedEditedNearestNeighbors": RepeatedEditedNearestNeighbors(sampling_strategy="all"),
         "MultiEdit, 1 round": MultiEdit(judge, max_rounds=1, random_state=0),
         "MultiEdit": MultiEdit(judge, random_state=0),
     }.items():

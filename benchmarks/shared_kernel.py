@@ -16,13 +16,13 @@ from sklearn.mixture import GaussianMixture
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.acceleration import Squarem
-from kernelpool.arrays import lent
+from kernelpool.arrays import thread_scratch
 from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.products import summed, weighed
 from kernelpool.rows import ArrayRows, Frame, one_blas_thread
-from kernelpool.rows.threads import n_threads_for, shared_out
+from kernelpool.rows.threads import map_threads, n_threads_for
 
 SIZES = [(100_000, 8, 16), (100_000, 16, 32), (50_000, 32, 32)]
 WANTED = {"full": 15, "diag": 8, "spherical": 8}
@@ -32,8 +32,8 @@ SHORT, LONG, LONGER, TURNS, REPEATS = 2, 12, 52, 7, 3
 def clusters(n, d, n_kernels, separation, seed=0):
     """Rows of as many Gaussian clusters as there are kernels."""
     rng = np.random.default_rng(seed)
-    centres = separation * rng.normal(size=(n_kernels, d))
-    return rng.normal(size=(n, d)) + centres[rng.integers(n_kernels, size=n)]
+    centers = separation * rng.normal(size=(n_kernels, d))
+    return rng.normal(size=(n, d)) + centers[rng.integers(n_kernels, size=n)]
 
 
 def start(x, n_kernels, family):
@@ -100,12 +100,12 @@ class Bare:
 
     def one(self, _):
         weighed(self.weight, self.phi)
-        np.exp(self.share, out=lent(self.share.shape, self.share))
+        np.exp(self.share, out=thread_scratch(self.share.shape, self.share))
         summed(self.phi, self.share)
 
     def run(self):
         with one_blas_thread():
-            shared_out(self.one, self.pieces, n_threads_for(-1))
+            map_threads(self.one, self.pieces, n_threads_for(-1))
 
     def least(self):
         warm_up(self.run)

@@ -120,10 +120,10 @@ def floors():
     """Handwritten digits by covariance floor: five folds, three times, four kernels a class."""
     X, y = load_digits(return_X_y=True)
     rows = []
-    for words in (*({"covariance_floor": floor} for floor in (1e-6, 1e-4, 1e-2, 1e-1)), {"kernel_prior": "conjugate"}):
-        models = [SharedKernelClassifier(40, covariance_type=family, random_state=0, **words) for family in FAMILIES]
+    for kwargs in (*({"covariance_floor": floor} for floor in (1e-6, 1e-4, 1e-2, 1e-1)), {"kernel_prior": "conjugate"}):
+        models = [SharedKernelClassifier(40, covariance_type=family, random_state=0, **kwargs) for family in FAMILIES]
         rows.append(
-            [", ".join(f"`{k}={v!r}`" for k, v in words.items()), *(float(fold_errors(m, X, y).mean()) for m in models)]
+            [", ".join(f"`{k}={v!r}`" for k, v in kwargs.items()), *(float(fold_errors(m, X, y).mean()) for m in models)]
         )
     table(["", *FAMILIES], rows)
 
@@ -163,12 +163,12 @@ def sweeps():
 def peers():
     """Errors beside scikit-learn's, kernels or components a class in brackets; floor 1e-2 for all mixtures.
 
-    Features are standardised, but for satimage5 and digits, whose features have a common scale.
+    Features are standardized, but for satimage5 and digits, whose features have a common scale.
     """
     sets = {"clouds": make_clouds(random_state=0), "digits": load_digits(return_X_y=True)}
     for name, load, source in (
         ("phoneme", load_phoneme, "phoneme"),
-        ("satimage5", lambda **words: load_satimage(dims=5, **words), "satimage"),
+        ("satimage5", lambda **kwargs: load_satimage(dims=5, **kwargs), "satimage"),
     ):
         if missing_reason(source):
             print(f"left out: {missing_reason(source)}")
@@ -234,18 +234,18 @@ def trouble():
 
     print("\nA one-hot column, and what is done about it:\n")
     (X, y), rows = train["a one-hot column"], []
-    for words in ({}, {"sharing": 0}, {"covariance_floor": 1e-2}, {"covariance_floor": 1e-1}, {"kernel_prior": "conjugate"}):
+    for kwargs in ({}, {"sharing": 0}, {"covariance_floor": 1e-2}, {"covariance_floor": 1e-1}, {"kernel_prior": "conjugate"}):
         errors = [
             float(100 * (1 - model.fit(X, y).score(*test["a one-hot column"])))
             for family in FAMILIES
-            for model in [SharedKernelClassifier(4, covariance_type=family, random_state=0, **words)]
+            for model in [SharedKernelClassifier(4, covariance_type=family, random_state=0, **kwargs)]
         ]
-        rows.append([", ".join(f"{k}={v!r}" for k, v in words.items()) or "defaults", *errors])
+        rows.append([", ".join(f"{k}={v!r}" for k, v in kwargs.items()) or "defaults", *errors])
     table(["", *FAMILIES], rows)
 
 
 def overlap():
-    """Penalty on kernels whose classes lie apart: pima with 6 and ionosphere with 8 spherical kernels, standardised, five folds
+    """Penalty on kernels whose classes lie apart: pima with 6 and ionosphere with 8 spherical kernels, standardized, five folds
     three times; the paper's own rule (random rows, plain EM) and the defaults."""
     strengths, rows = (0, 5, 10, 15, 20), []
     paper = {"init": "random", "acceleration": None, "starving": "keep"}
@@ -254,8 +254,8 @@ def overlap():
             print(f"{name} is left out: {reason}")
             continue
         X, y = load(return_X_y=True)
-        for rule, words in (("the paper's rule", paper), ("defaults", {})):
-            models = [SharedKernelClassifier(n_kernels, overlap_penalty=a, random_state=0, **words) for a in strengths]
+        for rule, kwargs in (("the paper's rule", paper), ("defaults", {})):
+            models = [SharedKernelClassifier(n_kernels, overlap_penalty=a, random_state=0, **kwargs) for a in strengths]
             errors = [float(fold_errors(make_pipeline(StandardScaler(), model), X, y).mean()) for model in models]
             rows.append([f"{name}, {n_kernels} kernels, {rule}", *errors])
     table(["", *strengths], rows)
@@ -280,11 +280,11 @@ def sure_of_itself():
     network = SharedKernelClassifier(20, covariance_type="full", covariance_floor=1e-2, random_state=0)
     for cost in (0.1, 0.2, 0.3):
         row = [str(cost)]
-        for words in ({}, {"ambiguity": cost}, {"ambiguity": cost, "ambiguity_rule": "cost"}):
+        for kwargs in ({}, {"ambiguity": cost}, {"ambiguity": cost, "ambiguity_rule": "cost"}):
             found = []
             for seed in range(5):
                 order = np.random.default_rng(seed).permutation(len(y))
-                model = RejectClassifier(network, **words).fit(X[order[:900]], y[order[:900]])
+                model = RejectClassifier(network, **kwargs).fit(X[order[:900]], y[order[:900]])
                 rest = order[900:]
                 found.append((100 * model.mean_cost(X[rest], y[rest], cost), 100 * (~model.accepted(X[rest])).mean()))
             mean = np.mean(found, axis=0)
@@ -297,12 +297,12 @@ def reject():
     """Refusals: rates asked for and had, costs against the least possible, and digits of a class that was never seen."""
     print("Novel rows among 5000 fresh ones of Clouds, in percent, after training on 400; 100 draws:\n")
     rows, network = [], SharedKernelClassifier(6, covariance_type="full", random_state=0)
-    for words in ({"cv": 0.25, "refit": False}, {"cv": 0.25}, {"cv": 5}):
-        row = [", ".join(f"`{k}={v!r}`" for k, v in words.items())]
+    for kwargs in ({"cv": 0.25, "refit": False}, {"cv": 0.25}, {"cv": 5}):
+        row = [", ".join(f"`{k}={v!r}`" for k, v in kwargs.items())]
         for rate in (0.01, 0.05, 0.1):
             novel = []
             for seed in range(100):
-                model = RejectClassifier(network, novelty=rate, random_state=seed, **words)
+                model = RejectClassifier(network, novelty=rate, random_state=seed, **kwargs)
                 model.fit(*make_clouds(400, random_state=seed))
                 novel.append(100 * (model.decide(make_clouds(5000, random_state=1000 + seed)[0]) == 2).mean())
             row.append(f"{np.mean(novel):.1f} ± {np.std(novel):.1f}")
@@ -313,7 +313,7 @@ def reject():
     rows, truth, tests = [], clouds_themselves(), [make_clouds(20_000, random_state=100 + seed) for seed in DRAWS]
     for cost in (0.1, 0.2, 0.3):
         row = [str(cost)]
-        for base, words in (
+        for base, kwargs in (
             (network, {}),
             (network, {"ambiguity": cost}),
             (network, {"ambiguity": cost, "ambiguity_rule": "cost"}),
@@ -321,7 +321,7 @@ def reject():
         ):
             found = []
             for seed, (X_test, y_test) in zip(DRAWS, tests, strict=True):
-                model = RejectClassifier(base, **words).fit(*make_clouds(2000, random_state=seed))
+                model = RejectClassifier(base, **kwargs).fit(*make_clouds(2000, random_state=seed))
                 found.append((100 * model.mean_cost(X_test, y_test, cost), 100 * (~model.accepted(X_test)).mean()))
             mean = np.mean(found, axis=0)
             row.append(f"{mean[0]:.2f} ({mean[1]:.0f})")
@@ -335,21 +335,21 @@ def reject():
     half = np.random.default_rng(0).permutation(len(y))
     train, test = half[:900], half[900:]
     network = SharedKernelClassifier(20, covariance_type="diag", covariance_floor=1e-1, random_state=0)
-    for name, words in (("`novelty=0.05`", {}), ("`novelty=0.05, ambiguity=0.1`", {"ambiguity": 0.1})):
+    for name, kwargs in (("`novelty=0.05`", {}), ("`novelty=0.05, ambiguity=0.1`", {"ambiguity": 0.1})):
         told = []
         for digit in range(10):
             seen, rest = train[y[train] != digit], test[y[test] != digit]
-            model = RejectClassifier(network, novelty=0.05, **words).fit(X[seen], y[seen])
-            known, strange = model.decide(X[rest]), model.decide(X[y == digit])
+            model = RejectClassifier(network, novelty=0.05, **kwargs).fit(X[seen], y[seen])
+            known, unknown = model.decide(X[rest]), model.decide(X[y == digit])
             shares = [(known == 2).mean(), (known == 1).mean(), 1 - model.estimator_.score(X[rest], y[rest])]
-            told.append([*shares, 1 - model.score(X[rest], y[rest]), (strange == 2).mean(), (strange == 1).mean()])
+            told.append([*shares, 1 - model.score(X[rest], y[rest]), (unknown == 2).mean(), (unknown == 1).mean()])
         rows.append([name, *(100 * np.mean(told, axis=0)).tolist()])
     head = ["", "known: novel", "known: ambiguous", "error of all", "error of accepted", "unseen: novel", "unseen: ambiguous"]
     table(head, rows)
 
 
 def small_sets(*names):
-    """Data sets by name, standardised but for satimage5, and the number of kernels for each; what is missing is named."""
+    """Data sets by name, standardized but for satimage5, and the number of kernels for each; what is missing is named."""
     known = {
         "pima": (lambda: load_pima(return_X_y=True), 10),
         "ionosphere": (lambda: load_ionosphere(return_X_y=True), 8),

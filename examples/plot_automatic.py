@@ -2,7 +2,7 @@
 Settings chosen by the data
 ===========================
 
-How many kernels, of which shape, how far shared, and how strongly penalised: ``SharedKernelClassifier.auto()`` chooses all of
+How many kernels, of which shape, how far shared, and how strongly penalized: ``SharedKernelClassifier.auto()`` chooses all of
 it on rows that it holds out, and keeps a record of what it tried.
 """
 
@@ -36,21 +36,21 @@ print(f"test error {100 * (1 - model.score(X_test, y_test)):.1f} %")
 # ones are as good as they get with five, and the smaller of the two is taken.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
-COLOURS = {"spherical": "#8a5fb0", "diag": "#1f8a5b", "full": "#c23b3b", "tied": "#7a7a7a"}
+COLORS = {"spherical": "#8a5fb0", "diag": "#1f8a5b", "full": "#c23b3b", "tied": "#7a7a7a"}
 tried = model.selection_
 growing = (tried["sharing"] == 0.1) & (tried["overlap_penalty"] == 0)
 
 
 def draw_growth(axes):
     """Held-out loss of each family by its number of kernels, and the choice."""
-    for family, colour in COLOURS.items():
+    for family, color in COLORS.items():
         mine = growing & (tried["covariance_type"] == family)
         order = np.argsort(tried["n_kernels"][mine])
         shape = "--" if family == "full" else "-"  # where it covers the curve of diag, both can be seen
         axes.plot(
             tried["n_kernels"][mine][order],
             tried["tempered_loss"][mine][order],
-            color=colour,
+            color=color,
             label=family,
             linestyle=shape,
             marker="o",

@@ -13,7 +13,7 @@ has nothing to draw, an error says why.
 #
 # The breast cancer data have 30 features. Kernels are drawn as the shadows that they cast on two axes: those along which the
 # classes differ most, or a pair of features. The background is the best decision on these two coordinates alone, which a
-# mixture of Gaussians knows exactly. Colour and mark tell the class, a broken line a kernel that both classes use.
+# mixture of Gaussians knows exactly. Color and mark tell the class, a broken line a kernel that both classes use.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer

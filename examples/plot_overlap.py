@@ -26,8 +26,8 @@ def clouds(n_rows, seed):
     """Rows and classes 0 (below) and 1 (above)."""
     rng = np.random.default_rng(seed)
     y, place = np.arange(n_rows) % 2, rng.integers(3, size=n_rows)
-    centre = np.array([[0, 0], [7, 0], [3.5, 6]])[place] + np.column_stack([0 * y, 2.3 * (y - 0.5)])
-    return rng.normal(size=(n_rows, 2)) + centre, y
+    center = np.array([[0, 0], [7, 0], [3.5, 6]])[place] + np.column_stack([0 * y, 2.3 * (y - 0.5)])
+    return rng.normal(size=(n_rows, 2)) + center, y
 
 
 X, y = clouds(800, seed=2)
@@ -40,7 +40,7 @@ networks = {
 # The kernels
 # -----------
 #
-# A circle is a kernel at two standard deviations, in the colour of the class that uses it; grey means both. The background is
+# A circle is a kernel at two standard deviations, in the color of the class that uses it; gray means both. The background is
 # the predicted class, the thin line its boundary.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
@@ -63,10 +63,10 @@ def draw(axes, network):
     axes.contour(*grid, label, levels=[0.5], colors="#444444", linewidths=1.2)
     axes.scatter(*X.T, c=np.where(y == 0, BLUE, ORANGE), s=3, alpha=0.5, linewidths=0)
     for j, (mean, variance) in enumerate(zip(network.means_, network.covariances_, strict=True)):
-        colour, size = SHADES(class_posterior(network)[j, 1]), 4 * np.sqrt(variance)
+        color, size = SHADES(class_posterior(network)[j, 1]), 4 * np.sqrt(variance)
         axes.add_patch(Ellipse(mean, size, size, facecolor="none", edgecolor="white", linewidth=4))
-        axes.add_patch(Ellipse(mean, size, size, facecolor=(*colour[:3], 0.06), edgecolor=colour, linewidth=2.2))
-        axes.annotate(str(j), mean, ha="center", va="center", fontsize=11, fontweight="bold", color=colour[:3])
+        axes.add_patch(Ellipse(mean, size, size, facecolor=(*color[:3], 0.06), edgecolor=color, linewidth=2.2))
+        axes.annotate(str(j), mean, ha="center", va="center", fontsize=11, fontweight="bold", color=color[:3])
     axes.set(xlim=(left, right), ylim=(low, high), xticks=[], yticks=[], aspect="equal")
 
 

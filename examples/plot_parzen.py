@@ -21,7 +21,7 @@ from matplotlib.collections import EllipseCollection
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
 from kernelpool.datasets import make_clouds
 
-COLOURS = np.array(["#2f6db5", "#e07b1a"])
+COLORS = np.array(["#2f6db5", "#e07b1a"])
 X, y = make_clouds(2000, random_state=0)
 X_test, y_test = make_clouds(20_000, random_state=1)
 
@@ -36,7 +36,7 @@ def draw(axes, network, title, circles):
     x0, x1 = np.meshgrid(np.linspace(-3.2, 3.2, 200), np.linspace(-3.2, 4.2, 200))
     label = network.predict(np.column_stack([x0.ravel(), x1.ravel()])).reshape(x0.shape)
     axes.contour(x0, x1, label, levels=[0.5], colors="#444444", linewidths=1)
-    colour = COLOURS[network.kernel_classes_]
+    color = COLORS[network.kernel_classes_]
     if circles:
         width = np.full(len(network.kernels_), 2 * network.radius_)
         axes.add_collection(
@@ -47,11 +47,11 @@ def draw(axes, network, title, circles):
                 units="xy",
                 offsets=network.kernels_,
                 transOffset=axes.transData,
-                edgecolors=colour,
+                edgecolors=color,
                 facecolors="none",
             )
         )
-    axes.scatter(*network.kernels_.T, c=colour, s=20 if circles else 3, linewidths=0)
+    axes.scatter(*network.kernels_.T, c=color, s=20 if circles else 3, linewidths=0)
     error = 100 * (1 - network.score(X_test, y_test))
     axes.set(title=f"{title}\n{len(network.kernels_)} kernels, {error:.1f} % error", xlim=(-3.2, 3.2), ylim=(-3.2, 4.2))
     axes.set(aspect="equal", xticks=[], yticks=[])

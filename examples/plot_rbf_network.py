@@ -13,7 +13,7 @@ are ours.
 # ----------------------------
 #
 # Four kernels for two classes that lean apart, six for three thin strips. KMeans+LS is the paper's name for round kernels at
-# the centres of k-means with a least-squares output layer. EM-Log-Link weighs the densities of the kernels, as in the paper,
+# the centers of k-means with a least-squares output layer. EM-Log-Link weighs the densities of the kernels, as in the paper,
 # with a damped output layer. The default weighs their shares P(j|x) instead: far from all kernels densities vanish and say
 # nothing, shares still tell which kernel is nearest.
 
@@ -58,9 +58,9 @@ def draw(axes, network, X, y):
     axes.contour(*grid, blue, levels=[0.1, 0.3, 0.7, 0.9], colors="#999999", linewidths=0.7)
     axes.contour(*grid, blue, levels=[0.5], colors="black", linewidths=1.6)
     wrong = network.predict(X) != y
-    colour = np.where(y == 0, BLUE, ORANGE)
-    axes.scatter(*X[~wrong].T, c=colour[~wrong], s=9, linewidths=0)
-    axes.scatter(*X[wrong].T, c=colour[wrong], s=28, marker="x", linewidths=1.3)
+    color = np.where(y == 0, BLUE, ORANGE)
+    axes.scatter(*X[~wrong].T, c=color[~wrong], s=9, linewidths=0)
+    axes.scatter(*X[wrong].T, c=color[wrong], s=28, marker="x", linewidths=1.3)
     for mean, covariance in zip(network.means_, network.covariances_, strict=True):
         covariance = covariance * np.eye(2) if np.ndim(covariance) == 0 else covariance
         value, vector = np.linalg.eigh(covariance)

@@ -24,11 +24,11 @@ X, y = make_clouds(2000, random_state=0)
 X_test, y_test = make_clouds(20_000, random_state=1)
 network = SharedKernelClassifier(n_kernels=6, covariance_type="full", random_state=0)
 plain = RejectClassifier(network).fit(X, y)
-careful = RejectClassifier(network, ambiguity=0.2, novelty=0.02).fit(X, y)
+rejecting = RejectClassifier(network, ambiguity=0.2, novelty=0.02).fit(X, y)
 
 figure, panels = plt.subplots(1, 2, figsize=(10, 4.3), layout="constrained", sharey=True)
-for axes, model, title in zip(panels, (plain, careful), ("a label for every point", "refusals"), strict=True):
-    KernelDisplay.from_estimator(model, X, y, limits=[(-4.2, 4.2), (-4, 5)], ax=axes, legend=model is careful)
+for axes, model, title in zip(panels, (plain, rejecting), ("a label for every point", "refusals"), strict=True):
+    KernelDisplay.from_estimator(model, X, y, limits=[(-4.2, 4.2), (-4, 5)], ax=axes, legend=model is rejecting)
     axes.set(title=title, xlabel="", ylabel="")
 plt.show()
 
@@ -36,9 +36,9 @@ plt.show()
 # The left picture has a label for points where no row ever was. On the right that area is novel, and a seam along the boundary,
 # wide where the classes overlap, is ambiguous.
 
-decision = careful.decide(X_test)
+decision = rejecting.decide(X_test)
 print(f"accepted {np.mean(decision == 0):.1%}, ambiguous {np.mean(decision == 1):.1%}, novel {np.mean(decision == 2):.1%}")
-print(f"error of all rows {1 - plain.score(X_test, y_test):.1%}, of accepted rows {1 - careful.score(X_test, y_test):.1%}")
+print(f"error of all rows {1 - plain.score(X_test, y_test):.1%}, of accepted rows {1 - rejecting.score(X_test, y_test):.1%}")
 
 # %%
 # What a refusal buys
@@ -48,7 +48,7 @@ print(f"error of all rows {1 - plain.score(X_test, y_test):.1%}, of accepted row
 # itself (Chow 1970), as long as probabilities are right; ``ambiguity_rule="cost"`` looks for it on held-out rows instead.
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-RejectCurveDisplay.from_estimator(careful, X_test, y_test, ax=axes)
+RejectCurveDisplay.from_estimator(rejecting, X_test, y_test, ax=axes)
 plt.show()
 
 print("cost of a refusal   never refuse   threshold   looked for")
@@ -65,7 +65,7 @@ for cost in (0.1, 0.2, 0.3):
 # Rows from everywhere are mixed into the test rows. The threshold was set without any of them.
 
 rng = np.random.default_rng(0)
-strange = np.vstack([X_test, rng.uniform(-6, 6, size=(2000, 2))])
+unknown = np.vstack([X_test, rng.uniform(-6, 6, size=(2000, 2))])
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-NoveltyDisplay.from_estimator(careful, X, strange, names=("training rows", "test rows and strangers"), ax=axes)
+NoveltyDisplay.from_estimator(rejecting, X, unknown, names=("training rows", "test rows and strangers"), ax=axes)
 plt.show()

@@ -41,8 +41,8 @@ for sharing, network in networks.items():
 # The picture
 # -----------
 #
-# A circle is a kernel at two standard deviations. Its colour is P(class | kernel): blue or orange where one class alone uses
-# it, a shade between where both do. The dot in its middle has the colour of the class that owns it and grows with the kernel's
+# A circle is a kernel at two standard deviations. Its color is P(class | kernel): blue or orange where one class alone uses
+# it, a shade between where both do. The dot in its middle has the color of the class that owns it and grows with the kernel's
 # share of the rows. The background shows the label of every point of the plane.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
@@ -68,9 +68,9 @@ def draw(axes, network, X, y):
     share = network.mixing_ @ network.class_prior_
     parts = zip(network.means_, network.covariances_, class_posterior(network), network.owners_, share, strict=True)
     for mean, variance, posterior, owner, weight in parts:
-        colour, size = SHADES(posterior[1]), 4 * np.sqrt(variance)
+        color, size = SHADES(posterior[1]), 4 * np.sqrt(variance)
         axes.add_patch(Ellipse(mean, size, size, facecolor="none", edgecolor="white", linewidth=4))
-        axes.add_patch(Ellipse(mean, size, size, facecolor=(*colour[:3], 0.12), edgecolor=colour, linewidth=2.2))
+        axes.add_patch(Ellipse(mean, size, size, facecolor=(*color[:3], 0.12), edgecolor=color, linewidth=2.2))
         axes.plot(*mean, "o", color=(BLUE, ORANGE)[owner], markersize=4 + 12 * weight**0.5, markeredgecolor="white")
     axes.set(xlim=(left, right), ylim=(low, high), xticks=[], yticks=[], aspect="equal")
 
@@ -97,7 +97,7 @@ plt.show()
 # Which class uses which kernel
 # -----------------------------
 #
-# The table behind the colours: one line a kernel.
+# The table behind the colors: one line a kernel.
 
 for sharing, network in networks.items():
     print(f"sharing={sharing}")

@@ -21,8 +21,8 @@ def blobs():
     rng = np.random.default_rng(7)
     y = np.repeat([0, 1, 2], [120, 100, 80])
     part = rng.integers(2, size=len(y))
-    centre = rng.normal(size=(3, 2, 3)) * 1.5
-    return (centre[y, part] + rng.normal(size=(len(y), 3))) * [1.0, 2.0, 0.5], y
+    center = rng.normal(size=(3, 2, 3)) * 1.5
+    return (center[y, part] + rng.normal(size=(len(y), 3))) * [1.0, 2.0, 0.5], y
 
 
 @pytest.fixture

@@ -45,15 +45,15 @@ def table():
         {
             "length": rng.normal(size=n),
             "<b>width</b>": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(size=n)),
-            "colour": rng.choice(["red", "green", "=1+1"], n),
+            "color": rng.choice(["red", "green", "=1+1"], n),
             "size": rng.choice(["s", "m", "l"], n),
         }
     )
-    return frame, np.where(frame["length"] + (frame["colour"] == "red") > 0.3, "yes", "no")
+    return frame, np.where(frame["length"] + (frame["color"] == "red") > 0.3, "yes", "no")
 
 
-def kernels(**words):
-    return SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, "tol": 1e-3} | words)
+def kernels(**kwargs):
+    return SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, "tol": 1e-3} | kwargs)
 
 
 def encoded(last, hot=None):
@@ -61,7 +61,7 @@ def encoded(last, hot=None):
     columns = ColumnTransformer(
         [
             ("numbers", numbers, ["length", "<b>width</b>"]),
-            ("hot", hot or OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"]),
+            ("hot", hot or OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["color"]),
             ("ordered", OrdinalEncoder(categories=[["s", "m", "l"]]), ["size"]),
         ],
         verbose_feature_names_out=False,
@@ -88,7 +88,7 @@ UNFITTED = {
     "parzen with trees": (ParzenClassifier(radius=0.7, algorithm="tree"), "text"),
     "parzen gaussian": (ParzenClassifier("gaussian", 0.5, class_prior=[0.2, 0.5, 0.3]), "text"),
     "parzen of float32": (ParzenClassifier(radius=0.7), "float32"),
-    "shared of float32, some unlabelled": (kernels(unlabeled=np.nan, covariance_type="full"), "float32, gaps"),
+    "shared of float32, some unlabeled": (kernels(unlabeled=np.nan, covariance_type="full"), "float32, gaps"),
     "parzen epanechnikov": (ParzenClassifier("epanechnikov", "validation", random_state=0), "two"),
     "reduced parzen": (ReducedParzenClassifier(20, random_state=0), "two"),
     "reduced parzen by itself": (
@@ -97,7 +97,7 @@ UNFITTED = {
     ),
     "reduced parzen, edited": (ReducedParzenClassifier(20, edit=MultiEdit(random_state=0), random_state=0), "two"),
     "multi-edit": (MultiEdit(random_state=0), "text"),
-    "multi-edit by neighbours": (MultiEdit(KNeighborsClassifier(1), random_state=0), "two"),
+    "multi-edit by neighbors": (MultiEdit(KNeighborsClassifier(1), random_state=0), "two"),
     "rbf": (RBFNetworkClassifier(5, random_state=0, max_iter=20), "two"),
     "rbf of a mixture": (
         RBFNetworkClassifier(hidden=FrozenEstimator(GaussianMixture(4, random_state=0).fit(rows()[0])), readout="ridge"),
@@ -121,7 +121,7 @@ UNFITTED = {
     "gaps told, others passed through": (
         make_pipeline(
             ColumnTransformer(
-                [("gaps", SimpleImputer(add_indicator=True), ["<b>width</b>"]), ("text", "drop", ["colour", "size"])],
+                [("gaps", SimpleImputer(add_indicator=True), ["<b>width</b>"]), ("text", "drop", ["color", "size"])],
                 remainder="passthrough",
             ),
             kernels(),

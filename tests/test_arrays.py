@@ -5,19 +5,27 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from kernelpool.arrays import inverse_of_lower, lent, log_of_sums, multiply_pairs_into, responsibilities, safe_log, triangle
+from kernelpool.arrays import (
+    inverse_of_lower,
+    log_weighted_sums,
+    multiply_pairs_into,
+    responsibilities,
+    safe_log,
+    thread_scratch,
+    triangle,
+)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize("library", [np, strict])
 def test_every_pair_is_multiplied_once(d, library):
     x = np.random.default_rng(d).normal(size=(d, 5))
-    room = library.asarray(np.full((d * (d + 1) // 2, 5), np.nan))
-    multiply_pairs_into(room, library.asarray(x))
+    out = library.asarray(np.full((d * (d + 1) // 2, 5), np.nan))
+    multiply_pairs_into(out, library.asarray(x))
     upper, back, times = (np.asarray(a) for a in triangle(library.asarray(x), d))
     outer = np.einsum("in,jn->ijn", x, x).reshape(d * d, 5)
-    np.testing.assert_array_equal(np.asarray(room), outer[upper])
-    np.testing.assert_array_equal(np.asarray(room)[back], outer)
+    np.testing.assert_array_equal(np.asarray(out), outer[upper])
+    np.testing.assert_array_equal(np.asarray(out)[back], outer)
     assert (np.bincount(back) == times).all()
 
 
@@ -47,18 +55,18 @@ def test_logarithms_of_sums_out_of_the_range_of_exp(library, odd, at):
     shares = np.array([[0.5, 0], [0.25, 0], [0.25, 0], [0, 1]])
     with np.errstate(divide="ignore"):
         expected = logsumexp(a[:, None, :] + np.log(shares)[:, :, None], axis=0)
-    found = np.asarray(log_of_sums(library.asarray(a), library.asarray(shares)))
+    found = np.asarray(log_weighted_sums(library.asarray(a), library.asarray(shares)))
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 def test_room_is_lent_again_and_not_kept_much_larger_than_needed():
     x = np.zeros(1)
-    first = lent((30, 20), x)
+    first = thread_scratch((30, 20), x)
     first[...] = 7
-    assert np.shares_memory(first, lent((20, 25), x))
-    assert lent((20, 25), np.zeros(1, np.float32)).dtype == np.float32
-    lent((1000, 1000), x)
-    assert lent((10, 10), x).base.size < 1000
+    assert np.shares_memory(first, thread_scratch((20, 25), x))
+    assert thread_scratch((20, 25), np.zeros(1, np.float32)).dtype == np.float32
+    thread_scratch((1000, 1000), x)
+    assert thread_scratch((10, 10), x).base.size < 1000
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (4, 8, 8), (8, 8), (2, 33, 33), (0, 9, 9)])

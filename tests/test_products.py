@@ -24,8 +24,8 @@ def test_products_are_the_products(tiles, n_kernels, p, n, dtype):
     weight, phi, share = (rng.integers(-3, 4, size=s).astype(dtype) for s in ((n_kernels, p), (p + 2, n), (n_kernels, n)))
     phi = phi[2:]  # rows of a larger array, as they are in a sweep
     for found, expected in (
-        (products.weighed(weight, phi), np.einsum("jp,pn->jn", weight, phi)),
-        (products.summed(phi, share), np.einsum("pn,jn->pj", phi, share)),
+        (products.linear_scores(weight, phi), np.einsum("jp,pn->jn", weight, phi)),
+        (products.weighted_feature_sums(phi, share), np.einsum("pn,jn->pj", phi, share)),
     ):
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, expected)
@@ -34,12 +34,12 @@ def test_products_are_the_products(tiles, n_kernels, p, n, dtype):
 def test_tiles_are_used_where_they_pay(tiles, monkeypatch):
     calls = []
     monkeypatch.setattr(products, "_tiled", lambda a, n, tiled=products._tiled: calls.append(n) or tiled(a, n))
-    products.weighed(np.ones((16, 18)), np.ones((18, 8000)))
-    products.summed(np.ones((18, 8000)), np.ones((16, 8000)))
+    products.linear_scores(np.ones((16, 18)), np.ones((18, 8000)))
+    products.weighted_feature_sums(np.ones((18, 8000)), np.ones((16, 8000)))
     assert calls == ([20, 20, 20] if tiles else [])
 
 
 def test_other_libraries_multiply_in_their_own_way(tiles):
     a, b = strict.ones((2, 3)), strict.ones((3, 5))
-    assert np.asarray(products.weighed(a, b)).tolist() == [[3.0] * 5] * 2
-    assert np.asarray(products.summed(b, strict.ones((2, 5)))).tolist() == [[5.0] * 2] * 3
+    assert np.asarray(products.linear_scores(a, b)).tolist() == [[3.0] * 5] * 2
+    assert np.asarray(products.weighted_feature_sums(b, strict.ones((2, 5)))).tolist() == [[5.0] * 2] * 3

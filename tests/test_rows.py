@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory, spread
-from kernelpool.rows.threads import Pace, shared_out
+from kernelpool.rows.threads import ThreadTuner, map_threads
 
 
 def counted(block):
@@ -50,17 +50,21 @@ def test_rows_by_class_are_the_same_rows_with_those_of_one_class_together(width)
 
 def paced(costs, calls):
     """Which calls went to the threads, where a call costs costs[threads](call)."""
-    pace, chosen = Pace(), []
+    tuner, chosen = ThreadTuner(), []
     for call in range(calls):
-        chosen.append(pace.threads_pay())
-        pace.note(chosen[-1], costs[chosen[-1]](call))
+        chosen.append(tuner.use_threads())
+        tuner.record(chosen[-1], costs[chosen[-1]](call))
     return chosen
 
 
 def test_threads_are_left_where_they_do_not_pay():
     slower = paced({True: lambda _: 0.02, False: lambda _: 0.01}, 60)
     assert slower[:6] == [True] * 4 + [False] * 2
-    assert [i + 1 for i, threads in enumerate(slower) if threads][4:] == [Pace.AGAIN, Pace.AGAIN + 1, Pace.AGAIN + 2]
+    assert [i + 1 for i, threads in enumerate(slower) if threads][4:] == [
+        ThreadTuner.AGAIN,
+        ThreadTuner.AGAIN + 1,
+        ThreadTuner.AGAIN + 2,
+    ]
     faster = paced({True: lambda _: 0.01, False: lambda _: 0.02}, 120)
     assert [i for i, threads in enumerate(faster) if not threads] == [4]
 
@@ -85,7 +89,7 @@ def test_the_pace_is_kept_only_where_the_number_of_threads_is_left_open(monkeypa
     for n_jobs, expected in ((None, {"counted"}), (2, set())):
         rows = ArrayRows(x, width=2000, n_jobs=n_jobs)
         rows.total(counted)
-        assert set(rows._paces) == expected
+        assert set(rows._tuners) == expected
 
 
 def test_threads_and_blocks_do_not_change_a_bit():
@@ -111,16 +115,16 @@ def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch)
 @pytest.mark.parametrize("held", [True, False])
 def test_what_is_written_once_is_remembered_by_a_block_that_is_held(held):
     x = np.random.default_rng(0).normal(size=(7, 3))
-    block, room, filled = Block(x, held=held), np.empty((3, 7)), []
+    block, out, filled = Block(x, held=held), np.empty((3, 7)), []
 
-    def fill(room):
+    def fill(out):
         filled.append(1)
-        room[...] = x.T
+        out[...] = x.T
 
     for _ in range(3):
-        room[:] = np.nan
-        block.write_once("key", room, fill)
-        np.testing.assert_array_equal(room, x.T)
+        out[:] = np.nan
+        block.write_once("key", out, fill)
+        np.testing.assert_array_equal(out, x.T)
     assert len(filled) == (1 if held else 3)
 
 
@@ -157,8 +161,8 @@ def test_spread_is_exact_far_from_the_origin():
 def test_blas_threads_in_a_process_of_their_own():
     """The number of BLAS threads is the whole process's: other tests, and the pools they start, would be judged too."""
     checks = Path(__file__).with_name("own_process") / "blas_threads.py"
-    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--override-ini=addopts=", str(checks)]
-    run = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False)
+    kwargs = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--override-ini=addopts=", str(checks)]
+    run = subprocess.run([sys.executable, "-m", "pytest", *kwargs], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
     assert "4 passed" in run.stdout
 
@@ -196,10 +200,10 @@ def test_rows_far_outside_the_frame_are_held_within_its_bounds():
 @pytest.mark.parametrize("n_threads", [2, 3, 8])
 def test_pieces_are_shared_out_in_order_and_faults_come_back(n_threads):
     pieces = [range(i, i + 1) for i in range(20)]
-    assert shared_out(lambda piece: piece.start**2, pieces, n_threads) == [i**2 for i in range(20)]
+    assert map_threads(lambda piece: piece.start**2, pieces, n_threads) == [i**2 for i in range(20)]
     for wrong in (0, 7, 19):
         with pytest.raises(IndexError, match="mine"):
-            shared_out(lambda piece, wrong=wrong: fault(piece, wrong), pieces, n_threads)
+            map_threads(lambda piece, wrong=wrong: fault(piece, wrong), pieces, n_threads)
 
 
 def fault(piece, wrong):

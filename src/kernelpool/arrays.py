@@ -21,19 +21,19 @@ from scipy.linalg.lapack import dtrtri
 
 __all__ = [
     "Array",
-    "at_home_of",
+    "as_float64",
     "cholesky",
-    "clipped",
-    "detached",
+    "clip",
+    "detach",
     "device",
     "empty",
-    "epsilon",
+    "eps_of",
     "inverse_of_lower",
     "is_array",
     "is_numpy_array",
-    "lent",
-    "log_of_sums",
+    "log_weighted_sums",
     "logsumexp",
+    "match_array",
     "multiply_into",
     "multiply_pairs_into",
     "namespace",
@@ -41,10 +41,10 @@ __all__ = [
     "responsibilities",
     "safe_log",
     "sum_squares_into",
+    "thread_scratch",
     "to_numpy",
+    "transpose_into",
     "triangle",
-    "turn_into",
-    "wide",
 ]
 
 Array = Any
@@ -58,11 +58,11 @@ def namespace(a: Array) -> Any:
     return numpy_namespace if type(a) is np.ndarray else array_namespace(a)  # the common case, hundreds of times a sweep
 
 
-FORBIDDEN = -1e30
+LOG_ZERO = -1e30
 """Stands for log 0 inside matrix products, where 0 * -inf would be NaN."""
 
 
-def epsilon(x: Array) -> float:
+def eps_of(x: Array) -> float:
     """Spacing of the floating-point type of `x` at one."""
     return float(namespace(x).finfo(x.dtype).eps)
 
@@ -70,7 +70,7 @@ def epsilon(x: Array) -> float:
 def to_numpy(a: Array) -> np.ndarray:
     """`a` as a NumPy array on the host."""
     if is_torch_array(a):
-        a = detached(a).cpu()
+        a = detach(a).cpu()
     return a if is_numpy_array(a) else np.from_dlpack(a) if hasattr(a, "__dlpack__") else np.asarray(a)
 
 
@@ -79,34 +79,34 @@ def _fields_of(record: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(record)) if is_dataclass(record) else None
 
 
-def at_home_of(reference: Array, value: Any) -> Any:
-    """`value`, an array or a record or tuple of arrays, in the library, device and float type of `reference`."""
-    if type(value) is np.ndarray and type(reference) is np.ndarray and value.dtype == reference.dtype:
+def match_array(value: Any, like: Array) -> Any:
+    """`value`, an array or a record or tuple of arrays, in the library, device and float type of `like`."""
+    if type(value) is np.ndarray and type(like) is np.ndarray and value.dtype == like.dtype:
         return value
     names = _fields_of(value.__class__)
     if names is not None:
         parts = [getattr(value, name) for name in names]
-        moved = [at_home_of(reference, part) for part in parts]
+        moved = [match_array(part, like=like) for part in parts]
         return value if all(map(is_, moved, parts)) else type(value)(*moved)
     if isinstance(value, tuple):
-        together = tuple(at_home_of(reference, part) for part in value)
+        together = tuple(match_array(part, like=like) for part in value)
         return value if all(map(is_, together, value)) else together
     if not is_array(value):
         return value
-    xp, home = namespace(reference), device(reference)
+    xp, home = namespace(like), device(like)
     if namespace(value) is not xp:
         value = xp.asarray(to_numpy(value))
     if xp.isdtype(value.dtype, "real floating"):
-        return xp.asarray(value, dtype=reference.dtype, device=home)
+        return xp.asarray(value, dtype=like.dtype, device=home)
     return xp.asarray(value, device=home)
 
 
-def detached(a: Array) -> Array:
+def detach(a: Array) -> Array:
     """`a` without the record of gradients that torch may keep of it."""
     return a.detach() if is_torch_array(a) else a
 
 
-def wide(a: Array) -> Array:
+def as_float64(a: Array) -> Array:
     """`a` in float64: sums over many rows are kept in it whatever the type of the rows."""
     xp = namespace(a)
     return a if a.dtype == xp.float64 else xp.astype(a, xp.float64)
@@ -117,58 +117,58 @@ def empty(shape: tuple[int, ...], like: Array) -> Array:
     return namespace(like).empty(shape, dtype=like.dtype, device=device(like))
 
 
-_rooms = threading.local()
+_thread_local = threading.local()
 
 
-def lent(shape: tuple[int, ...], like: Array) -> Array:
+def thread_scratch(shape: tuple[int, ...], like: Array) -> Array:
     """Like `empty`, but the thread's own room, lent again at the next call: new pages cost as much as sums."""
     if not is_numpy_array(like):
         return empty(shape, like)
-    size, room = math.prod(shape), getattr(_rooms, "room", None)
-    if room is None or room.dtype != like.dtype or not size <= room.size <= 4 * size:
-        room = _rooms.room = np.empty(size, like.dtype)
-    return room[:size].reshape(shape)
+    size, out = math.prod(shape), getattr(_thread_local, "scratch", None)
+    if out is None or out.dtype != like.dtype or not size <= out.size <= 4 * size:
+        out = _thread_local.scratch = np.empty(size, like.dtype)
+    return out[:size].reshape(shape)
 
 
-def turn_into(room: Array, x: Array) -> None:
+def transpose_into(out: Array, x: Array) -> None:
     """room = x', rows as columns."""
-    room[...] = x.T
+    out[...] = x.T
 
 
-def clipped(a: Array, low: float, high: float) -> Array:
+def clip(a: Array, low: float, high: float) -> Array:
     """`a` between `low` and `high`; the standard's clip takes ten times as long on small arrays."""
     return np.minimum(np.maximum(a, low), high) if is_numpy_array(a) else namespace(a).clip(a, min=low, max=high)
 
 
-def multiply_into(room: Array, a: Array, b: Array) -> None:
+def multiply_into(out: Array, a: Array, b: Array) -> None:
     """room = a * b, without a copy where the library can."""
-    if is_numpy_array(room):
-        np.multiply(a, b, out=room)
+    if is_numpy_array(out):
+        np.multiply(a, b, out=out)
     else:
-        room[...] = a * b
+        out[...] = a * b
 
 
-def multiply_pairs_into(room: Array, x: Array) -> None:
+def multiply_pairs_into(out: Array, x: Array) -> None:
     """The products of all pairs of rows of `x` (d, n), in the order of `triangle`, (d (d + 1) / 2, n)."""
     (d, n), whole = x.shape, (x.shape[0] + 1) // 2
-    if is_numpy_array(room) and n:  # one call: between many small ones threads wait for each other
+    if is_numpy_array(out) and n:  # one call: between many small ones threads wait for each other
         ring = np.concatenate([x, x[: d // 2]])
         turned = as_strided(ring, (whole, d, n), (ring.strides[0], *ring.strides), writeable=False)
-        np.multiply(turned, x, out=room[: whole * d].reshape(whole, d, n))
+        np.multiply(turned, x, out=out[: whole * d].reshape(whole, d, n))
     else:
         for k in range(whole):
-            room[k * d : (k + 1) * d - k, :] = x[: d - k, :] * x[k:, :]
-            room[(k + 1) * d - k : (k + 1) * d, :] = x[d - k :, :] * x[:k, :]
+            out[k * d : (k + 1) * d - k, :] = x[: d - k, :] * x[k:, :]
+            out[(k + 1) * d - k : (k + 1) * d, :] = x[d - k :, :] * x[:k, :]
     if d % 2 == 0:
-        multiply_into(room[whole * d :, :], x[: d // 2, :], x[d // 2 :, :])
+        multiply_into(out[whole * d :, :], x[: d // 2, :], x[d // 2 :, :])
 
 
-def sum_squares_into(room: Array, x: Array) -> None:
+def sum_squares_into(out: Array, x: Array) -> None:
     """The squared length of each column of `x` (d, n), (1, n)."""
-    if is_numpy_array(room):
-        np.add.reduce(x * x, axis=0, out=room[0])
+    if is_numpy_array(out):
+        np.add.reduce(x * x, axis=0, out=out[0])
     else:
-        room[...] = namespace(x).sum(x * x, axis=0, keepdims=True)
+        out[...] = namespace(x).sum(x * x, axis=0, keepdims=True)
 
 
 def safe_log(p: Array) -> Array:
@@ -189,7 +189,7 @@ def logsumexp(a: Array, axis: int) -> Array:
     return safe_log(xp.sum(xp.exp(a - peak), axis=axis)) + xp.squeeze(peak, axis=axis)
 
 
-A_FEW = 8
+N_PROBE_ROWS = 8
 """Rows at which a block is looked at before it is worked on."""
 
 
@@ -213,18 +213,18 @@ def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) 
     if n == 0:
         return log_joint, xp.zeros_like(log_joint[0, :])
     largest, smallest = _exponents(xp, log_joint.dtype)
-    if _within(log_joint[:, :: max(1, n // A_FEW)], -0.5 * largest, largest):
+    if _within(log_joint[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
         with np.errstate(over="ignore"):
             likelihood = _exp_at_least(log_joint, smallest)
             total = xp.sum(likelihood, axis=0)
         if float(xp.max(total)) <= math.exp(largest) and float(xp.min(total)) >= math.exp(-0.5 * largest):
-            return _shares(likelihood, total, weight), xp.log(total)
+            return _normalized(likelihood, total, weight), xp.log(total)
         log_joint = make_log_joint()
     peak = xp.max(log_joint, axis=0)
     log_joint -= peak
     likelihood = _exp_at_least(log_joint, smallest)
     total = xp.sum(likelihood, axis=0)
-    return _shares(likelihood, total, weight), xp.log(total) + peak
+    return _normalized(likelihood, total, weight), xp.log(total) + peak
 
 
 def _within(log_terms: Array, low: float, high: float) -> bool:
@@ -234,7 +234,7 @@ def _within(log_terms: Array, low: float, high: float) -> bool:
     return low <= float(xp.min(peak)) and float(xp.max(peak)) <= high
 
 
-def _shares(likelihood: Array, total: Array, weight: Array | None) -> Array:
+def _normalized(likelihood: Array, total: Array, weight: Array | None) -> Array:
     likelihood *= (1 / total) if weight is None else weight / total
     return likelihood
 
@@ -271,17 +271,17 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
     pairs = np.flatnonzero(counts)  # sorted by kernel
     ends = np.searchsorted(pairs, n * np.arange(n_kernels + 1))
     mine = x.take(pairs % n, axis=0)
-    weighed = mine * weight.reshape(-1)[pairs][:, None]
+    linear_scores = mine * weight.reshape(-1)[pairs][:, None]
     first, second = np.zeros((n_kernels, d), x.dtype), np.zeros((n_kernels, d, d), x.dtype)
     some = np.flatnonzero(ends[1:] > ends[:-1])
-    first[some] = np.add.reduceat(weighed, ends[some], axis=0)
+    first[some] = np.add.reduceat(linear_scores, ends[some], axis=0)
     for j in some:
         mine_of_j = slice(ends[j], ends[j + 1])
-        np.matmul(weighed[mine_of_j].T, mine[mine_of_j], out=second[j])
+        np.matmul(linear_scores[mine_of_j].T, mine[mine_of_j], out=second[j])
     return first, second
 
 
-def log_of_sums(log_terms: Array, shares: Array) -> Array:
+def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
     """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow; every column of `shares` has a positive.
 
     One matrix product serves all k. The largest term of a row is taken off only where exp would leave its range; and only the
@@ -291,7 +291,7 @@ def log_of_sums(log_terms: Array, shares: Array) -> Array:
     if n == 0:
         return shares.T @ log_terms
     largest, smallest = _exponents(xp, log_terms.dtype)
-    if _within(log_terms[:, :: max(1, n // A_FEW)], -0.5 * largest, largest):
+    if _within(log_terms[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
         with np.errstate(over="ignore", invalid="ignore"):
             sums = shares.T @ xp.exp(log_terms)
         if float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(-0.5 * largest):

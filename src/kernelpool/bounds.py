@@ -160,7 +160,7 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, doubt: float = 0.05)
     certificate : Certificate
         Prints as a sentence.
     """
-    network = classifier  # not a pipeline: what its other steps learnt of the rows would have to be paid for too
+    network = classifier  # not a pipeline: what its other steps learned of the rows would have to be paid for too
     if not hasattr(network, "kept_indices_") or not hasattr(network, "n_choices_"):
         raise KernelpoolError(
             f"certify_by_compression needs a fitted ReducedParzenClassifier; got {type(network).__name__}. "

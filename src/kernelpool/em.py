@@ -69,7 +69,7 @@ class Stop:
     """What a sweep must add to the objective per row."""
     monotone: bool = True
     """Whether plain steps cannot lower the objective; if they can, they are made all the same and the best is kept."""
-    rounding: float = 1e-10
+    eps: float = 1e-10
     """A fall smaller than this part of the objective is rounding, not a fall."""
 
 
@@ -117,7 +117,7 @@ def _iterate(
         trial = better if proposal is None else proposal
         trial_better, objective = sweep(trial)
         fit.n_sweeps += 1
-        fell = not objective >= fit.objective - stop.rounding * (1 + abs(fit.objective))  # NaN falls too
+        fell = not objective >= fit.objective - stop.eps * (1 + abs(fit.objective))  # NaN falls too
         if fell and proposal is not None:
             if accelerator is not None:
                 accelerator.reject()

@@ -25,7 +25,7 @@ TILE = 400
 """Rows of a tile: long enough to hide the cost of a call, and not a power of two, whose rows would share cache lines."""
 
 
-def weighed(weight: Array, phi: Array) -> Array:
+def linear_scores(weight: Array, phi: Array) -> Array:
     """weight @ phi, (M, n), from (M, P) and (P, n)."""
     if not _tiles_pay(phi):
         return weight @ phi
@@ -40,7 +40,7 @@ def weighed(weight: Array, phi: Array) -> Array:
     return answer
 
 
-def summed(phi: Array, responsibility: Array) -> Array:
+def weighted_feature_sums(phi: Array, responsibility: Array) -> Array:
     """phi @ responsibility', (P, M), from (P, n) and (M, n)."""
     if not _tiles_pay(phi):
         return phi @ responsibility.T

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from kernelpool.cli.app import app
 
-from .tables import QUICK, colours, write_csv
+from .tables import QUICK, colors, write_csv
 
 
 class Ran:
@@ -44,7 +44,7 @@ def run(tmp_path, monkeypatch):
 def fitted(tmp_path_factory):
     """A data file and the model of its rows."""
     folder = tmp_path_factory.mktemp("fitted")
-    data = write_csv(folder / "data.csv", ["a", "b", "colour"], colours())
+    data = write_csv(folder / "data.csv", ["a", "b", "color"], colors())
     model = str(folder / "model.safetensors")
-    Ran(CliRunner().invoke(app, ["fit", data, "--target", "colour", "-o", model, *QUICK]))
+    Ran(CliRunner().invoke(app, ["fit", data, "--target", "color", "-o", model, *QUICK]))
     return data, model

@@ -15,7 +15,7 @@ def write_csv(path, names, rows, **words):
     return str(path)
 
 
-def colours(n=90, seed=0):
+def colors(n=90, seed=0):
     """Three classes far enough apart that any model tells them: two features and a word."""
     rng = np.random.default_rng(seed)
     code = np.arange(n) % 3

@@ -10,7 +10,7 @@ from kernelpool.cli import demo
 from kernelpool.cli.app import app
 from kernelpool.cli.screen import MEANINGS, Exit, Screen, plain, plural, shown
 
-from .tables import QUICK, colours, write_csv
+from .tables import QUICK, colors, write_csv
 
 COMMANDS = ("fit", "predict", "evaluate", "report", "sample", "certify", "export", "reproduce", "demo")
 
@@ -46,21 +46,21 @@ def test_version_and_mistakes(run):
 
 
 def test_with_json_stdout_is_one_object_whatever_happens(run):
-    write_csv("d.csv", ["a", "b", "colour"], colours())
-    ran = run("fit", "d.csv", "-t", "colour", *QUICK, "--json")
+    write_csv("d.csv", ["a", "b", "color"], colors())
+    ran = run("fit", "d.csv", "-t", "color", *QUICK, "--json")
     assert ran.out.count("\n") == 1
     assert ran.json["model"] == "d.safetensors"
     assert ran.err == ""
-    ran = run("fit", "d.csv", "-t", "color", *QUICK, "--json", "-f", code=3)
+    ran = run("fit", "d.csv", "-t", "colour", *QUICK, "--json", "-f", code=3)
     assert ran.json["error"]["code"] == 3
     assert ran.json["error"]["meaning"] == MEANINGS[Exit.DATA]
-    assert "no column 'color' for --target; there are 'a', 'b', 'colour'" in ran.json["error"]["message"]
+    assert "no column 'colour' for --target; there are 'a', 'b', 'color'" in ran.json["error"]["message"]
     assert ran.err == ""
 
 
 def test_quiet_says_results_alone(run):
-    write_csv("d.csv", ["a", "b", "colour"], colours())
-    assert run("fit", "d.csv", "-t", "colour", *QUICK, "-q").err == ""
+    write_csv("d.csv", ["a", "b", "color"], colors())
+    assert run("fit", "d.csv", "-t", "color", *QUICK, "-q").err == ""
 
 
 def test_plain_data_for_json():

@@ -57,7 +57,7 @@ def test_the_tutorial_runs_and_prints_what_it_shows(tmp_path):
             assert words(said) == words(text)
             checked += 1
     assert checked >= 8
-    assert "novel" in said or (tmp_path / "tumours.html").exists()
+    assert "novel" in said or (tmp_path / "tumors.html").exists()
 
 
 def options_of(name):

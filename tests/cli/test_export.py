@@ -10,21 +10,21 @@ import pytest
 
 from kernelpool.cli.models import MODELS
 
-from .tables import colours, write_csv
+from .tables import colors, write_csv
 
 pytest.importorskip("onnx", reason="export needs onnx: pip install 'kernelpool[onnx]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime to run what was exported")
 
-NAMES = ["a", "b", "=shape & <i>size</i>", "made in", "colour"]
+NAMES = ["a", "b", "=shape & <i>size</i>", "made in", "color"]
 FEW = {"parzen": [], "reduced-parzen": ["--set", "n_kernels=20"], "sharing-average": ["--kernels", 3]}
 
 
-def shapes(strange=False):
+def shapes(unknown=False):
     """Two features, two columns of words, and a class."""
     rng = np.random.default_rng(3)
     words = [["round", "square", "läng"], ["here", "there"]]
-    table = [[a, b, rng.choice(words[0]), rng.choice(words[1]), colour] for a, b, colour in colours()]
-    if strange:
+    table = [[a, b, rng.choice(words[0]), rng.choice(words[1]), color] for a, b, color in colors()]
+    if unknown:
         for row in table[::4]:
             row[2] = "never seen"
     return table
@@ -32,7 +32,7 @@ def shapes(strange=False):
 
 def said(run, model, data):
     """Labels, probabilities and log-densities by the command line."""
-    run("predict", model, data, "-o", "said.parquet", "--drop", "colour", "--force")
+    run("predict", model, data, "-o", "said.parquet", "--drop", "color", "--force")
     table = pq.read_table("said.parquet")
     names = [name for name in table.column_names if name.startswith("probability_")]
     density = table.column("log_density").to_numpy() if "log_density" in table.column_names else None
@@ -54,10 +54,10 @@ def told(path, table):
 def test_models_with_categories_say_the_same(run, kind, scale):
     data = write_csv("data.csv", NAMES, shapes())
     few = FEW.get(kind, ["--kernels", 3] if kind != "auto" else ["--kernels", 3, "--sharing", 1])
-    run("fit", data, "-t", "colour", "-m", kind, "--encode", "--scale", scale, *few, "-o", "m.safetensors")
+    run("fit", data, "-t", "color", "-m", kind, "--encode", "--scale", scale, *few, "-o", "m.safetensors")
     run("export", "m.safetensors")
-    for strange in (False, True):
-        table = shapes(strange)
+    for unknown in (False, True):
+        table = shapes(unknown)
         label, probability, density = said(run, "m.safetensors", write_csv("new.csv", NAMES, table))
         found = told("m.onnx", table)
         assert found["label"].tolist() == label
@@ -69,7 +69,7 @@ def test_models_with_categories_say_the_same(run, kind, scale):
 
 def test_inputs_are_told(run):
     data = write_csv("data.csv", NAMES, shapes())
-    run("fit", data, "-t", "colour", "-m", "shared-kernel", "-k", 3, "--encode", "-o", "m.safetensors")
+    run("fit", data, "-t", "color", "-m", "shared-kernel", "-k", 3, "--encode", "-o", "m.safetensors")
     assert "4 inputs, each (n, 1): 'a', 'b', '=shape & <i>size</i>', 'made in'" in run("export", "m.safetensors").text
     answer = run("export", "m.safetensors", "-o", "n.onnx", "--json").json
     assert answer["inputs"] == NAMES[:4]
@@ -78,7 +78,7 @@ def test_inputs_are_told(run):
         "fit",
         data,
         "-t",
-        "colour",
+        "color",
         "-m",
         "shared-kernel",
         "-k",

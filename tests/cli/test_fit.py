@@ -14,12 +14,12 @@ from kernelpool.cli import fit, work
 from kernelpool.cli.reading import folds, held_out
 from kernelpool.files import read_header
 
-from .tables import QUICK, blurred, colours, features, write_csv
+from .tables import QUICK, blurred, colors, features, write_csv
 
 
 @pytest.fixture
 def data(tmp_path):
-    return write_csv(tmp_path / "data.csv", ["a", "b", "colour"], blurred())
+    return write_csv(tmp_path / "data.csv", ["a", "b", "color"], blurred())
 
 
 def split(rows, seed):
@@ -31,7 +31,7 @@ def split(rows, seed):
 def test_the_saved_model_is_the_estimator_fitted_to_the_rows_not_held_out(run, data):
     rows = blurred()
     x, y = features(rows), np.array([row[2] for row in rows])
-    ran = run("fit", data, "--target", "colour", "-m", "shared-kernel", "-k", 5, "--seed", 3, "--json")
+    ran = run("fit", data, "--target", "color", "-m", "shared-kernel", "-k", 5, "--seed", 3, "--json")
     train, test = split(rows, seed=3)
     scaler = StandardScaler().fit(x[train])
     expected = kernelpool.SharedKernelClassifier(5, random_state=3).fit(scaler.transform(x[train]), y[train])
@@ -46,19 +46,19 @@ def test_the_saved_model_is_the_estimator_fitted_to_the_rows_not_held_out(run, d
 
 
 def test_words_for_people(run, data):
-    ran = run("fit", data, "--target", "colour", *QUICK)
-    assert "300 rows, 2 features; 'colour': blue 100, green 100, red 100" in ran.err
+    ran = run("fit", data, "--target", "color", *QUICK)
+    assert "300 rows, 2 features; 'color': blue 100, green 100, red 100" in ran.err
     assert "Error by rows held out:" in ran.out
     assert "95 % interval" in ran.out
     assert "Model: data.safetensors" in ran.out
 
 
 def test_the_header_says_how_the_model_was_made(run, data):
-    run("fit", data, "--target", "colour", *QUICK, "--seed", 5)
+    run("fit", data, "--target", "color", *QUICK, "--seed", 5)
     header = read_header("data.safetensors")
     assert header["feature_names"] == ["a", "b"]
     summary = header["summary"]
-    assert summary["target"] == "colour"
+    assert summary["target"] == "color"
     assert summary["seed"] == 5
     assert summary["split"] == {"share": 0.2, "seed": 5, "n_rows": 60}
     assert summary["n_rows"] == 300
@@ -82,7 +82,7 @@ def test_folds_deal_out_every_row_once():
 
 
 def test_cross_validation_judges_every_row_and_fits_to_all(run, data):
-    ran = run("fit", data, "--target", "colour", *QUICK, "--cv", 3, "--json")
+    ran = run("fit", data, "--target", "color", *QUICK, "--cv", 3, "--json")
     assert ran.json["held_out"]["n_rows"] == 300
     assert ran.json["judged_by"] == "3 folds"
     rows = blurred()
@@ -93,8 +93,8 @@ def test_cross_validation_judges_every_row_and_fits_to_all(run, data):
 
 
 def test_refit_and_no_holdout_fit_to_all_rows(run, data):
-    run("fit", data, "--target", "colour", *QUICK, "--refit", "-o", "again.st")
-    ran = run("fit", data, "--target", "colour", *QUICK, "--holdout", 0, "-o", "all.st")
+    run("fit", data, "--target", "color", *QUICK, "--refit", "-o", "again.st")
+    ran = run("fit", data, "--target", "color", *QUICK, "--holdout", 0, "-o", "all.st")
     assert "not measured" in ran.out
     again, everything = kernelpool.load("again.st"), kernelpool.load("all.st")
     np.testing.assert_array_equal(again[-1].means_, everything[-1].means_)
@@ -116,7 +116,7 @@ def test_refit_and_no_holdout_fit_to_all_rows(run, data):
     ],
 )
 def test_every_model_fits_is_scaled_where_distances_matter_and_predicts(run, data, name, words, kind, scaled):
-    assert run("fit", data, "-t", "colour", "-m", name, *words, "--json").json["estimator"] == kind
+    assert run("fit", data, "-t", "color", "-m", name, *words, "--json").json["estimator"] == kind
     model = kernelpool.load("data.safetensors")
     assert hasattr(model, "steps") == scaled
     run("predict", "data.safetensors", data, "-o", "out.csv")
@@ -124,7 +124,7 @@ def test_every_model_fits_is_scaled_where_distances_matter_and_predicts(run, dat
 
 def test_settings_reach_the_estimator_as_json(run, data):
     words = ["--set", "max_iter=7", "--set", "acceleration=null", "--set", "init=random", "--set", "tol=1e-3"]
-    run("fit", data, "-t", "colour", *QUICK, "--covariance", "diag", "--sharing", 0.25, *words)
+    run("fit", data, "-t", "color", *QUICK, "--covariance", "diag", "--sharing", 0.25, *words)
     model = kernelpool.load("data.safetensors")
     found = (model.max_iter, model.acceleration, model.init, model.tol, model.sharing, model.covariance_type)
     assert found == (7, None, "random", 1e-3, 0.25, "diag")
@@ -143,34 +143,34 @@ def test_settings_reach_the_estimator_as_json(run, data):
     ],
 )
 def test_wrong_settings_are_refused_before_data_are_read(run, words, said):
-    assert said in run("fit", "no such file.csv", "-t", "colour", *QUICK, *words, code=2).err
+    assert said in run("fit", "no such file.csv", "-t", "color", *QUICK, *words, code=2).err
 
 
 def test_settings_are_never_run_as_code(run, data, tmp_path):
     hit = tmp_path / "hit"
     code = f"__import__('pathlib').Path({str(hit)!r}).touch()"
-    run("fit", data, "-t", "colour", *QUICK, "--set", f"max_iter={code}", code=5)
+    run("fit", data, "-t", "color", *QUICK, "--set", f"max_iter={code}", code=5)
     assert not hit.exists()
 
 
 def test_what_the_estimator_refuses_is_told_without_a_traceback(run, data):
-    ran = run("fit", data, "-t", "colour", "-m", "shared-kernel", "-k", 4000, code=5)
+    ran = run("fit", data, "-t", "color", "-m", "shared-kernel", "-k", 4000, code=5)
     assert "n_kernels=4000 is more than the 240 rows" in ran.text
-    assert run("fit", data, "-t", "colour", *QUICK, "--sharing", 3, code=5).err.count("sharing must lie in [0, 1]") == 1
+    assert run("fit", data, "-t", "color", *QUICK, "--sharing", 3, code=5).err.count("sharing must lie in [0, 1]") == 1
 
 
 def test_warnings_of_the_fit_are_told(run, data):
-    ran = run("fit", data, "-t", "colour", *QUICK, "--set", "max_iter=1", "--set", "tol=0", "--json")
+    ran = run("fit", data, "-t", "color", *QUICK, "--set", "max_iter=1", "--set", "tol=0", "--json")
     assert any("max_iter=1" in text for text in ran.json["warnings"])
 
 
 def test_words_become_categories_inside_the_model(run, tmp_path):
-    rows = [[a, "yes" if colour == "red" else "no", colour] for a, _, colour in colours()]
-    data = write_csv(tmp_path / "data.csv", ["a", "sort", "colour"], rows)
-    ran = run("fit", data, "-t", "colour", *QUICK, code=3)
+    rows = [[a, "yes" if color == "red" else "no", color] for a, _, color in colors()]
+    data = write_csv(tmp_path / "data.csv", ["a", "sort", "color"], rows)
+    ran = run("fit", data, "-t", "color", *QUICK, code=3)
     assert "row 1, column 'sort': 'yes'" in ran.err
     assert "--encode" in ran.err
-    run("fit", data, "-t", "colour", *QUICK, "--encode")
+    run("fit", data, "-t", "color", *QUICK, "--encode")
     found = run("predict", "data.safetensors", data, "--format", "jsonl").out.splitlines()
     right = [f'"label": "{row[2]}"' in line for row, line in zip(rows, found, strict=True)]
     assert np.mean(right) > 0.6  # the word alone tells red, the number most of the rest
@@ -178,16 +178,16 @@ def test_words_become_categories_inside_the_model(run, tmp_path):
     new = write_csv(tmp_path / "new.csv", ["a", "sort"], [["1.5", "perhaps"], ["1", "no"]])
     assert "column 'sort': 1 row with words that were not there" in run("predict", "data.safetensors", new).err
     drawn = run("sample", "data.safetensors", "-n", 5).out.splitlines()
-    assert drawn[0] == "a,sort,colour"
+    assert drawn[0] == "a,sort,color"
     assert {line.split(",")[1] for line in drawn[1:]} <= {"yes", "no"}
 
 
 @pytest.mark.parametrize("kind", [["--scale", "none"], ["--covariance", "full"], ["--model", "neurons"]])
 def test_numbers_beside_words_need_no_scale(run, tmp_path, kind):
     """They are handed on as they are in the file."""
-    rows = [[a, "yes" if colour == "red" else "no", colour] for a, _, colour in colours()]
-    data = write_csv(tmp_path / "data.csv", ["a", "sort", "colour"], rows)
-    run("fit", data, "-t", "colour", *QUICK, *kind, "--encode", "--holdout", 0)
+    rows = [[a, "yes" if color == "red" else "no", color] for a, _, color in colors()]
+    data = write_csv(tmp_path / "data.csv", ["a", "sort", "color"], rows)
+    run("fit", data, "-t", "color", *QUICK, *kind, "--encode", "--holdout", 0)
     model = kernelpool.load("data.safetensors")
     x = model[:-1].transform(pa.table({"a": [float(row[0]) for row in rows], "sort": [row[1] for row in rows]}))
     np.testing.assert_array_equal(x[:, 0], [float(row[0]) for row in rows])
@@ -196,34 +196,34 @@ def test_numbers_beside_words_need_no_scale(run, tmp_path, kind):
 
 
 def test_many_different_words_are_no_categories(run, tmp_path):
-    rows = [[a, f"name {i}", colour] for i, (a, _, colour) in enumerate(colours(300))]
-    data = write_csv(tmp_path / "data.csv", ["a", "who", "colour"], rows)
-    ran = run("fit", data, "-t", "colour", *QUICK, "--encode", code=3)
+    rows = [[a, f"name {i}", color] for i, (a, _, color) in enumerate(colors(300))]
+    data = write_csv(tmp_path / "data.csv", ["a", "who", "color"], rows)
+    ran = run("fit", data, "-t", "color", *QUICK, "--encode", code=3)
     assert "'who' has 300 different words" in ran.err
-    run("fit", data, "-t", "colour", *QUICK, "--encode", "--drop", "who")
+    run("fit", data, "-t", "color", *QUICK, "--encode", "--drop", "who")
 
 
 def test_rows_without_a_class(run, tmp_path):
-    rows = colours()
+    rows = colors()
     rows[4][2] = rows[7][2] = ""
-    data = write_csv(tmp_path / "data.csv", ["a", "b", "colour"], rows)
-    ran = run("fit", data, "-t", "colour", *QUICK, code=3)
-    assert "2 rows of 90 without a class in column 'colour'" in ran.err
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "color"], rows)
+    ran = run("fit", data, "-t", "color", *QUICK, code=3)
+    assert "2 rows of 90 without a class in column 'color'" in ran.err
     assert "row 5" in ran.err
-    assert run("fit", data, "-t", "colour", *QUICK, "--unlabelled", "drop", "-o", "d.st", "--json").json["n_rows"] == 88
-    assert run("fit", data, "-t", "colour", *QUICK, "--unlabelled", "use", "-o", "u.st", "--json").json["n_rows"] == 90
+    assert run("fit", data, "-t", "color", *QUICK, "--unlabeled", "drop", "-o", "d.st", "--json").json["n_rows"] == 88
+    assert run("fit", data, "-t", "color", *QUICK, "--unlabeled", "use", "-o", "u.st", "--json").json["n_rows"] == 90
     assert kernelpool.load("u.st").classes_.tolist() == ["blue", "green", "red"]
     assert "counted are the 18 that were held out" in run("evaluate", "d.st", data).err
     assert "counted are the 18 that were held out" in run("evaluate", "u.st", data).err
-    ran = run("fit", data, "-t", "colour", "-m", "neurons", "--unlabelled", "use", "-o", "n.st", code=5)
+    ran = run("fit", data, "-t", "color", "-m", "neurons", "--unlabeled", "use", "-o", "n.st", code=5)
     assert "neurons need labels" in ran.err
 
 
 def test_missing_cells_are_counted_and_refused(run, tmp_path):
-    rows = colours()
+    rows = colors()
     rows[1][0], rows[2][0], rows[2][1] = "", "NA", "?"
-    data = write_csv(tmp_path / "data.csv", ["a", "b", "colour"], rows)
-    ran = run("fit", data, "-t", "colour", *QUICK, "--json", code=3)
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "color"], rows)
+    ran = run("fit", data, "-t", "color", *QUICK, "--json", code=3)
     message = ran.json["error"]["message"]
     assert "3 missing cells in 2 of 90 rows" in message
     assert "'a' (2, first in" in message
@@ -232,33 +232,33 @@ def test_missing_cells_are_counted_and_refused(run, tmp_path):
 
 
 def test_nothing_is_replaced_without_force(run, data):
-    run("fit", data, "-t", "colour", *QUICK)
+    run("fit", data, "-t", "color", *QUICK)
     before = Path("data.safetensors").read_bytes()
-    assert "exists already; pass --force" in run("fit", data, "-t", "colour", *QUICK, code=6).err
+    assert "exists already; pass --force" in run("fit", data, "-t", "color", *QUICK, code=6).err
     assert Path("data.safetensors").read_bytes() == before
-    run("fit", data, "-t", "colour", "-m", "shared-kernel", "-k", 6, "--force")
+    run("fit", data, "-t", "color", "-m", "shared-kernel", "-k", 6, "--force")
     assert Path("data.safetensors").read_bytes() != before
-    assert "no folder" in run("fit", data, "-t", "colour", *QUICK, "-o", "nowhere/m.st", code=6).err
+    assert "no folder" in run("fit", data, "-t", "color", *QUICK, "-o", "nowhere/m.st", code=6).err
 
 
 def test_the_report_comes_with_the_fit_and_alone(run, data):
     pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
-    run("fit", data, "-t", "colour", *QUICK, "--report", "r.html")
+    run("fit", data, "-t", "color", *QUICK, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
-    assert "colour" in page
+    assert "color" in page
     run("report", "data.safetensors", data, "-o", "again.html")
     ran = run("report", "data.safetensors", data, code=0)
     assert "Report: report.html" in ran.out
     assert "exists already" in run("report", "data.safetensors", data, code=6).err
-    other = write_csv("other.csv", ["a", "b", "colour"], blurred(30, 5))
+    other = write_csv("other.csv", ["a", "b", "color"], blurred(30, 5))
     assert "not the rows of the fit" in run("report", "data.safetensors", other, "-o", "o.html").err
     assert not run("report", "data.safetensors", data, "--test", other, "-o", "t.html").err.count("Warning")
     assert "30" in Path("t.html").read_text(encoding="utf-8")
 
 
 def test_the_recommended_model_is_the_automatic_one(run, tmp_path):
-    data = write_csv(tmp_path / "data.csv", ["a", "b", "colour"], colours(60))
-    assert run("fit", data, "-t", "colour", "--json").json["estimator"] == "SharedKernelClassifier"
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "color"], colors(60))
+    assert run("fit", data, "-t", "color", "--json").json["estimator"] == "SharedKernelClassifier"
     assert kernelpool.load("data.safetensors")[-1].n_kernels == "auto"
 
 
@@ -292,7 +292,7 @@ class Interrupting:
 
 def test_an_interrupted_fit_is_kept_beside(run, data, monkeypatch):
     Interrupting(monkeypatch, fit=1)
-    ran = run("fit", data, "-t", "colour", *QUICK, "--json", code=130)
+    ran = run("fit", data, "-t", "color", *QUICK, "--json", code=130)
     assert ran.json["model"] == "data.interrupted.safetensors"
     assert "the best parameters so far were kept" in ran.json["interrupted"]
     assert ran.json["held_out"]["n_rows"] == 60
@@ -305,13 +305,13 @@ def test_ctrl_c_instead_of_an_answer_throws_it_away(run, data, monkeypatch):
 
     Interrupting(monkeypatch, fit=1)
     monkeypatch.setattr(fit, "_offered", aborted)
-    assert "nothing was saved" in run("fit", data, "-t", "colour", *QUICK, code=130).err
+    assert "nothing was saved" in run("fit", data, "-t", "color", *QUICK, code=130).err
     assert list(Path().glob("*.safetensors")) == []
 
 
 def test_nothing_is_kept_of_a_fit_that_has_not_begun(run, data, monkeypatch):
     Interrupting(monkeypatch, fit=1, sweep=0)
-    assert "nothing has been fitted yet" in run("fit", data, "-t", "colour", *QUICK, code=130).err
+    assert "nothing has been fitted yet" in run("fit", data, "-t", "color", *QUICK, code=130).err
     assert list(Path().glob("*.safetensors")) == []
 
 
@@ -327,24 +327,24 @@ def test_an_interrupted_choice_of_settings_ends_with_the_best_so_far(run, data, 
         judged.append(cell)
 
     monkeypatch.setattr(Search, "_judge", judging)
-    ran = run("fit", data, "-t", "colour", "--json", code=130)
+    ran = run("fit", data, "-t", "color", "--json", code=130)
     assert "interrupted while settings were chosen; the best so far was fitted" in ran.json["interrupted"]
     model = kernelpool.load("data.interrupted.safetensors")[-1]
     assert model.covariance_type_ == judged[0].covariance_type
     assert ran.json["held_out"]["n_rows"] == 60
     judged[:] = [None] * 3
-    assert "nothing has been fitted yet" in run("fit", data, "-t", "colour", code=130).err
+    assert "nothing has been fitted yet" in run("fit", data, "-t", "color", code=130).err
 
 
 def test_interrupted_folds_leave_nothing(run, data, monkeypatch):
     Interrupting(monkeypatch, fit=2)
-    ran = run("fit", data, "-t", "colour", *QUICK, "--cv", 3, code=130)
+    ran = run("fit", data, "-t", "color", *QUICK, "--cv", 3, code=130)
     assert "the fit to all rows had not begun" in ran.err
     assert list(Path().glob("*.safetensors")) == []
 
 
 def test_an_interrupted_refit_leaves_the_model_that_was_judged(run, data, monkeypatch):
     Interrupting(monkeypatch, fit=2, sweep=0)
-    ran = run("fit", data, "-t", "colour", *QUICK, "--refit", "--json", code=130)
+    ran = run("fit", data, "-t", "color", *QUICK, "--refit", "--json", code=130)
     assert "the model that was judged is kept" in ran.json["interrupted"]
     assert read_header("data.interrupted.safetensors")["summary"]["split"]["n_rows"] == 60

@@ -15,9 +15,9 @@ from .tables import QUICK, blurred, features, write_csv
 @pytest.fixture
 def judged(run):
     """A model, and rows that it has not seen."""
-    data = write_csv("d.csv", ["a", "b", "colour"], blurred())
-    run("fit", data, "-t", "colour", *QUICK, "-o", "m.st")
-    return data, write_csv("test.csv", ["a", "b", "colour"], blurred(150, seed=9))
+    data = write_csv("d.csv", ["a", "b", "color"], blurred())
+    run("fit", data, "-t", "color", *QUICK, "-o", "m.st")
+    return data, write_csv("test.csv", ["a", "b", "color"], blurred(150, seed=9))
 
 
 def answers():
@@ -57,26 +57,26 @@ def test_confidence_widens_the_interval(run, judged):
 
 def test_rows_of_the_fit_do_not_count_unless_held_out(run, judged):
     data, _ = judged
-    fit = run("fit", data, "-t", "colour", *QUICK, "-o", "again.st", "--json").json
+    fit = run("fit", data, "-t", "color", *QUICK, "-o", "again.st", "--json").json
     ran = run("evaluate", "again.st", data, "--json").json
     assert ran["counted"] == "rows held out"
     assert (ran["n_errors"], ran["n_rows"]) == (fit["held_out"]["n_errors"], 60)
     rows = [[c, b, a] for a, b, c in blurred()]
-    turned = write_csv("turned.csv", ["colour", "b", "a"], rows)
+    turned = write_csv("turned.csv", ["color", "b", "a"], rows)
     assert run("evaluate", "again.st", turned, "--json").json["counted"] == "rows held out"
-    part = write_csv("part.csv", ["a", "b", "colour"], blurred()[:-1])
+    part = write_csv("part.csv", ["a", "b", "color"], blurred()[:-1])
     assert run("evaluate", "again.st", part, "--json").json["counted"] == "all rows"
-    run("fit", data, "-t", "colour", *QUICK, "-o", "all.st", "--holdout", 0)
+    run("fit", data, "-t", "color", *QUICK, "-o", "all.st", "--holdout", 0)
     assert "too low an estimate" in run("evaluate", "all.st", data).err
     assert "can certify nothing" in run("certify", "all.st", data, code=3).err
 
 
 def test_a_class_the_model_does_not_know_is_named(run, judged):
-    other = write_csv("o.csv", ["a", "b", "colour"], [[0, 0, "red"], [1, 1, "pink"]])
+    other = write_csv("o.csv", ["a", "b", "color"], [[0, 0, "red"], [1, 1, "pink"]])
     ran = run("evaluate", "m.st", other, code=3)
-    assert "o.csv, row 2, column 'colour': the model knows no class 'pink', only 'blue', 'green', 'red'" in ran.err
-    assert "no column 'colour'" in run("evaluate", "m.st", write_csv("p.csv", ["a", "b"], [[0, 0]]), code=3).err
-    empty = write_csv("q.csv", ["a", "b", "colour"], [[0, 0, ""]])
+    assert "o.csv, row 2, column 'color': the model knows no class 'pink', only 'blue', 'green', 'red'" in ran.err
+    assert "no column 'color'" in run("evaluate", "m.st", write_csv("p.csv", ["a", "b"], [[0, 0]]), code=3).err
+    empty = write_csv("q.csv", ["a", "b", "color"], [[0, 0, ""]])
     assert "nothing can be judged" in run("evaluate", "m.st", empty, code=3).err
 
 

@@ -13,19 +13,19 @@ import pyarrow.parquet as pq
 import pytest
 
 import kernelpool
-from kernelpool.cli.reading import read_labelled
+from kernelpool.cli.reading import read_labeled
 from kernelpool.cli.screen import CommandError, Exit, Screen
 from kernelpool.cli.sources import source
 from kernelpool.files import read_header
 
-from .tables import QUICK, colours, write_csv
+from .tables import QUICK, colors, write_csv
 
-NAMES = ["a", "b", "colour"]
+NAMES = ["a", "b", "color"]
 
 
 def table(**extra):
-    rows = colours()
-    columns = {"a": [float(r[0]) for r in rows], "b": [float(r[1]) for r in rows], "colour": [r[2] for r in rows]}
+    rows = colors()
+    columns = {"a": [float(r[0]) for r in rows], "b": [float(r[1]) for r in rows], "color": [r[2] for r in rows]}
     return pa.table({**columns, **extra})
 
 
@@ -36,7 +36,7 @@ def fingerprint(path):
 def text(delimiter=",", end="\n", decimal="."):
     lines = [
         delimiter.join(NAMES),
-        *(delimiter.join([a.replace(".", decimal), b.replace(".", decimal), c]) for a, b, c in colours()),
+        *(delimiter.join([a.replace(".", decimal), b.replace(".", decimal), c]) for a, b, c in colors()),
     ]
     return end.join([*lines, ""])
 
@@ -62,17 +62,17 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """The rows of `colours`, read in the plainest way."""
+    """The rows of `colors`, read in the plainest way."""
     path = tmp_path_factory.mktemp("plain") / "d.csv"
     path.write_bytes(text().encode())
-    return read_labelled(source(str(path)), "colour", Screen()).fingerprint()
+    return read_labeled(source(str(path)), "color", Screen()).fingerprint()
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_text_in_all_its_forms_holds_the_same_rows(run, plain, name):
     make, words = FORMS[name]
     Path("d.csv").write_bytes(make())
-    run("fit", "d.csv", "-t", "colour", *QUICK, *words, "--holdout", 0)
+    run("fit", "d.csv", "-t", "color", *QUICK, *words, "--holdout", 0)
     assert fingerprint("d.safetensors") == plain
 
 
@@ -85,16 +85,16 @@ def test_parquet_arrow_feather_folders_and_pipes_hold_the_same_rows(run, plain):
     folder = Path("d")
     folder.mkdir()
     pq.write_table(whole.slice(0, 30), folder / "1.parquet")
-    write_csv(folder / "2.csv", ["b", "colour", "a"], [[b, c, a] for a, b, c in colours()[30:60]])
+    write_csv(folder / "2.csv", ["b", "color", "a"], [[b, c, a] for a, b, c in colors()[30:60]])
     feather.write_feather(whole.slice(60), str(folder / "3.arrow"))
     (folder / ".hidden.csv").write_text("x")
     (folder / "notes.md").write_text("x")
-    pq.write_table(whole.set_column(2, "colour", whole.column("colour").dictionary_encode()), "e.pq")
+    pq.write_table(whole.set_column(2, "color", whole.column("color").dictionary_encode()), "e.pq")
     for i, name in enumerate(("a.parquet", "b.feather", "c.arrows", "d", "e.pq")):
-        run("fit", name, "-t", "colour", *QUICK, "--holdout", 0, "-o", f"{i}.st")
+        run("fit", name, "-t", "color", *QUICK, "--holdout", 0, "-o", f"{i}.st")
         assert fingerprint(f"{i}.st") == plain
     for i, data in enumerate((text().encode(), Path("a.parquet").read_bytes(), Path("c.arrows").read_bytes())):
-        run("fit", "-", "-t", "colour", *QUICK, "--holdout", 0, "-o", f"pipe{i}.st", input=data)
+        run("fit", "-", "-t", "color", *QUICK, "--holdout", 0, "-o", f"pipe{i}.st", input=data)
         assert fingerprint(f"pipe{i}.st") == plain
 
 
@@ -103,24 +103,24 @@ def test_parquet_arrow_feather_folders_and_pipes_hold_the_same_rows(run, plain):
     [
         (b"", "the file is empty"),
         (b"\n\n\n", "the file is empty"),
-        (b"a,b,colour", "no rows below the header"),
-        (b"a,b,colour\n", "no rows below the header"),
-        (b"a,b,colour\n1,2,red\n", "at least two classes; found only 'red' in 1 row"),
-        (b"a,b,colour\n1,2,red\n3,4\n", "row 2: 2 cells where the header has 3: '3,4'"),
-        (b"a,b,colour\n1,2,red\n3,4,blue,5\n", "row 2: 4 cells where the header has 3"),
-        (b"a,a,colour\n1,2,red\n", "several columns are named 'a'"),
-        (b"a,,colour\n1,2,red\n3,4,blue\n", "column 2 has no name"),
-        (b"1,2,red\n3,4,blue\n", "no column 'colour'"),
+        (b"a,b,color", "no rows below the header"),
+        (b"a,b,color\n", "no rows below the header"),
+        (b"a,b,color\n1,2,red\n", "at least two classes; found only 'red' in 1 row"),
+        (b"a,b,color\n1,2,red\n3,4\n", "row 2: 2 cells where the header has 3: '3,4'"),
+        (b"a,b,color\n1,2,red\n3,4,blue,5\n", "row 2: 4 cells where the header has 3"),
+        (b"a,a,color\n1,2,red\n", "several columns are named 'a'"),
+        (b"a,,color\n1,2,red\n3,4,blue\n", "column 2 has no name"),
+        (b"1,2,red\n3,4,blue\n", "no column 'color'"),
         (b"1,2,3\n3,4,5\n", "looks like data: '1', '2', '3'"),
-        (b"a,b,colour\n1,2,red\n1,\xff,red\n", "row 2, column 'b': not utf-8 text"),
-        (b"a,\xff,colour\n1,2,red\n", "the header is not utf-8 text"),
-        (b"a,b,colour\n1,inf,red\n", "row 1, column 'b': an infinite number"),
-        (b"a,b,colour\n1,1e999,red\n", "row 1, column 'b': an infinite number"),
-        (b"colour\nred\nblue\n", "no column is left to learn from"),
-        (b"a,b,colour\n1,x,red\n2,3,blue\n", "row 1, column 'b': 'x'"),
-        (b"a,b,colour\n1,1_000,red\n", "'1_000'"),
-        (b"a,b,colour\n2020-01-01,1,red\n", "'2020-01-01'"),
-        (b'a,b,colour\n1,"2,red\n3,4,blue\n', "row 1"),
+        (b"a,b,color\n1,2,red\n1,\xff,red\n", "row 2, column 'b': not utf-8 text"),
+        (b"a,\xff,color\n1,2,red\n", "the header is not utf-8 text"),
+        (b"a,b,color\n1,inf,red\n", "row 1, column 'b': an infinite number"),
+        (b"a,b,color\n1,1e999,red\n", "row 1, column 'b': an infinite number"),
+        (b"color\nred\nblue\n", "no column is left to learn from"),
+        (b"a,b,color\n1,x,red\n2,3,blue\n", "row 1, column 'b': 'x'"),
+        (b"a,b,color\n1,1_000,red\n", "'1_000'"),
+        (b"a,b,color\n2020-01-01,1,red\n", "'2020-01-01'"),
+        (b'a,b,color\n1,"2,red\n3,4,blue\n', "row 1"),
         (b"PAR1 but not really", "d.csv"),
         (b"ARROW1 but not really", "d.csv"),
         (b"\x1f\x8b but not really", "d.csv"),
@@ -130,7 +130,7 @@ def test_parquet_arrow_feather_folders_and_pipes_hold_the_same_rows(run, plain):
 )
 def test_what_cannot_be_used_is_refused_with_its_reason(run, content, said):
     Path("d.csv").write_bytes(content)
-    ran = run("fit", "d.csv", "-t", "colour", *QUICK, code=3)
+    ran = run("fit", "d.csv", "-t", "color", *QUICK, code=3)
     assert said in ran.text
     assert [path.name for path in Path().iterdir()] == ["d.csv"]
 
@@ -141,7 +141,7 @@ def test_truncated_files_are_refused(run):
     for name in ("d.parquet", "d.feather"):
         whole = Path(name).read_bytes()
         Path(name).write_bytes(whole[: len(whole) // 2])
-        assert name in run("fit", name, "-t", "colour", *QUICK, code=3).err
+        assert name in run("fit", name, "-t", "color", *QUICK, code=3).err
 
 
 def test_missing_files_and_folders(run):
@@ -149,15 +149,15 @@ def test_missing_files_and_folders(run):
     Path("empty").mkdir()
     assert "no data files in this folder" in run("fit", "empty", "-t", "x", *QUICK, code=3).err
     assert "with -o when the data come from stdin" in run("fit", "-", "-t", "x", *QUICK, code=2).err
-    write_csv("empty/1.csv", NAMES, colours()[:9])
-    write_csv("empty/2.csv", ["a", "c", "colour"], colours()[9:])
-    ran = run("fit", "empty", "-t", "colour", *QUICK, code=3)
+    write_csv("empty/1.csv", NAMES, colors()[:9])
+    write_csv("empty/2.csv", ["a", "c", "color"], colors()[9:])
+    ran = run("fit", "empty", "-t", "color", *QUICK, code=3)
     assert "2.csv: its columns differ from those of empty/1.csv: it lacks 'b' and has 'c' besides" in ran.text
 
 
 def test_one_column_has_no_name_and_can_be_dropped(run):
-    write_csv("d.csv", ["", *NAMES], [[i, *row] for i, row in enumerate(colours())])
-    run("fit", "d.csv", "-t", "colour", *QUICK, "--drop", "")
+    write_csv("d.csv", ["", *NAMES], [[i, *row] for i, row in enumerate(colors())])
+    run("fit", "d.csv", "-t", "color", *QUICK, "--drop", "")
     assert read_header("d.safetensors")["feature_names"] == ["a", "b"]
 
 
@@ -190,7 +190,7 @@ def test_damaged_files_are_read_or_refused_and_nothing_else(tmp_path, name):
             del damaged[rng.integers(1, len(damaged)) :]
         path.write_bytes(damaged)
         try:
-            read_labelled(source(str(path)), "colour", Screen(quiet=True))
+            read_labeled(source(str(path)), "color", Screen(quiet=True))
         except CommandError as error:
             refused.append(error.code)
     assert len(refused) > 30
@@ -206,12 +206,12 @@ def test_booleans_decimals_and_small_integers_are_numbers(run):
     money = pa.array([decimal.Decimal(i) / 4 for i in range(n)], pa.decimal128(10, 2))
     whole = table(flag=flags, money=money, small=small)
     pq.write_table(whole, "d.parquet")
-    run("fit", "d.parquet", "-t", "colour", *QUICK, "--holdout", 0)
+    run("fit", "d.parquet", "-t", "color", *QUICK, "--holdout", 0)
     pa_csv = [
-        [f"{r['a']!r}", f"{r['b']!r}", r["colour"], str(r["flag"]), str(r["money"]), r["small"]] for r in whole.to_pylist()
+        [f"{r['a']!r}", f"{r['b']!r}", r["color"], str(r["flag"]), str(r["money"]), r["small"]] for r in whole.to_pylist()
     ]
     write_csv("d.csv", whole.column_names, pa_csv)
-    run("fit", "d.csv", "-t", "colour", *QUICK, "--holdout", 0, "-o", "csv.st")
+    run("fit", "d.csv", "-t", "color", *QUICK, "--holdout", 0, "-o", "csv.st")
     assert fingerprint("csv.st") == fingerprint("d.safetensors")
     model = kernelpool.load("d.safetensors")
     np.testing.assert_allclose(model[0].mean_[2:], [np.mean(flags), np.mean(np.arange(n) / 4), np.mean(np.arange(n) % 5)])
@@ -230,15 +230,15 @@ def test_booleans_decimals_and_small_integers_are_numbers(run):
 @pytest.mark.parametrize("encode", [[], ["--encode"]])
 def test_dates_and_nested_cells_are_no_features(run, column, said, encode):
     pq.write_table(table(odd=pa.array(column(90))), "d.parquet")
-    ran = run("fit", "d.parquet", "-t", "colour", *QUICK, *encode, code=3)
+    ran = run("fit", "d.parquet", "-t", "color", *QUICK, *encode, code=3)
     assert "row 1, column 'odd'" in ran.text
     assert said in ran.text
 
 
 def test_strings_in_typed_files_are_words_whatever_they_hold(run):
     pq.write_table(table(code=[str(i % 3) for i in range(90)]), "d.parquet")
-    assert "row 1, column 'code': '0'" in run("fit", "d.parquet", "-t", "colour", *QUICK, code=3).text
-    run("fit", "d.parquet", "-t", "colour", *QUICK, "--encode")
+    assert "row 1, column 'code': '0'" in run("fit", "d.parquet", "-t", "color", *QUICK, code=3).text
+    run("fit", "d.parquet", "-t", "color", *QUICK, "--encode")
     told = read_header("d.safetensors")["summary"]["features"]
     assert [entry["kind"] for entry in told] == ["number", "number", "category"]
     assert run("evaluate", "d.safetensors", "d.parquet", "--json").json["counted"] == "rows held out"
@@ -248,16 +248,16 @@ def test_a_bad_cell_far_down_is_named_by_its_own_row(run, monkeypatch):
     from kernelpool.cli import text as text_files
 
     monkeypatch.setattr(text_files, "BLOCK", 200)
-    rows = colours()
+    rows = colors()
     rows[79][1] = "x"
     write_csv("d.csv", NAMES, rows)
-    assert "d.csv, row 80, column 'b': 'x'" in run("fit", "d.csv", "-t", "colour", *QUICK, code=3).text
+    assert "d.csv, row 80, column 'b': 'x'" in run("fit", "d.csv", "-t", "color", *QUICK, code=3).text
 
 
 def test_nulls_and_nans_in_parquet_are_missing_cells(run):
     b = [None if i == 3 else float("nan") if i == 5 else 1.0 * i for i in range(90)]
     pq.write_table(table(c=b, d=pa.nulls(90)), "d.parquet")
-    ran = run("fit", "d.parquet", "-t", "colour", *QUICK, code=3)
+    ran = run("fit", "d.parquet", "-t", "color", *QUICK, code=3)
     assert (
         "92 missing cells in 90 of 90 rows: 'd' (90, first in d.parquet, row 1), 'c' (2, first in d.parquet, row 4)" in ran.text
     )
@@ -279,8 +279,8 @@ def test_nulls_and_nans_in_parquet_are_missing_cells(run):
     ],
 )
 def test_targets_in_text(run, labels, words, classes):
-    write_csv("d.csv", NAMES, [[a, b, labels[i % 2]] for i, (a, b, _) in enumerate(colours())])
-    run("fit", "d.csv", "-t", "colour", *QUICK, *words)
+    write_csv("d.csv", NAMES, [[a, b, labels[i % 2]] for i, (a, b, _) in enumerate(colors())])
+    run("fit", "d.csv", "-t", "color", *QUICK, *words)
     assert kernelpool.load("d.safetensors").classes_.tolist() == classes
     assert run("evaluate", "d.safetensors", "d.csv", "--json").json["n_rows"] == 18
     run("predict", "d.safetensors", "d.csv", "-o", "p.parquet")
@@ -299,20 +299,20 @@ def test_targets_in_text(run, labels, words, classes):
     ],
 )
 def test_targets_with_types(run, labels, classes):
-    pq.write_table(table().set_column(2, "colour", labels), "d.parquet")
-    run("fit", "d.parquet", "-t", "colour", *QUICK)
+    pq.write_table(table().set_column(2, "color", labels), "d.parquet")
+    run("fit", "d.parquet", "-t", "color", *QUICK)
     assert kernelpool.load("d.safetensors").classes_.tolist() == classes
     assert run("evaluate", "d.safetensors", "d.parquet", "--json").json["n_rows"] == 18
 
 
 def test_measurements_and_names_are_no_targets(run):
-    rows = [[a, b, f"{float(a) * 1.01:.5f}"] for a, b, _ in colours()]
+    rows = [[a, b, f"{float(a) * 1.01:.5f}"] for a, b, _ in colors()]
     write_csv("d.csv", NAMES, rows)
-    assert "fractional numbers" in run("fit", "d.csv", "-t", "colour", *QUICK, code=3).err
-    write_csv("e.csv", NAMES, [[a, b, i] for i, (a, b, _) in enumerate(colours())])
-    assert "90 different values in 90 rows" in run("fit", "e.csv", "-t", "colour", *QUICK, code=3).err
-    pq.write_table(table().set_column(2, "colour", pa.array([[1]] * 90)), "f.parquet")
-    assert "cannot be a class" in run("fit", "f.parquet", "-t", "colour", *QUICK, code=3).err
+    assert "fractional numbers" in run("fit", "d.csv", "-t", "color", *QUICK, code=3).err
+    write_csv("e.csv", NAMES, [[a, b, i] for i, (a, b, _) in enumerate(colors())])
+    assert "90 different values in 90 rows" in run("fit", "e.csv", "-t", "color", *QUICK, code=3).err
+    pq.write_table(table().set_column(2, "color", pa.array([[1]] * 90)), "f.parquet")
+    assert "cannot be a class" in run("fit", "f.parquet", "-t", "color", *QUICK, code=3).err
 
 
 # -- size --------------------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def test_a_file_larger_than_a_block_is_read_in_pieces(run, fitted, monkeypatch):
     original = text._parsed
     monkeypatch.setattr(text, "BLOCK", 1 << 14)
     monkeypatch.setattr(text, "_parsed", lambda *w: (seen.append(b.n_rows) or b for b in original(*w)))
-    write_csv("d.csv", NAMES, colours(6000))
+    write_csv("d.csv", NAMES, colors(6000))
     run("predict", fitted[1], "d.csv", "-o", "out.csv")
     assert sum(seen) == 6000
     assert max(seen) < 2000

@@ -14,13 +14,13 @@ import pytest
 import kernelpool
 from kernelpool.cli import sources, text
 
-from .tables import QUICK, blurred, colours, features, write_csv
+from .tables import QUICK, blurred, colors, features, write_csv
 
 
 @pytest.fixture
 def expected(fitted):
     """The answers by the library itself."""
-    model, x = kernelpool.load(fitted[1]), pa.table({"a": features(colours())[:, 0], "b": features(colours())[:, 1]})
+    model, x = kernelpool.load(fitted[1]), pa.table({"a": features(colors())[:, 0], "b": features(colors())[:, 1]})
     return model.predict(x), model.predict_proba(x), model.score_samples(x)
 
 
@@ -60,8 +60,8 @@ def test_answers_do_not_depend_on_how_rows_are_cut_into_batches(run, fitted, exp
 
 
 def test_columns_are_matched_by_name(run, fitted, expected):
-    rows = [[c, b, a] for a, b, c in colours()]
-    run("predict", fitted[1], write_csv("turned.csv", ["colour", "b", "a"], rows), "-o", "out.parquet")
+    rows = [[c, b, a] for a, b, c in colors()]
+    run("predict", fitted[1], write_csv("turned.csv", ["color", "b", "a"], rows), "-o", "out.parquet")
     check(pq.read_table("out.parquet"), expected)
     run("predict", fitted[1], write_csv("bare.csv", ["b", "a"], [row[1:] for row in rows]), "-o", "bare.parquet")
     check(pq.read_table("bare.parquet"), expected)
@@ -80,9 +80,9 @@ def test_missing_and_extra_columns_are_named(run, fitted):
 
 
 def test_columns_left_out_at_fit_may_stay_in_the_data(run):
-    rows = [[i, *row] for i, row in enumerate(colours())]
-    data = write_csv("d.csv", ["id", "a", "b", "colour"], rows)
-    run("fit", data, "-t", "colour", *QUICK, "--drop", "id")
+    rows = [[i, *row] for i, row in enumerate(colors())]
+    data = write_csv("d.csv", ["id", "a", "b", "color"], rows)
+    run("fit", data, "-t", "color", *QUICK, "--drop", "id")
     assert run("predict", "d.safetensors", data, "--keep", "id").out.splitlines()[-1].startswith("89,")
 
 
@@ -94,7 +94,7 @@ def test_kept_columns_must_not_be_called_like_answers(run, fitted):
 
 def test_missing_cells_are_counted_over_all_batches_and_nothing_is_written(run, fitted, monkeypatch):
     in_pieces(monkeypatch, 100)
-    rows = [row[:2] for row in colours()]
+    rows = [row[:2] for row in colors()]
     rows[10][0] = rows[80][0] = rows[80][1] = ""
     ran = run("predict", fitted[1], write_csv("d.csv", ["a", "b"], rows), "-o", "out.csv", code=3)
     assert "3 missing cells in 2 of 90 rows" in ran.text
@@ -110,8 +110,8 @@ def test_a_word_where_a_number_was_is_named_by_file_row_and_column(run, fitted):
 
 
 def test_refused_rows_have_no_label(run):
-    data = write_csv("d.csv", ["a", "b", "colour"], blurred(900))
-    run("fit", data, "-t", "colour", *QUICK)
+    data = write_csv("d.csv", ["a", "b", "color"], blurred(900))
+    run("fit", data, "-t", "color", *QUICK)
     new = write_csv("new.csv", ["a", "b"], [[0.75, 0.0], [-1.5, -1], [900, -900]])
     run("predict", "d.safetensors", new, "-o", "out.parquet", "--reject")
     found = pq.read_table("out.parquet")
@@ -125,8 +125,8 @@ def test_refused_rows_have_no_label(run):
 
 def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run):
     rows = blurred(900)
-    data = write_csv("d.csv", ["a", "b", "colour"], rows)
-    run("fit", data, "-t", "colour", *QUICK)
+    data = write_csv("d.csv", ["a", "b", "color"], rows)
+    run("fit", data, "-t", "color", *QUICK)
     found = run("evaluate", "d.safetensors", data, "--novelty", 0.1, "--json").json
     assert found["counted"] == "rows held out"
     assert found["decisions"]["novel"] == 17  # j = floor(0.1 * 181) = 18: the rows below the 18th lowest of 180
@@ -134,17 +134,17 @@ def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run):
 
 
 def test_what_cannot_refuse_says_so(run):
-    data = write_csv("d.csv", ["a", "b", "colour"], colours())
-    run("fit", data, "-t", "colour", "-m", "neurons", "-k", 2)
+    data = write_csv("d.csv", ["a", "b", "color"], colors())
+    run("fit", data, "-t", "color", "-m", "neurons", "-k", 2)
     assert "does not know how likely a row is" in run("predict", "d.safetensors", data, "--novelty", 0.1, code=4).err
     assert "only ambiguous ones are refused" in run("predict", "d.safetensors", data, "--reject").err
     assert "knows no densities" in run("sample", "d.safetensors", code=4).err
-    run("fit", data, "-t", "colour", *QUICK, "--holdout", 0, "-o", "all.st")
+    run("fit", data, "-t", "color", *QUICK, "--holdout", 0, "-o", "all.st")
     assert "without rows held out" in run("predict", "all.st", data, "--novelty", 0.1, code=4).err
 
 
 def test_a_saved_reject_classifier_decides_by_its_own_thresholds(run):
-    rows = colours()
+    rows = colors()
     x, y = pa.table({"a": features(rows)[:, 0], "b": features(rows)[:, 1]}), np.array([row[2] for row in rows])
     inner = kernelpool.SharedKernelClassifier(3, random_state=0).fit(x, y)
     wary = kernelpool.RejectClassifier(inner, ambiguity=0.0, novelty=None, cv="prefit").fit(x, y)
@@ -156,15 +156,15 @@ def test_a_saved_reject_classifier_decides_by_its_own_thresholds(run):
 
 
 def test_a_model_fitted_to_an_array_takes_columns_in_their_order(run):
-    rows = colours()
+    rows = colors()
     model = kernelpool.SharedKernelClassifier(3, random_state=0).fit(features(rows), [row[2] for row in rows])
     kernelpool.save(model, "m.st")
-    data = write_csv("d.csv", ["p", "q", "colour"], rows)
+    data = write_csv("d.csv", ["p", "q", "color"], rows)
     assert "2 columns without names; there are 3" in run("predict", "m.st", data, code=3).text
-    found = run("predict", "m.st", data, "--drop", "colour").out.splitlines()[1:]
+    found = run("predict", "m.st", data, "--drop", "color").out.splitlines()[1:]
     assert [line.split(",")[0] for line in found] == model.predict(features(rows)).tolist()
     assert "pass --target" in run("evaluate", "m.st", data, code=2).err
-    assert run("evaluate", "m.st", data, "--target", "colour", "--json").json["counted"] == "all rows"
+    assert run("evaluate", "m.st", data, "--target", "color", "--json").json["counted"] == "all rows"
 
 
 def test_not_a_model(run, fitted):
@@ -193,9 +193,9 @@ def test_samples_have_the_law_of_the_model(run, fitted):
     _, model = fitted
     run("sample", model, "-n", 4000, "-o", "s.parquet", "--seed", 1)
     found = pq.read_table("s.parquet")
-    assert found.column_names == ["a", "b", "colour"]
+    assert found.column_names == ["a", "b", "color"]
     assert found.num_rows == 4000
-    x = features(colours())
+    x = features(colors())
     drawn = np.column_stack([found.column("a").to_numpy(), found.column("b").to_numpy()])
     # kernels match the first moments of the rows, 72 of which were fitted: four standard errors of their mean
     np.testing.assert_allclose(drawn.mean(axis=0), x.mean(axis=0), atol=4 * x.std() / np.sqrt(72))
@@ -204,7 +204,7 @@ def test_samples_have_the_law_of_the_model(run, fitted):
     assert pq.read_table("again.parquet").equals(found)
     run("sample", model, "-n", 4000, "-o", "other.parquet", "--seed", 2)
     assert not pq.read_table("other.parquet").equals(found)
-    assert set(found.column("colour").to_pylist()) == {"red", "green", "blue"}
+    assert set(found.column("color").to_pylist()) == {"red", "green", "blue"}
 
 
 def test_onnx_says_the_same(run, fitted, expected):
@@ -212,7 +212,7 @@ def test_onnx_says_the_same(run, fitted, expected):
     runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime to run what was exported")
     run("export", fitted[1], "-o", "m.onnx")
     session = runtime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
-    label, probability = session.run(["label", "probabilities"], {"X": features(colours()).astype(np.float32)})
+    label, probability = session.run(["label", "probabilities"], {"X": features(colors()).astype(np.float32)})
     assert label.tolist() == expected[0].tolist()
     np.testing.assert_allclose(probability, expected[1], atol=1e-5)
     assert "exists already" in run("export", fitted[1], "-o", "m.onnx", code=6).err

@@ -15,7 +15,7 @@ import pytest
 import kernelpool
 from kernelpool.files import read_header
 
-from .tables import QUICK, blurred, colours, write_csv
+from .tables import QUICK, blurred, colors, write_csv
 
 ENDLESS = ("--set", "tol=0", "--set", "max_iter=1000000000", "--set", "acceleration=null")
 TELLING = """
@@ -45,8 +45,8 @@ def endless(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")  # a dumb one, as some machines say theirs is, gets no bar
-    write_csv("d.csv", ["a", "b", "colour"], blurred())
-    return [sys.executable, "-c", TELLING, "fit", "d.csv", "-t", "colour", *QUICK, *ENDLESS]
+    write_csv("d.csv", ["a", "b", "color"], blurred())
+    return [sys.executable, "-c", TELLING, "fit", "d.csv", "-t", "color", *QUICK, *ENDLESS]
 
 
 def test_an_interrupted_fit_is_kept_beside_where_nobody_can_be_asked(endless):
@@ -118,7 +118,7 @@ def kernelpool_command(*words, **options):
 
 
 def test_pipes_in_and_out(fitted, tmp_path):
-    data = Path(write_csv(tmp_path / "d.csv", ["a", "b"], [row[:2] for row in colours()])).read_bytes()
+    data = Path(write_csv(tmp_path / "d.csv", ["a", "b"], [row[:2] for row in colors()])).read_bytes()
     ran = kernelpool_command("predict", fitted[1], "-", "-q", input=data)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.count(b"\n") == 91
@@ -127,7 +127,7 @@ def test_pipes_in_and_out(fitted, tmp_path):
 
 
 def test_a_reader_that_has_enough_is_no_fault(fitted, tmp_path):
-    write_csv(tmp_path / "d.csv", ["a", "b"], [row[:2] for row in colours(20_000)])
+    write_csv(tmp_path / "d.csv", ["a", "b"], [row[:2] for row in colors(20_000)])
     words = f"{sys.executable} -m kernelpool predict {fitted[1]} d.csv -q | head -1"
     ran = subprocess.run(["bash", "-c", words], capture_output=True, timeout=60, cwd=tmp_path, text=True)
     assert ran.stdout.startswith("label,")

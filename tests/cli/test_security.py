@@ -12,9 +12,9 @@ from kernelpool.cli.app import app
 from kernelpool.cli.screen import CommandError, shown
 from kernelpool.cli.writing import placed
 
-from .tables import QUICK, colours, write_csv
+from .tables import QUICK, colors, write_csv
 
-NAMES = ["a", "b", "colour"]
+NAMES = ["a", "b", "color"]
 FORMULA = "=cmd|' /C calc'!A0"
 HTML = "<script>alert(1)</script>"
 
@@ -33,21 +33,21 @@ HTML = "<script>alert(1)</script>"
     ],
 )
 def test_odd_file_names(run, name):
-    write_csv(name, NAMES, colours())
-    ran = run("fit", name, "-t", "colour", *QUICK)
+    write_csv(name, NAMES, colors())
+    ran = run("fit", name, "-t", "color", *QUICK)
     model = str(Path(name).with_suffix(".safetensors"))
     assert Path(model).exists()
     assert f"Model: {shown(model)}\n" in ran.out
     assert f"{shown(name)}: 90 rows" in ran.err
     run("predict", model, name, "-o", f"out {name}")
     assert Path(f"out {name}").exists()
-    ran = run("fit", f"no such {name}", "-t", "colour", *QUICK, code=3)
+    ran = run("fit", f"no such {name}", "-t", "color", *QUICK, code=3)
     assert shown(f"no such {name}", 200) in ran.err.replace("\n", "") or "\n" in name
 
 
 def test_names_that_begin_with_a_dash(run):
-    write_csv("-data.csv", NAMES, colours())
-    run("fit", "--target", "colour", *QUICK, "--", "-data.csv")
+    write_csv("-data.csv", NAMES, colors())
+    run("fit", "--target", "color", *QUICK, "--", "-data.csv")
     assert Path("-data.safetensors").exists()
     run("predict", "-o", "./-out.csv", "--", "-data.safetensors", "-data.csv")
     assert Path("-out.csv").exists()
@@ -55,8 +55,8 @@ def test_names_that_begin_with_a_dash(run):
 
 def test_escape_sequences_do_not_reach_the_screen(run):
     evil = "\x1b[31mred\x1b]0;title\x07"
-    write_csv("d.csv", ["a", evil, "colour"], [[a, b, evil if c == "red" else c] for a, b, c in colours()])
-    ran = run("fit", "d.csv", "-t", "colour", *QUICK)
+    write_csv("d.csv", ["a", evil, "color"], [[a, b, evil if c == "red" else c] for a, b, c in colors()])
+    ran = run("fit", "d.csv", "-t", "color", *QUICK)
     assert "\x1b[31mred" not in ran.out + ran.err
     assert "\x07" not in ran.out + ran.err
     assert "\\x1b[31mred" in ran.err
@@ -70,10 +70,10 @@ def test_escape_sequences_do_not_reach_the_screen(run):
 
 def test_formulas_are_made_harmless_in_csv_alone(run):
     rows = [
-        [a, b, c.replace("red", FORMULA), "@SUM(1)" if c == "red" else "-5" if c == "blue" else "+"] for a, b, c in colours()
+        [a, b, c.replace("red", FORMULA), "@SUM(1)" if c == "red" else "-5" if c == "blue" else "+"] for a, b, c in colors()
     ]
-    write_csv("d.csv", ["=A1", "b", "colour", "+note"], rows)
-    run("fit", "d.csv", "-t", "colour", *QUICK, "--drop", "+note")
+    write_csv("d.csv", ["=A1", "b", "color", "+note"], rows)
+    run("fit", "d.csv", "-t", "color", *QUICK, "--drop", "+note")
     words = ("predict", "d.safetensors", "d.csv", "--keep", "+note")
     csv = run(*words).out
     assert not [cell for line in csv.splitlines() for cell in line.split(",") if cell.lstrip('"')[:1] in ("=", "@")]
@@ -88,12 +88,12 @@ def test_formulas_are_made_harmless_in_csv_alone(run):
     found = run(*words, "--format", "jsonl").out
     assert '"@SUM(1)"' in found
     drawn = run("sample", "d.safetensors").out
-    assert drawn.startswith("'=A1,b,colour\n")
+    assert drawn.startswith("'=A1,b,color\n")
 
 
 def test_html_in_names_and_classes_is_text(run):
     pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
-    write_csv("d.csv", [HTML, "b", f"y{HTML}"], [[a, b, c.replace("red", HTML)] for a, b, c in colours()])
+    write_csv("d.csv", [HTML, "b", f"y{HTML}"], [[a, b, c.replace("red", HTML)] for a, b, c in colors()])
     run("fit", "d.csv", "-t", f"y{HTML}", *QUICK, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert HTML not in page
@@ -102,8 +102,8 @@ def test_html_in_names_and_classes_is_text(run):
 
 def test_classes_and_columns_with_every_awkward_character_come_back(run):
     odd = 'comma, "quote"\nnewline'
-    write_csv("d.csv", ["a", odd, "colour"], [[a, b, c.replace("red", odd)] for a, b, c in colours()])
-    run("fit", "d.csv", "-t", "colour", *QUICK)
+    write_csv("d.csv", ["a", odd, "color"], [[a, b, c.replace("red", odd)] for a, b, c in colors()])
+    run("fit", "d.csv", "-t", "color", *QUICK)
     run("predict", "d.safetensors", "d.csv", "-o", "out.csv")
     import csv as csv_module
 
@@ -140,21 +140,21 @@ def test_the_command_line_has_no_eval_and_no_pickle():
 def test_what_a_model_file_says_of_itself_is_not_trusted(run):
     import pyarrow as pa
 
-    rows = colours()
+    rows = colors()
     x = pa.table({"a": [float(r[0]) for r in rows], "b": [float(r[1]) for r in rows]})
     model = kernelpool.SharedKernelClassifier(3, random_state=0).fit(x, [r[2] for r in rows])
     data = write_csv("d.csv", NAMES, rows)
     for i, summary in enumerate(
         (
             {"target": 5, "features": "a", "dropped": "x", "data": 3, "split": {"share": "x"}, "held_out_densities": [1]},
-            {"target": "colour", "features": [{"name": "a", "kind": "category"}, 3], "held_out_densities": {"n_rows": "x"}},
-            {"target": "colour", "features": [{"name": "c", "kind": "number"}], "data": {"fingerprint": 1, "n_rows": "x"}},
+            {"target": "color", "features": [{"name": "a", "kind": "category"}, 3], "held_out_densities": {"n_rows": "x"}},
+            {"target": "color", "features": [{"name": "c", "kind": "number"}], "data": {"fingerprint": 1, "n_rows": "x"}},
         )
     ):
         kernelpool.save(model, f"{i}.st", summary=summary)
         for words in (
-            ("evaluate", f"{i}.st", data, "-t", "colour", "--reject"),
-            ("predict", f"{i}.st", data, "--drop", "colour"),
+            ("evaluate", f"{i}.st", data, "-t", "color", "--reject"),
+            ("predict", f"{i}.st", data, "--drop", "color"),
         ):
             result = CliRunner().invoke(app, words)
             assert result.exit_code in (0, 3, 4), (i, words, result.output, result.exception)

@@ -106,8 +106,8 @@ def test_homes_of_dask_with_chunks_of_every_kind(blobs):
     for labels in (da.from_array(y, chunks=37), y):
         found = SharedKernelClassifier(6, random_state=0).fit(cut, labels)
         np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
-    words = np.array(["no", "yes", "maybe"])[y]
-    found = SharedKernelClassifier(6, random_state=0).fit(cut, da.from_array(words, chunks=100))
+    kwargs = np.array(["no", "yes", "maybe"])[y]
+    found = SharedKernelClassifier(6, random_state=0).fit(cut, da.from_array(kwargs, chunks=100))
     assert set(found.predict(cut).compute()) <= {"no", "yes", "maybe"}
     unknown = da.from_array(x, chunks=(100, 3))[da.from_array(np.ones(len(x), bool), chunks=100)]
     with pytest.raises(ValueError, match="compute_chunk_sizes"):

@@ -45,7 +45,7 @@ def found():
         cls
         for module in modules
         for _, cls in inspect.getmembers(module, inspect.isclass)
-        if cls.__module__ == module.__name__ and hasattr(cls, "centre") and not getattr(cls, "_is_protocol", False)
+        if cls.__module__ == module.__name__ and hasattr(cls, "center") and not getattr(cls, "_is_protocol", False)
     ]
     return [*classes, example()["Wall"]] if PAGE.exists() else classes
 
@@ -131,7 +131,7 @@ def test_it_answers_what_it_is_asked(cls, family):
     for penalty in forms_of(cls, family):
         assert isinstance(penalty.by_class, bool)
         assert isinstance(penalty.monotone, bool)
-        for question in ("centre", "imagined", "mixing", "objective"):
+        for question in ("center", "prior_statistics", "mixing", "objective"):
             asked = list(inspect.signature(getattr(NoPenalty, question)).parameters)
             assert list(inspect.signature(getattr(cls, question)).parameters) == asked
 
@@ -187,17 +187,19 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
     rng = np.random.default_rng(2)
     kernel = FAMILIES[family](np.full(D, 1e-9))
     x, responsibility = rng.normal(size=(60, D)), rng.dirichlet(np.ones(M), size=60)
-    second = kernel.gathered(responsibility.T @ kernel.square(x.T).T)
+    second = kernel.pool_moments(responsibility.T @ kernel.square(x.T).T)
     moments = Moments(responsibility.sum(axis=0)[:, None], responsibility.T @ x, second)
     for penalty in forms_of(cls, family):
 
         def value(kernels, penalty=penalty):
-            lens = kernel.lens(kernels, 1e-16)
-            return float((responsibility.T * kernel.log_density(lens, x)).sum()) + penalty.objective(kernel, kernels, None)
+            natural_params = kernel.natural_params(kernels, 1e-16)
+            return float((responsibility.T * kernel.log_density(natural_params, x)).sum()) + penalty.objective(
+                kernel, kernels, None
+            )
 
-        about = np.zeros((M, D))
-        mean = penalty.centre(kernel, moments, about, None)
-        best = kernel.estimate(moments, about, mean, *penalty.imagined(kernel, mean))
+        moment_origin = np.zeros((M, D))
+        mean = penalty.center(kernel, moments, moment_origin, None)
+        best = kernel.estimate(moments, moment_origin, mean, *penalty.prior_statistics(kernel, mean))
         top, vector = value(best), kernel.coordinates(best.covariance)
 
         def along(step, towards, wider, best=best, vector=vector):
@@ -293,6 +295,6 @@ def test_the_worked_example_does_what_the_page_says():
     assert f"a variance of {low:.0e}; with it, it keeps {high:.2f}." in PAGE.read_text()
     kernel = FAMILIES["diag"](np.zeros(2))
     moments = Moments(np.array([[4.0]]), np.array([[0.0, 0.0]]), np.array([[8.0, 2.0]]))
-    scatter, count = names["Wall"](3.0, np.array([1.0, 2.0])).imagined(kernel, np.zeros((1, 2)))
+    scatter, count = names["Wall"](3.0, np.array([1.0, 2.0])).prior_statistics(kernel, np.zeros((1, 2)))
     found_ = kernel.estimate(moments, np.zeros((1, 2)), np.zeros((1, 2)), scatter, count)
     np.testing.assert_allclose(found_.covariance, [[(8 + 3) / 4, (2 + 6) / 4]])

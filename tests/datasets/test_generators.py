@@ -88,14 +88,14 @@ def test_shares_and_moments(make):
 
 @pytest.mark.parametrize("make", PARTS, ids=lambda make: make.__name__)
 def test_every_part_has_its_rows(make):
-    """Two parts of a class could swap shares and leave the moments nearly alone; counts near each centre could not."""
+    """Two parts of a class could swap shares and leave the moments nearly alone; counts near each center could not."""
     n = 40_000
     X, y = make(n, random_state=1)
     for label in (0, 1):
-        for _, _, centre, covariance in (part for part in PARTS[make] if part[0] == label):
-            near = np.einsum("ni,ij,nj->n", X - centre, np.linalg.inv(covariance), X - centre) < 1
+        for _, _, center, covariance in (part for part in PARTS[make] if part[0] == label):
+            near = np.einsum("ni,ij,nj->n", X - center, np.linalg.inv(covariance), X - center) < 1
             expected = sum(
-                share * _mass_near(centre, covariance, mean, other)
+                share * _mass_near(center, covariance, mean, other)
                 for k, share, mean, other in PARTS[make]
                 if k == label
             )  # fmt: skip
@@ -103,11 +103,11 @@ def test_every_part_has_its_rows(make):
             assert abs(count - n * expected) < 6 * np.sqrt(n * expected)
 
 
-def _mass_near(centre, covariance, mean, other):
-    """Share of N(mean, other) within one deviation of the centre, by a midpoint sum over the ellipse in polar coordinates."""
+def _mass_near(center, covariance, mean, other):
+    """Share of N(mean, other) within one deviation of the center, by a midpoint sum over the ellipse in polar coordinates."""
     radius, angle = np.meshgrid((np.arange(200) + 0.5) / 200, (np.arange(400) + 0.5) / 400 * 2 * np.pi)
     root = np.linalg.cholesky(covariance)
-    x = centre + (radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)) @ root.T - mean
+    x = center + (radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)) @ root.T - mean
     density = np.exp(-0.5 * np.einsum("abi,ij,abj->ab", x, np.linalg.inv(other), x)) / (
         2 * np.pi * np.sqrt(np.linalg.det(other))
     )
@@ -223,8 +223,8 @@ def _two_kernels(X, y, sharing, seed):
     """Two spherical kernels that start at a random row of each class, as in the paper; and that start."""
     rng = np.random.default_rng(seed)
     start = np.array([rng.choice(X[y == k]) for k in (0, 1)])
-    words = {"n_kernels": 2, "means_init": start, "max_iter": 2000, "tol": 1e-7}
-    return SharedKernelClassifier(sharing=sharing, **words).fit(X, y), start
+    kwargs = {"n_kernels": 2, "means_init": start, "max_iter": 2000, "tol": 1e-7}
+    return SharedKernelClassifier(sharing=sharing, **kwargs).fit(X, y), start
 
 
 def _one_kernel_a_class(model):
@@ -263,14 +263,14 @@ def test_shared_kernels_figure_5(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_em_log_figure_4(seed):
-    """Six round kernels at k-means centres with least squares err; strips as wide as they are do not."""
+    """Six round kernels at k-means centers with least squares err; strips as wide as they are do not."""
     X, y = make_strips(100, random_state=seed)
     X_test, y_test = make_strips(200, random_state=100 + seed)
-    centres = KMeans(6, n_init=3, random_state=seed).fit(X).cluster_centers_
-    apart = np.linalg.norm(centres[:, None] - centres, axis=2)
+    centers = KMeans(6, n_init=3, random_state=seed).fit(X).cluster_centers_
+    apart = np.linalg.norm(centers[:, None] - centers, axis=2)
 
     def hidden(rows):
-        away = np.linalg.norm(rows[:, None] - centres, axis=2)
+        away = np.linalg.norm(rows[:, None] - centers, axis=2)
         return np.exp(-(away**2) / (2 * apart.max() ** 2 / 12))  # width: largest distance / sqrt(2 k)
 
     output = LinearRegression().fit(hidden(X), y).predict(hidden(X_test))

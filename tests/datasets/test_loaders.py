@@ -95,8 +95,8 @@ def test_satimage_in_five_dimensions(folder):
 
 def _assert_discriminant_axes(Z, X, y):
     """By definition: linear in X, unit pooled covariance within classes, uncorrelated class means, the widest apart first."""
-    centred = np.column_stack([X, np.ones(len(X))])
-    residual = Z - centred @ np.linalg.lstsq(centred, Z, rcond=None)[0]
+    centered = np.column_stack([X, np.ones(len(X))])
+    residual = Z - centered @ np.linalg.lstsq(centered, Z, rcond=None)[0]
     assert np.abs(residual).max() < 1e-6
     means = np.array([Z[y == k].mean(axis=0) for k in range(6)])
     within = (Z - means[y]).T @ (Z - means[y]) / len(y)
@@ -110,7 +110,7 @@ def _assert_discriminant_axes(Z, X, y):
 
 
 @pytest.mark.parametrize(
-    ("load", "words", "message"),
+    ("load", "kwargs", "message"),
     [
         (datasets.load_satimage, {"dims": 6}, "dims must be 36 or 5; got 6."),
         (datasets.load_pima, {"missing": "mean"}, "missing must be 'zero' or 'nan'; got 'mean'."),
@@ -118,9 +118,9 @@ def _assert_discriminant_axes(Z, X, y):
         (datasets.missing_reason, {"name": "iris"}, "name must be one of bupa, .*, satimage, wdbc; got 'iris'."),
     ],
 )
-def test_words_out_of_range(load, words, message):
+def test_words_out_of_range(load, kwargs, message):
     with pytest.raises(KernelpoolError, match=message):
-        load(**words)
+        load(**kwargs)
 
 
 def test_missing_reason(folder):
@@ -222,10 +222,10 @@ def test_real_bupa():
 
 def test_real_ripley_and_its_best_rule():
     need("ripley_train", "ripley_test")
-    centre = np.array([(-0.7, 0.3), (0.3, 0.3), (-0.3, 0.7), (0.4, 0.7)])
+    center = np.array([(-0.7, 0.3), (0.3, 0.3), (-0.3, 0.7), (0.4, 0.7)])
 
     def best(X):
-        near = np.exp(-((X[:, None] - centre) ** 2).sum(axis=2) / 0.06)
+        near = np.exp(-((X[:, None] - center) ** 2).sum(axis=2) / 0.06)
         return (near[:, 2:].sum(axis=1) > near[:, :2].sum(axis=1)).astype(int)
 
     X, y = datasets.load_ripley(subset="test", return_X_y=True)
@@ -238,7 +238,7 @@ def test_real_ripley_and_its_best_rule():
     step = 0.005
     axis = np.arange(-2, 2, step) + step / 2
     plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    density = np.exp(-((plane[:, None] - centre) ** 2).sum(axis=2) / 0.06) / (0.06 * np.pi)
+    density = np.exp(-((plane[:, None] - center) ** 2).sum(axis=2) / 0.06) / (0.06 * np.pi)
     smaller = np.minimum(density[:, :2].mean(axis=1), density[:, 2:].mean(axis=1))
     assert 0.5 * smaller.sum() * step**2 == pytest.approx(BAYES_ERROR, abs=5e-5)
 

@@ -20,7 +20,7 @@ LOADERS = {
     "ionosphere": datasets.load_ionosphere,
     "bupa": datasets.load_bupa,
     "ripley_train": datasets.load_ripley,
-    "ripley_test": lambda **words: datasets.load_ripley(subset="test", **words),
+    "ripley_test": lambda **kwargs: datasets.load_ripley(subset="test", **kwargs),
 }
 
 
@@ -150,8 +150,8 @@ def test_openml_with_a_broken_download(openml, monkeypatch):
     openml("ripley_train", *made_up("ripley_train"))
     served = fetcher.urlopen
 
-    def cut(request, **words):
-        answer = served(request, **words)
+    def cut(request, **kwargs):
+        answer = served(request, **kwargs)
         return type(answer)(answer.read()[:-20]) if request.full_url.endswith("arff") else answer
 
     monkeypatch.setattr(fetcher, "urlopen", cut)

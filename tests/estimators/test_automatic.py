@@ -20,7 +20,7 @@ SMALL = {"max_iter": 30, "tol": 1e-3}
 
 
 def crossed(n=200, seed=0):
-    """Two classes of one centre whose features are correlated in opposite ways."""
+    """Two classes of one center whose features are correlated in opposite ways."""
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1], n // 2)
     x = rng.normal(size=(n, 2))
@@ -261,7 +261,7 @@ def test_so_few_rows_that_none_can_be_held_out():
     assert model.predict([[0.1], [0.9]]).tolist() == ["a", "b"]
 
 
-def test_unlabelled_rows_train_and_are_never_held_out():
+def test_unlabeled_rows_train_and_are_never_held_out():
     x, y = chessboard(200)
     hidden = np.where(np.arange(200) % 2, -1, y)
     model = SharedKernelClassifier("auto", sharing=0.1, unlabeled=-1, random_state=0, **SMALL).fit(x, hidden)

@@ -59,7 +59,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("cls", [SharedKernelClassifier, SharingAverageClassifier])
-def test_scikit_learns_callbacks_are_honoured(cls):
+def test_scikit_learns_callbacks_are_honored(cls):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
     recorder = Recorder()
     model = cls(4, random_state=0)

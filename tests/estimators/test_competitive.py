@@ -49,7 +49,7 @@ def augmented(x):
 
 
 def inside(model, x):
-    """The weights for standardised features, bias last."""
+    """The weights for standardized features, bias last."""
     return np.column_stack([model.weights_[:, :-1] * x.std(axis=0), augmented(x).mean(axis=0) @ model.weights_.T])
 
 

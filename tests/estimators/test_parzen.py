@@ -1,4 +1,4 @@
-"""Parzen classifiers: against scikit-learn's neighbours and densities, and what reduction must keep."""
+"""Parzen classifiers: against scikit-learn's neighbors and densities, and what reduction must keep."""
 
 import tracemalloc
 
@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
-from kernelpool.estimators.labelled import dealt, folds, labelled
+from kernelpool.estimators.labeled import apportion_kernels, folds, labeled
 from kernelpool.estimators.reduction import Reduction
 from kernelpool.estimators.smallest_network import Search
 
@@ -44,7 +44,7 @@ def new_clouds():
 
 
 @pytest.mark.parametrize("algorithm", ["tree", "blocks"])
-def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbours(clouds, new_clouds, algorithm):
+def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, new_clouds, algorithm):
     (X, y), (X_new, _) = clouds, new_clouds
     ours = ParzenClassifier(radius=0.2, algorithm=algorithm).fit(X, y)
     theirs = RadiusNeighborsClassifier(0.2, outlier_label=-1).fit(X, y)
@@ -342,7 +342,7 @@ def test_hopeless_sizes_are_judged_by_some_rows_only():
 def test_the_full_network_is_judged_by_every_row_left_out(clouds):
     X, y = clouds[0][:200], clouds[1][:200]
     network = ReducedParzenClassifier(4, radius=0.3, edit=False)
-    reduction = Reduction(network, labelled(network, X, y, None).merged(), None, np.random.RandomState(0))
+    reduction = Reduction(network, labeled(network, X, y, None).merge_duplicates(), None, np.random.RandomState(0))
     wrong = [
         ParzenClassifier(radius=0.3).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0] != y[i]
         for i in range(200)
@@ -428,7 +428,7 @@ def test_editing_may_end_after_its_first_round(clouds):
     X, y = clouds[0][:800], clouds[1][:800]
     judge = ParzenClassifier(radius=ParzenClassifier(random_state=0).fit(X, y).radius_)
     network = ReducedParzenClassifier(16, edit=True, max_sweeps=1, random_state=0)
-    pools = Reduction(network, labelled(network, X, y, None).merged(), None, np.random.RandomState(0)).pools
+    pools = Reduction(network, labeled(network, X, y, None).merge_duplicates(), None, np.random.RandomState(0)).pools
     assert len(pools) == 2
     assert set(pools[1]) < set(pools[0])  # the first round is the same in both
     once = MultiEdit(judge, max_rounds=1, random_state=0).fit(X, y)
@@ -438,7 +438,7 @@ def test_editing_may_end_after_its_first_round(clouds):
 def test_a_fixed_radius_lets_the_errors_choose_the_rows(monkeypatch):
     X, y = make_clouds(300, random_state=0)
     network = ReducedParzenClassifier(20, radius=0.5, max_sweeps=0, random_state=0)
-    reduction = Reduction(network, labelled(network, X, y, None).merged(), None, np.random.RandomState(0))
+    reduction = Reduction(network, labeled(network, X, y, None).merge_duplicates(), None, np.random.RandomState(0))
     assert len(reduction.pools) == 3
     for best in range(3):
         monkeypatch.setattr(reduction, "_keep", lambda pool, *_, best=best: float(pool is not reduction.pools[best]))
@@ -462,8 +462,8 @@ def test_a_fraction_counts_rows_and_classes_get_their_shares():
 
 
 def test_kernels_are_dealt_out_by_websters_method():
-    assert dealt(np.array([53.0, 24.0, 23.0]), np.array([99, 99, 99]), 7) == [3, 2, 2]
-    assert dealt(np.array([98.0, 1.0, 1.0]), np.array([3, 99, 99]), 7) == [3, 2, 2]
+    assert apportion_kernels(np.array([53.0, 24.0, 23.0]), np.array([99, 99, 99]), 7) == [3, 2, 2]
+    assert apportion_kernels(np.array([98.0, 1.0, 1.0]), np.array([3, 99, 99]), 7) == [3, 2, 2]
 
 
 def test_names_and_verbosity(clouds, capsys):

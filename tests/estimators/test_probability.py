@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kernelpool import RBFNetworkClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.errors import CollapsedKernelError
-from kernelpool.estimators.probability import log_softmax, most_probable, softmax
+from kernelpool.estimators.probability import argmax_class, log_softmax, softmax
 
 
 def test_far_rows_keep_their_log_probabilities():
@@ -20,7 +20,7 @@ def test_far_rows_keep_their_log_probabilities():
 
 
 def test_of_equal_scores_the_first_class_is_named():
-    assert most_probable(np.array([[0.5, 0.5], [0.2, 0.8]])).tolist() == [0, 1]
+    assert argmax_class(np.array([[0.5, 0.5], [0.2, 0.8]])).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("model", [SharedKernelClassifier(2, random_state=0), RBFNetworkClassifier(2, random_state=0)])

@@ -388,9 +388,9 @@ def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
 def test_regression_learns_a_sum_of_kernels():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
-    centre = np.array([[-1.0, 0], [1, 0.5], [0, -1]])
-    given = SimpleNamespace(means_=centre, covariances_=np.full(3, 0.5), weights_=np.ones(3), covariance_type="spherical")
-    bumps = np.exp(-((X[:, None, :] - centre) ** 2).sum(axis=2) / (2 * 0.5))
+    center = np.array([[-1.0, 0], [1, 0.5], [0, -1]])
+    given = SimpleNamespace(means_=center, covariances_=np.full(3, 0.5), weights_=np.ones(3), covariance_type="spherical")
+    bumps = np.exp(-((X[:, None, :] - center) ** 2).sum(axis=2) / (2 * 0.5))
     y = bumps @ [[1.0, 2], [-3, 0], [0.5, 1]] + [10.0, -5]
     network = RBFNetworkRegressor(hidden=given, training="two_stage", readout="least_squares", activation="gaussian").fit(X, y)
     np.testing.assert_allclose(network.predict(X), y, atol=1e-6)
@@ -446,7 +446,7 @@ def test_one_and_several_outputs(rows):
     np.testing.assert_allclose(scaled.predict(X), both.predict(X) * [7.0, 0.01] - [3.0, 5.0], rtol=1e-5, atol=1e-5)
 
 
-def test_a_constant_output_is_learnt(rows):
+def test_a_constant_output_is_learned(rows):
     network = RBFNetworkRegressor(3, random_state=0).fit(rows[0], np.full(300, 7.0))
     np.testing.assert_allclose(network.predict(rows[0]), 7.0, rtol=1e-12)
 

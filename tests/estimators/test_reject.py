@@ -65,8 +65,8 @@ def two_gaussians(n, rng):
     return np.column_stack([1 / (1 + np.exp(-2 * x)), norm.logpdf(x, [[-1], [1]]).max(axis=0)]), y
 
 
-def prefit(labels=(0, 1), **words):
-    return RejectClassifier(Posterior(labels).fit(None, None), cv="prefit", **words)
+def prefit(labels=(0, 1), **kwargs):
+    return RejectClassifier(Posterior(labels).fit(None, None), cv="prefit", **kwargs)
 
 
 # -- Chow's rule ---------------------------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ def rates_of_fresh_rows(rule, rate, n, n_draws, seed):
     rng, refused = np.random.default_rng(seed), []
     for _ in range(n_draws):
         X, y = two_gaussians(n + 200, rng)
-        words = {"novelty": rate} if rule == "novelty" else {"ambiguity": rate, "ambiguity_rule": "rate"}
-        refused.append((~prefit(**words).fit(X[:n], y[:n]).accepted(X[n:])).mean())
+        kwargs = {"novelty": rate} if rule == "novelty" else {"ambiguity": rate, "ambiguity_rule": "rate"}
+        refused.append((~prefit(**kwargs).fit(X[:n], y[:n]).accepted(X[n:])).mean())
     return np.array(refused)
 
 
@@ -238,10 +238,10 @@ def test_ties_do_not_raise_the_rate():
 
 def test_integer_weights_are_repeated_rows():
     X, y, weight = random_rows(4)
-    for words in ({"ambiguity_rule": "cost"}, {"ambiguity_rule": "rate"}, {"ambiguity_rule": "error"}):
-        once = prefit(ambiguity=0.3, novelty=0.2, **words).fit(X, y, sample_weight=weight)
+    for kwargs in ({"ambiguity_rule": "cost"}, {"ambiguity_rule": "rate"}, {"ambiguity_rule": "error"}):
+        once = prefit(ambiguity=0.3, novelty=0.2, **kwargs).fit(X, y, sample_weight=weight)
         times = weight.astype(int)
-        often = prefit(ambiguity=0.3, novelty=0.2, **words).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+        often = prefit(ambiguity=0.3, novelty=0.2, **kwargs).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
         assert once.ambiguity_threshold_ == often.ambiguity_threshold_
         assert once.novelty_threshold_ == often.novelty_threshold_
         np.testing.assert_allclose(
@@ -316,8 +316,8 @@ ROWS = np.array([[0.1, 1.0], [0.5, 1.0], [0.9, -1.0], [0.9, 1.0]])  # accepted, 
     ],
 )
 def test_labels_of_refusal_are_like_the_classes(classes, expected):
-    words = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
-    found = prefit(classes, **words).fit(ROWS, [classes[0]] * 4).predict(ROWS)
+    kwargs = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
+    found = prefit(classes, **kwargs).fit(ROWS, [classes[0]] * 4).predict(ROWS)
     np.testing.assert_array_equal(found, expected)
     kind = np.asarray(classes).dtype.kind
     assert found.dtype.kind == {"b": "i", "u": "i"}.get(kind, kind)
@@ -326,18 +326,18 @@ def test_labels_of_refusal_are_like_the_classes(classes, expected):
 
 
 def test_labels_of_refusal_may_be_chosen():
-    words = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
-    model = prefit(("a", "b"), ambiguous_label="?", novel_label="?", **words).fit(ROWS, ["a"] * 4)
+    kwargs = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
+    model = prefit(("a", "b"), ambiguous_label="?", novel_label="?", **kwargs).fit(ROWS, ["a"] * 4)
     np.testing.assert_array_equal(model.predict(ROWS), ["a", "?", "?", "b"])
     with pytest.raises(KernelpoolError, match=r"ambiguous_label must not be one of the classes \['a', 'b'\]; got 'a'\."):
-        prefit(("a", "b"), ambiguous_label="a", **words).fit(ROWS, ["a"] * 4)
+        prefit(("a", "b"), ambiguous_label="a", **kwargs).fit(ROWS, ["a"] * 4)
     with pytest.raises(KernelpoolError, match=r"novel_label must be a number, as the classes are; got 'x'\."):
-        prefit(novel_label="x", **words).fit(ROWS, [0] * 4)
+        prefit(novel_label="x", **kwargs).fit(ROWS, [0] * 4)
     with pytest.raises(KernelpoolError, match=r"A class is called 'novel': name another novel_label\."):
-        prefit(("a", "novel"), **words).fit(ROWS, ["a"] * 4)
+        prefit(("a", "novel"), **kwargs).fit(ROWS, ["a"] * 4)
 
 
-# -- judgement --------------------------------------------------------------------------------------------------------
+# -- judgment --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -396,7 +396,7 @@ def test_probabilities_are_untouched():
 
 
 def test_held_out_rows_are_judged_by_models_that_did_not_see_them():
-    """One nearest neighbour knows its own rows without doubt or error; held out, it errs, and its error can be told."""
+    """One nearest neighbor knows its own rows without doubt or error; held out, it errs, and its error can be told."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
     with pytest.warns(UserWarning, match="every row will be refused"):
@@ -408,9 +408,9 @@ def test_held_out_rows_are_judged_by_models_that_did_not_see_them():
 def test_without_refit_the_judged_model_is_kept():
     X, y = make_clouds(400, random_state=0)
     split = [(np.arange(200), np.arange(200, 400))]
-    words = {"novelty": 0.1, "cv": split}
-    kept = RejectClassifier(GaussianMixtureOf(), refit=False, **words).fit(X, y)
-    again = RejectClassifier(GaussianMixtureOf(), refit=True, **words).fit(X, y)
+    kwargs = {"novelty": 0.1, "cv": split}
+    kept = RejectClassifier(GaussianMixtureOf(), refit=False, **kwargs).fit(X, y)
+    again = RejectClassifier(GaussianMixtureOf(), refit=True, **kwargs).fit(X, y)
     np.testing.assert_array_equal(kept.estimator_.means_, GaussianMixtureOf().fit(X[:200], y[:200]).means_)
     np.testing.assert_array_equal(again.estimator_.means_, GaussianMixtureOf().fit(X, y).means_)
     assert kept.novelty_threshold_ == again.novelty_threshold_
@@ -430,13 +430,13 @@ def test_given_thresholds_hold_nothing_out():
 
 def test_the_share_held_out_depends_on_cv_and_seed():
     X, y = make_clouds(400, random_state=0)
-    words = {"ambiguity": 0.3, "ambiguity_rule": "rate"}
+    kwargs = {"ambiguity": 0.3, "ambiguity_rule": "rate"}
     thresholds = {
-        (share, seed): RejectClassifier(GaussianNB(), cv=share, random_state=seed, **words).fit(X, y).ambiguity_threshold_
+        (share, seed): RejectClassifier(GaussianNB(), cv=share, random_state=seed, **kwargs).fit(X, y).ambiguity_threshold_
         for share, seed in itertools.product((0.2, 0.5), (0, 1))
     }
     assert len(set(thresholds.values())) == 4
-    again = RejectClassifier(GaussianNB(), cv=0.2, random_state=0, **words).fit(X, y)
+    again = RejectClassifier(GaussianNB(), cv=0.2, random_state=0, **kwargs).fit(X, y)
     assert again.ambiguity_threshold_ == thresholds[0.2, 0]
 
 
@@ -479,19 +479,19 @@ def test_pipelines_and_searches_work():
 def test_weights_travel_with_and_without_routing():
     X, y = make_clouds(400, random_state=0)
     weight = np.random.default_rng(0).integers(3, size=400) * 1.0
-    words = {"ambiguity": 0.2, "ambiguity_rule": "rate", "cv": 2}
-    plain = RejectClassifier(GaussianNB(), **words).fit(X, y, sample_weight=weight)
-    assert plain.ambiguity_threshold_ != RejectClassifier(GaussianNB(), **words).fit(X, y).ambiguity_threshold_
+    kwargs = {"ambiguity": 0.2, "ambiguity_rule": "rate", "cv": 2}
+    plain = RejectClassifier(GaussianNB(), **kwargs).fit(X, y, sample_weight=weight)
+    assert plain.ambiguity_threshold_ != RejectClassifier(GaussianNB(), **kwargs).fit(X, y).ambiguity_threshold_
     np.testing.assert_array_equal(plain.estimator_.theta_, GaussianNB().fit(X, y, weight).theta_)
     with config_context(enable_metadata_routing=True):
         inner = GaussianNB().set_fit_request(sample_weight=True)
-        routed = RejectClassifier(inner, **words).set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight)
+        routed = RejectClassifier(inner, **kwargs).set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight)
         assert routed.ambiguity_threshold_ == plain.ambiguity_threshold_
-        off = RejectClassifier(GaussianNB().set_fit_request(sample_weight=False), **words).set_fit_request(sample_weight=True)
+        off = RejectClassifier(GaussianNB().set_fit_request(sample_weight=False), **kwargs).set_fit_request(sample_weight=True)
         off.fit(X, y, sample_weight=weight)
         np.testing.assert_array_equal(off.estimator_.theta_, GaussianNB().fit(X, y).theta_)
     with pytest.warns(UserWarning, match=r"KNeighborsClassifier.fit takes no sample_weight: the weights count for the thr"):
-        RejectClassifier(KNeighborsClassifier(), **words).fit(X, y, sample_weight=weight)
+        RejectClassifier(KNeighborsClassifier(), **kwargs).fit(X, y, sample_weight=weight)
 
 
 def test_held_out_rows_must_have_some_weight():

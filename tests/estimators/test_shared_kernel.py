@@ -162,26 +162,26 @@ def test_warm_start_goes_on(blobs):
         model.fit(x, y + 1)
 
 
-def test_unlabelled_rows_by_any_name(blobs):
+def test_unlabeled_rows_by_any_name(blobs):
     x, y = blobs
     hidden = np.arange(len(y)) % 3 == 0
     settings_ = {"n_kernels": 6, "random_state": 0}
     numbers = SharedKernelClassifier(unlabeled=-1, **settings_).fit(x, np.where(hidden, -1, y))
     nan = SharedKernelClassifier(unlabeled=np.nan, **settings_).fit(x, np.where(hidden, np.nan, y))
     none = SharedKernelClassifier(**settings_).fit(x, np.where(hidden, None, y.astype(object)))
-    words = np.array(["a", "b", "c"], dtype=object)[y]
-    text = SharedKernelClassifier(unlabeled="?", **settings_).fit(x, np.where(hidden, "?", words))
+    kwargs = np.array(["a", "b", "c"], dtype=object)[y]
+    text = SharedKernelClassifier(unlabeled="?", **settings_).fit(x, np.where(hidden, "?", kwargs))
     import pandas as pd
 
-    series = pd.Series(np.where(hidden, None, words), dtype="string")
+    series = pd.Series(np.where(hidden, None, kwargs), dtype="string")
     missing = SharedKernelClassifier(unlabeled=np.nan, **settings_).fit(x, series)
     for other in (nan, none, text, missing):
         np.testing.assert_allclose(other.means_, numbers.means_)
     assert text.classes_.tolist() == ["a", "b", "c"]
     assert nan.classes_.tolist() == [0, 1, 2]
     weightless = SharedKernelClassifier(unlabeled=-1, unlabeled_weight=0, **settings_).fit(x, np.where(hidden, -1, y))
-    labelled = SharedKernelClassifier(**settings_).fit(x[~hidden], y[~hidden])
-    np.testing.assert_allclose(weightless.means_, labelled.means_, rtol=1e-7)
+    labeled = SharedKernelClassifier(**settings_).fit(x[~hidden], y[~hidden])
+    np.testing.assert_allclose(weightless.means_, labeled.means_, rtol=1e-7)
     as_class = SharedKernelClassifier(**settings_).fit(x, np.where(hidden, -1, y))
     assert as_class.classes_.tolist() == [-1, 0, 1, 2]
 

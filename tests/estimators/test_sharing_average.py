@@ -184,7 +184,7 @@ def test_held_out_weights_do_not_depend_on_the_order_of_rows(blobs):
     np.testing.assert_allclose(twice.weights_, double.weights_, rtol=1e-4)
 
 
-def test_unlabelled_rows_and_other_homes(blobs):
+def test_unlabeled_rows_and_other_homes(blobs):
     x, y = blobs
     da = pytest.importorskip("dask.array")
     labels = np.where(np.arange(len(y)) % 4 == 0, -1, y)
@@ -195,7 +195,7 @@ def test_unlabelled_rows_and_other_homes(blobs):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("kwargs", "message"),
     [
         ({"kernel_totals": ()}, "must hold at least one value"),
         ({"kernel_totals": (4, 0)}, "Each value of kernel_totals must be a whole number above zero; got 0"),
@@ -208,9 +208,9 @@ def test_unlabelled_rows_and_other_homes(blobs):
         ({"n_kernels": "auto"}, "'n_kernels' parameter"),
     ],
 )
-def test_bad_words_are_named(blobs, words, message):
+def test_bad_words_are_named(blobs, kwargs, message):
     with pytest.raises(ValueError, match=message):
-        SharingAverageClassifier(**words).fit(*blobs)
+        SharingAverageClassifier(**kwargs).fit(*blobs)
 
 
 def test_a_stop_by_the_user_while_weights_are_found(blobs, monkeypatch):

@@ -99,7 +99,7 @@ def fitted(x, y, family, **more):
 
 
 def tamed(x):
-    """The same rows centred and divided by one scale, in float64."""
+    """The same rows centered and divided by one scale, in float64."""
     x = np.asarray(x, dtype=np.float64)
     x = x - x.mean(axis=0)
     return x / np.sqrt(x.var(axis=0).mean())
@@ -107,7 +107,7 @@ def tamed(x):
 
 @pytest.mark.parametrize("data", ALL, ids=lambda data: data.__name__)
 @pytest.mark.parametrize("kernel_prior", [None, "conjugate"])
-def test_fits_and_answers_as_when_centred_and_scaled(data, family, kernel_prior):
+def test_fits_and_answers_as_when_centered_and_scaled(data, family, kernel_prior):
     x, y = data()
     model = fitted(x, y, family, kernel_prior=kernel_prior)
     answers = (model.predict_proba(x), model.log_density(x), model.score_samples(x), model.means_, model.covariances_)

@@ -95,8 +95,8 @@ def test_inputs_are_the_columns_that_are_used():
     model, _ = fitted("encoded")
     inputs = [(entry.name, entry.type, entry.shape) for entry in session(kernelpool.to_onnx(model)).get_inputs()]
     number, word = ("tensor(float)", ["n", 1]), ("tensor(string)", ["n", 1])
-    assert inputs == [("length", *number), ("<b>width</b>", *number), ("colour", *word), ("size", *word)]
-    model, _ = fitted("gaps told, others passed through")  # colour and size are dropped
+    assert inputs == [("length", *number), ("<b>width</b>", *number), ("color", *word), ("size", *word)]
+    model, _ = fitted("gaps told, others passed through")  # color and size are dropped
     assert [entry.name for entry in session(kernelpool.to_onnx(model)).get_inputs()] == ["length", "<b>width</b>"]
 
 
@@ -191,10 +191,10 @@ def test_one_hot_of_gaps_and_of_numbers(frame, rare):
 @pytest.mark.parametrize("rare", [{}, {"min_frequency": 2}, {"max_categories": 2}])
 @pytest.mark.parametrize("frame", [WORDS, GAPS, CODES], ids=["words", "gaps", "numbers"])
 def test_ordinal(frame, rare, missing, unknown):
-    words = {"handle_unknown": "use_encoded_value", "unknown_value": unknown, "encoded_missing_value": missing}
-    step = OrdinalEncoder(**words, **rare).fit(frame)
-    strange = pd.concat([frame, frame.iloc[:1].assign(a=7.5 if frame is CODES else "new")])
-    np.testing.assert_array_equal(features(step, frame, strange), transformed(step, strange))
+    kwargs = {"handle_unknown": "use_encoded_value", "unknown_value": unknown, "encoded_missing_value": missing}
+    step = OrdinalEncoder(**kwargs, **rare).fit(frame)
+    unknown = pd.concat([frame, frame.iloc[:1].assign(a=7.5 if frame is CODES else "new")])
+    np.testing.assert_array_equal(features(step, frame, unknown), transformed(step, unknown))
 
 
 HOLES = pd.DataFrame(
@@ -215,8 +215,8 @@ HOLES = pd.DataFrame(
 @pytest.mark.filterwarnings("ignore:Currently, when `keep_empty_feature`")
 def test_gaps_in_numbers(strategy, indicator, keep, missing):
     frame = HOLES if missing is np.nan else HOLES.fillna(-1)
-    words = {"strategy": strategy, "add_indicator": indicator, "keep_empty_features": keep, "missing_values": missing}
-    step = SimpleImputer(**words).fit(frame)
+    kwargs = {"strategy": strategy, "add_indicator": indicator, "keep_empty_features": keep, "missing_values": missing}
+    step = SimpleImputer(**kwargs).fit(frame)
     np.testing.assert_allclose(features(step, frame, frame), transformed(step, frame), rtol=1e-15)
     by_column = ColumnTransformer([("fill", step, list(frame))]).fit(frame)
     np.testing.assert_allclose(features(by_column, frame, frame), transformed(by_column, frame), rtol=1e-15)
@@ -230,12 +230,12 @@ def test_what_fills_a_gap_has_the_type_that_the_imputer_gives_it(dtype):
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, "?", ""])
-@pytest.mark.parametrize("words", [{"strategy": "most_frequent"}, {"strategy": "constant", "fill_value": "none"}])
-def test_gaps_in_words(missing, words):
+@pytest.mark.parametrize("kwargs", [{"strategy": "most_frequent"}, {"strategy": "constant", "fill_value": "none"}])
+def test_gaps_in_words(missing, kwargs):
     """An empty word stands for a gap, whether the table has None, NaN or a mark of its own there."""
     known = pd.DataFrame({"a": ["x", "x", "y", missing, "z"], "b": ["p", "p", "p", "q", "q"]}, dtype=object)
     frame = pd.concat([known, pd.DataFrame({"a": ["new", missing], "b": ["q", missing]}, dtype=object)])
-    fill = SimpleImputer(missing_values=missing, **words)
+    fill = SimpleImputer(missing_values=missing, **kwargs)
     step = make_pipeline(fill, OneHotEncoder(handle_unknown="ignore")).fit(known)
     np.testing.assert_array_equal(features(step, known, frame), transformed(step, frame))
 
@@ -265,7 +265,7 @@ MIXED, _ = table()
     "step",
     [
         ColumnTransformer(
-            [("b", StandardScaler(), ["<b>width</b>", "length"]), ("hot", OneHotEncoder(), ["size", "colour"])],
+            [("b", StandardScaler(), ["<b>width</b>", "length"]), ("hot", OneHotEncoder(), ["size", "color"])],
             transformer_weights={"b": 2.0, "hot": 0.5},
         ),
         ColumnTransformer(
@@ -276,17 +276,17 @@ MIXED, _ = table()
         ),
         ColumnTransformer(
             [
-                ("words", ColumnTransformer([("hot", OneHotEncoder(), ["size"]), ("o", OrdinalEncoder(), ["colour"])]), [2, 3]),
+                ("words", ColumnTransformer([("hot", OneHotEncoder(), ["size"]), ("o", OrdinalEncoder(), ["color"])]), [2, 3]),
                 ("twice", make_pipeline(SimpleImputer(), StandardScaler(with_mean=False)), ["length", "<b>width</b>"]),
                 ("again", StandardScaler(with_std=False), ["length"]),
             ]
         ),
         make_pipeline(
-            ColumnTransformer([("hot", OneHotEncoder(), ["colour"])], remainder="drop"),
+            ColumnTransformer([("hot", OneHotEncoder(), ["color"])], remainder="drop"),
             ColumnTransformer([("turned", "passthrough", [2, 0, 1]), ("scaled", StandardScaler(), [1])]),
         ),
         make_pipeline(
-            FunctionTransformer(), ColumnTransformer([("o", OrdinalEncoder(), ["size", "colour"])]), OneHotEncoder(drop="first")
+            FunctionTransformer(), ColumnTransformer([("o", OrdinalEncoder(), ["size", "color"])]), OneHotEncoder(drop="first")
         ),
     ],
 )
@@ -303,11 +303,11 @@ def test_columns(step):
 
 def test_an_encoder_that_refuses_unknown_words_ends_the_run():
     model, frame = fitted("encoded")  # its OrdinalEncoder takes s, m and l alone
-    strange = frame.assign(size="xl")
+    unknown = frame.assign(size="xl")
     with pytest.raises(ValueError, match="Found unknown categories"):
-        model.predict(strange)
+        model.predict(unknown)
     with pytest.raises(Exception, match="Column 'size' holds a category that the model does not know"):
-        run(kernelpool.to_onnx(model), strange)
+        run(kernelpool.to_onnx(model), unknown)
     one = frame.assign(size=["xl", *frame["size"][1:]])
     with pytest.raises(Exception, match="Column 'size' holds a category that the model does not know"):
         run(kernelpool.to_onnx(model), one)
@@ -317,9 +317,9 @@ def test_an_encoder_that_refuses_unknown_words_ends_the_run():
 
 def test_an_encoder_that_passes_over_unknown_words_goes_on():
     model, frame = fitted("encoded")
-    strange = frame.assign(colour="mauve")
-    assert_agree(run(kernelpool.to_onnx(model), strange), expected(model, strange))
-    assert not np.allclose(model.predict_proba(strange), model.predict_proba(frame))
+    unknown = frame.assign(color="mauve")
+    assert_agree(run(kernelpool.to_onnx(model), unknown), expected(model, unknown))
+    assert not np.allclose(model.predict_proba(unknown), model.predict_proba(frame))
 
 
 # -- names ----------------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_float64_throughout_agrees_to_1e_10():
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-10, atol=1e-10)
 
 
-def test_a_runtime_that_optimises_does_not_round_to_float32():
+def test_a_runtime_that_optimizes_does_not_round_to_float32():
     """onnxruntime folds a factor into the product that follows, as a float32: no such factor may stand there."""
     model, X = fitted("parzen epanechnikov")
     found = run(kernelpool.to_onnx(model, precision="float64"), X)["log_density"]

@@ -77,9 +77,9 @@ class File:
         """Bytes of a file with a right digest: what a malicious writer would make."""
         arrays = self.arrays if arrays is None else arrays
         text = json.dumps(self.header if header is None else header)
-        words = self.metadata | {"header": text} | metadata
-        words["sha256"] = container.digest_of(words, arrays)
-        parts = [container.index_of(words, arrays), *(container.data_of(a) for _, a in container.sorted_arrays(arrays))]
+        kwargs = self.metadata | {"header": text} | metadata
+        kwargs["sha256"] = container.digest_of(kwargs, arrays)
+        parts = [container.index_of(kwargs, arrays), *(container.data_of(a) for _, a in container.sorted_arrays(arrays))]
         return b"".join(bytes(part) for part in parts)
 
 
@@ -224,9 +224,9 @@ def deep_header(file, rng):
 def edited_metadata(file, rng):
     word = rng.choice(["format", "format_version", "header"])
     value = str(rng.choice(["", "0", "-1", "2", "1.0", "1" * 400, "kernelpool ", "null", "[]", "{}", '{"a":1,"a":2}', "NaN"]))
-    words = file.metadata | {word: value}
-    words["sha256"] = container.digest_of(words, file.arrays)
-    parts = [container.index_of(words, file.arrays), *(container.data_of(a) for _, a in container.sorted_arrays(file.arrays))]
+    kwargs = file.metadata | {word: value}
+    kwargs["sha256"] = container.digest_of(kwargs, file.arrays)
+    parts = [container.index_of(kwargs, file.arrays), *(container.data_of(a) for _, a in container.sorted_arrays(file.arrays))]
     return b"".join(bytes(part) for part in parts)
 
 

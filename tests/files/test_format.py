@@ -178,7 +178,7 @@ def test_without_a_summary_the_estimator_tells_what_it_knows(path):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("kwargs", "message"),
     [
         ({"summary": [1]}, "summary must be a dict; got list"),
         ({"summary": {"loss": float("nan")}}, "summary must hold only what JSON can"),
@@ -188,9 +188,9 @@ def test_without_a_summary_the_estimator_tells_what_it_knows(path):
         ({"units": {"a": "m"}}, "units by name need an estimator that was fitted with feature names"),
     ],
 )
-def test_what_is_told_beside_the_model_must_be_plain(words, message, path):
+def test_what_is_told_beside_the_model_must_be_plain(kwargs, message, path):
     with pytest.raises(ModelFileError, match=message):
-        kernelpool.save(fitted("shared full")[0], path, **words)
+        kernelpool.save(fitted("shared full")[0], path, **kwargs)
     assert not path.exists()
 
 
@@ -205,9 +205,9 @@ def test_units_must_name_features(path):
 def resealed(path, **metadata):
     """The same file with other metadata, its digest made anew."""
     contents = container.read_contents(path, 1 << 30)
-    words = contents.metadata | metadata
-    words["sha256"] = container.digest_of(words, contents.arrays)
-    container.write_contents(path, words, contents.arrays)
+    kwargs = contents.metadata | metadata
+    kwargs["sha256"] = container.digest_of(kwargs, contents.arrays)
+    container.write_contents(path, kwargs, contents.arrays)
 
 
 def test_a_newer_format_is_refused_politely(path):

@@ -371,8 +371,8 @@ def test_nothing_of_a_file_is_run(path):
     assert len(sources) > 5
     for source in sources:
         for node in ast.walk(ast.parse(source.read_text())):
-            words = [getattr(node, word, None) for word in ("id", "attr", "module", "name")]
-            assert not forbidden & {word for word in words if isinstance(word, str)}, source
+            kwargs = [getattr(node, word, None) for word in ("id", "attr", "module", "name")]
+            assert not forbidden & {word for word in kwargs if isinstance(word, str)}, source
 
 
 def test_html_and_formulas_in_names_are_just_names(path):

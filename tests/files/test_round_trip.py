@@ -20,8 +20,8 @@ def path(tmp_path):
     return tmp_path / "model.safetensors"
 
 
-def saved(model, path, **words):
-    kernelpool.save(model, path, **words)
+def saved(model, path, **kwargs):
+    kernelpool.save(model, path, **kwargs)
     return kernelpool.load(path)
 
 

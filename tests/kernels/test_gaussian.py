@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.arrays import at_home_of, outer_sums
+from kernelpool.arrays import match_array, outer_sums
 from kernelpool.errors import CollapsedKernelError
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
@@ -23,9 +23,9 @@ def test_log_density_is_scipys(kernel, family, given_start, blobs):
     mean, covariance, *_ = given_start
     kernels = Kernels(mean, covariance)
     expected = np.log(naive.kernel_densities(x, mean, covariance, family)).T
-    np.testing.assert_allclose(kernel.log_density(kernel.lens(kernels, EPS), x), expected, rtol=1e-10)
+    np.testing.assert_allclose(kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10)
     for j in range(6):
-        np.testing.assert_allclose(kernel.exact_log_density(kernel.lens(kernels, EPS), j, x), expected[j], rtol=1e-12)
+        np.testing.assert_allclose(kernel.exact_log_density(kernel.natural_params(kernels, EPS), j, x), expected[j], rtol=1e-12)
 
 
 def test_distance_is_mahalanobis(kernel, family, given_start):
@@ -45,7 +45,7 @@ def test_frames_map_there_and_back(kernel, family, given_start, blobs):
     back = kernel.out_of(inside, frame)
     np.testing.assert_allclose(back.mean, mean)
     np.testing.assert_allclose(back.covariance, covariance)
-    density = kernel.log_density(kernel.lens(inside, EPS), frame.inside(x)) - frame.log_volume
+    density = kernel.log_density(kernel.natural_params(inside, EPS), frame.inside(x)) - frame.log_volume
     np.testing.assert_allclose(density, np.log(naive.kernel_densities(x, mean, covariance, family)).T, rtol=1e-9)
 
 
@@ -64,8 +64,8 @@ def test_the_floor_gives_the_most_likely_covariance_above_it(family):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 3)) * [0.1, 1, 0.05] @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
     second = (kernel.square(rows.T) @ np.ones(200) / 200)[None]
-    scatter = kernel.shaped(second, 3)
-    chosen = kernel.floored(scatter)
+    scatter = kernel.unflatten(second, 3)
+    chosen = kernel.apply_floor(scatter)
 
     def likelihood(covariance):
         full = naive.matrices(covariance, "full" if family == "tied" else family, 1, 3)[0]
@@ -97,8 +97,8 @@ def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
     rows = ArrayRows(x.astype(dtype), y, frame=Frame(np.zeros(3, dtype), np.ones(3, dtype)))
     params = Params(Kernels(mean, covariance), mixing, np.full(3, 1 / 3))
     always, never = (SharedKernel(FAMILIES[family](np.full(3, 1e-6), guard=guard), np.ones((6, 3))) for guard in (0.0, np.inf))
-    assert always.view(params, rows.rounding).lens.guarded == tuple(range(6))
-    assert never.view(params, rows.rounding).lens.guarded == ()
+    assert always.e_step_params(params, rows.eps).natural_params.guarded == tuple(range(6))
+    assert never.e_step_params(params, rows.eps).natural_params.guarded == ()
     (a, value_a), (b, value_b) = always.sweep(rows, params), never.sweep(rows, params)
     rtol = 1e-10 if dtype == np.float64 else 1e-4
     assert value_a == pytest.approx(value_b, rel=rtol)
@@ -119,7 +119,7 @@ def test_the_guard_saves_narrow_kernels_far_from_the_origin(family, dtype):
     params = Params(Kernels(np.full((1, 2), distance + 0.1), start), np.ones((1, 1)), np.ones(1))
     rows = ArrayRows(x, np.zeros(500, int), frame=Frame(np.zeros(2, dtype), np.ones(2, dtype)))
     network = SharedKernel(FAMILIES[family](np.full(2, 1e-6)), np.ones((1, 1)))
-    assert network.view(params, rows.rounding).lens.guarded == (0,)
+    assert network.e_step_params(params, rows.eps).natural_params.guarded == (0,)
     better, _ = network.sweep(rows, params)
     rtol = 1e-8 if dtype == np.float64 else 3e-4
     np.testing.assert_allclose(better.kernels.covariance, expected, rtol=rtol, atol=10 * rtol)
@@ -146,8 +146,8 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
     expected = -0.5 * (np.sum(white**2, axis=0) + 2 * np.log(deviation).sum() + d * np.log(2 * np.pi))
     kernel = FAMILIES[family](np.zeros(d))
     kernels = Kernels(np.zeros((1, d)), covariance if family == "tied" else covariance[None])
-    lens = at_home_of(x, kernel.lens(kernels, 1.2e-7))
-    found = kernel.log_density(lens, x)[0]
+    natural_params = match_array(kernel.natural_params(kernels, 1.2e-7), like=x)
+    found = kernel.log_density(natural_params, x)[0]
     assert found.dtype == np.float32
     # 1e-8 of the length, in the rows themselves, is a hundredth of the width at a million
     np.testing.assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
@@ -173,8 +173,10 @@ def test_kernels_beyond_the_reach_of_float32_give_no_nan(family):
     shape = FAMILIES[family].shape(2, 2)
     covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
     kernel, x = FAMILIES[family](np.zeros(2)), np.array([[0, 0], [1e12, -1e12]], np.float32)
-    lens = at_home_of(x, kernel.lens(Kernels(np.array([[0.0, 0.0], [1e30, -1e35]]), covariance), 1.2e-7))
-    assert not np.isnan(kernel.log_density(lens, x)).any()
+    natural_params = match_array(
+        kernel.natural_params(Kernels(np.array([[0.0, 0.0], [1e30, -1e35]]), covariance), 1.2e-7), like=x
+    )
+    assert not np.isnan(kernel.log_density(natural_params, x)).any()
 
 
 def test_a_guarded_kernel_keeps_its_share(family):
@@ -210,17 +212,17 @@ def test_the_floor_lifts_what_lies_below_it_and_touches_nothing_else(family):
         "full": np.array([[[2.0, 0.5], [0.5, 1.0]], turned - 0.05 * np.eye(2), turned + 0.01 * np.eye(2)]),
         "tied": turned - 0.05 * np.eye(2),
     }[family]
-    lifted = {
+    raised = {
         "spherical": np.array(0.1),
         "diag": np.array([0.1, 4.0]),
         "full": np.array([[0.975, 0.875], [0.875, 0.975]]),  # 1.85 stays, 0.05 becomes 0.1
         "tied": np.array([[0.975, 0.875], [0.875, 0.975]]),
     }[family]
-    found = kernel.floored(given)
+    found = kernel.apply_floor(given)
     if family == "tied":
-        np.testing.assert_allclose(found, lifted, rtol=1e-14)
+        np.testing.assert_allclose(found, raised, rtol=1e-14)
         return
-    np.testing.assert_allclose(found[1], lifted, rtol=1e-14)
+    np.testing.assert_allclose(found[1], raised, rtol=1e-14)
     np.testing.assert_array_equal(found[[0, 2]], given[[0, 2]])
 
 
@@ -233,7 +235,7 @@ def test_collapse_names_kernel_and_feature(family):
         "tied": np.diag([1.0, 0.0]),
     }[family]
     with pytest.raises(CollapsedKernelError, match="has no width left along feature") as error:
-        kernel.floored(flat)
+        kernel.apply_floor(flat)
     assert error.value.kernel == (0 if family == "tied" else 1)
     assert error.value.feature == (0 if family == "spherical" else 1)
     import pickle
@@ -275,4 +277,4 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     rtol = 1e-12 if dtype == np.float64 else 1e-5
     np.testing.assert_allclose(sums[0], weight.sum(axis=1), rtol=rtol)
     np.testing.assert_allclose(sums[1 : d + 1].T, first, rtol=rtol, atol=1e-30)
-    np.testing.assert_allclose(kernel.shaped(sums[d + 1 :].T, d), second, rtol=rtol, atol=1e-30)
+    np.testing.assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, rtol=rtol, atol=1e-30)

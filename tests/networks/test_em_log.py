@@ -330,7 +330,7 @@ def test_columns_of_one_layer_are_kept_at_a_time(problem):
     assert list(kept) == [network.layer.token]
 
 
-def test_the_logistic_strength_has_no_better_neighbour(setting):
+def test_the_logistic_strength_has_no_better_neighbor(setting):
     x, hidden, layer, _, _ = setting
     rng = np.random.default_rng(6)
     y = (x[:, 0] + rng.normal(size=len(x)) > 0).astype(int)

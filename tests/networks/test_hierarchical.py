@@ -276,7 +276,7 @@ def test_warm_start_is_refused(blobs):
         SharedKernelClassifier(4, split_by_class=True, warm_start=True).fit(*blobs)
 
 
-def test_clouds_are_better_modelled():
+def test_clouds_are_better_modeled():
     """Six round kernels are too few for Clouds; split, they are more and the likelihood of new rows is higher."""
     x, y = make_clouds(random_state=0)
     x_new, y_new = make_clouds(random_state=1)

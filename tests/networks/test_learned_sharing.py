@@ -7,7 +7,7 @@ import pytest
 from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks.learned_sharing import Learned, LearnedSharing, attentive
+from kernelpool.networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from kernelpool.networks.shared_kernel import Params
 from kernelpool.rows import ArrayRows, Frame
 
@@ -168,7 +168,7 @@ def test_coordinates_lead_back(blobs, given_start, family):
     _, y = blobs
     mean, covariance, mixing, _ = given_start
     network = LearnedSharing(FAMILIES[family](np.full(3, 1e-9)))
-    params = attentive(Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y)))
+    params = init_sharing(Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y)))
     back = network.at(network.coordinates(params), params)
     np.testing.assert_allclose(back.sharing, params.sharing)
     np.testing.assert_allclose(back.mixing, params.mixing)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from kernelpool.networks import parzen
 from kernelpool.networks.parzen import Network, decided, kernel_posterior, log_votes, network, radius_errors
 from kernelpool.networks.parzen_kernels import PROFILES, StarShaped, squared_distances
-from kernelpool.networks.parzen_reduction import DEFENCE, Reducer
+from kernelpool.networks.parzen_reduction import DEFENSE, Reducer
 from kernelpool.rows import ArrayRows, Block
 
 HEIGHTS = {
@@ -28,8 +28,8 @@ def small():
     return rng.normal(size=(9, 2)), rng.uniform(0.5, 2, size=9), (0, 4, 6, 9), rng.normal(size=(12, 2))
 
 
-def votes_written_out(kernel, centre, weight, offsets, x, radius):
-    height = HEIGHTS[kernel](cdist(x, centre) / radius) * weight
+def votes_written_out(kernel, center, weight, offsets, x, radius):
+    height = HEIGHTS[kernel](cdist(x, center) / radius) * weight
     return np.stack([height[:, a:b].sum(axis=1) for a, b in itertools.pairwise(offsets)], axis=1)
 
 
@@ -38,10 +38,10 @@ def votes_written_out(kernel, centre, weight, offsets, x, radius):
 @pytest.mark.parametrize("xp", [np, array_api_strict])
 def test_votes_are_sums_of_heights(kernel, tile, xp, small, monkeypatch):
     monkeypatch.setattr(parzen, "TILE", tile)
-    centre, weight, offsets, x = small
-    net = network(xp.asarray(centre), xp.asarray(weight), offsets, xp.zeros(3), 0.9)
+    center, weight, offsets, x = small
+    net = network(xp.asarray(center), xp.asarray(weight), offsets, xp.zeros(3), 0.9)
     found = np.exp(np.asarray(log_votes(Block(xp.asarray(x)), PROFILES[kernel](), net)))
-    np.testing.assert_allclose(found, votes_written_out(kernel, centre, weight, offsets, x, 0.9), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(found, votes_written_out(kernel, center, weight, offsets, x, 0.9), rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("kernel", list(PROFILES))
@@ -56,16 +56,16 @@ def test_kernels_integrate_to_their_volume(kernel, d):
 
 def test_distances_from_products_and_from_differences_agree():
     rng = np.random.default_rng(0)
-    x, centre = rng.normal(size=(7, 5)), rng.normal(size=(6, 5))
+    x, center = rng.normal(size=(7, 5)), rng.normal(size=(6, 5))
     for narrow in (True, False):
-        np.testing.assert_allclose(squared_distances(x, centre, narrow), cdist(x, centre) ** 2, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(squared_distances(x, center, narrow), cdist(x, center) ** 2, rtol=1e-10, atol=1e-13)
 
 
 def test_kernels_much_narrower_than_their_distance_from_the_origin_use_differences():
-    centre = np.array([[1e3, 0.0], [1e3 + 1e-6, 0.0]])
-    net = network(centre, np.ones(2), (0, 1, 2), np.zeros(2), 1e-7)
+    center = np.array([[1e3, 0.0], [1e3 + 1e-6, 0.0]])
+    net = network(center, np.ones(2), (0, 1, 2), np.zeros(2), 1e-7)
     assert net.narrow
-    assert np.exp(log_votes(Block(centre), PROFILES["hypersphere"](), net)).tolist() == [[1, 0], [0, 1]]
+    assert np.exp(log_votes(Block(center), PROFILES["hypersphere"](), net)).tolist() == [[1, 0], [0, 1]]
 
 
 def test_far_rows_keep_the_order_of_gaussian_kernels():
@@ -85,10 +85,10 @@ def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
 
 
 def test_kernel_posteriors_are_shares_of_votes(small):
-    centre, weight, offsets, x = small
+    center, weight, offsets, x = small
     scale = np.log([0.2, 0.3, 0.5])
-    net = network(centre, weight, offsets, scale, 0.9)
-    joint = HEIGHTS["gaussian"](cdist(x, centre) / 0.9) * weight * np.repeat(np.exp(scale), np.diff(offsets))
+    net = network(center, weight, offsets, scale, 0.9)
+    joint = HEIGHTS["gaussian"](cdist(x, center) / 0.9) * weight * np.repeat(np.exp(scale), np.diff(offsets))
     found = kernel_posterior(Block(x), PROFILES["gaussian"](), net)
     np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
 
@@ -148,7 +148,7 @@ def criterion_written_out(x, kept, kernel, radius, weight):
     weight = weight / weight.sum()
     height = HEIGHTS[kernel](cdist(x, x) / radius)
     full, few = height @ weight, height[:, kept].mean(axis=1)
-    return weight @ np.log((1 - DEFENCE) * few / full + DEFENCE)
+    return weight @ np.log((1 - DEFENSE) * few / full + DEFENSE)
 
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "gaussian"])
@@ -188,14 +188,14 @@ def test_herding_follows_its_greedy_rule():
     assert reducer(x).herd(8) == expected
 
 
-def test_fitted_votes_maximise_the_criterion():
+def test_fitted_votes_maximize_the_criterion():
     rng = np.random.default_rng(6)
     x = rng.normal(size=(60, 2))
     reduce, kept = reducer(x), [0, 1, 2, 3, 4]
     votes = reduce.weights(kept, n_sweeps=3000)
     height = HEIGHTS["gaussian"](cdist(x, x) / 0.7)
     few, full = height[:, kept] @ votes, height.mean(axis=1)
-    share = ((1 - DEFENCE) * height[:, kept] / ((1 - DEFENCE) * few + DEFENCE * full)[:, None]).mean(axis=0)
+    share = ((1 - DEFENSE) * height[:, kept] / ((1 - DEFENSE) * few + DEFENSE * full)[:, None]).mean(axis=0)
     # Kuhn & Tucker: the slope is the same wherever there is weight, and no greater elsewhere
     slope = share / (votes @ share)
     assert votes.sum() == pytest.approx(1)

@@ -59,11 +59,11 @@ def test_sweeps_equal_the_printed_equations_where_nearly_all_responsibilities_va
     rng = np.random.default_rng(0)
     d, n_kernels = 14, 10
     part = np.repeat(np.arange(n_kernels), 30)
-    centre = 4 * rng.normal(size=(n_kernels, d))
-    x, y = centre[part] + rng.normal(size=(len(part), d)), part % 2
+    center = 4 * rng.normal(size=(n_kernels, d))
+    x, y = center[part] + rng.normal(size=(len(part), d)), part % 2
     covariance = {"spherical": np.ones(n_kernels), "diag": np.ones((n_kernels, d))}.get(family, np.eye(d))
     covariance = np.tile(covariance, (n_kernels, 1, 1)) if family == "full" else covariance
-    mean, mixing, owner = centre + 0.1, np.full((n_kernels, 2), 1 / n_kernels), np.arange(n_kernels) % 2
+    mean, mixing, owner = center + 0.1, np.full((n_kernels, 2), 1 / n_kernels), np.arange(n_kernels) % 2
     model = faithful((mean, covariance, mixing, owner), family, 1, 2).fit(x, y)
     for _ in range(2):
         mean, covariance, mixing = naive.sweep(x, y, mean, covariance, mixing, owner, 1, family)
@@ -78,7 +78,7 @@ CLOSED = np.array([[1, 0, 0.5], [1, 0, 0], [0, 1, 0.2], [0.7, 1, 0], [0, 0, 1], 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize("sharing", [0.3, CLOSED], ids=["open", "closed"])
-def test_weights_and_unlabelled_rows_equal_the_equations(blobs, given_start, family, sharing):
+def test_weights_and_unlabeled_rows_equal_the_equations(blobs, given_start, family, sharing):
     x, y = blobs
     mean, covariance, mixing, owner = given_start
     mixing = mixing * (naive.sharing_weights(owner, sharing, 3) > 0)
@@ -111,7 +111,7 @@ def test_kernels_that_a_class_may_not_use_are_not_looked_at(blobs, given_start, 
     rows = ArrayRows(x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000)
     assert rows._n_blocks > 1
     pairs = []
-    monkeypatch.setattr(shared_kernel, "weighed", lambda a, b: pairs.append(a.shape[0] * b.shape[1]) or a @ b)
+    monkeypatch.setattr(shared_kernel, "linear_scores", lambda a, b: pairs.append(a.shape[0] * b.shape[1]) or a @ b)
     (expected, value), n_all = network.sweep(rows, params), sum(pairs)
     pairs.clear()
     found, same = network.sweep(rows.by_class(), params)
@@ -124,7 +124,7 @@ def test_kernels_that_a_class_may_not_use_are_not_looked_at(blobs, given_start, 
 
 
 @pytest.mark.parametrize("sharing", [np.ones((6, 3)), CLOSED], ids=["open", "closed"])
-@pytest.mark.parametrize("hidden", [0, 3], ids=["labelled", "unlabelled"])
+@pytest.mark.parametrize("hidden", [0, 3], ids=["labeled", "unlabeled"])
 def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(blobs, given_start, family, sharing, hidden):
     x, y = (np.concatenate([a] * 5) for a in blobs)
     y = np.where(np.arange(len(y)) % 10 < hidden, -1, y)
@@ -143,8 +143,10 @@ def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(blobs, g
 @pytest.mark.filterwarnings("ignore:EM stopped")
 @pytest.mark.parametrize(("sharing", "penalty", "sorted_by_class"), [(1, 5, True), ("learned", 5, True), (1, 0, False)])
 def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(blobs, monkeypatch, sharing, penalty, sorted_by_class):
-    plain, blocks = SharedKernel.expect, []
-    monkeypatch.setattr(SharedKernel, "expect", lambda self, block, view: blocks.append(block) or plain(self, block, view))
+    plain, blocks = SharedKernel.e_step, []
+    monkeypatch.setattr(
+        SharedKernel, "e_step", lambda self, block, e_step_params: blocks.append(block) or plain(self, block, e_step_params)
+    )
     SharedKernelClassifier(6, sharing=sharing, overlap_penalty=penalty, max_iter=5, random_state=0).fit(*blobs)
     assert blocks
     assert all((block.classes is not None) == sorted_by_class for block in blocks)
@@ -154,7 +156,7 @@ def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(blobs, mon
 @pytest.mark.parametrize(("sharing", "init", "by_class"), [(0, "kmeans", True), (1, "mixtures", True), (1, "kmeans", False)])
 def test_fits_without_sharing_look_at_the_kernels_of_each_class_alone(blobs, monkeypatch, sharing, init, by_class):
     plain, called = SharedKernel._expect_by_class, []
-    monkeypatch.setattr(SharedKernel, "_expect_by_class", lambda *words: called.append(1) or plain(*words))
+    monkeypatch.setattr(SharedKernel, "_expect_by_class", lambda *kwargs: called.append(1) or plain(*kwargs))
     SharedKernelClassifier(6, sharing=sharing, init=init, max_iter=5, random_state=0).fit(*blobs)
     assert bool(called) == by_class
 
@@ -217,7 +219,7 @@ def test_full_kernels_of_uncorrelated_rows_are_diagonal_ones():
     rng = np.random.default_rng(0)
     half = rng.normal(size=(60, 3))
     signs = np.array([[a, b, c] for a in (1, -1) for b in (1, -1) for c in (1, -1)])
-    x = np.concatenate([half * s for s in signs])  # mirrored in every axis: no correlation in a centred kernel
+    x = np.concatenate([half * s for s in signs])  # mirrored in every axis: no correlation in a centered kernel
     y = np.arange(len(x)) % 2
     y = np.concatenate([y[:60]] * 8)
     common = {"owners": [0, 1], "mixing_init": np.full((2, 2), 0.5), "max_iter": 8, "tol": 0, "acceleration": None}

@@ -18,7 +18,7 @@ def numbers(sentence):
 def test_figure_3_gives_each_class_a_kernel():
     X, y = figures.datasets.make_two_against_one(random_state=0)
     model = figures._two_kernels(X, y, 1.0)
-    assert sorted(figures._colours(model)) == sorted([figures.BLUE, figures.ORANGE])
+    assert sorted(figures._colors(model)) == sorted([figures.BLUE, figures.ORANGE])
     figure, _ = figures.shared_kernels_3()
     assert len(figure.axes) == 2
 

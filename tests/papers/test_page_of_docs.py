@@ -28,7 +28,7 @@ def test_the_files_are_those_of_a_full_run():
     assert len(read_csv(FOLDER / "comparison.csv")) == 7 * 6
 
 
-@pytest.mark.parametrize(("paper", "share"), [("shared-kernels", 0.90), ("regularised-prbf", 0.85)])
+@pytest.mark.parametrize(("paper", "share"), [("shared-kernels", 0.90), ("regularized-prbf", 0.85)])
 def test_as_many_cells_agree_as_were_asked_for(paper, share):
     good, run, every = agreeing(row for row in read_csv(FOLDER / "results.csv") if row["paper"] == paper)
     assert run == every

@@ -10,7 +10,7 @@ from kernelpool.papers.published import Cell, cells, columns
 def test_every_cell_is_there_once():
     assert Counter(cell.paper for cell in cells()) == {
         "shared-kernels": 175,
-        "regularised-prbf": 100,
+        "regularized-prbf": 100,
         "competitive-neurons": 20,
     }
     assert len({cell.key for cell in cells()}) == 295
@@ -22,8 +22,8 @@ def test_every_cell_is_there_once():
         (("shared-kernels", "clouds", "sharing", "1", "8"), 11.26, 0.75),  # table I
         (("shared-kernels", "ionosphere", "average", "", "4"), 13.71, 3.45),  # table II
         (("shared-kernels", "satimage5", "rbf", "", "36"), 14.15, 0.4),  # table V
-        (("regularised-prbf", "pima", "penalty", "20", "14"), 25.38, None),  # table 1
-        (("regularised-prbf", "ionosphere", "penalty", "0", "4"), 24.49, None),  # table 4
+        (("regularized-prbf", "pima", "penalty", "20", "14"), 25.38, None),  # table 1
+        (("regularized-prbf", "ionosphere", "penalty", "0", "4"), 24.49, None),  # table 4
         (("competitive-neurons", "bupa", "competitive-neurons", "", "16"), 29.28, 0.72),  # 100 - 70.72
     ],
 )
@@ -34,7 +34,7 @@ def test_cells_as_printed(key, error, spread):
 
 def test_columns():
     assert len(columns("shared-kernels")) == 25
-    assert columns("regularised-prbf")[:2] == [("pima", 6), ("pima", 8)]
+    assert columns("regularized-prbf")[:2] == [("pima", 6), ("pima", 8)]
 
 
 def cell(paper="shared-kernels", dataset="pima", error=20.0, spread=1.0):
@@ -48,7 +48,7 @@ def test_two_deviations_are_the_limit(ours, verdict):
 
 @pytest.mark.parametrize(("dataset", "limit"), [("pima", 1.5), ("ionosphere", 4.0)])
 def test_limits_where_no_deviation_is_printed(dataset, limit):
-    bare = cell("regularised-prbf", dataset, spread=None)
+    bare = cell("regularized-prbf", dataset, spread=None)
     assert bare.verdict(20 + limit, 0.1) == "within"
     assert bare.verdict(20.01 + limit, 0.1) == "outside"
 

@@ -24,8 +24,8 @@ def done(out):
     return [json.loads(line)["unit"] for line in (out / "units.jsonl").read_text().splitlines()]
 
 
-def go(out, **words):
-    return reproduce.run(["shared-kernels"], out=out, n_jobs=1, figures=False, **{"progress": False, **words})
+def go(out, **kwargs):
+    return reproduce.run(["shared-kernels"], out=out, n_jobs=1, figures=False, **{"progress": False, **kwargs})
 
 
 def test_an_interrupted_run_goes_on(small, tmp_path):
@@ -37,7 +37,7 @@ def test_an_interrupted_run_goes_on(small, tmp_path):
         go(tmp_path, progress=interrupt)
     assert done(tmp_path) == [unit.key for unit in small[:2]]
     told = []
-    results = go(tmp_path, progress=lambda *words: told.append(words))
+    results = go(tmp_path, progress=lambda *kwargs: told.append(kwargs))
     assert told == [(3, 3, small[2].key)]
     assert done(tmp_path) == [unit.key for unit in small]
     assert results.run["units_run_now"] == 1

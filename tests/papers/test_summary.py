@@ -20,8 +20,8 @@ def record(repeat, fold, error, table="shared-kernels", dataset="clouds", method
     }
 
 
-def found(rows, **words):
-    return next(row for row in rows if all(row[name] == value for name, value in words.items()))
+def found(rows, **kwargs):
+    return next(row for row in rows if all(row[name] == value for name, value in kwargs.items()))
 
 
 def test_folds_and_repeats():
@@ -39,8 +39,8 @@ def test_folds_and_repeats():
 
 
 def test_trials_have_a_standard_error():
-    words = {"table": "competitive-neurons", "dataset": "pima", "method": "neurons", "parameter": "", "kernels": "16"}
-    rows = figures([record(i, 0, e, **words) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"])
+    kwargs = {"table": "competitive-neurons", "dataset": "pima", "method": "neurons", "parameter": "", "kernels": "16"}
+    rows = figures([record(i, 0, e, **kwargs) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"])
     row = found(rows, dataset="pima", method="neurons")
     assert (row["ours"], row["spread"]) == (23.0, 1.0)
     assert row["away"] == pytest.approx((23 - 23.26) / math.hypot(0.47, 1.0), abs=5e-3)

@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from kernelpool.datasets import missing_reason
-from kernelpool.papers import comparison, competitive, minimal_kernel_networks, regularised_prbf, shared_kernels
+from kernelpool.papers import comparison, competitive, minimal_kernel_networks, regularized_prbf, shared_kernels
 from kernelpool.papers.folds import folds, load
 from kernelpool.papers.summary import figures
 from kernelpool.papers.units import Unit
@@ -52,8 +52,8 @@ def test_shared_kernels_on_ionosphere():
 
 
 @needs("ionosphere")
-def test_regularised_prbf_on_ionosphere():
-    rows = verdicts(regularised_prbf, Unit("regularised-prbf", "ionosphere", 6))
+def test_regularized_prbf_on_ionosphere():
+    rows = verdicts(regularized_prbf, Unit("regularized-prbf", "ionosphere", 6))
     assert len(rows) == 5
     assert outside(rows) == []
     by_strength = {row["parameter"]: row["ours"] for row in rows}
@@ -66,7 +66,7 @@ def test_competitive_neurons_on_wdbc():
     assert all(row["ours"] < 7 for row in rows)  # one trial of 228 rows; the paper has 2.3 to 6.6
 
 
-def test_folds_are_standardised_by_their_training_rows():
+def test_folds_are_standardized_by_their_training_rows():
     _, y = load("wdbc")
     seen = []
     for fold in folds("wdbc", 0):
@@ -94,7 +94,7 @@ def test_repeats_differ_and_are_the_same_again():
 
 
 def test_netlab_against_the_textbook():
-    """Least squares on Gaussians as wide as the two centres that lie farthest apart, by NumPy's pseudo-inverse."""
+    """Least squares on Gaussians as wide as the two centers that lie farthest apart, by NumPy's pseudo-inverse."""
     X, y = make_blobs(300, centers=3, cluster_std=2.5, random_state=0)
     model = shared_kernels.netlab(X, y, 5, seed=0)
     width = pdist(model.means_, "sqeuclidean").max()
@@ -107,14 +107,14 @@ def test_netlab_against_the_textbook():
 
 
 def test_kernels_are_dealt_out_as_evenly_as_it_goes():
-    assert ("satimage5", 9) in {(unit.dataset, unit.kernels) for unit in regularised_prbf.units()}
-    assert len(regularised_prbf.units()) == 20 * regularised_prbf.REPEATS
+    assert ("satimage5", 9) in {(unit.dataset, unit.kernels) for unit in regularized_prbf.units()}
+    assert len(regularized_prbf.units()) == 20 * regularized_prbf.REPEATS
     assert len(shared_kernels.units()) == 25 * shared_kernels.REPEATS
     assert len(competitive.units()) == 80
     assert len(comparison.units()) == 7 * 6 * 5
 
 
-@pytest.mark.parametrize("module", [shared_kernels, regularised_prbf, competitive, comparison])
+@pytest.mark.parametrize("module", [shared_kernels, regularized_prbf, competitive, comparison])
 def test_a_quick_run_is_a_part_of_the_full_one(module):
     full = {unit.key for unit in module.units()}
     assert len(full) == len(module.units())

@@ -66,8 +66,8 @@ def test_the_m_step_is_the_mode_of_the_posterior(family):
     if family == "tied":
         second = second.sum(axis=0, keepdims=True)
     moments = Moments(responsibility.sum(axis=0)[:, None], first, second)
-    mean = penalty.centre(kernel, moments, np.zeros((M, D)), None)
-    best = kernel.estimate(moments, np.zeros((M, D)), mean, *penalty.imagined(kernel, mean))
+    mean = penalty.center(kernel, moments, np.zeros((M, D)), None)
+    best = kernel.estimate(moments, np.zeros((M, D)), mean, *penalty.prior_statistics(kernel, mean))
     top, _ = posterior_terms(family, kernel, best, x, responsibility)
     for _ in range(60):
         vector = kernel.coordinates(best.covariance)

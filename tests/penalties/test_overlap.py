@@ -44,7 +44,7 @@ def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     return h, posterior, means, covariances
 
 
-def regularised_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table):
+def regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table):
     """(24)-(30) as printed, with delta of (30) at t + 1."""
     n_kernels, d = mean.shape
     h, posterior, sub_mean, _ = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
@@ -82,7 +82,7 @@ def distance_of(name, kernel, sub):
     return {"hellinger": 1 - np.exp(-beta), "kullback_leibler": divergence}.get(name, beta)
 
 
-def penalised_objective(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, distance="bhattacharyya"):
+def penalized_objective(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, distance="bhattacharyya"):
     """(22) with (23)."""
     _, posterior, sub_mean, sub_covariance = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
     full = naive.matrices(covariance, family, *mean.shape)
@@ -114,19 +114,19 @@ def situation(blobs, owner, case):
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(("alpha", "case"), [(3.0, "plain"), (12.0, "plain"), (12.0, "weights, unlabelled rows and sharing")])
+@pytest.mark.parametrize(("alpha", "case"), [(3.0, "plain"), (12.0, "plain"), (12.0, "weights, unlabeled rows and sharing")])
 def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, case):
     x, _ = blobs
     mean, covariance, mixing, owner = given_start
     y, weight, prior, table = situation(blobs, owner, case)
-    about = (family, prior, alpha, weight, table)
+    moment_origin = (family, prior, alpha, weight, table)
     values, path = [], []
     for _ in range(4):
         path.append((mean, covariance, mixing))
-        values.append(penalised_objective(x, y, mean, covariance, mixing, *about) / weight.sum())
-        mean, covariance, mixing = regularised_sweep(x, y, mean, covariance, mixing, *about)
+        values.append(penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum())
+        mean, covariance, mixing = regularized_sweep(x, y, mean, covariance, mixing, *moment_origin)
     path.append((mean, covariance, mixing))
-    values.append(penalised_objective(x, y, mean, covariance, mixing, *about) / weight.sum())
+    values.append(penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum())
     model = faithful(given_start, family, max_iter=4, overlap_penalty=alpha, overlap_units="raw", sharing=table, unlabeled=-1)
     model.fit(x, y, sample_weight=weight)
     np.testing.assert_allclose(model.history_, values, rtol=1e-9)
@@ -146,7 +146,7 @@ def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distanc
         4, covariance_type=family, overlap_penalty=300, overlap_units="raw", overlap_distance=distance, init="random",
         acceleration=None, starving="keep", tol=0, max_iter=20, random_state=0,
     ).fit(x, y)  # fmt: skip
-    expected = penalised_objective(
+    expected = penalized_objective(
         x, y, model.means_, model.covariances_, model.mixing_, family, model.class_prior_, 300, np.ones(len(y)),
         np.ones((4, 3)), distance,
     )  # fmt: skip
@@ -270,7 +270,7 @@ def test_a_class_left_without_kernels_keeps_its_shares():
     np.testing.assert_allclose(mixing, [[0.5, 0.25], [0.5, 0.75]])
 
 
-def test_weights_and_unlabelled_rows(blobs, family):
+def test_weights_and_unlabeled_rows(blobs, family):
     """A row twice is a row of weight two under the penalty too, and rows without a label take part."""
     x, y = blobs
     twice = np.r_[np.arange(len(x)), np.arange(0, len(x), 3)]
@@ -293,9 +293,9 @@ def test_a_kernel_prior_may_be_added(blobs, family):
     x, y = blobs
     settings = {"covariance_type": family, "random_state": 0, "max_iter": 100, "tol": 1e-3, "overlap_units": "raw"}
     beliefs = {"overlap_penalty": 20.0}, {"kernel_prior": "conjugate"}, {"overlap_penalty": 20.0, "kernel_prior": "conjugate"}
-    penalised, held, both = (SharedKernelClassifier(4, **belief, **settings).fit(x, y) for belief in beliefs)
+    penalized, held, both = (SharedKernelClassifier(4, **belief, **settings).fit(x, y) for belief in beliefs)
     assert np.abs(both.means_ - held.means_).max() > 1e-3
-    assert np.abs(both.covariances_ - penalised.covariances_).max() > 1e-3
+    assert np.abs(both.covariances_ - penalized.covariances_).max() > 1e-3
     assert both.objective_ == max(both.history_)
 
 
@@ -311,7 +311,7 @@ def test_with_a_kernel_prior_no_kernel_collapses(family):
     assert smallest(held.covariances_).min() > 1000 * floor
 
 
-def test_the_centre_under_both_beliefs(family):
+def test_the_center_under_both_beliefs(family):
     """(n mean + alpha/4 sum_k P(C_k|j) mu_jk + kappa 0) / (n + alpha/4 + kappa), by hand."""
     rng = np.random.default_rng(0)
     kernel, conjugate = FAMILIES[family](np.zeros(2)), Conjugate(np.ones(2), 3, shrinkage=0.7)
@@ -319,11 +319,11 @@ def test_the_centre_under_both_beliefs(family):
     second = np.abs(rng.normal(size=(1 if family == "tied" else 3, len(kernel.square(np.ones((2, 1))))))) + 50.0
     second = second * kernel.square(np.eye(2)).sum(axis=1)  # no correlation
     posterior, means = rng.dirichlet([1, 1], size=3), rng.normal(size=(3, 2, 2))
-    about = rng.normal(size=(3, 2))
+    moment_origin = rng.normal(size=(3, 2))
     sub = Subkernels(posterior, means, ())
-    found = ConjugateOverlap(conjugate, Overlap(6.0)).centre(kernel, Moments(mass, first, second), about, sub)
+    found = ConjugateOverlap(conjugate, Overlap(6.0)).center(kernel, Moments(mass, first, second), moment_origin, sub)
     total = mass.sum(axis=1)[:, None]
-    rows = first + total * about  # sum of responsibility times row
+    rows = first + total * moment_origin  # sum of responsibility times row
     expected = (rows + 6.0 / 4 * np.einsum("jk,jkd->jd", posterior, means)) / (total + 6.0 / 4 + 0.7)
     np.testing.assert_allclose(found, expected)
 
@@ -337,6 +337,6 @@ def test_the_objective_under_both_beliefs_is_their_sum(family):
     sub = Subkernels(rng.dirichlet([1, 1], size=3), rng.normal(size=(3, 2, 2)), (covariance, 2 * covariance))
     expected = overlap.objective(kernel, kernels, sub) + conjugate.objective(kernel, kernels)
     assert ConjugateOverlap(conjugate, overlap).objective(kernel, kernels, sub) == pytest.approx(expected)
-    scatter, count = ConjugateOverlap(conjugate, overlap).imagined(kernel, kernels.mean)
-    np.testing.assert_array_equal(scatter, conjugate.imagined(kernel, kernels.mean)[0])
-    assert count == conjugate.imagined(kernel, kernels.mean)[1]
+    scatter, count = ConjugateOverlap(conjugate, overlap).prior_statistics(kernel, kernels.mean)
+    np.testing.assert_array_equal(scatter, conjugate.prior_statistics(kernel, kernels.mean)[0])
+    assert count == conjugate.prior_statistics(kernel, kernels.mean)[1]

@@ -48,5 +48,5 @@ def hostile_summary(hostile_case):
     from kernelpool.report import summarize
 
     bad = HOSTILE[0] + HOSTILE[1] + HOSTILE[4]
-    words = {"title": bad, "source": bad, "test_source": bad, "target_name": bad, "command": bad}
-    return summarize(*hostile_case, feature_names=HOSTILE, **words)
+    kwargs = {"title": bad, "source": bad, "test_source": bad, "target_name": bad, "command": bad}
+    return summarize(*hostile_case, feature_names=HOSTILE, **kwargs)

@@ -162,12 +162,12 @@ def test_cells_keep_what_is_in_them_on_the_screen(browser, careful_page):
 def test_commands_break_between_words(browser, careful_page):
     browser.open(careful_page)
     browser.resize(700)
-    words = "[...document.querySelectorAll('#rerun .word')]"
-    assert browser.run(f"{words}.map(w => w.textContent).join(' ')").startswith(
+    kwargs = "[...document.querySelectorAll('#rerun .word')]"
+    assert browser.run(f"{kwargs}.map(w => w.textContent).join(' ')").startswith(
         "kernelpool fit digits.csv --set a-setting-0=5 --set"
     )
-    assert browser.run(f"new Set({words}.map(w => w.getBoundingClientRect().top)).size") > 1
-    assert browser.run(f"new Set({words}.map(w => w.getBoundingClientRect().height)).size") == 1
+    assert browser.run(f"new Set({kwargs}.map(w => w.getBoundingClientRect().top)).size") > 1
+    assert browser.run(f"new Set({kwargs}.map(w => w.getBoundingClientRect().height)).size") == 1
 
 
 def test_marks_and_labels_lie_inside_their_charts(browser, careful_page):

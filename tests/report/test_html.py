@@ -95,7 +95,7 @@ def test_long_tables_are_cut_and_say_so():
     summary = summarize(model, x, classes[y], x, wrong)
     page = render_html(summary)
     assert len(page) < 400_000
-    for words in (
+    for kwargs in (
         "and 9,970 more columns",
         "and 180 more classes.",
         "and 180 more classes, of better recall",
@@ -105,7 +105,7 @@ def test_long_tables_are_cut_and_say_so():
         "more pairs of classes",
         "and 9,995 more</small>",
     ):
-        assert words in page, words
+        assert kwargs in page, kwargs
     assert len(summary.kernels.rows[0].traits) == 5
     assert summary.map.axes[0] in {f"x{i}" for i in range(d)}  # two features, where there are too many for directions
 
@@ -156,7 +156,7 @@ def test_ellipses_are_drawn_as_they_stretch():
 
 
 @pytest.fixture(scope="module")
-def careful(two_clouds):
+def reject_classifier(two_clouds):
     x, y, x_test, y_test = two_clouds
     x_test, y_test = np.concatenate([x_test, [[500.0, 500.0]] * 5]), np.concatenate([y_test, [0] * 5])
     model = RejectClassifier(
@@ -165,8 +165,8 @@ def careful(two_clouds):
     return model, (x, y, x_test, y_test)
 
 
-def test_the_page_says_what_is_refused_and_how_wrong_the_rest_is(careful):
-    model, rows = careful
+def test_the_page_says_what_is_refused_and_how_wrong_the_rest_is(reject_classifier):
+    model, rows = reject_classifier
     decision, y = model.decide(rows[2]), rows[3]
     summary = summarize(model, *rows)
     page = Page(render_html(summary))
@@ -188,8 +188,8 @@ def test_the_page_says_what_is_refused_and_how_wrong_the_rest_is(careful):
     assert len(shares) == len(summary.evaluation.choices) + 1
 
 
-def test_thresholds_in_use_are_marked_in_the_charts(careful):
-    model, rows = careful
+def test_thresholds_in_use_are_marked_in_the_charts(reject_classifier):
+    model, rows = reject_classifier
     summary = summarize(model, *rows)
     chart = charts.reject_chart(summary.evaluation)
     decision = model.decide(rows[2])
@@ -211,8 +211,8 @@ def test_thresholds_in_use_are_marked_in_the_charts(careful):
     assert "Solid: what the classifier calls novel below." in page
 
 
-def test_the_point_in_use_stands_among_the_others_by_its_coverage(careful):
-    model, rows = careful
+def test_the_point_in_use_stands_among_the_others_by_its_coverage(reject_classifier):
+    model, rows = reject_classifier
     found = summarize(model, *rows).evaluation
     for coverage in (0.99, 0.85, 0.1):
         points = charts.bought(replace(found, refused=replace(found.refused, coverage=coverage)))
@@ -233,8 +233,8 @@ def test_a_label_stands_on_the_side_that_has_room():
     assert chart.top < upper < lower
 
 
-def test_thresholds_that_are_not_there_are_not_marked(careful, fitted):
-    _, rows = careful
+def test_thresholds_that_are_not_there_are_not_marked(reject_classifier, fitted):
+    _, rows = reject_classifier
     unset = RejectClassifier(SharedKernelClassifier(4, random_state=0)).fit(*rows[:2])
     for model in (fitted, unset):
         summary = summarize(model, *rows)
@@ -249,8 +249,8 @@ def test_thresholds_that_are_not_there_are_not_marked(careful, fitted):
 @pytest.mark.parametrize(
     ("threshold", "text", "at"), [(-1e5, "← novel below \N{MINUS SIGN}100000", "left"), (1e3, "novel below 1000 →", "right")]
 )
-def test_a_threshold_far_from_the_rows_is_marked_at_the_edge(careful, threshold, text, at):
-    model, rows = careful
+def test_a_threshold_far_from_the_rows_is_marked_at_the_edge(reject_classifier, threshold, text, at):
+    model, rows = reject_classifier
     outliers = replace(summarize(model, *rows).outliers, novelty=threshold)
     chart = charts.novelty_chart(outliers)
     assert chart.x_range == charts.novelty_chart(replace(outliers, novelty=None)).x_range

@@ -35,7 +35,7 @@ from kernelpool.report.plots import (
     RejectCurveDisplay,
     SharingDisplay,
 )
-from kernelpool.report.plots.style import COLOURS, colour_of, interval, mark_of, rgb
+from kernelpool.report.plots.style import COLORS, color_of, interval, mark_of, rgb
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -75,7 +75,7 @@ def matrices(network):
 
 @pytest.mark.parametrize("deviations", [1.0, 2.0])
 def test_ellipses_are_those_of_the_covariances(family, clouds, deviations):
-    """Axes are the roots of the eigenvalues; every point of an ellipse is so many deviations from its centre."""
+    """Axes are the roots of the eigenvalues; every point of an ellipse is so many deviations from its center."""
     X, y = clouds
     network = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
     display = KernelDisplay.from_estimator(network, X, y, deviations=deviations)
@@ -98,20 +98,20 @@ def test_a_pair_of_features_shows_the_marginal_covariance(family, blobs):
     network = SharedKernelClassifier(3, covariance_type=family, random_state=0).fit(X, y)
     display = KernelDisplay.from_estimator(network, X, y, features=(2, 0))
     expected = matrices(network)[:, [2, 0]][:, :, [2, 0]]
-    order = [np.argmin(np.abs(network.means_[:, [2, 0]] - c).sum(axis=1)) for c in display.centres]
+    order = [np.argmin(np.abs(network.means_[:, [2, 0]] - c).sum(axis=1)) for c in display.centers]
     np.testing.assert_allclose(display.covariances, expected[order])
-    np.testing.assert_allclose(display.centres, network.means_[order][:, [2, 0]])
+    np.testing.assert_allclose(display.centers, network.means_[order][:, [2, 0]])
     assert display.names == ("feature 2", "feature 0")
 
 
 def test_a_pipeline_is_drawn_in_the_units_of_the_input(blobs):
-    """Standardising features and fitting diagonal kernels is fitting diagonal kernels."""
+    """Standardizing features and fitting diagonal kernels is fitting diagonal kernels."""
     X, y = pd.DataFrame(blobs[0], columns=["a", "b", "c"]), blobs[1]
     plain = SharedKernelClassifier(3, covariance_type="diag", random_state=0).fit(X.to_numpy(), y)
     chain = make_pipeline(StandardScaler(), SharedKernelClassifier(3, covariance_type="diag", random_state=0)).fit(X, y)
     ours = KernelDisplay.from_estimator(chain, X, y, features=("a", "c"))
     expected = KernelDisplay.from_estimator(plain, X.to_numpy(), y, features=(0, 2))
-    np.testing.assert_allclose(ours.centres, expected.centres, rtol=1e-6)
+    np.testing.assert_allclose(ours.centers, expected.centers, rtol=1e-6)
     np.testing.assert_allclose(ours.covariances, expected.covariances, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(ours.points, expected.points)
     assert (ours.ax_.get_xlabel(), ours.ax_.get_ylabel()) == ("a", "c")
@@ -143,7 +143,7 @@ def test_a_shadow_has_the_covariance_of_the_drawn_points(blobs):
     rows = np.random.default_rng(0).permutation(len(X))
     affine = np.linalg.lstsq(np.column_stack([X[rows], np.ones(len(X))]), plane.points, rcond=None)[0]
     found = np.cov((np.column_stack([fresh, np.ones(20_000)]) @ affine).T)
-    at = np.argmin(np.abs(plane.centres - np.append(network.means_[0], 1) @ affine).sum(axis=1))
+    at = np.argmin(np.abs(plane.centers - np.append(network.means_[0], 1) @ affine).sum(axis=1))
     np.testing.assert_allclose(found, plane.covariances[at], atol=0.05 * np.trace(found))
 
 
@@ -210,13 +210,13 @@ def test_refused_regions_are_those_of_decide(clouds):
     assert {"ambiguous", "novel"} <= set(names)
 
 
-def test_colours_and_lines_tell_the_class_posterior():
+def test_colors_and_lines_tell_the_class_posterior():
     model = SharedKernelClassifier.from_parameters(
         [[0.0, 0.0], [3.0, 0.0], [6.0, 0.0]], [1.0, 1.0, 1.0], [[0.5, 0], [0.5, 0.5], [0, 0.5]], [0.5, 0.5], ["a", "b"]
     )
     X, y = model.sample(200, random_state=0)
     display = KernelDisplay.from_estimator(model, X, y)
-    at = np.argsort(display.centres[:, 0])
+    at = np.argsort(display.centers[:, 0])
     np.testing.assert_allclose(display.class_posterior[at], [[1, 0], [0.5, 0.5], [0, 1]])
     edge = [np.array(display.ellipses_[j].get_edgecolor()[:3]) for j in at]
     np.testing.assert_allclose(edge[1], (edge[0] + edge[2]) / 2, atol=1e-9)
@@ -272,7 +272,7 @@ def test_models_without_kernels_to_draw_are_told(model, message, clouds):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("kwargs", "message"),
     [
         ({"features": "pca"}, "features must be two features or \"lda\"; got 'pca'."),
         ({"features": (0, 0)}, "features must be two different features; got (0, 0)."),
@@ -281,10 +281,10 @@ def test_models_without_kernels_to_draw_are_told(model, message, clouds):
         ({"regions": "all"}, "regions must be 'auto', 'slice' or None; got 'all'."),
     ],
 )
-def test_axes_that_do_not_exist_are_told(words, message, blobs):
+def test_axes_that_do_not_exist_are_told(kwargs, message, blobs):
     network = SharedKernelClassifier(3, random_state=0).fit(*blobs)
     with pytest.raises(KernelpoolError, match=re.escape(message)):
-        KernelDisplay.from_estimator(network, *blobs, **words)
+        KernelDisplay.from_estimator(network, *blobs, **kwargs)
 
 
 def test_one_feature_is_too_few(clouds):
@@ -555,8 +555,8 @@ def test_an_estimator_that_is_not_fitted_is_told(clouds):
             display.from_estimator(SharedKernelClassifier())
 
 
-def test_classes_are_told_apart_by_more_than_colour():
-    assert len({(colour_of(k), mark_of(k)) for k in range(49)}) == 49
+def test_classes_are_told_apart_by_more_than_color():
+    assert len({(color_of(k), mark_of(k)) for k in range(49)}) == 49
     assert len({mark_of(k) for k in range(7)}) == 7
 
 
@@ -568,10 +568,10 @@ SEEN = {  # Machado, Oliveira & Fernandes 2009, severity 1, on linear RGB
 
 
 @pytest.mark.parametrize("eye", SEEN)
-def test_colours_differ_for_every_common_eye(eye):
-    """CIE 1976 distance of the simulated colours; 2.3 is just noticeable."""
-    colour = np.array([rgb(c) for c in COLOURS])
-    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+def test_colors_differ_for_every_common_eye(eye):
+    """CIE 1976 distance of the simulated colors; 2.3 is just noticeable."""
+    color = np.array([rgb(c) for c in COLORS])
+    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
     seen = np.clip(linear @ np.array(SEEN[eye]).T, 0, 1)
     xyz = seen @ np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]).T
     f = np.cbrt(xyz / [0.9505, 1, 1.089])

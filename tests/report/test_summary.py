@@ -129,12 +129,12 @@ def test_rows_of_one_probability_are_accepted_together():
     assert [(p.coverage, p.rate.n_rows) for p in curve] == [(pytest.approx(2 / 3), 20), (1.0, 30)]
 
 
-def test_unlabelled_rows_are_counted_and_judge_nothing(two_clouds):
+def test_unlabeled_rows_are_counted_and_judge_nothing(two_clouds):
     x, y = two_clouds[:2]
     part = np.where(np.arange(300) % 3 == 0, -1, y)
     model = SharedKernelClassifier(4, unlabeled=-1, **SEED).fit(x, part)
     summary = summarize(model, x, part)
-    assert summary.data.n_unlabelled == 100
+    assert summary.data.n_unlabeled == 100
     assert summary.evaluation.rate.n_rows == 200
     assert not summary.evaluation.held_out
     assert any("too low an estimate" in note for note in summary.notes)
@@ -143,10 +143,10 @@ def test_unlabelled_rows_are_counted_and_judge_nothing(two_clouds):
 
 def test_classes_that_were_never_seen_are_errors(fitted, two_clouds):
     x, y, x_test, y_test = two_clouds
-    strange = np.where(np.arange(200) < 10, 7, y_test)
-    found = summarize(fitted, x, y, x_test, strange).evaluation
+    unknown = np.where(np.arange(200) < 10, 7, y_test)
+    found = summarize(fitted, x, y, x_test, unknown).evaluation
     assert found.unseen == ("7",)
-    assert found.rate.n_errors == (fitted.predict(x_test) != strange).sum()
+    assert found.rate.n_errors == (fitted.predict(x_test) != unknown).sum()
     assert found.confusion.true == ("0", "1", "7")
     assert found.log_loss > -0.05 * np.log(np.finfo(float).tiny)  # a class that cannot be named has no probability
     assert sum(found.confusion.counts[2]) == 10
@@ -156,8 +156,8 @@ def test_a_classifier_that_refuses_is_judged_by_what_it_accepts(two_clouds):
     x, y, x_test, y_test = two_clouds
     x_test = np.concatenate([x_test, [[500.0, 500.0]] * 3])
     y_test = np.concatenate([y_test, [0] * 3])
-    careful = RejectClassifier(SharedKernelClassifier(4, **SEED), ambiguity=0.2, novelty=0.01).fit(x, y)
-    for model in (careful, make_pipeline(StandardScaler(), clone(careful)).fit(x, y)):
+    reject_classifier = RejectClassifier(SharedKernelClassifier(4, **SEED), ambiguity=0.2, novelty=0.01).fit(x, y)
+    for model in (reject_classifier, make_pipeline(StandardScaler(), clone(reject_classifier)).fit(x, y)):
         summary = summarize(model, x, y, x_test, y_test)
         refused, decision = summary.evaluation.refused, model.predict(x_test)
         assert refused.n_novel == (decision == -1).sum() >= 3

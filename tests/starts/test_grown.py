@@ -31,8 +31,8 @@ def test_a_kernel_over_two_clusters_becomes_one_for_each(family):
     member, weight = np.zeros(100, int), np.ones(100)
     grown, shares, parent = split(kernel, kernels, mixing, np.array([5.0, 1.0]), x, member, weight, 1)
     assert parent.tolist() == [0, 1, 0]
-    centres = sorted([x[:40].mean(axis=0).tolist(), x[40:].mean(axis=0).tolist()])
-    np.testing.assert_allclose(sorted(grown.mean[[0, 2]].tolist()), centres)
+    centers = sorted([x[:40].mean(axis=0).tolist(), x[40:].mean(axis=0).tolist()])
+    np.testing.assert_allclose(sorted(grown.mean[[0, 2]].tolist()), centers)
     np.testing.assert_array_equal(grown.mean[1], kernels.mean[1])
     np.testing.assert_allclose(shares, [[0.375, 0.25], [0.25, 0.5], [0.375, 0.25]])
     assert grown.covariance.shape == kernel.shape(3, 3)

@@ -3,14 +3,14 @@ import pytest
 
 from kernelpool.kernels import FAMILIES
 from kernelpool.rows import ArrayRows
-from kernelpool.starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
+from kernelpool.starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 
 
 def test_kernels_are_dealt_out_as_evenly_as_rows_allow():
-    assert allotted(7, [100, 100, 100]) == [3, 2, 2]
-    assert allotted(2, [5, 9, 7]) == [0, 1, 1]
-    assert allotted(10, [1, 100, 2]) == [1, 7, 2]
-    assert allotted(6, [1, 1]) == [3, 3]  # more than there are rows: still as many as were asked for
+    assert apportion(7, [100, 100, 100]) == [3, 2, 2]
+    assert apportion(2, [5, 9, 7]) == [0, 1, 1]
+    assert apportion(10, [1, 100, 2]) == [1, 7, 2]
+    assert apportion(6, [1, 1]) == [3, 3]  # more than there are rows: still as many as were asked for
 
 
 @pytest.mark.parametrize("seed", [0, 1])

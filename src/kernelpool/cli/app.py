@@ -60,10 +60,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Errors for users become messages and exit codes."""
 
     @functools.wraps(command)
-    def guard(*args: Any, **words: Any) -> None:
-        screen = Screen(bool(words.get("as_json")))
+    def guard(*args: Any, **kwargs: Any) -> None:
+        screen = Screen(bool(kwargs.get("as_json")))
         try:
-            command(*args, **words)
+            command(*args, **kwargs)
         except CommandError as error:
             _fail(screen, error.code, error.message, error.details)
         except KeyboardInterrupt as error:

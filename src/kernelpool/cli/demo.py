@@ -101,13 +101,13 @@ def _write(folder: Path, train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
     try:
         from ..report import summarize, write_html
 
-        words: dict[str, Any] = {
+        kwargs: dict[str, Any] = {
             "feature_names": ["x", "y"],
             "target_name": "class",
             "title": "Clouds",
             "source": "make_clouds(5000, random_state=0)",
         }
-        write_html(summarize(model, *train, *test, command="kernelpool demo", duration=seconds, **words), page)
+        write_html(summarize(model, *train, *test, command="kernelpool demo", duration=seconds, **kwargs), page)
         print(f"A report on it:              {page}            open it in a browser")
     except ImportError:
         print('A report needs jinja2: pip install "kernelpool[report]"')

@@ -52,7 +52,7 @@ def judged(saved: Saved, rows: Source, target: str, drop: list[str], wrapped: An
     """The counts, and which rows were counted."""
     model = wrapped.estimator_ if wrapped is not None else saved.model
     tally, kept = Tally(saved.classes), Kept(saved)
-    for table, codes in saved.labelled(rows, target, screen, drop, "Judging"):
+    for table, codes in saved.labeled(rows, target, screen, drop, "Judging"):
         found = codes, np.asarray(model.predict_proba(table)), decisions(wrapped, table)
         tally.add(*found)
         kept.add(table, found)
@@ -74,7 +74,7 @@ class Kept:
     def add(self, table: Any, found: tuple[np.ndarray, np.ndarray, np.ndarray | None]) -> None:
         """A batch."""
         codes = found[0]
-        if self.saved.summary.get("unlabelled") == "drop" and (codes < 0).any():
+        if self.saved.summary.get("unlabeled") == "drop" and (codes < 0).any():
             at = np.flatnonzero(codes >= 0)
             table, found = table.take(at), (codes[at], found[1][at], None if found[2] is None else found[2][at])
         self.n_rows += len(found[0])
@@ -116,8 +116,8 @@ def _tell(tally: Tally, doubt: float, counted: str, refusing: bool, screen: Scre
         )
         screen.result(f"Decisions:    {told}")
         screen.result(f"Accepted:     {'all rows are refused' if accepted is None else f'error {accepted}'}")
-    if tally.unlabelled:
-        screen.warn(f"{plural(tally.unlabelled, 'row')} without a class were left out.")
+    if tally.unlabeled:
+        screen.warn(f"{plural(tally.unlabeled, 'row')} without a class were left out.")
     screen.table(
         "Calibration: of rows named with a probability of ...",
         ["from", "to", "rows", "said", "right"],
@@ -152,7 +152,7 @@ def _record(tally: Tally, doubt: float, counted: str, refusing: bool) -> dict[st
         "calibration": tally.calibration(),
         "classes": tally.classes.tolist(),
         "confusion": tally.confusion.tolist(),
-        "unlabelled": tally.unlabelled,
+        "unlabeled": tally.unlabeled,
     }
     if refusing:
         accepted = tally.accepted(doubt)

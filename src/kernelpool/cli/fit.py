@@ -11,7 +11,7 @@ from ..errors import KernelpoolError
 from ..files import save
 from . import options as o
 from .models import ModelChoice
-from .reading import Labelled, codes_and_classes, read_labelled
+from .reading import Labeled, codes_and_classes, read_labeled
 from .report import check_report, write_report
 from .screen import CommandError, Exit, Screen, plain, plural, quoted, shown
 from .sources import source
@@ -33,9 +33,9 @@ def fit(
     encode: Annotated[
         bool, o.option("--encode", panel=o.DATA_PANEL, help="Turn columns of words into categories, inside the saved model.")
     ] = False,
-    unlabelled: Annotated[
-        o.Unlabelled, o.option("--unlabelled", panel=o.DATA_PANEL, help="What becomes of rows without a class.")
-    ] = o.Unlabelled.REFUSE,
+    unlabeled: Annotated[
+        o.Unlabeled, o.option("--unlabeled", panel=o.DATA_PANEL, help="What becomes of rows without a class.")
+    ] = o.Unlabeled.REFUSE,
     text_target: Annotated[
         bool, o.option("--text-target", panel=o.DATA_PANEL, help="Take classes as text, whatever they look like.")
     ] = False,
@@ -50,7 +50,7 @@ def fit(
     setting: Annotated[list[str] | None, o.option("--set", panel=o.MODEL_PANEL, metavar="NAME=VALUE", help=SET)] = None,
     scale: Annotated[
         o.Scale,
-        o.option("--scale", panel=o.MODEL_PANEL, help="Standardise features inside the model; auto: where distances matter."),
+        o.option("--scale", panel=o.MODEL_PANEL, help="Standardize features inside the model; auto: where distances matter."),
     ] = o.Scale.AUTO,
     holdout: Annotated[
         float, o.option("--holdout", panel=o.JUDGE_PANEL, metavar="SHARE", min=0, max=0.9, help="Rows held out; 0 for none.")
@@ -89,11 +89,11 @@ def fit(
     if report is not None:
         check_report(report, force)
     style = o.text_style(delimiter, decimal, encoding, no_header)
-    rows = read_labelled(
-        source(data, style), target, screen, drop=drop, encode=encode, as_text=text_target, unlabelled=str(unlabelled)
+    rows = read_labeled(
+        source(data, style), target, screen, drop=drop, encode=encode, as_text=text_target, unlabeled=str(unlabeled)
     )
     screen.say(_seen(rows))
-    work = Work(rows, choice, screen, holdout, cv, refit, seed, 1 - confidence, list(drop or []), str(unlabelled))
+    work = Work(rows, choice, screen, holdout, cv, refit, seed, 1 - confidence, list(drop or []), str(unlabeled))
     work.run()
     if work.interrupted:
         path = _offered(work, path, screen)
@@ -135,7 +135,7 @@ def _default_output(data: str) -> str:
     return f"{name}.safetensors" if not name.startswith("-") else f"./{name}.safetensors"
 
 
-def _seen(rows: Labelled) -> str:
+def _seen(rows: Labeled) -> str:
     codes, classes = codes_and_classes(rows.labels)
     counts = np.bincount(codes[codes >= 0], minlength=len(classes))
     named = ", ".join(f"{shown(c, 24)} {n:,}" for c, n in list(zip(classes.tolist(), counts, strict=True))[:6])

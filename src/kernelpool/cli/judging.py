@@ -58,7 +58,7 @@ class Tally:
 
     classes: np.ndarray
     n_rows: int = 0
-    unlabelled: int = 0
+    unlabeled: int = 0
     log_loss: float = 0.0
     brier: float = 0.0
     confusion: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int64))
@@ -73,10 +73,10 @@ class Tally:
 
     def add(self, true: np.ndarray, probability: np.ndarray, decision: np.ndarray | None = None) -> None:
         """Rows with their true classes, as codes, and the probabilities of all classes."""
-        labelled = true >= 0
-        self.unlabelled += int((~labelled).sum())
+        labeled = true >= 0
+        self.unlabeled += int((~labeled).sum())
         decision = np.zeros(len(true), np.int64) if decision is None else np.asarray(decision)
-        true, probability, decision = true[labelled], np.asarray(probability)[labelled], decision[labelled]
+        true, probability, decision = true[labeled], np.asarray(probability)[labeled], decision[labeled]
         named, at = probability.argmax(axis=1), np.arange(len(true))
         wrong = named != true
         np.add.at(self.confusion, (true, named), 1)

@@ -2,9 +2,9 @@
 
 Settings are read as JSON, or as plain words where they are none, and go to the estimator's own checks; nothing is evaluated.
 
-Distances in several units mean nothing, so features are standardised inside the saved model where the model uses plain
+Distances in several units mean nothing, so features are standardized inside the saved model where the model uses plain
 distances: spherical kernels and Parzen kernels. The other shapes of kernels adapt to units by themselves, and neurons
-standardise inside. `--scale` overrules this.
+standardize inside. `--scale` overrules this.
 """
 
 import json
@@ -130,7 +130,7 @@ def setting(text: str) -> tuple[str, Setting]:
 
 
 def _instead(name: str) -> str:
-    return {"random_state": "; use --seed", "unlabeled": "; use --unlabelled", "verbose": ""}.get(name, "")
+    return {"random_state": "; use --seed", "unlabeled": "; use --unlabeled", "verbose": ""}.get(name, "")
 
 
 def _sharing(text: str, several: bool) -> Setting:

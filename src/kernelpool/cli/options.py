@@ -35,14 +35,14 @@ class Shape(StrEnum):
 
 
 class Scale(StrEnum):
-    """Whether features are standardised inside the model."""
+    """Whether features are standardized inside the model."""
 
     AUTO = "auto"
     STANDARD = "standard"
     NONE = "none"
 
 
-class Unlabelled(StrEnum):
+class Unlabeled(StrEnum):
     """What becomes of rows without a class."""
 
     REFUSE = "refuse"
@@ -74,9 +74,9 @@ class DecimalPoint(StrEnum):
     COMMA = ","
 
 
-def option(*names: str, panel: str, help: str, **words: Any) -> Any:
+def option(*names: str, panel: str, help: str, **kwargs: Any) -> Any:
     """An option in a panel of the help page."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **words)
+    return typer.Option(*names, help=help, rich_help_panel=panel, **kwargs)
 
 
 Data = Annotated[

@@ -67,7 +67,7 @@ def predict(
             if writer is None:
                 writer = stack.enter_context(table_writer(output, kind, table.schema, force, raw))
             writer.write(table)
-    tell_unknown_words(answers.strange, screen)
+    tell_unknown_words(answers.unknown, screen)
     answers.tell(output)
 
 
@@ -79,7 +79,7 @@ class Answers:
         self.model = wrapped.estimator_ if wrapped is not None else saved.model
         self.labels = np.zeros(len(saved.classes), np.int64)
         self.decided = np.zeros(3, np.int64)
-        self.strange: dict[str, int] = {}
+        self.unknown: dict[str, int] = {}
 
     def tables(self) -> Iterator[Any]:
         """One table a batch."""
@@ -88,7 +88,7 @@ class Answers:
         for batch, features in self.saved.batches(self.rows, self.screen, spare, "Predicting"):
             for name in self.keep:
                 check_column(name, self.rows.names, self.rows.label, "--keep")
-            unknown_words(self.saved, features, self.strange)
+            unknown_words(self.saved, features, self.unknown)
             yield self._table(features, {name: batch.columns[name] for name in self.keep})
 
     def _table(self, features: Any, kept: dict[str, Any]) -> Any:
@@ -125,7 +125,7 @@ class Answers:
             told += [f"ambiguous {self.decided[1]:,}", f"novel {self.decided[2]:,}"]
         where = "" if output == "-" else f" -> {shown(output, 200)}"
         self.screen.say(f"{plural(record['n_rows'], 'row')}: {', '.join(told)}{where}")
-        self.screen.answer({**record, "unknown_words": self.strange})
+        self.screen.answer({**record, "unknown_words": self.unknown})
 
 
 def _labels(classes: np.ndarray, named: np.ndarray, refused: np.ndarray) -> Any:

@@ -38,7 +38,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """Rows in memory: an Arrow table of features, and one label a row, None where there is none."""
 
     table: Any
@@ -78,7 +78,7 @@ def check_column(name: str, names: list[str], source: str, option: str) -> None:
         )
 
 
-def read_labelled(
+def read_labeled(
     source: Source,
     target: str,
     screen: Screen,
@@ -86,8 +86,8 @@ def read_labelled(
     drop: list[str] | None = None,
     encode: bool = False,
     as_text: bool = False,
-    unlabelled: str = "refuse",
-) -> Labelled:
+    unlabeled: str = "refuse",
+) -> Labeled:
     """All rows of a source."""
     features: Features | None = None
     labels = Labels(target, as_text)
@@ -102,20 +102,20 @@ def read_labelled(
         if source.names:
             check_column(target, source.names, source.label, "--target")
         raise CommandError(Exit.DATA, f"{source.label}: no rows below the header.")
-    if labels.missing and unlabelled == "refuse":
+    if labels.missing and unlabeled == "refuse":
         file, row = labels.first or ("", 0)
         raise CommandError(
             Exit.DATA,
             f"{plural(labels.missing, 'row')} of {features.n_rows:,} without a class in column {quoted(target)}, "
-            f"first in {file}, row {row}. Pass --unlabelled drop to leave them out, "
-            f"or --unlabelled use to learn from them without a class.",
+            f"first in {file}, row {row}. Pass --unlabeled drop to leave them out, "
+            f"or --unlabeled use to learn from them without a class.",
             missing={target: labels.missing},
         )
     table, kinds = features.table()
-    rows = Labelled(table, labels.array(), kinds, target, source.label, source.names)
-    if labels.missing and unlabelled == "drop":
+    rows = Labeled(table, labels.array(), kinds, target, source.label, source.names)
+    if labels.missing and unlabeled == "drop":
         table, left = rows.at(np.flatnonzero(rows.known))
-        return Labelled(table, np.asarray(left.tolist()), kinds, target, source.label, source.names)
+        return Labeled(table, np.asarray(left.tolist()), kinds, target, source.label, source.names)
     return rows
 
 

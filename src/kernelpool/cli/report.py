@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import KernelpoolError
 from . import options as o
-from .reading import Labelled, codes_and_classes
+from .reading import Labeled, codes_and_classes
 from .saved import open_saved
 from .screen import CommandError, Exit, Screen, shown
 from .sources import source
@@ -53,25 +53,25 @@ def report(
     rows = saved.read(source(data, style), column, screen, list(drop or []))
     codes, _ = codes_and_classes(rows.labels)
     same, held = saved.split_of(rows.fingerprint(), codes)
-    words = {key: saved.summary.get(name) for key, name in (("command", "command"), ("duration", "seconds"))}
-    words = {key: value for key, value in words.items() if isinstance(value, str | float)}
+    kwargs = {key: saved.summary.get(name) for key, name in (("command", "command"), ("duration", "seconds"))}
+    kwargs = {key: value for key, value in kwargs.items() if isinstance(value, str | float)}
     if test is not None:
         other = saved.read(source(test, style), column, screen, list(drop or []))
         rows, at = _joined(rows, other), np.arange(len(rows), len(rows) + len(other))
-        write_report(saved.model, rows, at, output, force, screen, test_source=other.source, **words)
+        write_report(saved.model, rows, at, output, force, screen, test_source=other.source, **kwargs)
     else:
         if not same:
             screen.warn("these are not the rows of the fit, or not in their order: errors are counted on all of them.")
         found = np.flatnonzero(held) if held is not None and held.any() else None
-        write_report(saved.model, rows, found, output, force, screen, **words)
+        write_report(saved.model, rows, found, output, force, screen, **kwargs)
     screen.answer({"report": output, "rows_of_fit": same, "n_rows": len(rows)})
 
 
-def _joined(rows: Labelled, other: Labelled) -> Labelled:
+def _joined(rows: Labeled, other: Labeled) -> Labeled:
     import pyarrow as pa
 
     labels = np.concatenate([rows.labels, other.labels])
-    return Labelled(
+    return Labeled(
         pa.concat_tables([rows.table, other.table]).combine_chunks(),
         labels,
         rows.features,
@@ -89,7 +89,7 @@ def check_report(path: str, force: bool) -> None:
 
 
 def write_report(
-    model: Any, rows: Labelled, test: np.ndarray | None, path: str, force: bool, screen: Screen, **words: Any
+    model: Any, rows: Labeled, test: np.ndarray | None, path: str, force: bool, screen: Screen, **kwargs: Any
 ) -> None:
     """The report of a model on its rows, those held out apart."""
     from ..report import summarize, write_html
@@ -98,7 +98,7 @@ def write_report(
     held = (None, None) if test is None else rows.at(test)
     try:
         with screen.working("Writing the report"):
-            summary = summarize(model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **words)
+            summary = summarize(model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **kwargs)
             with placed(path, force) as beside:
                 write_html(summary, beside)
     except KernelpoolError as error:

@@ -37,9 +37,9 @@ def reproduce(
     from ..papers import reproduce as papers
 
     screen = Screen(as_json, quiet)
-    strange = [name for name in tables or [] if name not in papers.TABLES]
-    if strange:
-        raise CommandError(Exit.USAGE, f"There is no table {quoted(strange[0])}; there are {', '.join(papers.TABLES)}.")
+    unknown = [name for name in tables or [] if name not in papers.TABLES]
+    if unknown:
+        raise CommandError(Exit.USAGE, f"There is no table {quoted(unknown[0])}; there are {', '.join(papers.TABLES)}.")
     if Path(output).exists() and not Path(output).is_dir():
         raise CommandError(Exit.OUTPUT, f"{shown(output, 200)} is a file; name a folder.")
     try:

@@ -16,7 +16,7 @@ from ..files import load, read_header
 from .batches import Batch
 from .columns import CATEGORY, NUMBER, Feature, Gaps, features_of
 from .labels import codes_of
-from .reading import Labelled, check_column, held_out
+from .reading import Labeled, check_column, held_out
 from .screen import CommandError, Exit, Screen, listed, plural, quoted, shown
 from .sources import Source
 
@@ -106,7 +106,7 @@ class Saved:
         """A model fitted without names is fed an array."""
         return table if self.features is not None else np.asarray(table)
 
-    def labelled(
+    def labeled(
         self, source: Source, target: str, screen: Screen, drop: list[str], title: str
     ) -> Iterator[tuple[Any, np.ndarray]]:
         """Batches of features and class codes."""
@@ -115,21 +115,21 @@ class Saved:
             check_column(target, source.names, source.label, "--target")
             yield table, codes_of(batch, target, self.classes)
 
-    def read(self, source: Source, target: str, screen: Screen, drop: list[str]) -> Labelled:
+    def read(self, source: Source, target: str, screen: Screen, drop: list[str]) -> Labeled:
         """All rows of a source with their labels."""
         import pyarrow as pa
 
         if self.features is None:
             raise CommandError(Exit.MODEL, f"{shown(self.path, 200)} was fitted without names of columns; this needs them.")
-        parts = list(self.labelled(source, target, screen, drop, "Reading"))
+        parts = list(self.labeled(source, target, screen, drop, "Reading"))
         table, codes = pa.concat_tables([part for part, _ in parts]), np.concatenate([codes for _, codes in parts])
-        if (codes < 0).any() and self.summary.get("unlabelled") == "drop":
+        if (codes < 0).any() and self.summary.get("unlabeled") == "drop":
             table, codes = table.take(np.flatnonzero(codes >= 0)), codes[codes >= 0]
         labels = self.classes[codes]
         if (codes < 0).any():
             labels = labels.astype(object)
             labels[codes < 0] = None
-        return Labelled(table.combine_chunks(), labels, self.features, target, source.label, source.names)
+        return Labeled(table.combine_chunks(), labels, self.features, target, source.label, source.names)
 
     def split_of(self, fingerprint: str, codes: np.ndarray) -> tuple[bool, np.ndarray | None]:
         """Whether these are the rows that the model was fitted to, and if so which of them were held out."""

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from .judging import Rate, Tally
 from .models import ModelChoice
-from .reading import Labelled, codes_and_classes, folds, held_out
+from .reading import Labeled, codes_and_classes, folds, held_out
 from .screen import CommandError, Exit, Screen, plural, shown
 
 LOWEST = 1000
@@ -25,7 +25,7 @@ LOWEST = 1000
 class Work:
     """One fit: how it is judged, what came out, and what to write down."""
 
-    rows: Labelled
+    rows: Labeled
     choice: ModelChoice
     screen: Screen
     holdout: float
@@ -34,7 +34,7 @@ class Work:
     seed: int
     doubt: float
     dropped: list[str]
-    unlabelled: str
+    unlabeled: str
     model: Any = None
     rate: Rate | None = None
     tally: Tally | None = None
@@ -174,7 +174,7 @@ class Work:
             "target": self.rows.target,
             "features": [{"name": f.name, "kind": f.kind} for f in self.rows.features],
             "dropped": self.dropped,
-            "unlabelled": self.unlabelled,
+            "unlabeled": self.unlabeled,
             "seed": self.seed,
             "data": {"fingerprint": self.rows.fingerprint(), "n_rows": len(self.rows)},
             "split": None if self.test is None else {"share": self.holdout, "seed": self.seed, "n_rows": len(self.test)},

@@ -1,7 +1,7 @@
 """The pictures of the EM-Log paper: classes that are long and thin.
 
 A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis functions neural networks" (EM-Log and
-EM-Log-Link), figures 3 and 4. The paper prints row numbers and errors, but neither centres nor covariances; those below are
+EM-Log-Link), figures 3 and 4. The paper prints row numbers and errors, but neither centers nor covariances; those below are
 ours.
 """
 

@@ -41,7 +41,7 @@ def load_satimage(
 
     With ``dims=5`` the 36 features are projected onto the five axes of linear discriminant analysis, fitted on all rows as
     ELENA did (so that test folds leak into the axes, in the papers too), and left on its own scale: unit variance within
-    classes. Standardising these axes would undo that, and spoil the data for spherical kernels.
+    classes. Standardizing these axes would undo that, and spoil the data for spherical kernels.
     """
     if dims not in (36, 5):
         raise KernelpoolError(f"dims must be 36 or 5; got {dims!r}.")
@@ -94,7 +94,7 @@ def load_bupa(*, return_X_y: bool = False, as_frame: bool = False, download_if_m
 
 
 def load_wdbc(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """WDBC: breast tumours (569 rows, 30 features; 0 is malignant). Comes with scikit-learn, so it is always there."""
+    """WDBC: breast tumors (569 rows, 30 features; 0 is malignant). Comes with scikit-learn, so it is always there."""
     bunch = load_breast_cancer()
     dataset = sets.wdbc(tuple(bunch.feature_names), bunch.DESCR)
     found = Found(bunch.data, bunch.target, "scikit-learn's load_breast_cancer", None)

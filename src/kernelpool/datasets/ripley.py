@@ -18,7 +18,7 @@ _DEVIATION = (0.03**0.5, 0.03**0.5)
 def make_ripley(n_samples: int = 250, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Draw Ripley's problem anew; `load_ripley` has his own rows.
 
-    Each class is half and half of two Gaussians with covariance 0.03 I: centres (-0.7, 0.3) and (0.3, 0.3) for class 0, (-0.3,
+    Each class is half and half of two Gaussians with covariance 0.03 I: centers (-0.7, 0.3) and (0.3, 0.3) for class 0, (-0.3,
     0.7) and (0.4, 0.7) for class 1. Half of the rows belong to each class. No classifier errs less than 8.93 % of the time.
     The 8.0 % usually quoted is what the best classifier makes of Ripley's own 1000 test rows: it errs on 80 of them.
 

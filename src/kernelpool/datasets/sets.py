@@ -59,7 +59,7 @@ SATIMAGE = Dataset(
     name="satimage",
     features=tuple(f"{where}_{band}" for where in _WHERE for band in _BAND),
     counts=(1533, 703, 1358, 626, 707, 1508),
-    target_names=("red soil", "cotton crop", "grey soil", "damp grey soil", "vegetation stubble", "very damp grey soil"),
+    target_names=("red soil", "cotton crop", "gray soil", "damp gray soil", "vegetation stubble", "very damp gray soil"),
     labels={"1": 0, "2": 1, "3": 2, "4": 3, "5": 4, "7": 5},
     package=("satimage/sat.trn.txt", "satimage/sat.tst.txt"),
     openml=182,
@@ -68,7 +68,7 @@ SATIMAGE = Dataset(
 
 Four spectral bands of 3 x 3 pixels of a Landsat picture; the class is that of the middle pixel (Statlog project). Rows 1 to
 4435 are Statlog's training set, the rest its test set, unless they come from OpenML, which holds 6430 of the 6435 rows.
-Statlog's labels 1, 2, 3, 4, 5, 7 are 0 to 5 here. Statlog asks for one training and one test set, since neighbouring windows
+Statlog's labels 1, 2, 3, 4, 5, 7 are 0 to 5 here. Statlog asks for one training and one test set, since neighboring windows
 share pixels; the papers cross-validate all the same.""",
 )
 
@@ -113,7 +113,7 @@ the papers use it as the class, and so do we. Four rows appear twice. common-dat
 
 
 def wdbc(features: tuple[str, ...], description: str) -> Dataset:
-    """Breast tumours, whose names and description come with scikit-learn."""
+    """Breast tumors, whose names and description come with scikit-learn."""
     return Dataset("wdbc", features, (212, 357), ("malignant", "benign"), description)
 
 

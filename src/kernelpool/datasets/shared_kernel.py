@@ -2,7 +2,7 @@
 
 M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural
 Networks 12(5), 2001, figures 3-5. The paper prints no parameter of these data, only pictures and what two spherical kernels
-make of them; centres, deviations and row numbers below are ours, chosen so that they make the same of ours.
+make of them; centers, deviations and row numbers below are ours, chosen so that they make the same of ours.
 """
 
 from typing import Any
@@ -22,8 +22,8 @@ def make_two_against_one(
     each.
 
     - ``distance=2.5`` is figure 3: with two kernels, PRBF gives one to each class, while a mixture that ignores the labels
-      pools class 1 with its neighbour.
-    - ``distance=8`` is figure 5: now PRBF too pools class 1 with its neighbour, and one kernel a class (``sharing=0``) is
+      pools class 1 with its neighbor.
+    - ``distance=8`` is figure 5: now PRBF too pools class 1 with its neighbor, and one kernel a class (``sharing=0``) is
       better. The paper numbers the classes the other way round there.
 
     The paper prints: three Gaussians, two of one class and one of the other; in figure 5 the two are "widely separated". It

@@ -79,7 +79,7 @@ def run_of(
     """EM for one choice from one place."""
     sharing = setup.sharing(choice.sharing)
     start = setup.start(place, sharing, learned=is_learned(choice.sharing))
-    return setup.training.penalised(choice.strength).run(start, sharing, setup.owners, on_sweep)
+    return setup.training.penalized(choice.strength).run(start, sharing, setup.owners, on_sweep)
 
 
 # -- weights from rows that were held out -------------------------------------------------------------------------
@@ -123,12 +123,12 @@ def _said(
 
 def _part(data: TrainingData, inside: Sampled, n_jobs: int | None) -> TrainingData:
     """The training data less the rows that are held out."""
-    labelled = inside.code >= 0
+    labeled = inside.code >= 0
     return replace(
         data,
         rows=ArrayRows(inside.x, inside.code, inside.weight, n_jobs=n_jobs),
-        class_weight=np.bincount(inside.code[labelled], inside.weight[labelled], minlength=len(data.classes)),
-        unlabelled_weight=float(inside.weight[~labelled].sum()),
+        class_weight=np.bincount(inside.code[labeled], inside.weight[labeled], minlength=len(data.classes)),
+        unlabeled_weight=float(inside.weight[~labeled].sum()),
         n_rows=float(len(inside.weight)),
     )
 
@@ -157,5 +157,7 @@ def _log_density(setup: Setup, choice: Choice, outside: Sampled) -> np.ndarray:
     kernel, frame = setup.training.host_kernel, setup.training.frame
     network = SharedKernel(kernel, np.ones_like(fit.params.mixing))
     block = Block(frame.inside(outside.x))
-    log_density = network.log_density(block, kernel.lens(fit.params.kernels, setup.training.rows.rounding), fit.params.mixing)
+    log_density = network.log_density(
+        block, kernel.natural_params(fit.params.kernels, setup.training.rows.eps), fit.params.mixing
+    )
     return np.asarray(log_density[np.arange(len(outside.code)), outside.code]) - frame.log_volume

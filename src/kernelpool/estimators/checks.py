@@ -27,7 +27,7 @@ def check_degree(sharing: float, name: str) -> None:
 
 
 def class_prior_of(given: Any, data: TrainingData) -> np.ndarray:
-    """The class priors given, or the shares of the classes among the labelled rows."""
+    """The class priors given, or the shares of the classes among the labeled rows."""
     if given is None:
         return np.asarray(data.class_weight / data.class_weight.sum())
     prior = check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")

@@ -12,11 +12,11 @@ from ..arrays import Array, safe_log
 from ..em import Outcome, best_of
 from ..errors import KernelpoolError
 from ..kernels import Diag, Kernels
-from ..networks.competitive import Competitive, Params, View
+from ..networks.competitive import Competitive, EStepParams, Params
 from ..rows import Block, Frame, Rows
 from .competitive_training import NeuronTraining, NeuronWatch, Trace, weights_in
 from .data import training_data
-from .probability import Answer, ProbabilityClassifier, Question, themselves
+from .probability import Answer, ProbabilityClassifier, Question, identity
 from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .training import conclude
 
@@ -26,7 +26,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
 
     The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM
     shares the rows out among the neurons; a penalty on the squared cosine between their weights turns their boundaries away
-    from each other (Sridharan, Beal & Govindaraju 2006). Features are standardised inside.
+    from each other (Sridharan, Beal & Govindaraju 2006). Features are standardized inside.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     means_, covariances_ : ndarray of shape (n_neurons, n_features)
         Place of each neuron, where `local` is set: mean and variances.
     location_, scale_ : ndarray of shape (n_features,)
-        Mean and standard deviation by which features are standardised.
+        Mean and standard deviation by which features are standardized.
     objective_ : float
         Objective per row of the parameters above.
     history_ : ndarray
@@ -192,7 +192,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
             The fitted estimator.
         """
         data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs)
-        if data.unlabelled_weight > 0:
+        if data.unlabeled_weight > 0:
             raise KernelpoolError("y must hold a label for every row; some are None. Drop those rows: neurons need labels.")
         training: Any = NeuronTraining(self, data)
         traces: list[Trace] = []
@@ -221,7 +221,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
 
     # -- prediction -------------------------------------------------------------------------------------------------
 
-    def _network(self, rounding: float) -> tuple[Competitive, View, Frame]:
+    def _network(self, eps: float) -> tuple[Competitive, EStepParams, Frame]:
         """The fitted network, its parameters in the frame of the data, and that frame."""
         frame = Frame(self.location_, self.scale_)
         kernel = Diag(np.zeros(self.n_features_in_)) if self.local else None
@@ -229,11 +229,11 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         weight = np.asarray(self.weights_).reshape(len(self.mixing_), network.n_outputs, -1)
         kernels = None if kernel is None else kernel.into(Kernels(self.means_, self.covariances_), frame)
         params = Params(weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
-        return network, network.view(params, rounding), frame
+        return network, network.e_step_params(params, eps), frame
 
     def _question(self, rows: Rows, function: Callable[..., Array]) -> Question:
-        network, view, frame = self._network(rows.rounding)
-        return rows.framed(frame, 2 * self.n_features_in_ + 4 * len(view.weight)), function, (network, view)
+        network, e_step_params, frame = self._network(rows.eps)
+        return rows.framed(frame, 2 * self.n_features_in_ + 4 * len(e_step_params.weight)), function, (network, e_step_params)
 
     def _scores(self, rows: Rows) -> Question:
         return self._question(rows, _mean_output)
@@ -242,7 +242,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         return self._question(rows, _neuron_posterior)
 
     def _probability(self) -> Answer:
-        return themselves
+        return identity
 
     def _log_probability(self) -> Answer:
         return safe_log
@@ -281,12 +281,12 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         return self._ask(X, self._posterior)
 
 
-def _mean_output(block: Block, network: Competitive, view: View) -> Array:
-    return network.probability(block, view)
+def _mean_output(block: Block, network: Competitive, e_step_params: EStepParams) -> Array:
+    return network.probability(block, e_step_params)
 
 
-def _neuron_posterior(block: Block, network: Competitive, view: View) -> Array:
-    return network.neuron_posterior(block, view)
+def _neuron_posterior(block: Block, network: Competitive, e_step_params: EStepParams) -> Array:
+    return network.neuron_posterior(block, e_step_params)
 
 
 def _decision(probability: Array) -> Array:

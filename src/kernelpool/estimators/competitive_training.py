@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
-from ..arrays import Array, at_home_of, to_numpy
+from ..arrays import Array, match_array, to_numpy
 from ..em import Fit, Stop, em
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, Cost, GradientStep, Params
@@ -38,13 +38,13 @@ class Lbfgs:
         def per_row(flat: np.ndarray) -> tuple[float, np.ndarray]:
             # the E-step knows the cost where L-BFGS begins
             known = np.array_equal(flat, start)
-            value, slope = first if known else cost(at_home_of(weight, flat.reshape(shape)))
+            value, slope = first if known else cost(match_array(flat.reshape(shape), like=weight))
             return value / self.n_rows, np.asarray(to_numpy(slope), np.float64).ravel() / self.n_rows
 
         found = minimize(per_row, start, jac=True, method="L-BFGS-B", options={"maxiter": self.n_steps})
         if not found.fun * self.n_rows < first[0]:
             return weight, first[0]
-        return at_home_of(weight, found.x.reshape(shape)), float(found.fun * self.n_rows)
+        return match_array(found.x.reshape(shape), like=weight), float(found.fun * self.n_rows)
 
 
 class Trace:
@@ -89,7 +89,7 @@ class NeuronTraining:
             repulsion=e.repulsion,
             decay=decay,
             margin=e.margin,
-            kernel=Diag(at_home_of(self.data.rows.home, np.full(d, LOCAL_FLOOR))) if e.local else None,
+            kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.home)) if e.local else None,
             repel_rows=printed,
             solver=GradientStep(rate) if printed else Lbfgs(self.data.weight, e.n_steps),
         )
@@ -106,7 +106,7 @@ class NeuronTraining:
 
         stop = Stop(self.estimator.max_iter, self.tol, monotone=not printed)
         # the objective of float32 rows is itself no better than float32
-        stop = replace(stop, rounding=max(stop.rounding, 8 * self.data.rows.rounding))
+        stop = replace(stop, eps=max(stop.eps, 8 * self.data.rows.eps))
         # held at one thread for the whole run: BLAS takes longer to change its mind than a sweep over few rows
         # steps that are too long end in NaN, and EM tells of it
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
@@ -125,7 +125,7 @@ class NeuronTraining:
             x = np.concatenate([sample.x for sample in samples])
             kernels = Kernels(self.rng.choice(x, e.n_neurons), np.ones((e.n_neurons, d)))
         mixing = np.full(e.n_neurons, 1 / e.n_neurons)
-        weight, mixing, kernels = at_home_of(self.rows.home, (weight, mixing, kernels))
+        weight, mixing, kernels = match_array((weight, mixing, kernels), like=self.rows.home)
         return Params(weight, mixing, kernels, float("nan"))
 
     def outside(self, params: Params) -> dict[str, np.ndarray]:
@@ -162,7 +162,7 @@ def _spread_directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def weights_out(weight: np.ndarray, frame: Frame) -> np.ndarray:
-    """Weights of standardised features in the units of the features; w . (x - m) / s + b = (w / s) . x + b - w . m / s."""
+    """Weights of standardized features in the units of the features; w . (x - m) / s + b = (w / s) . x + b - w . m / s."""
     slope = weight[..., :-1] / frame.unit
     return np.concatenate([slope, weight[..., -1:] - (slope @ frame.origin)[..., None]], axis=-1)
 

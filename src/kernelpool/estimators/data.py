@@ -8,7 +8,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..arrays import at_home_of, is_array, is_numpy_array, namespace, to_numpy
+from ..arrays import is_array, is_numpy_array, match_array, namespace, to_numpy
 from ..errors import KernelpoolError
 from ..kernels import Gaussian, Kernels
 from ..rows import Block, Frame, Rows, as_rows, spread
@@ -18,13 +18,13 @@ FLOATS = [np.float64, np.float32]
 
 @dataclass
 class TrainingData:
-    """Rows with their labels in codes, and what was learnt of them on the way."""
+    """Rows with their labels in codes, and what was learned of them on the way."""
 
     rows: Rows
     classes: np.ndarray
     class_weight: np.ndarray
-    """Weight of the labelled rows of each class, (K,)."""
-    unlabelled_weight: float
+    """Weight of the labeled rows of each class, (K,)."""
+    unlabeled_weight: float
     n_rows: float
     mean: np.ndarray
     """(d,)."""
@@ -34,7 +34,7 @@ class TrainingData:
     @property
     def weight(self) -> float:
         """Of all rows together."""
-        return float(self.class_weight.sum()) + self.unlabelled_weight
+        return float(self.class_weight.sum()) + self.unlabeled_weight
 
 
 def training_data(
@@ -52,7 +52,7 @@ def training_data(
     rows = as_rows(X, codes, weight, n_jobs=n_jobs)
     tally = _tally(rows, len(classes))
     if not tally[:-2].any():
-        raise KernelpoolError("sample_weight is zero for every labelled row; at least one must be positive.")
+        raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
     mean, variance = _scale(rows)
     return TrainingData(rows, classes, tally[:-2], float(tally[-2]), float(tally[-1]), mean, variance)
 
@@ -116,7 +116,7 @@ def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
     codes = _codes_of(labels, classes, unlabeled)
     if hasattr(X, "to_delayed") or is_numpy_array(X):
         return codes, classes
-    return at_home_of(X, namespace(X).asarray(codes)), classes
+    return match_array(namespace(X).asarray(codes), like=X), classes
 
 
 def _as_labels(y: Any) -> np.ndarray:
@@ -129,7 +129,7 @@ def _as_labels(y: Any) -> np.ndarray:
     return labels
 
 
-def _is_unlabelled(labels: np.ndarray, marker: Any) -> np.ndarray:
+def _is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
     if marker is None:
         return np.array([label is None for label in labels]) if labels.dtype == object else np.zeros(len(labels), bool)
     if isinstance(marker, float) and marker != marker:
@@ -141,14 +141,14 @@ def _is_unlabelled(labels: np.ndarray, marker: Any) -> np.ndarray:
 
 def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
     """The distinct labels of rows that have one."""
-    known = labels[~_is_unlabelled(labels, marker)]
+    known = labels[~_is_unlabeled(labels, marker)]
     if known.dtype == object:
         kinds = {"text" if isinstance(label, str | bytes) else "a number" for label in known}
         if len(kinds) > 1:
             other = next(label for label in known if isinstance(label, str | bytes) != isinstance(known[0], str | bytes))
             raise KernelpoolError(
                 f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} and {label_name(other)}. "
-                f"Convert y to str, or name the label of unlabelled rows with unlabeled=."
+                f"Convert y to str, or name the label of unlabeled rows with unlabeled=."
             )
         known = known.astype(str) if kinds == {"text"} and not any(isinstance(b, bytes) for b in known) else known
         if kinds == {"a number"}:
@@ -164,7 +164,7 @@ def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
 
 def _checked_classes(classes: np.ndarray) -> np.ndarray:
     if len(classes) < 2:
-        found = f"1 class: {label_name(classes[0])}" if len(classes) else "no labelled row"
+        found = f"1 class: {label_name(classes[0])}" if len(classes) else "no labeled row"
         raise KernelpoolError(
             f"y must contain at least two classes; found {found}. "
             f"For one density without classes, use scikit-learn's GaussianMixture."
@@ -179,7 +179,7 @@ def label_name(label: Any) -> str:
 
 def _codes_of(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
     codes = np.full(len(labels), -1, np.int64)
-    known = ~_is_unlabelled(labels, marker)
+    known = ~_is_unlabeled(labels, marker)
     given = labels[known]
     codes[known] = np.searchsorted(classes, given.astype(classes.dtype) if given.dtype == object else given)
     return codes
@@ -213,7 +213,7 @@ def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
 
 def beside(X: Any, weight: np.ndarray) -> Any:
     """Weights in the home and type of X."""
-    return weight.astype(X.dtype) if is_numpy_array(X) else at_home_of(X, namespace(X).asarray(weight))
+    return weight.astype(X.dtype) if is_numpy_array(X) else match_array(namespace(X).asarray(weight), like=X)
 
 
 def _weight_of(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
@@ -221,7 +221,7 @@ def _weight_of(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
 
 
 def _tally(rows: Rows, n_classes: int) -> np.ndarray:
-    """Weight of each class, then of the unlabelled rows, then the number of rows with any weight, (K + 2,)."""
+    """Weight of each class, then of the unlabeled rows, then the number of rows with any weight, (K + 2,)."""
     return np.asarray(rows.total(_tally_of, n_classes))
 
 
@@ -242,7 +242,7 @@ def _scale(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     if not np.isfinite(second).all():
         worst = int(np.argmax(~np.isfinite(second)))
         raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
-    constant = variance <= (8 * rows.rounding * np.abs(mean)) ** 2  # what rounding alone would leave
+    constant = variance <= (8 * rows.eps * np.abs(mean)) ** 2  # what rounding alone would leave
     return mean, np.where(constant, 0.0, variance)
 
 

@@ -21,8 +21,8 @@ class NotebookMixin:
         diagram: str = super()._repr_html_inner()  # type: ignore[misc]
         return diagram + _summary(self)
 
-    def _repr_mimebundle_(self, **words: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**words)  # type: ignore[misc]
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
         if "text/html" in bundle:
             bundle["text/html"] += _summary(self)
         return bundle

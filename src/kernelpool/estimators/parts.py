@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import log_of_sums, safe_log, to_numpy
+from ..arrays import log_weighted_sums, safe_log, to_numpy
 from ..em import Outcome, Stop
-from ..kernels import Lens
+from ..kernels import NaturalParams
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..rows import ArrayRows, Block
 from ..starts import opened
@@ -73,7 +73,7 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
     if (drawn < most).all():
         return weight
     # a row was drawn the more often the more it weighs: among those drawn of a class all count alike
-    total = np.concatenate([[data.unlabelled_weight], data.class_weight])
+    total = np.concatenate([[data.unlabeled_weight], data.class_weight])
     return np.asarray((total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1])
 
 
@@ -92,12 +92,12 @@ class Part:
     def __init__(self, estimator: Any, data: TrainingData, inside: Sampled, outside: Sampled, stop: Stop) -> None:
         self.estimator, self.stop = estimator, stop
         self.inside, self.outside = inside, outside
-        labelled = inside.code >= 0
+        labeled = inside.code >= 0
         self.data = replace(
             data,
             rows=ArrayRows(inside.x, inside.code, inside.weight, n_jobs=estimator.n_jobs),
-            class_weight=np.bincount(inside.code[labelled], inside.weight[labelled], minlength=len(data.classes)),
-            unlabelled_weight=float(inside.weight[~labelled].sum()),
+            class_weight=np.bincount(inside.code[labeled], inside.weight[labeled], minlength=len(data.classes)),
+            unlabeled_weight=float(inside.weight[~labeled].sum()),
             n_rows=float(np.count_nonzero(inside.weight)),
         )
         self.setups: dict[str, Setup] = {}
@@ -107,7 +107,7 @@ class Part:
 
     def training(self, cell: Cell) -> Training:
         """How networks of this cell are trained."""
-        return self._setup(cell.covariance_type).training.penalised(cell.overlap_penalty)
+        return self._setup(cell.covariance_type).training.penalized(cell.overlap_penalty)
 
     def sharing(self, cell: Cell) -> np.ndarray:
         """Its table of sharing, (M, K)."""
@@ -182,15 +182,15 @@ class Part:
     def log_joint(self, cell: Cell) -> np.ndarray:
         """log P(C_k) p(x|C_k) of the rows outside, up to a constant, (n, K)."""
         training, params = self.training(cell), self.params[cell]
-        lens = training.host_kernel.lens(params.kernels, training.rows.rounding)
+        natural_params = training.host_kernel.natural_params(params.kernels, training.rows.eps)
         network = SharedKernel(training.host_kernel, np.ones_like(params.mixing))
-        rows = ArrayRows(self.outside.x, n_jobs=self.estimator.n_jobs).framed(training.frame, sum(lens.weight.shape))
-        log_density = rows.each(_log_density, network, lens, params.mixing)
+        rows = ArrayRows(self.outside.x, n_jobs=self.estimator.n_jobs).framed(training.frame, sum(natural_params.weight.shape))
+        log_density = rows.each(_log_density, network, natural_params, params.mixing)
         return np.asarray(to_numpy(log_density) + safe_log(training.class_prior))
 
 
-def _log_density(block: Block, network: SharedKernel, lens: Lens, mixing: Any) -> Any:
-    return network.log_density(block, lens, mixing)
+def _log_density(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any) -> Any:
+    return network.log_density(block, natural_params, mixing)
 
 
 def _seen(
@@ -198,10 +198,10 @@ def _seen(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Responsibilities (M, n) and losses -log P(C_y|x) (n,) of rows in the frame."""
     kernel = training.host_kernel
-    log_density = kernel.log_density(kernel.lens(params.kernels, training.rows.rounding), x)
+    log_density = kernel.log_density(kernel.natural_params(params.kernels, training.rows.eps), x)
     joint = log_density + safe_log(sharing * params.mixing)[:, code]
     joint = np.exp(joint - joint.max(axis=0))
-    by_class = log_of_sums(log_density, params.mixing) + safe_log(params.class_prior)[:, None]  # (K, n)
+    by_class = log_weighted_sums(log_density, params.mixing) + safe_log(params.class_prior)[:, None]  # (K, n)
     by_class = by_class - by_class.max(axis=0)
     log_all = np.log(np.exp(by_class).sum(axis=0))
     return joint / joint.sum(axis=0), log_all - by_class[code, np.arange(len(code))]

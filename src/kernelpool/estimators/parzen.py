@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ..errors import KernelpoolError
-from .labelled import Labelled, checked_prior, labelled, split
+from .labeled import Labeled, checked_prior, labeled, split
 from .parzen_network import ParzenNetwork
 
 
@@ -55,7 +55,7 @@ class ParzenClassifier(ParzenNetwork):
     radii_, radius_errors_ : ndarray
         The candidates, and the error of each on the rows left out; where the radius was chosen.
     kernels_ : ndarray of shape (n_kernels, n_features)
-        Centres, sorted by class.
+        Centers, sorted by class.
     kernel_classes_ : ndarray of shape (n_kernels,)
         Their classes.
     kernel_weights_ : ndarray of shape (n_kernels,)
@@ -131,7 +131,7 @@ class ParzenClassifier(ParzenNetwork):
         self : ParzenClassifier
             The fitted estimator.
         """
-        data = labelled(self, X, y, sample_weight)
+        data = labeled(self, X, y, sample_weight)
         prior = checked_prior(self.class_prior, len(data.classes))
         rng = check_random_state(self.random_state)
         everything = np.arange(len(data.x))
@@ -150,21 +150,21 @@ class ParzenClassifier(ParzenNetwork):
         self._plant_trees()
         return self
 
-    def _judge_by_some(self, data: Labelled, prior: np.ndarray | None, rng: np.random.RandomState) -> None:
+    def _judge_by_some(self, data: Labeled, prior: np.ndarray | None, rng: np.random.RandomState) -> None:
         """The radius at which most rows classify the others best."""
         others, judged = split(data.codes, self.validation_fraction, rng)
         self._set_kernels(data, others, data.weight[others], prior)
         self.radius_ = self._best_radius(data, data.part(judged), np.full(len(judged), -1), rng)
 
-    def _validation_rows(self, X_val: Any, y_val: Any, data: Labelled) -> Labelled:
+    def _validation_rows(self, X_val: Any, y_val: Any, data: Labeled) -> Labeled:
         if y_val is None:
             raise KernelpoolError("y_val must be given with X_val.")
         x = np.asarray(validate_data(self, X_val, dtype=[np.float64, np.float32], reset=False))
         labels = np.asarray(y_val)
         if len(labels) != len(x):
             raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
-        strange = sorted(set(labels.tolist()) - set(data.classes.tolist()), key=str)
-        if strange:
-            raise KernelpoolError(f"y_val must hold labels of y, {data.classes.tolist()}; got {strange[0]!r}.")
+        unknown = sorted(set(labels.tolist()) - set(data.classes.tolist()), key=str)
+        if unknown:
+            raise KernelpoolError(f"y_val must hold labels of y, {data.classes.tolist()}; got {unknown[0]!r}.")
         codes = np.searchsorted(data.classes, labels)
-        return Labelled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
+        return Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)

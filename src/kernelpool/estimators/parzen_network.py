@@ -22,9 +22,9 @@ from ..networks.parzen import (
 from ..networks.parzen_kernels import PROFILES, TILE, Profile, StarShaped, ball_log_volume
 from ..rows import ArrayRows, Block, Frame, Rows
 from .density import DensityClassifier, evidence
-from .labelled import Labelled
-from .neighbours import counted, decided_by_trees, planted
-from .probability import Answer, Question, log_softmax, themselves
+from .labeled import Labeled
+from .neighbors import build_trees, count_votes, decided_by_trees
+from .probability import Answer, Question, identity, log_softmax
 from .star_shaped import checked_gauge, directions
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
@@ -63,7 +63,7 @@ class ParzenNetwork(DensityClassifier):
             log_volume = ball_log_volume(d) + float(np.log(np.mean(gauge ** -float(d))))
         return StarShaped(self.kernel, log_volume)
 
-    def _set_kernels(self, data: Labelled, kept: np.ndarray, weight: np.ndarray, prior: np.ndarray | None) -> None:
+    def _set_kernels(self, data: Labeled, kept: np.ndarray, weight: np.ndarray, prior: np.ndarray | None) -> None:
         """Keep the rows `kept` as kernels, sorted by class, each with a `weight` of votes."""
         order = np.argsort(data.codes[kept], kind="stable")
         kept, weight = kept[order], weight[order]
@@ -88,8 +88,8 @@ class ParzenNetwork(DensityClassifier):
         else:  # every vote counts the same, to the last bit: a tie is a tie
             log_scale = np.where(self._votes > 0, -math.log(self._votes.sum()), -np.inf)
         radius = self.radius_ if radius is None else radius
-        centre = (np.asarray(self.kernels_, np.float64) - frame.origin) / frame.unit
-        return network(centre, self.kernel_weights_, offsets, log_scale, radius / float(frame.unit[0]))
+        center = (np.asarray(self.kernels_, np.float64) - frame.origin) / frame.unit
+        return network(center, self.kernel_weights_, offsets, log_scale, radius / float(frame.unit[0]))
 
     @property
     def _frame(self) -> Frame:
@@ -97,7 +97,7 @@ class ParzenNetwork(DensityClassifier):
 
     def _plant_trees(self) -> None:
         """Trees in which to count the kernels around a row, where that is worth while."""
-        self._trees = planted(self._network(), self.kernel, self.algorithm)
+        self._trees = build_trees(self._network(), self.kernel, self.algorithm)
 
     # -- the radius -------------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class ParzenNetwork(DensityClassifier):
         return 2.0 ** (np.arange(high, low - 1, -1) / OCTAVE)
 
     def _best_radius(
-        self, data: Labelled, query: Labelled, own: np.ndarray, rng: np.random.RandomState, ease: float = 0.0
+        self, data: Labeled, query: Labeled, own: np.ndarray, rng: np.random.RandomState, ease: float = 0.0
     ) -> float:
         """The radius with the fewest errors on `query`; of several, the middle one. `own` tells which kernel a row itself is.
 
@@ -129,7 +129,7 @@ class ParzenNetwork(DensityClassifier):
         best = np.flatnonzero(errors.wrong <= fewest * (1 + 1e-12))
         return float(radii[best[(len(best) - 1) // 2]])
 
-    def _radius_errors(self, radii: np.ndarray, query: Labelled, own: np.ndarray, rng: np.random.RandomState) -> RadiusErrors:
+    def _radius_errors(self, radii: np.ndarray, query: Labeled, own: np.ndarray, rng: np.random.RandomState) -> RadiusErrors:
         """What each radius costs on `query`, or on a random part of it where pairs of rows and kernels are too many."""
         at, most = np.arange(len(query.x)), max(LOO_ROWS, LOO_PAIRS // len(self.kernels_))
         if len(at) > most:
@@ -148,7 +148,7 @@ class ParzenNetwork(DensityClassifier):
 
     def _density(self, rows: Rows) -> Question:
         alone = log_prior_scale(np.ones_like(self._votes), self._votes)
-        return self._votes_for(themselves, rows, replace(self._network(), log_scale=alone))
+        return self._votes_for(identity, rows, replace(self._network(), log_scale=alone))
 
     def _votes_for(self, answer: Answer, rows: Rows, net: Network) -> Question:
         trees = self._trees if is_numpy_array(getattr(rows, "x", None)) else None
@@ -222,8 +222,8 @@ class ParzenNetwork(DensityClassifier):
 
 
 def _answered(block: Block, answer: Answer, profile: Profile, net: Network, log_norm: float, trees: Any) -> Array:
-    joint = log_joint(block, profile, net, log_norm) if trees is None else counted(block, net, trees, log_norm)
-    if answer not in (themselves, _covered, evidence):
+    joint = log_joint(block, profile, net, log_norm) if trees is None else count_votes(block, net, trees, log_norm)
+    if answer not in (identity, _covered, evidence):
         joint = decided(joint, block, profile, net) if trees is None else decided_by_trees(joint, block, trees)
     result = answer(joint)
     xp = namespace(result)

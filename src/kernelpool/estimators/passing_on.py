@@ -21,7 +21,7 @@ DOCSTRING = """{what}
         """
 
 
-def passed_on(method: str, what: str, shape: str) -> Any:
+def delegate_to_estimator(method: str, what: str, shape: str) -> Any:
     """A method of rows that is there where the wrapped classifier has it, and asks it; `what` and `shape` document it."""
 
     def there(self: Any) -> bool:

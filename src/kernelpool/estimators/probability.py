@@ -65,7 +65,7 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         y : array of shape (n_samples,)
             Labels, in the home of `X` where it can hold them.
         """
-        return self._labels(self._each(X, most_probable))
+        return self._labels(self._each(X, argmax_class))
 
     def predict_proba(self, X: Any) -> Any:
         """P(C_k|x), class priors included.
@@ -115,12 +115,12 @@ def _answered(block: Block, answer: Answer, scores: Callable[..., Array], *param
     return answer(scores(block, *params))
 
 
-def themselves(scores: Array) -> Array:
+def identity(scores: Array) -> Array:
     """The scores as they are, (n, K)."""
     return scores
 
 
-def most_probable(scores: Array) -> Array:
+def argmax_class(scores: Array) -> Array:
     """Code of the class with the highest score, (n,)."""
     return namespace(scores).argmax(scores, axis=1)
 

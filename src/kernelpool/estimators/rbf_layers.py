@@ -65,12 +65,12 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
         kernels = Kernels(self.means_, self.covariances_)
         frame = mixture_frame(kernel, kernels, self.mixing_)
-        lens = kernel.lens(kernel.into(kernels, frame), rows.rounding)
+        natural_params = kernel.natural_params(kernel.into(kernels, frame), rows.eps)
         log_scale = self.activation_log_scale_ + (
             0.0 if self.activation == "normalized" else frame.log_volume / self.temperature_
         )
-        layer = Layer(lens, safe_log(self.mixing_), log_scale, np.zeros_like(log_scale))
-        framed = rows.framed(frame, lens.weight.shape[1] + 5 * lens.weight.shape[0])
+        layer = Layer(natural_params, safe_log(self.mixing_), log_scale, np.zeros_like(log_scale))
+        framed = rows.framed(frame, natural_params.weight.shape[1] + 5 * natural_params.weight.shape[0])
         return framed, Hidden(kernel, self.activation, self.temperature_), layer
 
     def _of_columns(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:

@@ -37,7 +37,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     n_kernels : int or None, default=None
         Number of kernels M. None takes ten a class, fewer where X has fewer than five distinct rows for each.
     hidden : {"kmeans", "random", "em"} or fitted mixture, default="kmeans"
-        Where the kernels are, or start if `training` moves them: at the centres that k-means finds, as wide as its clusters;
+        Where the kernels are, or start if `training` moves them: at the centers that k-means finds, as wide as its clusters;
         at random rows, as wide as the data; where EM settles from a k-means start; or those of a mixture fitted before,
         scikit-learn's or anything with `means_`, `covariances_`, `covariance_type` and `weights_` or `mixing_`.
         scikit-learn's `clone` forgets the fit of such a mixture unless it is wrapped in `sklearn.frozen.FrozenEstimator`.
@@ -66,7 +66,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         Strength of the ridge on the output layer ("ridge", and "logistic" where `solver` is "damped"): half of it times the
         squared weights is added to the loss, for "ridge" and for two classes; the bias is free. "loo" takes the strength with
         the least loss on rows left out, in closed form (for "logistic" to first order), "gcv" (only for "ridge") that
-        with the least generalised cross-validation error. The paper's solvers use no ridge unless a number is given.
+        with the least generalized cross-validation error. The paper's solvers use no ridge unless a number is given.
     patience : int or None, default=10
         EM does not see the labels and may come to serve them worse. Training stops when the loss on rows left out has not
         fallen for this many sweeps, and the best sweep is kept. None makes `max_iter` sweeps and keeps the last.
@@ -95,7 +95,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     means_, covariances_, mixing_ : ndarray
-        The hidden layer: centres (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
+        The hidden layer: centers (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
         weights (n_kernels,) of the mixture.
     readout_ : ndarray of shape (n_kernels + 1, n_outputs)
         The output layer, for the columns of `activations`, and last the bias. One output for two classes: for "logistic" the

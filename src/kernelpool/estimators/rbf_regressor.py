@@ -41,7 +41,7 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
         Shape of the kernels.
     strength : {"loo", "gcv"} or float, default="loo"
         Strength of the ridge: this times the squared weights is added to the squared errors, the outputs in units of their
-        deviation; the bias is free. "loo" takes the one with the least leave-one-out error, "gcv" with the least generalised
+        deviation; the bias is free. "loo" takes the one with the least leave-one-out error, "gcv" with the least generalized
         cross-validation error; both in closed form.
     patience : int or None, default=10
         Training stops when the leave-one-out error has not fallen for this many sweeps, and the best sweep is kept. None makes

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from ..arrays import at_home_of, is_array, is_numpy_array, namespace, to_numpy, wide
+from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespace, to_numpy
 from ..em import Outcome, Stop
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
@@ -39,11 +39,11 @@ class HiddenTraining(Training):
     """The hidden layer: a shared-kernel network with one class."""
 
     def __init__(self, data: TrainingData, **settings: Any) -> None:
-        alone = replace(data, classes=np.zeros(1, int), class_weight=np.array([data.weight]), unlabelled_weight=0.0)
+        alone = replace(data, classes=np.zeros(1, int), class_weight=np.array([data.weight]), unlabeled_weight=0.0)
         super().__init__(alone, class_prior=np.ones(1), starving="move", **settings)
 
     def samples(self, seed: int) -> list[ClassSample]:
-        """Rows of all classes, labelled or not."""
+        """Rows of all classes, labeled or not."""
         drawn: Sample = self.rows.total(_sample_of, seed, MOST_SAMPLED)
         return [drawn.of_class(0)]
 
@@ -53,7 +53,7 @@ class HiddenTraining(Training):
 
     def _network(self, sharing: np.ndarray) -> Mixture:
         penalty = Conjugate(self.variance, len(sharing)) if self.kernel_prior == "conjugate" else None
-        return Mixture(self.kernel, at_home_of(self.rows.home, sharing), penalty)
+        return Mixture(self.kernel, match_array(sharing, like=self.rows.home), penalty)
 
 
 def _sample_of(block: Block, seed: int, most: int) -> Sample:
@@ -316,7 +316,7 @@ def _targets_elsewhere(X: Any, y: Any) -> Any:
         y = np.asarray(to_numpy(y) if is_array(y) else y, np.float64)
         return da.from_array(y, chunks=(X.chunks[0],) if y.ndim == 1 else (X.chunks[0], y.shape[1]))
     xp = namespace(X)
-    y = wide(y) if is_array(y) and not is_numpy_array(y) else xp.asarray(np.asarray(y, np.float64))
+    y = as_float64(y) if is_array(y) and not is_numpy_array(y) else xp.asarray(np.asarray(y, np.float64))
     if y.shape[0] != X.shape[0]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {y.shape[0]}]")
     return y

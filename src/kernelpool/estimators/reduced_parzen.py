@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ..errors import KernelpoolError
-from .labelled import Labelled, checked_prior, labelled
+from .labeled import Labeled, checked_prior, labeled
 from .parzen_network import OCTAVE, ParzenNetwork
 from .reduction import Reduction
 from .smallest_network import Search
@@ -190,7 +190,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         self : ReducedParzenClassifier
             The fitted estimator.
         """
-        data = labelled(self, X, y, sample_weight).merged()
+        data = labeled(self, X, y, sample_weight).merge_duplicates()
         prior = checked_prior(self.class_prior, len(data.classes))
         rng = check_random_state(self.random_state)
         size = self._size(data)
@@ -206,7 +206,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         self.n_choices_ = None if not (simple and in_list) else 1 if self.radius != "loo" else 64 * OCTAVE
         return self
 
-    def _size(self, data: Labelled) -> int | None:
+    def _size(self, data: Labeled) -> int | None:
         """How many kernels to keep; None if that is to be found."""
         n, n_classes = len(data.x), len(np.unique(data.codes))
         if self.n_kernels == "auto":

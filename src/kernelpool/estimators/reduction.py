@@ -10,7 +10,7 @@ from ..networks.parzen import network, wrong_rows
 from ..networks.parzen_kernels import TILE
 from ..networks.parzen_reduction import Reducer
 from ..rows import ArrayRows
-from .labelled import Labelled, dealt
+from .labeled import Labeled, apportion_kernels
 from .multi_edit import MultiEdit
 from .parzen import ParzenClassifier
 
@@ -33,7 +33,7 @@ EM_SWEEPS = 50
 class Reduction:
     """One training set and the full network of it, from which networks of any size are made for an estimator."""
 
-    def __init__(self, estimator: Any, data: Labelled, prior: np.ndarray | None, rng: np.random.RandomState) -> None:
+    def __init__(self, estimator: Any, data: Labeled, prior: np.ndarray | None, rng: np.random.RandomState) -> None:
         self.estimator, self.data, self.prior, self.rng = estimator, data, prior, rng
         self.full = ParzenClassifier(
             estimator.kernel, estimator.radius, class_prior=prior, random_state=rng, n_jobs=estimator.n_jobs
@@ -150,7 +150,7 @@ class Reduction:
         e, data, rng = self.estimator, self.data, np.random.RandomState(seed)
         part = data.part(pool)
         codes = np.unique(part.codes)
-        counts = dealt(np.bincount(part.codes, part.weight)[codes], np.bincount(part.codes)[codes], size)
+        counts = apportion_kernels(np.bincount(part.codes, part.weight)[codes], np.bincount(part.codes)[codes], size)
         kept, weight, criterion = [], [], []
         for code, count in zip(codes, counts, strict=True):
             mine = np.flatnonzero(part.codes == code)
@@ -172,7 +172,7 @@ class Reduction:
         return float(errors.wrong[0] / errors.weight)
 
     def _reduced_class(
-        self, part: Labelled, count: int, scale: float, n_sweeps: int, rng: np.random.RandomState
+        self, part: Labeled, count: int, scale: float, n_sweeps: int, rng: np.random.RandomState
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Positions of the kept rows of one class, their votes, which sum to one, and the criterion."""
         e = self.estimator

@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from .notebook import NotebookMixin
-from .passing_on import PER_CLASS, passed_on
+from .passing_on import PER_CLASS, delegate_to_estimator
 from .reject_fitting import HeldOut, fitted, fitted_and_judged, routed
 from .reject_rules import CoverageCurve, ambiguity_of, coverage_curve
 from .reject_thresholds import ambiguity_threshold, novelty_threshold, refusal_label
@@ -187,11 +187,11 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             The fitted estimator.
         """
         self._check_parameters()
-        words = routed(self, sample_weight, fit_params)
+        kwargs = routed(self, sample_weight, fit_params)
         if self._looks_at_rows():
-            self.estimator_, held_out = fitted_and_judged(self, X, y, sample_weight, words)
+            self.estimator_, held_out = fitted_and_judged(self, X, y, sample_weight, kwargs)
         else:
-            self.estimator_, held_out = fitted(self, X, y, words), None
+            self.estimator_, held_out = fitted(self, X, y, kwargs), None
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimator_, name):
@@ -294,7 +294,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         label[decision == Decision.NOVEL] = self.novel_label_
         return label
 
-    # -- judgement --------------------------------------------------------------------------------------------------
+    # -- judgment --------------------------------------------------------------------------------------------------
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of right labels among the accepted rows.
@@ -378,13 +378,13 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
 
     # -- what the classifier itself says ----------------------------------------------------------------------------
 
-    predict_proba = passed_on("predict_proba", "Class probabilities, untouched by any refusal.", PER_CLASS)
-    predict_log_proba = passed_on("predict_log_proba", "Logarithm of `predict_proba`.", PER_CLASS)
-    decision_function = passed_on(
+    predict_proba = delegate_to_estimator("predict_proba", "Class probabilities, untouched by any refusal.", PER_CLASS)
+    predict_log_proba = delegate_to_estimator("predict_log_proba", "Logarithm of `predict_proba`.", PER_CLASS)
+    decision_function = delegate_to_estimator(
         "decision_function", "Decision function of the classifier.", "(n_samples,) or (n_samples, n_classes)"
     )
-    score_samples = passed_on("score_samples", "log p(x), by which rows are novel.", "(n_samples,)")
-    log_density = passed_on("log_density", "log p(x|C_k) of every class.", PER_CLASS)
+    score_samples = delegate_to_estimator("score_samples", "log p(x), by which rows are novel.", "(n_samples,)")
+    log_density = delegate_to_estimator("log_density", "log p(x|C_k) of every class.", PER_CLASS)
 
     # -- scikit-learn's habits --------------------------------------------------------------------------------------
 

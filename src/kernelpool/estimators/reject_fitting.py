@@ -40,8 +40,8 @@ class HeldOut(NamedTuple):
 def routed(reject: Any, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
     """Which of the parameters of `fit` go where."""
     if _routing_enabled():
-        words = process_routing(reject, "fit", sample_weight=sample_weight, **fit_params)
-        return Bunch(estimator=words.estimator, splitter=words.get("splitter", Bunch(split={})))
+        kwargs = process_routing(reject, "fit", sample_weight=sample_weight, **fit_params)
+        return Bunch(estimator=kwargs.estimator, splitter=kwargs.get("splitter", Bunch(split={})))
     given = dict(fit_params)
     if sample_weight is not None:
         if has_fit_parameter(reject.estimator, "sample_weight"):
@@ -52,10 +52,10 @@ def routed(reject: Any, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
     return Bunch(estimator=Bunch(fit=given), splitter=Bunch(split={}))
 
 
-def fitted(reject: Any, X: Any, y: Any, words: Any) -> Any:
+def fitted(reject: Any, X: Any, y: Any, kwargs: Any) -> Any:
     """The classifier, fitted to all rows unless it came fitted."""
     if reject.cv != "prefit":
-        return clone(reject.estimator).fit(X, y, **words.estimator.fit)
+        return clone(reject.estimator).fit(X, y, **kwargs.estimator.fit)
     try:
         check_is_fitted(reject.estimator)
     except NotFittedError as error:
@@ -63,7 +63,7 @@ def fitted(reject: Any, X: Any, y: Any, words: Any) -> Any:
     return reject.estimator
 
 
-def fitted_and_judged(reject: Any, X: Any, y: Any, sample_weight: Any, words: Any) -> tuple[Any, HeldOut]:
+def fitted_and_judged(reject: Any, X: Any, y: Any, sample_weight: Any, kwargs: Any) -> tuple[Any, HeldOut]:
     """The classifier, and what it, or its like, says of rows that were left out."""
     if y is None:
         raise ValueError("RejectClassifier requires y to be passed, but the target y is None.")
@@ -73,23 +73,23 @@ def fitted_and_judged(reject: Any, X: Any, y: Any, sample_weight: Any, words: An
     weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
     with_score = reject.novelty is not None
     if reject.cv == "prefit":
-        model = fitted(reject, X, y, words)
+        model = fitted(reject, X, y, kwargs)
         return model, HeldOut.judged(model, X, y, weight, with_score)
     parts = []
-    for train, test in _splits(reject, X, y, words.splitter.split):
-        mine = _check_method_params(X, words.estimator.fit, indices=train)
+    for train, test in _splits(reject, X, y, kwargs.splitter.split):
+        mine = _check_method_params(X, kwargs.estimator.fit, indices=train)
         model = clone(reject.estimator).fit(_safe_indexing(X, train), y[train], **mine)
         parts.append(HeldOut.judged(model, _safe_indexing(X, test), y[test], weight[test], with_score))
     judged = HeldOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-    return fitted(reject, X, y, words) if reject.refit else model, judged
+    return fitted(reject, X, y, kwargs) if reject.refit else model, judged
 
 
-def _splits(reject: Any, X: Any, y: np.ndarray, words: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+def _splits(reject: Any, X: Any, y: np.ndarray, kwargs: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
     if isinstance(reject.cv, Real) and not isinstance(reject.cv, Integral):
         cv = StratifiedShuffleSplit(1, test_size=reject.cv, random_state=reject.random_state)
     else:
         cv = check_cv(reject.cv, y, classifier=True)
-    splits = list(cv.split(X, y, **words))
+    splits = list(cv.split(X, y, **kwargs))
     if not reject.refit and len(splits) != 1:
         raise KernelpoolError(
             f"refit=False keeps the one classifier that was judged, but cv makes {len(splits)} of them. "

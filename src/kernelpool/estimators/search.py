@@ -86,7 +86,7 @@ class Search:
         if is_auto(given.sharing):
             self._share(self.best)
         if is_auto(given.overlap_penalty):
-            self._penalise(self.best)
+            self._penalize(self.best)
         if self.grows:
             self._resize(self.best)
         cells = list(self.tried)
@@ -146,7 +146,7 @@ class Search:
         self._along([replace(cell, sharing=s) for s in sorted(DEGREES) if s > cell.sharing], cell)
         self._along([replace(cell, sharing=s) for s in sorted(DEGREES, reverse=True) if s < cell.sharing], cell)
 
-    def _penalise(self, cell: Cell) -> None:
+    def _penalize(self, cell: Cell) -> None:
         """Strengths of the penalty, for the sharing that was best and for full sharing, which the penalty is made for."""
         degrees = {cell.sharing, 1.0} if is_auto(self.estimator.sharing) else {cell.sharing}
         for sharing in sorted(degrees - {0.0}, key=str):  # separate mixtures have no overlap

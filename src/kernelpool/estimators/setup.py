@@ -9,7 +9,7 @@ from sklearn.utils import check_array, check_random_state
 from ..em import Stop
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
-from ..networks.learned_sharing import attentive
+from ..networks.learned_sharing import init_sharing
 from ..networks.shared_kernel import Params, sharing_table
 from ..starts import ClassSample, uniform_mixing
 from .checks import check_columns, check_positive, check_shape, class_prior_of, is_learned, total_of
@@ -85,7 +85,7 @@ class Setup:
         else:
             mixing = self._given_mixing(sharing)
             start = self.training.start(place, uniform_mixing(sharing) if mixing is None else mixing)
-        return attentive(start) if learned else start
+        return init_sharing(start) if learned else start
 
     def _kernels(self) -> Kernels:
         """Kernels of one start, in the frame: those given, the others placed."""
@@ -95,7 +95,7 @@ class Setup:
         method = "random" if self.estimator.init == "random" else "kmeans"
         placed = self.training.place(method, self.samples, self.counts, self.rng)
         order = np.argsort(np.argsort(self.owners, kind="stable"), kind="stable")
-        placed = self.training.host_kernel.kept(placed, order)
+        placed = self.training.host_kernel.take(placed, order)
         frame = self.training.frame
         mean = placed.mean if means is None else (means - frame.origin) / frame.unit
         factor = 1 / np.asarray(frame.unit)
@@ -175,9 +175,9 @@ class Setup:
         labels = np.asarray(self.estimator.owners)
         if labels.ndim != 1 or (n_kernels is not None and len(labels) != n_kernels):
             raise KernelpoolError(f"owners must have shape ({n_kernels or 'n_kernels'},); got {labels.shape}.")
-        strange = sorted(set(labels.tolist()) - set(self.classes.tolist()), key=str)
-        if strange:
-            raise KernelpoolError(f"owners must be labels of y, {self.classes.tolist()}; got {strange[0]!r}.")
+        unknown = sorted(set(labels.tolist()) - set(self.classes.tolist()), key=str)
+        if unknown:
+            raise KernelpoolError(f"owners must be labels of y, {self.classes.tolist()}; got {unknown[0]!r}.")
         return np.searchsorted(self.classes, labels)
 
 

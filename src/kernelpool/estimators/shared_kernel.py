@@ -48,7 +48,7 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
     owners : array-like of shape (n_kernels,), default=None
         The class (a label) that owns each kernel. None derives it from `n_kernels`.
     class_prior : array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes. None takes their shares among the labelled rows.
+        Prior probabilities of the classes. None takes their shares among the labeled rows.
     means_init, covariances_init, mixing_init : array-like, default=None
         Where to start, in the units of the data and the shapes of `means_`, `covariances_` and `mixing_`. What is not given is
         chosen by `init`.
@@ -84,7 +84,7 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         Extrapolate EM, keeping only steps that do not lower the objective. None is plain EM, as in the papers.
     starving : {"move", "drop", "keep"}, default="move"
         What becomes of a kernel that accounts for less than a thousandth of a row when the objective has settled: it is moved
-        to the worst modelled row of its class if that raises the objective and dropped otherwise; dropped at once; or kept.
+        to the worst modeled row of its class if that raises the objective and dropped otherwise; dropped at once; or kept.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -101,14 +101,14 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         1 shows a progress bar where `rich` is installed and a line every ten sweeps otherwise, 2 a line each sweep.
     callback : callable or None, default=None
         Called after each sweep with a `SweepInfo`; a true answer ends the fit with what has been reached. scikit-learn's own
-        callbacks (`set_callbacks`, from 1.9) are honoured too.
+        callbacks (`set_callbacks`, from 1.9) are honored too.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     means_ : ndarray of shape (n_kernels, n_features)
-        Centres of the kernels.
+        Centers of the kernels.
     covariances_ : ndarray
         (n_kernels,), (n_kernels, n_features), (n_kernels, n_features, n_features) or (n_features, n_features), by
         `covariance_type`; always variances. Parameters are float64 whatever the data, predictions have the type of X.
@@ -379,7 +379,7 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         Parameters
         ----------
         means : array-like of shape (n_kernels, n_features)
-            Centres.
+            Centers.
         covariances : array-like
             Variances in the shape of one of the families.
         mixing : array-like of shape (n_kernels, n_classes)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels import FAMILIES, Kernels, Lens
+from ..kernels import FAMILIES, Kernels, NaturalParams
 from ..networks.shared_kernel import SharedKernel
 from ..rows import Block, Frame, Rows
-from .data import _codes_of, _is_unlabelled, mixture_frame
+from .data import _codes_of, _is_unlabeled, mixture_frame
 from .density import DensityClassifier
 from .probability import Question
 
@@ -35,13 +35,13 @@ class SharedKernelNetwork(DensityClassifier):
 
     def _density(self, rows: Rows) -> Question:
         network, kernels, frame = self._network()
-        lens = network.kernel.lens(kernels, rows.rounding)
-        framed = rows.framed(frame, lens.weight.shape[0] + lens.weight.shape[1] + 2 * len(self.classes_))
-        return framed, _log_density, (network, lens, self.mixing_, frame.log_volume)
+        natural_params = network.kernel.natural_params(kernels, rows.eps)
+        framed = rows.framed(frame, natural_params.weight.shape[0] + natural_params.weight.shape[1] + 2 * len(self.classes_))
+        return framed, _log_density, (network, natural_params, self.mixing_, frame.log_volume)
 
     def _posterior(self, rows: Rows) -> Question:
-        framed, _, (network, lens, mixing, _) = self._density(rows)
-        return framed, _kernel_posterior, (network, lens, mixing, self.class_prior_)
+        framed, _, (network, natural_params, mixing, _) = self._density(rows)
+        return framed, _kernel_posterior, (network, natural_params, mixing, self.class_prior_)
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         network, kernels, frame = self._network()
@@ -89,10 +89,10 @@ class SharedKernelNetwork(DensityClassifier):
         """
         check_is_fitted(self)
         labels = np.asarray(y)
-        unknown = _is_unlabelled(labels, self.unlabeled)
-        strange = set(labels[~unknown].tolist()) - set(self.classes_.tolist())
-        if strange:
-            raise ValueError(f"y contains labels that were not seen in fit: {sorted(map(str, strange))[:5]}.")
+        unlabeled = _is_unlabeled(labels, self.unlabeled)
+        unknown = set(labels[~unlabeled].tolist()) - set(self.classes_.tolist())
+        if unknown:
+            raise ValueError(f"y contains labels that were not seen in fit: {sorted(map(str, unknown))[:5]}.")
         codes = _codes_of(labels, self.classes_, self.unlabeled)
         with np.errstate(divide="ignore"):
             joint = np.asarray(self.log_density(X)) + np.log(self.class_prior_)
@@ -140,9 +140,9 @@ class SharedKernelNetwork(DensityClassifier):
         return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
 
 
-def _log_density(block: Block, network: SharedKernel, lens: Lens, mixing: Any, log_volume: float) -> Any:
-    return network.log_density(block, lens, mixing) - log_volume
+def _log_density(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, log_volume: float) -> Any:
+    return network.log_density(block, natural_params, mixing) - log_volume
 
 
-def _kernel_posterior(block: Block, network: SharedKernel, lens: Lens, mixing: Any, class_prior: Any) -> Any:
-    return network.kernel_posterior(block, lens, mixing, class_prior)
+def _kernel_posterior(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, class_prior: Any) -> Any:
+    return network.kernel_posterior(block, natural_params, mixing, class_prior)

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..arrays import Array, logsumexp, namespace, safe_log
 from ..em import Fit, Outcome, best_of
-from ..kernels import FAMILIES, Lens
+from ..kernels import FAMILIES, NaturalParams
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows
 from .averaging import Choice, choices_of, held_out_weights, run_of, setups_of
@@ -23,7 +23,7 @@ from .shared_kernel import SharedKernelClassifier
 from .training import conclude, features_named
 from .watch import Watch
 
-Member = tuple[SharedKernel, Lens, Array]
+Member = tuple[SharedKernel, NaturalParams, Array]
 """A network, its kernels seen in the frame of all, and its mixing weights."""
 
 NOT_AVERAGED = ("warm_start", "split_by_class", "split_anchor")
@@ -258,11 +258,11 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.converged_ = all(member.converged_ for member in self.estimators_)
 
     def _member(self, setup: Setup, choice: Choice, best: Fit[Params]) -> SharedKernelClassifier:
-        words = {k: v for k, v in self.get_params(deep=False).items() if k not in ("kernel_totals", "weights")}
+        kwargs = {k: v for k, v in self.get_params(deep=False).items() if k not in ("kernel_totals", "weights")}
         if choice.total is not None:
-            words["n_kernels"] = choice.total
-        member = SharedKernelClassifier(**{**words, "sharing": choice.sharing, "overlap_penalty": choice.strength})
-        training = setup.training.penalised(choice.strength)
+            kwargs["n_kernels"] = choice.total
+        member = SharedKernelClassifier(**{**kwargs, "sharing": choice.sharing, "overlap_penalty": choice.strength})
+        training = setup.training.penalized(choice.strength)
         member._keep(training.trained(best, setup.sharing(choice.sharing), setup.owners), setup.data, setup.class_prior)
         member.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
@@ -288,8 +288,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         members: list[Member] = []
         for member in self.estimators_:
             network, kernels, _ = member._network(frame)
-            members.append((network, network.kernel.lens(kernels, rows.rounding), member.mixing_))
-        width = max(sum(lens.weight.shape) for _, lens, _ in members)
+            members.append((network, network.kernel.natural_params(kernels, rows.eps), member.mixing_))
+        width = max(sum(natural_params.weight.shape) for _, natural_params, _ in members)
         framed = rows.framed(frame, width + 2 * len(self.classes_))
         return framed, _average_log_density, (tuple(members), np.log(self.weights_), frame.log_volume)
 
@@ -307,18 +307,23 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
 
 def _average_log_density(block: Block, members: tuple[Member, ...], log_weights: Array, log_volume: float) -> Array:
     """(38): log of the weighted mean of the networks' densities, (n, K)."""
-    parts = [network.log_density(block, lens, mixing) for network, lens, mixing in members]
+    parts = [network.log_density(block, natural_params, mixing) for network, natural_params, mixing in members]
     return logsumexp(namespace(block.x).stack(parts) + log_weights[:, None, None], axis=0) - log_volume
 
 
 def _joint_posterior(block: Block, members: tuple[Member, ...], log_weights: Array, class_prior: Array) -> Array:
     xp = namespace(block.x)
     log_prior = safe_log(class_prior)
-    evidence = xp.stack([logsumexp(net.log_density(block, lens, mixing) + log_prior, axis=1) for net, lens, mixing in members])
+    evidence = xp.stack(
+        [
+            logsumexp(net.log_density(block, natural_params, mixing) + log_prior, axis=1)
+            for net, natural_params, mixing in members
+        ]
+    )
     evidence = evidence + log_weights[:, None]
     share = xp.exp(evidence - logsumexp(evidence, axis=0))  # (L, n)
     columns = [
-        network.kernel_posterior(block, lens, mixing, class_prior) * share[i, :][:, None]
-        for i, (network, lens, mixing) in enumerate(members)
+        network.kernel_posterior(block, natural_params, mixing, class_prior) * share[i, :][:, None]
+        for i, (network, natural_params, mixing) in enumerate(members)
     ]
     return xp.concat(columns, axis=1)

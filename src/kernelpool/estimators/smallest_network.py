@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .labelled import Labelled, folds
+from .labeled import Labeled, folds
 from .reduction import Reduction
 
 HOPELESS = 3.0
@@ -20,10 +20,10 @@ HOPELESS = 3.0
 class Search:
     """Sizes tried on rows set aside in turn, beside the full network of all rows but the one it judges.
 
-    The full network of some of the rows would be no measure: where rows have few neighbours, it is much worse than that of all.
+    The full network of some of the rows would be no measure: where rows have few neighbors, it is much worse than that of all.
     """
 
-    def __init__(self, estimator: Any, data: Labelled, prior: np.ndarray | None, rng: np.random.RandomState) -> None:
+    def __init__(self, estimator: Any, data: Labeled, prior: np.ndarray | None, rng: np.random.RandomState) -> None:
         self.tolerance = float(estimator.tolerance)
         self.reduction = Reduction(estimator, data, prior, rng)
         full_wrong = self.reduction.full_wrong()
@@ -85,7 +85,7 @@ class Fold:
     def __init__(
         self,
         estimator: Any,
-        data: Labelled,
+        data: Labeled,
         judged: np.ndarray,
         full_wrong: np.ndarray,
         prior: np.ndarray | None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import at_home_of
+from ..arrays import match_array
 from ..em import Fit, Outcome
 from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned
@@ -33,9 +33,9 @@ def split_by_class(
     training: Training, shared: Result, anchor: float, on_sweep: Callable[[Fit[Params]], bool] | None = None
 ) -> Result:
     """`shared` split and refined; `anchor` rows' worth of belief hold each subkernel near where it was born."""
-    training, fit = copy(training.penalised(0.0)), shared.fit
+    training, fit = copy(training.penalized(0.0)), shared.fit
     training.starving = "keep" if training.starving == "keep" else "drop"  # a moved subkernel would leave its kernel
-    table = fit.params.sharing if isinstance(fit.params, Learned) else at_home_of(training.rows.home, shared.sharing)
+    table = fit.params.sharing if isinstance(fit.params, Learned) else match_array(shared.sharing, like=training.rows.home)
     with one_blas_thread():
         least = min(1.0, training.data.weight / training.data.n_rows)  # a row, also where all rows weigh less than one
         born = split(training.kernel, training.rows, fit.params, table, least)
@@ -61,7 +61,7 @@ def _refined(
     """EM from the subkernels; none if they are to stay as they are, or if the fit was told to stop."""
     if np.isfinite(anchor) and shared.outcome is not Outcome.STOPPED:
         return training.run(born, alone, owners, on_sweep, Anchor(anchor, born.kernels) if anchor else None)
-    _, objective = SharedKernel(training.kernel, at_home_of(training.rows.home, alone)).sweep(training.rows, born)
+    _, objective = SharedKernel(training.kernel, match_array(alone, like=training.rows.home)).sweep(training.rows, born)
     return Fit(born, objective, [objective], change=shared.change, outcome=shared.outcome)
 
 

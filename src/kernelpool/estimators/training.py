@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..acceleration import Squarem
-from ..arrays import at_home_of, to_numpy
+from ..arrays import match_array, to_numpy
 from ..em import Fit, Outcome, Stop, em
 from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning, UnfinishedWarning, warn
 from ..kernels import FAMILIES, Gaussian, Kernels
@@ -18,7 +18,7 @@ from ..networks.learned_sharing import Learned, LearnedSharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import DISTANCES, Conjugate, ConjugateOverlap, Overlap, Penalty
 from ..rows import Rows, one_blas_thread
-from ..starts import METHODS, ClassSample, allotted, opened, placed, sample_rows, uniform_mixing
+from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from .data import TrainingData, frame_of, label_name
 
 DEFAULT_PER_CLASS = 5
@@ -77,7 +77,7 @@ class Training:
         family = FAMILIES[covariance_type]
         self.frame, variance = frame_of(family, data.mean, data.variance)
         d, n_classes = len(data.mean), len(data.classes)
-        self.kernel: Gaussian = family(at_home_of(data.rows.home, covariance_floor * variance))
+        self.kernel: Gaussian = family(match_array(covariance_floor * variance, like=data.rows.home))
         self.host_kernel: Gaussian = family(covariance_floor * variance)
         self.data, self.variance, self.class_prior = data, variance, class_prior
         self.kernel_prior, self.overlap, self.accelerated, self.starving = kernel_prior, overlap, accelerated, starving
@@ -85,10 +85,10 @@ class Training:
         self._width = len(self.host_kernel.features(np.zeros((1, d)))) + n_classes + 1
         self.rows = data.rows.framed(self.frame, self._width + 32)
         # the objective of float32 rows is itself no better than float32
-        rounding = max(stop.rounding, 8 * data.rows.rounding)
-        self.stop = replace(stop, rounding=rounding, monotone=overlap is None or overlap.strength == 0)
+        eps = max(stop.eps, 8 * data.rows.eps)
+        self.stop = replace(stop, eps=eps, monotone=overlap is None or overlap.strength == 0)
 
-    def penalised(self, strength: float) -> "Training":
+    def penalized(self, strength: float) -> "Training":
         """The same training under another strength of the overlap penalty."""
         if self.overlap is None or strength == self.overlap.strength:
             return self
@@ -114,7 +114,7 @@ class Training:
                     f"n_kernels={n_kernels} is more than the {self.data.n_rows:.0f} rows of X. "
                     f"Use at most as many kernels as rows."
                 )
-            return allotted(int(n_kernels), most)
+            return apportion(int(n_kernels), most)
         counts = [int(count) for count in n_kernels]
         if counts != list(n_kernels) or min(counts, default=0) < 0 or sum(counts) < 1:
             raise KernelpoolError(
@@ -140,7 +140,7 @@ class Training:
 
     def start(self, kernels: Kernels, mixing: np.ndarray) -> Params:
         """Parameters of a start, where the rows live."""
-        return Params(*(at_home_of(self.rows.home, part) for part in (kernels, mixing, self.class_prior)))
+        return Params(*(match_array(part, like=self.rows.home) for part in (kernels, mixing, self.class_prior)))
 
     def separate(self, kernels: Kernels, owners: np.ndarray) -> Params:
         """`init="mixtures"`: a mixture for each class by itself, for the sharing to be opened afterwards."""
@@ -160,7 +160,7 @@ class Training:
         mixing = to_numpy(params.mixing)
         if not (sharing * (mixing == 0)).any():
             return params
-        return Params(params.kernels, at_home_of(self.rows.home, opened(mixing, sharing)), params.class_prior)
+        return Params(params.kernels, match_array(opened(mixing, sharing), like=self.rows.home), params.class_prior)
 
     # -- training ---------------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class Training:
         return self._by_class if network.takes_classes_apart else self.rows
 
     def _network(self, sharing: np.ndarray) -> SharedKernel:
-        return SharedKernel(self.kernel, at_home_of(self.rows.home, sharing), self._penalty(sharing))
+        return SharedKernel(self.kernel, match_array(sharing, like=self.rows.home), self._penalty(sharing))
 
     def _penalty(self, sharing: np.ndarray) -> Penalty | None:
         conjugate = Conjugate(self.variance, len(sharing)) if self.kernel_prior == "conjugate" else None
@@ -206,8 +206,8 @@ class Training:
         return overlap if conjugate is None else ConjugateOverlap(conjugate, overlap)
 
     def _class_weight(self) -> Any:
-        weight = self.data.class_weight + self.data.unlabelled_weight * self.class_prior
-        return at_home_of(self.rows.home, weight)
+        weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior
+        return match_array(weight, like=self.rows.home)
 
     def _mover(self, network: Any, rows: Rows, owners: np.ndarray) -> Callable[[Params], Params | None]:
         class_weight, row_weight = self._class_weight(), self.data.weight / self.data.n_rows
@@ -241,14 +241,14 @@ class Training:
         if self.starving == "keep":
             return []
         row_weight = self.data.weight / self.data.n_rows
-        found = _anyhow(self.kernel, params).starving(params, self._class_weight(), row_weight)
+        found = _network_ignoring_sharing(self.kernel, params).starving(params, self._class_weight(), row_weight)
         left = np.delete(to_numpy(params.mixing), found, axis=0).sum(axis=0)
         last = to_numpy(params.mixing)[:, left == 0].argmax(axis=0)  # what a class without weight has left, it keeps
         return [j for j in found if j not in last]
 
     def without(self, params: Params, dropped: list[int]) -> Params:
         """The network less some kernels."""
-        return _anyhow(self.kernel, params).without(params, dropped)
+        return _network_ignoring_sharing(self.kernel, params).without(params, dropped)
 
     def outside(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""
@@ -257,7 +257,7 @@ class Training:
         return kernels.mean, kernels.covariance, np.array(to_numpy(params.mixing))
 
 
-def _anyhow(kernel: Gaussian, params: Params) -> SharedKernel:
+def _network_ignoring_sharing(kernel: Gaussian, params: Params) -> SharedKernel:
     """A network for what does not depend on sharing."""
     return SharedKernel(kernel, params.mixing)
 

@@ -85,7 +85,7 @@ def _by_columns(g: Graph, inputs: Inputs, columns: Columns, step: Any) -> Column
 def _scaled(g: Graph, inputs: Inputs, columns: Columns, step: Any) -> Columns:
     x = numbers(g, inputs, columns)
     if step.mean_ is not None and step.with_mean:
-        x = g.centred(x, np.asarray(step.mean_, np.float64))
+        x = g.centered(x, np.asarray(step.mean_, np.float64))
     if step.scale_ is not None and step.with_std:
         x = g.multiply(x, 1 / np.asarray(step.scale_, np.float64))
     return block(x, len(columns))

@@ -10,7 +10,7 @@ ML = "ai.onnx.ml"
 ML_OPSET = 3
 """Runtimes from 2023 on read these (onnxruntime 1.14). Words need ONNX's operators for machine learning as well."""
 
-FORBIDDEN = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
+LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
 """Stands for log 0: sums of it stay finite, and it is less than any log-density that a row can have."""
 
 
@@ -22,7 +22,7 @@ class Graph:
         self.outside = np.dtype(dtype if outside is None else outside)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.forbidden = FORBIDDEN[self.dtype]
+        self.forbidden = LOG_ZERO[self.dtype]
         self.taken: set[str] = set()
         """Names of inputs, which nothing else may have."""
 
@@ -155,7 +155,7 @@ class Graph:
         positive = np.asarray(p) > 0
         return np.where(positive, np.log(np.where(positive, p, 1.0)), self.forbidden)
 
-    def centred(self, x: str, origin: np.ndarray) -> str:
+    def centered(self, x: str, origin: np.ndarray) -> str:
         """x - origin: float32 cannot hold an origin far from zero, so what is left of it is taken off in a second step."""
         first = origin.astype(self.dtype).astype(np.float64)
         x = self.subtract(x, first)

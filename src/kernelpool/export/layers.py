@@ -16,7 +16,7 @@ from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import LARGEST
 from ..networks.parzen import log_prior_scale
 from ..networks.parzen_kernels import INSIDE
-from ..rows import Frame, farthest
+from ..rows import Frame, max_abs_value
 from .graph import Graph
 
 Answers = dict[str, str]
@@ -26,8 +26,8 @@ Answers = dict[str, str]
 def framed(g: Graph, x: str, frame: Frame) -> str:
     """Rows in the frame, within bounds whose squares cannot overflow."""
     origin, unit = (np.broadcast_to(np.asarray(a, np.float64), np.shape(frame.origin)) for a in (frame.origin, frame.unit))
-    bound = farthest(float(np.finfo(g.dtype).eps))
-    return g.clip(g.multiply(g.centred(x, origin), 1 / unit), -bound, bound)
+    bound = max_abs_value(float(np.finfo(g.dtype).eps))
+    return g.clip(g.multiply(g.centered(x, origin), 1 / unit), -bound, bound)
 
 
 def log_densities(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
@@ -91,7 +91,7 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     net, d = model._network(), model.n_features_in_
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
     frame = Frame(model._frame.origin, model._frame.unit * net.radius)
-    squared = _squared(g, framed(g, x, frame), net.centre / net.radius, net.narrow)  # (n, M)
+    squared = _squared(g, framed(g, x, frame), net.center / net.radius, net.narrow)  # (n, M)
     log_norm = model._log_volume + d * math.log(model.radius_)
     alone = log_prior_scale(np.ones_like(model._votes), model._votes) - log_norm
     together = net.log_scale - log_norm
@@ -120,15 +120,15 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     return answers
 
 
-def _squared(g: Graph, x: str, centre: np.ndarray, narrow: bool) -> str:
+def _squared(g: Graph, x: str, center: np.ndarray, narrow: bool) -> str:
     """Squared distances, (n, M): by one product where its type can bear the cancellation, else a feature at a time."""
     if g.dtype == np.float64 and not narrow:
         norm = g.total(g.multiply(x, x), 1, keepdims=True)
-        return g.add(g.add(g.matmul(x, -2 * centre.T), norm), (centre**2).sum(axis=1))
+        return g.add(g.add(g.matmul(x, -2 * center.T), norm), (center**2).sum(axis=1))
     squared = None
-    for i in range(centre.shape[1]):
+    for i in range(center.shape[1]):
         column = g.op("Gather", x, g.constant(np.array([i])), axis=1)  # (n, 1)
-        away = g.subtract(column, centre[:, i])
+        away = g.subtract(column, center[:, i])
         square = g.multiply(away, away)
         squared = square if squared is None else g.add(squared, square)
     assert squared is not None
@@ -242,7 +242,7 @@ def neurons(g: Graph, x: str, model: Any) -> Answers:
     else:
         output = g.softmax(activation, 2)
     if model.local:
-        gate = g.add(log_densities(g, rows, network.kernel, view.lens.kernels), g.safe_log(model.mixing_))
+        gate = g.add(log_densities(g, rows, network.kernel, view.natural_params.kernels), g.safe_log(model.mixing_))
         share: Any = g.unsqueeze(g.softmax(gate, 1), 2)  # (n, M, 1)
     else:
         share = (model.mixing_ / model.mixing_.sum())[:, None]

@@ -159,9 +159,9 @@ def _units_of(units: Any, names: list[str] | None, n_features: int | None) -> li
     if isinstance(units, Mapping):
         if names is None:
             raise ModelFileError("units by name need an estimator that was fitted with feature names; give a list instead.")
-        strange = sorted(set(units) - set(names), key=str)
-        if strange:
-            raise ModelFileError(f"units must name features; got {short(strange[0])}.")
+        unknown = sorted(set(units) - set(names), key=str)
+        if unknown:
+            raise ModelFileError(f"units must name features; got {short(unknown[0])}.")
         found = [units.get(name) for name in names]
     else:
         found = list(units)

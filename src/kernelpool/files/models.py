@@ -2,7 +2,7 @@
 
 A class that is not in `SCHEMAS` is neither written nor read: nothing is imported by name from a file. Rebuilding calls the
 class with its parameters, sets the attributes that its schema lists, checks that they fit together, and asks the model for an
-answer at its own centres.
+answer at its own centers.
 """
 
 import warnings
@@ -105,10 +105,10 @@ def _with_parameters(schema: Schema, reader: Reader, nodes: Any) -> Any:
     known = schema.type._get_param_names()
     if not isinstance(nodes, dict):
         raise ModelFileError(f"The parameters of {name} must be a JSON object.")
-    strange = sorted(set(nodes) - set(known))
-    if strange:
+    unknown = sorted(set(nodes) - set(known))
+    if unknown:
         raise ModelFileError(
-            f"{name} has no parameter {short(strange[0])} in this version of its library; "
+            f"{name} has no parameter {short(unknown[0])} in this version of its library; "
             f"a newer one may have written the file."
         )
     missing = [parameter for parameter in known if parameter not in nodes and parameter in schema.needs]
@@ -131,10 +131,10 @@ def _set_fitted(schema: Schema, model: Any, reader: Reader, nodes: Any) -> None:
     name = schema.type.__name__
     if not isinstance(nodes, dict):
         raise ModelFileError(f"The fitted attributes of {name} must be a JSON object.")
-    strange = sorted(set(nodes) - set(schema.fitted) - set(schema.optional))
+    unknown = sorted(set(nodes) - set(schema.fitted) - set(schema.optional))
     missing = sorted(set(schema.fitted) - set(nodes)) if set(nodes) - SETTINGS else []
-    if strange or missing:
-        what = f"has an attribute {short(strange[0])} that is not known" if strange else f"lacks its attribute {missing[0]}"
+    if unknown or missing:
+        what = f"has an attribute {short(unknown[0])} that is not known" if unknown else f"lacks its attribute {missing[0]}"
         raise ModelFileError(f"The fitted {name} in the file {what}.")
     sizes: Sizes = {}
     kinds = {**schema.fitted, **schema.optional}

@@ -12,7 +12,7 @@ from ..errors import ModelFileError
 from .kinds import Kind, Sizes
 
 PROBES = 16
-"""Centres at which a rebuilt model is asked for an answer."""
+"""Centers at which a rebuilt model is asked for an answer."""
 
 
 def _nothing(model: Any, sizes: Sizes) -> None:
@@ -55,15 +55,15 @@ def is_fitted(model: Any) -> bool:
 
 
 def answers(rows: Callable[[Any], np.ndarray]) -> Callable[[Any], None]:
-    """A probe: at the model's own centres its answers are finite, and its probabilities sum to one."""
+    """A probe: at the model's own centers its answers are finite, and its probabilities sum to one."""
 
     def probe(model: Any) -> None:
         x = np.asarray(rows(model), np.float64)[:PROBES]
         classifies = hasattr(model, "predict_proba")
         answer = np.asarray(model.predict_proba(x) if classifies else model.predict(x))
         if not np.isfinite(answer).all():
-            raise ModelFileError("at its own centres its answers are not finite.")
+            raise ModelFileError("at its own centers its answers are not finite.")
         if classifies and np.abs(answer.sum(axis=1) - 1).max() > 1e-6:
-            raise ModelFileError("at its own centres its probabilities do not sum to one.")
+            raise ModelFileError("at its own centers its probabilities do not sum to one.")
 
     return probe

@@ -15,8 +15,8 @@ class Diag(Gaussian):
     def n_features(self, d: int) -> int:
         return 2 * d
 
-    def write_square(self, room: Array, x: Array) -> None:
-        multiply_into(room, x, x)
+    def write_square(self, out: Array, x: Array) -> None:
+        multiply_into(out, x, x)
 
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)
@@ -37,14 +37,14 @@ class Diag(Gaussian):
     def deviate(self, covariance: Array, noise: Array) -> Array:
         return noise * covariance**0.5
 
-    def shaped(self, second: Array, d: int) -> Array:
+    def unflatten(self, second: Array, d: int) -> Array:
         return second
 
     def flat(self, covariance: Array) -> Array:
         return covariance
 
-    def floored(self, covariance: Array) -> Array:
-        return self._lifted(covariance, self.floor)
+    def apply_floor(self, covariance: Array) -> Array:
+        return self._raise_to_floor(covariance, self.floor)
 
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * factor**2

@@ -2,19 +2,19 @@ r"""Full Gaussians: one covariance matrix a kernel."""
 
 from ..arrays import (
     Array,
+    as_float64,
     cholesky,
     device,
     empty,
-    epsilon,
+    eps_of,
     inverse_of_lower,
     multiply_pairs_into,
     namespace,
     outer_sums,
     triangle,
-    wide,
 )
 from ..errors import CollapsedKernelError
-from ..products import summed
+from ..products import weighted_feature_sums
 from .gaussian import Gaussian, Kernels
 
 
@@ -26,12 +26,12 @@ class Full(Gaussian):
 
     def square(self, x: Array) -> Array:
         d, n = x.shape
-        room = empty((d * (d + 1) // 2, n), x)
-        self.write_square(room, x)
-        return room
+        out = empty((d * (d + 1) // 2, n), x)
+        self.write_square(out, x)
+        return out
 
-    def write_square(self, room: Array, x: Array) -> None:
-        multiply_pairs_into(room, x)
+    def write_square(self, out: Array, x: Array) -> None:
+        multiply_pairs_into(out, x)
 
     def n_features(self, d: int) -> int:
         return d + d * (d + 1) // 2
@@ -39,7 +39,7 @@ class Full(Gaussian):
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         found = outer_sums(x, responsibility)
         if found is None:
-            return summed(phi, responsibility)
+            return weighted_feature_sums(phi, responsibility)
         first, second = found
         before = phi[: phi.shape[0] - self.n_features(x.shape[1]), :]
         return namespace(phi).concat([before @ responsibility.T, first.T, self.flat(second).T], axis=0)
@@ -61,8 +61,8 @@ class Full(Gaussian):
 
     def scatter(self, away: Array, responsibility: Array) -> Array:
         # in float64: in float32 a kernel a thousand times longer than wide would lose its width to its length
-        away = wide(away)
-        return self.flat(((away * wide(responsibility)[:, None]).T @ away)[None, ...])[0, :]
+        away = as_float64(away)
+        return self.flat(((away * as_float64(responsibility)[:, None]).T @ away)[None, ...])[0, :]
 
     def apply(self, precision: Array, x: Array) -> Array:
         return (precision @ x[..., None])[..., 0] if x.ndim == 2 else x @ precision
@@ -74,7 +74,7 @@ class Full(Gaussian):
     def deviate(self, covariance: Array, noise: Array) -> Array:
         return noise @ namespace(covariance).linalg.cholesky(covariance).T
 
-    def shaped(self, second: Array, d: int) -> Array:
+    def unflatten(self, second: Array, d: int) -> Array:
         xp = namespace(second)
         _, back, _ = triangle(second, d)
         return xp.reshape(xp.take(second, back, axis=1), (-1, d, d))
@@ -84,26 +84,28 @@ class Full(Gaussian):
         upper, _, _ = triangle(covariance, d)
         return xp.take(xp.reshape(covariance, (-1, d * d)), upper, axis=1)
 
-    def floored(self, covariance: Array) -> Array:
+    def apply_floor(self, covariance: Array) -> Array:
         xp = namespace(covariance)
         lowest = xp.eye(covariance.shape[-1], dtype=covariance.dtype, device=device(covariance)) * self.floor
         if cholesky(covariance - lowest) is not None:
             return covariance
         each = [covariance[j, ...] for j in range(covariance.shape[0])]
-        return xp.stack([c if cholesky(c - lowest) is not None else self._lifted_matrix(c, j) for j, c in enumerate(each)])
+        return xp.stack(
+            [c if cholesky(c - lowest) is not None else self._raise_matrix_to_floor(c, j) for j, c in enumerate(each)]
+        )
 
-    def _lifted_matrix(self, covariance: Array, j: int) -> Array:
+    def _raise_matrix_to_floor(self, covariance: Array, j: int) -> Array:
         """The most likely covariance (d, d) of kernel j at or above diag(floor): eigenvalues clipped in its metric."""
         xp = namespace(covariance)
         # a floor of zero has no metric; there only what is beyond rounding is refused
         metric = xp.where(self.floor > 0, self.floor, xp.ones_like(self.floor)) ** 0.5
         smallest = 1.0 if bool(xp.all(self.floor > 0)) else 0.0
         value, vector = xp.linalg.eigh(covariance / (metric[:, None] * metric[None, :]))
-        if smallest == 0.0 and float(value[0]) < epsilon(value):
+        if smallest == 0.0 and float(value[0]) < eps_of(value):
             raise CollapsedKernelError(j, int(xp.argmax(xp.abs(vector[:, 0]))), float(value[0]))
         value = xp.clip(value, min=smallest)
-        lifted = (vector * value) @ vector.T * (metric[:, None] * metric[None, :])
-        return 0.5 * (lifted + lifted.T)
+        raised = (vector * value) @ vector.T * (metric[:, None] * metric[None, :])
+        return 0.5 * (raised + raised.T)
 
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * (factor[:, None] * factor[None, :])

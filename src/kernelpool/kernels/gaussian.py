@@ -13,7 +13,7 @@ moments from which all kernels are estimated.
 =====================  ===============  ============================  =========================================
 paper                  here             shape                         meaning
 =====================  ===============  ============================  =========================================
-:math:`\mu_j`          ``mean``         (M, d)                        centre
+:math:`\mu_j`          ``mean``         (M, d)                        center
 :math:`\Sigma_j`       ``covariance``   (M,), (M, d), (M, d, d)       always variances, never deviations;
                                         or tied: (d, d)               the shape tells the family
 :math:`\phi(x)`        ``features``     (P, n)                        x, then its ``square``
@@ -28,10 +28,10 @@ import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from ..arrays import Array, at_home_of, clipped, device, empty, epsilon, namespace
+from ..arrays import Array, clip, device, empty, eps_of, match_array, namespace
 from ..errors import CollapsedKernelError
-from ..products import summed, weighed
-from ..rows import Frame, farthest
+from ..products import linear_scores, weighted_feature_sums
+from ..rows import Frame, max_abs_value
 from ..sums import Sums, record
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -51,7 +51,7 @@ class Kernels:
 
 
 @record
-class Lens:
+class NaturalParams:
     """Kernels as the E-step needs them: log p(x|j) = offset + weight . features(x)."""
 
     weight: Array
@@ -129,15 +129,15 @@ class Gaussian(ABC):
         """Deviations with the covariance of one kernel, (n, d), from standard normal noise, (n, d)."""
 
     @abstractmethod
-    def shaped(self, second: Array, d: int) -> Array:
+    def unflatten(self, second: Array, d: int) -> Array:
         """Covariances from flat second moments about the mean, the inverse of `square`."""
 
     @abstractmethod
     def flat(self, covariance: Array) -> Array:
-        """Flat second moments about the mean, (M, S), the inverse of `shaped`."""
+        """Flat second moments about the mean, (M, S), the inverse of `unflatten`."""
 
     @abstractmethod
-    def floored(self, covariance: Array) -> Array:
+    def apply_floor(self, covariance: Array) -> Array:
         """The most likely covariances at or above the floor."""
 
     @abstractmethod
@@ -179,9 +179,9 @@ class Gaussian(ABC):
 
     def widths(self, flat: Array, weight: Array) -> Array:
         """Covariances at or above the floor from one flat second moment a kernel, (M, S), and their weights, (M,)."""
-        return self.floored(self.shaped(flat, self.floor.shape[0]))
+        return self.apply_floor(self.unflatten(flat, self.floor.shape[0]))
 
-    def gathered(self, flat: Array) -> Array:
+    def pool_moments(self, flat: Array) -> Array:
         """Flat moments (M, S) as `estimate` wants them: every kernel its own."""
         return flat
 
@@ -193,7 +193,7 @@ class Gaussian(ABC):
         """Covariance of kernel j."""
         return covariance[j, ...]
 
-    def kept(self, kernels: Kernels, index: Array) -> Kernels:
+    def take(self, kernels: Kernels, index: Array) -> Kernels:
         """The kernels at the positions `index`."""
         xp = namespace(index)
         return Kernels(xp.take(kernels.mean, index, axis=0), xp.take(kernels.covariance, index, axis=0))
@@ -202,41 +202,41 @@ class Gaussian(ABC):
 
     def features(self, x: Array) -> Array:
         """phi(x) without its constant, (P, n), from rows (n, d)."""
-        room = empty((self.n_features(x.shape[1]), x.shape[0]), x)
-        self.write_features(room, x)
-        return room
+        out = empty((self.n_features(x.shape[1]), x.shape[0]), x)
+        self.write_features(out, x)
+        return out
 
-    def write_features(self, room: Array, x: Array) -> None:
-        """The same, written into `room`."""
+    def write_features(self, out: Array, x: Array) -> None:
+        """The same, written into `out`."""
         d = x.shape[1]
-        room[:d, :] = x.T
-        self.complete(room, d)
+        out[:d, :] = x.T
+        self.complete(out, d)
 
     def complete(self, features: Array, d: int) -> None:
         """Writes what follows x in `features` (P, n), whose first d rows are x."""
         self.write_square(features[d:, :], features[:d, :])
 
-    def write_square(self, room: Array, x: Array) -> None:
-        """`square`, written into `room`."""
-        room[...] = self.square(x)
+    def write_square(self, out: Array, x: Array) -> None:
+        """`square`, written into `out`."""
+        out[...] = self.square(x)
 
-    def lens(self, kernels: Kernels, rounding: float) -> Lens:
-        """The kernels in natural parameters; `rounding` is the spacing of the rows' float type."""
+    def natural_params(self, kernels: Kernels, eps: float) -> NaturalParams:
+        """The kernels in natural parameters; `eps` is the spacing of the rows' float type."""
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
         # no row comes near a kernel beyond this bound, or tells one narrower than that from a point: the rows' type must hold
         # them, and squares of distances to the farthest rows
-        bound, narrow = 1e3 * farthest(rounding), 3e-6 * farthest(rounding)
-        kernels = Kernels(clipped(kernels.mean, -bound, bound), kernels.covariance)
+        bound, narrow = 1e3 * max_abs_value(eps), 3e-6 * max_abs_value(eps)
+        kernels = Kernels(clip(kernels.mean, -bound, bound), kernels.covariance)
         whitening, log_size = self.whitening(kernels.covariance)
-        whitening = clipped(whitening, -narrow, narrow)
+        whitening = clip(whitening, -narrow, narrow)
         precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
-        guarded = self._guarded(kernels, precision, rounding)
+        guarded = self._guarded(kernels, precision, eps)
         if guarded:  # `correct` replaces these sums, whose terms may be huge: they are left out
             depth, slope = (xp.where(self._is_guarded(guarded, a), xp.zeros_like(a), a) for a in (depth, slope))
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
-        return Lens(self._weight(slope, precision), offset, kernels, whitening, log_size, guarded)
+        return NaturalParams(self._weight(slope, precision), offset, kernels, whitening, log_size, guarded)
 
     def _is_guarded(self, guarded: tuple[int, ...], like: Array) -> Array:
         """(M, 1, ...), to choose among arrays such as `like`."""
@@ -246,7 +246,7 @@ class Gaussian(ABC):
     def _weight(self, slope: Array, precision: Array) -> Array:
         return namespace(slope).concat([slope, -0.5 * self.dual(precision)], axis=1)
 
-    def _guarded(self, kernels: Kernels, precision: Array, rounding: float) -> tuple[int, ...]:
+    def _guarded(self, kernels: Kernels, precision: Array, eps: float) -> tuple[int, ...]:
         """|mean|' |precision| |mean| times the rounding is what cancellation can cost of a kernel's variance.
 
         What lies about the mean cancels as well, in kernels much longer than they are wide: `elongation`.
@@ -255,36 +255,36 @@ class Gaussian(ABC):
         size = xp.abs(kernels.mean)
         far = xp.sum(size * self.apply(xp.abs(precision), size), axis=1)
         # this one costs digits of a log-density, not of a variance: float32 may lose 1e-2, float64 1e-4
-        loss = rounding * (far + 1e-2 * self.elongation(precision, kernels.covariance))
+        loss = eps * (far + 1e-2 * self.elongation(precision, kernels.covariance))
         # float32 rows carry no more than some 1e-5 of a variance themselves
-        limit = self.guard if self.guard is not None else 1e-6 if rounding < 1e-10 else 1e-4
+        limit = self.guard if self.guard is not None else 1e-6 if eps < 1e-10 else 1e-4
         return tuple(j for j, over in enumerate(loss > limit) if bool(over))
 
     def elongation(self, precision: Array, covariance: Array) -> Array | float:
         """How many times more the terms of a row's squared distance add up to than the distance itself, (M,)."""
         return 0.0  # terms of one sign do not cancel
 
-    def common(self, lens: Lens, x: Array) -> Array | float:
+    def common(self, natural_params: NaturalParams, x: Array) -> Array | float:
         """The part of log p(x|j) that is the same for every kernel and left out of the features, (n,)."""
         return 0.0
 
-    def log_density(self, lens: Lens, x: Array) -> Array:
+    def log_density(self, natural_params: NaturalParams, x: Array) -> Array:
         """log p(x|j), (M, n)."""
-        log_density = weighed(lens.weight, self.features(x))
-        log_density += lens.offset[:, None]
-        self.correct(log_density, lens, x, lens.offset)
-        return log_density + self.common(lens, x)
+        log_density = linear_scores(natural_params.weight, self.features(x))
+        log_density += natural_params.offset[:, None]
+        self.correct(log_density, natural_params, x, natural_params.offset)
+        return log_density + self.common(natural_params, x)
 
-    def correct(self, log_joint: Array, lens: Lens, x: Array, constant: Array) -> None:
+    def correct(self, log_joint: Array, natural_params: NaturalParams, x: Array, constant: Array) -> None:
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
-        for j in lens.guarded:
-            log_joint[j, :] = self.exact_log_density(lens, j, x) + (constant[j, ...] - lens.offset[j])
+        for j in natural_params.guarded:
+            log_joint[j, :] = self.exact_log_density(natural_params, j, x) + (constant[j, ...] - natural_params.offset[j])
 
-    def exact_log_density(self, lens: Lens, j: int, x: Array) -> Array:
+    def exact_log_density(self, natural_params: NaturalParams, j: int, x: Array) -> Array:
         """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
-        white = self.whiten(self.of_kernel(lens.whitening, j), x - lens.kernels.mean[j, :])
+        white = self.whiten(self.of_kernel(natural_params.whitening, j), x - natural_params.kernels.mean[j, :])
         distance = namespace(x).sum(white * white, axis=1)
-        return -0.5 * (distance + self.of_kernel(lens.log_size, j) + x.shape[1] * LOG_2_PI)
+        return -0.5 * (distance + self.of_kernel(natural_params.log_size, j) + x.shape[1] * LOG_2_PI)
 
     def distance(self, kernels: Kernels, away: Array) -> Array:
         """Squared length of `away` (M, K, d) in the metric of each kernel, (M, K)."""
@@ -295,14 +295,14 @@ class Gaussian(ABC):
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them."""
-        return summed(phi, responsibility)
+        return weighted_feature_sums(phi, responsibility)
 
-    def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
+    def moments(self, mass: Array, sums: Array, natural_params: NaturalParams, x: Array, responsibility: Array) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
         d = x.shape[1]
         first, second = sums[:d, :].T, sums[d:, :].T
-        for j in lens.guarded:
-            away = x - lens.kernels.mean[j, :]
+        for j in natural_params.guarded:
+            away = x - natural_params.kernels.mean[j, :]
             first[j, :] = responsibility[j, :] @ away
             second[j, :] = self.scatter(away, responsibility[j, :])
         return Moments(mass, first, second)
@@ -311,17 +311,17 @@ class Gaussian(ABC):
         """sum_n r_n square(away_n), (S,), of one kernel."""
         return self.square(away.T) @ responsibility
 
-    def about(self, lens: Lens) -> Array:
+    def moment_origin(self, natural_params: NaturalParams) -> Array:
         """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M, d)."""
-        xp, mean = namespace(lens.kernels.mean), lens.kernels.mean
-        return xp.where(self._is_guarded(lens.guarded, mean), mean, xp.zeros_like(mean))
+        xp, mean = namespace(natural_params.kernels.mean), natural_params.kernels.mean
+        return xp.where(self._is_guarded(natural_params.guarded, mean), mean, xp.zeros_like(mean))
 
-    def estimate(self, moments: Moments, about: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
-        """(36): kernels at `mean` from moments about `about`, with `scatter` (M, S) and `count` added as a prior has it."""
-        xp, step = namespace(mean), mean - about
+    def estimate(self, moments: Moments, moment_origin: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
+        """(36): kernels at `mean` from moments about `moment_origin`, with a prior's `scatter` (M, S) and `count` added."""
+        xp, step = namespace(mean), mean - moment_origin
         mass = xp.sum(moments.mass, axis=1)
         about_mean = moments.second + self._shift(mass, moments.first, step) + scatter
-        return Kernels(mean, self.floored(self.shaped(about_mean / (mass + count)[:, None], mean.shape[1])))
+        return Kernels(mean, self.apply_floor(self.unflatten(about_mean / (mass + count)[:, None], mean.shape[1])))
 
     def _shift(self, mass: Array, first: Array, step: Array) -> Array:
         """sum r (z - step)(z - step)' - sum r z z', flat (M, S)."""
@@ -329,13 +329,17 @@ class Gaussian(ABC):
         middle = first / mass[:, None]
         return mass[:, None] * (self.square((middle - step).T) - self.square(middle.T)).T
 
-    def held(self, moments: Moments, about: Array, vanished: Array, kernels: Kernels, mass: float) -> Moments:
+    def with_pseudocounts(
+        self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
+    ) -> Moments:
         """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
-        xp, away = namespace(about), kernels.mean - about
+        xp, away = namespace(moment_origin), kernels.mean - moment_origin
         still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
-        return Moments(*self._held_apart(moments, away, vanished, mass), xp.where(vanished[:, None], still, moments.second))
+        return Moments(
+            *self._pseudocount_mass(moments, away, vanished, mass), xp.where(vanished[:, None], still, moments.second)
+        )
 
-    def _held_apart(self, moments: Moments, away: Array, vanished: Array, mass: float) -> tuple[Array, Array]:
+    def _pseudocount_mass(self, moments: Moments, away: Array, vanished: Array, mass: float) -> tuple[Array, Array]:
         """Mass and first moments of `held`, which are every kernel's own."""
         xp = namespace(away)
         trace = mass / moments.mass.shape[1] + xp.zeros_like(moments.mass)
@@ -344,7 +348,7 @@ class Gaussian(ABC):
             xp.where(vanished[:, None], mass * away, moments.first),
         )
 
-    def levelled(self, covariance: Array, chosen: list[int]) -> Array:
+    def reset_covariance(self, covariance: Array, chosen: list[int]) -> Array:
         """Covariances in which the `chosen` kernels have the mean of all."""
         xp = namespace(covariance)
         mean = xp.mean(covariance, axis=0)
@@ -352,24 +356,24 @@ class Gaussian(ABC):
 
     def into(self, kernels: Kernels, frame: Frame) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
-        frame = at_home_of(kernels.mean, frame)
+        frame = match_array(frame, like=kernels.mean)
         return Kernels((kernels.mean - frame.origin) / frame.unit, self.rescaled(kernels.covariance, 1 / frame.unit))
 
     def out_of(self, kernels: Kernels, frame: Frame) -> Kernels:
         """Kernels of the frame, in the units of the data."""
-        frame = at_home_of(kernels.mean, frame)
+        frame = match_array(frame, like=kernels.mean)
         return Kernels(frame.outside(kernels.mean), self.rescaled(kernels.covariance, frame.unit))
 
-    def _lifted(self, variance: Array, floor: Array) -> Array:
+    def _raise_to_floor(self, variance: Array, floor: Array) -> Array:
         """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature without width."""
         xp = namespace(variance)
         variance = xp.maximum(variance, floor)
-        if float(xp.min(variance)) < epsilon(variance):
+        if float(xp.min(variance)) < eps_of(variance):
             j, f = next(
                 (j, f)
                 for j in range(variance.shape[0])
                 for f in range(variance.shape[1])
-                if float(variance[j, f]) < epsilon(variance)
+                if float(variance[j, f]) < eps_of(variance)
             )
             raise CollapsedKernelError(j, f, float(variance[j, f]))
         return variance

@@ -11,12 +11,12 @@ class Spherical(Gaussian):
     equivariant = False
 
     def square(self, x: Array) -> Array:
-        room = empty((1, x.shape[1]), x)
-        self.write_square(room, x)
-        return room
+        out = empty((1, x.shape[1]), x)
+        self.write_square(out, x)
+        return out
 
-    def write_square(self, room: Array, x: Array) -> None:
-        sum_squares_into(room, x)
+    def write_square(self, out: Array, x: Array) -> None:
+        sum_squares_into(out, x)
 
     def n_features(self, d: int) -> int:
         return d + 1
@@ -39,14 +39,14 @@ class Spherical(Gaussian):
     def deviate(self, covariance: Array, noise: Array) -> Array:
         return noise * covariance**0.5
 
-    def shaped(self, second: Array, d: int) -> Array:
+    def unflatten(self, second: Array, d: int) -> Array:
         return second[:, 0] / d
 
     def flat(self, covariance: Array) -> Array:
         return covariance[:, None] * self.floor.shape[0]
 
-    def floored(self, covariance: Array) -> Array:
-        return self._lifted(covariance[:, None], namespace(self.floor).mean(self.floor))[:, 0]
+    def apply_floor(self, covariance: Array) -> Array:
+        return self._raise_to_floor(covariance[:, None], namespace(self.floor).mean(self.floor))[:, 0]
 
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * factor[0] ** 2  # the frame of a spherical family has one unit for all features

@@ -1,9 +1,9 @@
 r"""Gaussians that share one covariance matrix."""
 
 from ..arrays import Array, namespace
-from ..products import summed
+from ..products import weighted_feature_sums
 from .full import Full
-from .gaussian import Kernels, Lens, Moments
+from .gaussian import Kernels, Moments, NaturalParams
 
 
 class Tied(Full):
@@ -14,7 +14,7 @@ class Tied(Full):
     def of_kernel(self, covariance: Array, j: int) -> Array:
         return covariance
 
-    def kept(self, kernels: Kernels, index: Array) -> Kernels:
+    def take(self, kernels: Kernels, index: Array) -> Kernels:
         return Kernels(namespace(index).take(kernels.mean, index, axis=0), kernels.covariance)
 
     def n_features(self, d: int) -> int:
@@ -26,55 +26,57 @@ class Tied(Full):
     def _weight(self, slope: Array, precision: Array) -> Array:
         return slope
 
-    def common(self, lens: Lens, x: Array) -> Array | float:
+    def common(self, natural_params: NaturalParams, x: Array) -> Array | float:
         """-x' precision x / 2, (n,); guarded kernels, and then all are, leave nothing out."""
-        if lens.guarded:
+        if natural_params.guarded:
             return 0.0
-        white = self.whiten(lens.whitening, x)
+        white = self.whiten(natural_params.whitening, x)
         return -0.5 * namespace(x).sum(white * white, axis=1)
 
     def elongation(self, precision: Array, covariance: Array) -> float:
         return 0.0  # `common` is a sum of squares and does not cancel
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        return summed(phi, responsibility)  # of x alone: there is no square to sum
+        return weighted_feature_sums(phi, responsibility)  # of x alone: there is no square to sum
 
-    def moments(self, mass: Array, sums: Array, lens: Lens, x: Array, responsibility: Array) -> Moments:
+    def moments(self, mass: Array, sums: Array, natural_params: NaturalParams, x: Array, responsibility: Array) -> Moments:
         xp, first = namespace(x), sums.T
-        if not lens.guarded:
+        if not natural_params.guarded:
             return Moments(mass, first, self.scatter(x, xp.sum(responsibility, axis=0))[None, :])
         second = []
-        for j in lens.guarded:  # one covariance: if one kernel is guarded, all are
-            away = x - lens.kernels.mean[j, :]
+        for j in natural_params.guarded:  # one covariance: if one kernel is guarded, all are
+            away = x - natural_params.kernels.mean[j, :]
             first[j, :] = responsibility[j, :] @ away
             second.append(self.scatter(away, responsibility[j, :]))
         return Moments(mass, first, xp.sum(xp.stack(second), axis=0, keepdims=True))
 
-    def _guarded(self, kernels: Kernels, precision: Array, rounding: float) -> tuple[int, ...]:
-        found = super()._guarded(kernels, precision, rounding)
+    def _guarded(self, kernels: Kernels, precision: Array, eps: float) -> tuple[int, ...]:
+        found = super()._guarded(kernels, precision, eps)
         return tuple(range(kernels.mean.shape[0])) if found else ()
 
-    def held(self, moments: Moments, about: Array, vanished: Array, kernels: Kernels, mass: float) -> Moments:
-        xp, away = namespace(about), kernels.mean - about
+    def with_pseudocounts(
+        self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
+    ) -> Moments:
+        xp, away = namespace(moment_origin), kernels.mean - moment_origin
         still = mass * (self.flat(kernels.covariance[None, ...]) + self.square(away.T).T)
         kept = xp.sum(xp.where(vanished[:, None], still, xp.zeros_like(still)), axis=0)
-        return Moments(*self._held_apart(moments, away, vanished, mass), moments.second + kept)
+        return Moments(*self._pseudocount_mass(moments, away, vanished, mass), moments.second + kept)
 
     def trace(self, precision: Array, covariance: Array) -> Array:
         return super().trace(precision[None, ...], covariance[None, ...])
 
-    def levelled(self, covariance: Array, chosen: list[int]) -> Array:
+    def reset_covariance(self, covariance: Array, chosen: list[int]) -> Array:
         return covariance
 
-    def floored(self, covariance: Array) -> Array:
-        return super().floored(covariance) if covariance.ndim == 3 else super().floored(covariance[None, ...])[0, ...]
+    def apply_floor(self, covariance: Array) -> Array:
+        return super().apply_floor(covariance) if covariance.ndim == 3 else super().apply_floor(covariance[None, ...])[0, ...]
 
-    def estimate(self, moments: Moments, about: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
+    def estimate(self, moments: Moments, moment_origin: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
         xp = namespace(mean)
         mass = xp.sum(moments.mass, axis=1)
-        shift = xp.sum(self._shift(mass, moments.first, mean - about), axis=0, keepdims=True)
+        shift = xp.sum(self._shift(mass, moments.first, mean - moment_origin), axis=0, keepdims=True)
         pooled = (moments.second + shift + scatter) / (xp.sum(mass) + count)  # (1, S)
-        return Kernels(mean, self.floored(self.shaped(pooled, mean.shape[1]))[0, ...])
+        return Kernels(mean, self.apply_floor(self.unflatten(pooled, mean.shape[1]))[0, ...])
 
     def coordinates(self, covariance: Array) -> Array:
         return super().coordinates(covariance[None, ...])
@@ -100,5 +102,5 @@ class Tied(Full):
         pooled = (weight @ flat) / namespace(weight).sum(weight)
         return super().widths(pooled[None, :], weight)[0, ...]
 
-    def gathered(self, flat: Array) -> Array:
+    def pool_moments(self, flat: Array) -> Array:
         return namespace(flat).sum(flat, axis=0, keepdims=True)

@@ -35,9 +35,9 @@ and a decay of the weights, because cosines do not see how long they are and sep
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from ..arrays import FORBIDDEN, Array, device, logsumexp, namespace, responsibilities, safe_log, wide
-from ..kernels import Gaussian, Kernels, Lens, Moments
-from ..products import weighed
+from ..arrays import LOG_ZERO, Array, as_float64, device, logsumexp, namespace, responsibilities, safe_log
+from ..kernels import Gaussian, Kernels, Moments, NaturalParams
+from ..products import linear_scores
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
@@ -63,14 +63,14 @@ class Params:
 
 
 @record
-class View:
+class EStepParams:
     """The parameters as one E-step needs them."""
 
     weight: Array
     """(M * C, d + 1)."""
     log_mixing: Array
     """(M,)."""
-    lens: Lens | None
+    natural_params: NaturalParams | None
 
 
 @record
@@ -193,56 +193,56 @@ class Competitive:
 
     def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
-        view = self.view(params, rows.rounding)
-        totals = rows.total(self.expect, view)
+        e_step_params = self.e_step_params(params, rows.eps)
+        totals = rows.total(self.e_step, e_step_params)
         belief = 0.0 if self.repel_rows else -self.precision * self.penalty(params.weight)
         objective = float(totals.log_likelihood) + belief
-        return self._maximize(rows, totals, params, view, objective), objective / float(totals.weight)
+        return self._maximize(rows, totals, params, e_step_params, objective), objective / float(totals.weight)
 
-    def view(self, params: Params, rounding: float) -> View:
+    def e_step_params(self, params: Params, eps: float) -> EStepParams:
         """What the E-step needs to know, worked out once a sweep."""
         xp = namespace(params.mixing)
-        log_mixing = xp.clip(safe_log(params.mixing), min=FORBIDDEN)
+        log_mixing = xp.clip(safe_log(params.mixing), min=LOG_ZERO)
         if self.repel_rows:  # (3) with the second term of (1)
             log_mixing = log_mixing - 0.5 * self.repulsion * repelled(params.weight)[0]
-        lens = None if self.kernel is None else self.kernel.lens(params.kernels, rounding)  # type: ignore[arg-type]
-        return View(_flat(params.weight), log_mixing, lens)
+        natural_params = None if self.kernel is None else self.kernel.natural_params(params.kernels, eps)  # type: ignore[arg-type]
+        return EStepParams(_flat(params.weight), log_mixing, natural_params)
 
-    def expect(self, block: Block, view: View) -> Totals:
+    def e_step(self, block: Block, e_step_params: EStepParams) -> Totals:
         """(3): responsibilities of one block, kept only as sums."""
         xp = namespace(block.x)
-        error, slope = self._misfit(block, view.weight)
-        responsibility, log_evidence = self._responsibility(block, view, error)
-        log_evidence, mass = wide(log_evidence), wide(xp.sum(responsibility, axis=1))
-        weight = xp.ones_like(log_evidence) if block.weight is None else wide(block.weight)
+        error, slope = self._misfit(block, e_step_params.weight)
+        responsibility, log_evidence = self._responsibility(block, e_step_params, error)
+        log_evidence, mass = as_float64(log_evidence), as_float64(xp.sum(responsibility, axis=1))
+        weight = xp.ones_like(log_evidence) if block.weight is None else as_float64(block.weight)
         misfit = _weighed(block, responsibility, error, slope)
-        if self.kernel is None or view.lens is None:
+        if self.kernel is None or e_step_params.natural_params is None:
             return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
-        sums = wide(self.kernel.sums(block.once(self.kernel.name, self._features), block.x, responsibility))  # (P, M)
+        sums = as_float64(self.kernel.sums(block.once(self.kernel.name, self._features), block.x, responsibility))  # (P, M)
         about_origin = xp.asarray(sums, copy=True)
-        moments = self.kernel.moments(mass[:, None], sums, view.lens, block.x, responsibility)
+        moments = self.kernel.moments(mass[:, None], sums, e_step_params.natural_params, block.x, responsibility)
         return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, about_origin)
 
-    def refit(self, block: Block, view: View, weight: Array) -> Misfit:
-        """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of `view`."""
-        error, _ = self._misfit(block, view.weight)
-        responsibility, _ = self._responsibility(block, view, error)
+    def refit(self, block: Block, e_step_params: EStepParams, weight: Array) -> Misfit:
+        """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of `e_step_params`."""
+        error, _ = self._misfit(block, e_step_params.weight)
+        responsibility, _ = self._responsibility(block, e_step_params, error)
         return _weighed(block, responsibility, *self._misfit(block, weight))
 
-    def _maximize(self, rows: Rows, totals: Totals, params: Params, view: View, objective: float) -> Params:
+    def _maximize(self, rows: Rows, totals: Totals, params: Params, e_step_params: EStepParams, objective: float) -> Params:
         """(4) for the mixing; the solver lowers the cost of the weights, (5)."""
         xp = namespace(params.weight)
 
         def cost(weight: Array) -> tuple[float, Array]:
-            return self._cost(rows.total(self.refit, view, _flat(weight)), weight)
+            return self._cost(rows.total(self.refit, e_step_params, _flat(weight)), weight)
 
         first = self._cost(totals.misfit, params.weight)
         weight, last = (params.weight, first[0]) if self.solver is None else self.solver(cost, params.weight, first)
         mixing = totals.mass / xp.sum(totals.mass)
-        better = Params(weight, mixing, self._kernels(totals, params, view), float("nan"))
+        better = Params(weight, mixing, self._kernels(totals, params, e_step_params), float("nan"))
         if self.repel_rows or last is None:
             return better
-        gain = _expected(totals, self.view(better, rows.rounding)) - _expected(totals, view)
+        gain = _expected(totals, self.e_step_params(better, rows.eps)) - _expected(totals, e_step_params)
         bound = objective + gain - self.precision * (last - first[0])
         return Params(weight, mixing, better.kernels, bound / float(totals.weight))
 
@@ -261,17 +261,17 @@ class Competitive:
         value = 0.25 * self.repulsion * float(total(squares)) + 0.5 * self.decay * float(total(free**2))
         return value, self.repulsion * slope + self.decay * free
 
-    def _kernels(self, totals: Totals, params: Params, view: View) -> Kernels | None:
+    def _kernels(self, totals: Totals, params: Params, e_step_params: EStepParams) -> Kernels | None:
         """Mean and spread of the rows of each neuron; a neuron without rows keeps its place."""
         kernel, moments = self.kernel, totals.moments
-        if kernel is None or view.lens is None or params.kernels is None or not isinstance(moments, Moments):
+        if kernel is None or e_step_params.natural_params is None or params.kernels is None or not isinstance(moments, Moments):
             return None
-        xp, about = namespace(params.mixing), kernel.about(view.lens)
+        xp, moment_origin = namespace(params.mixing), kernel.moment_origin(e_step_params.natural_params)
         vanished = totals.mass <= VANISHED * totals.weight / totals.mass.shape[0]
         if bool(xp.any(vanished)):
-            moments = kernel.held(moments, about, vanished, params.kernels, VANISHED)
-        mean = about + moments.first / xp.sum(moments.mass, axis=1)[:, None]
-        return kernel.estimate(moments, about, mean, 0.0, 0.0)
+            moments = kernel.with_pseudocounts(moments, moment_origin, vanished, params.kernels, VANISHED)
+        mean = moment_origin + moments.first / xp.sum(moments.mass, axis=1)[:, None]
+        return kernel.estimate(moments, moment_origin, mean, 0.0, 0.0)
 
     # -- one block ------------------------------------------------------------------------------------------------
 
@@ -291,17 +291,17 @@ class Competitive:
         target = block.once(("target", self.n_classes), self._target)
         return self.neuron.misfit(self._activation(block, weight), target)
 
-    def _responsibility(self, block: Block, view: View, error: Array) -> tuple[Array, Array]:
-        return responsibilities(lambda: self._gate(block, view) - 0.5 * self.precision * error, block.weight)
+    def _responsibility(self, block: Block, e_step_params: EStepParams, error: Array) -> tuple[Array, Array]:
+        return responsibilities(lambda: self._gate(block, e_step_params) - 0.5 * self.precision * error, block.weight)
 
-    def _gate(self, block: Block, view: View) -> Array:
+    def _gate(self, block: Block, e_step_params: EStepParams) -> Array:
         """log pi_j, and log p(x|j) where neurons have a place, (M, 1) or (M, n)."""
-        kernel, lens = self.kernel, view.lens
-        if kernel is None or lens is None:
-            return view.log_mixing[:, None]
-        constant = view.log_mixing + lens.offset
-        gate = weighed(lens.weight, block.once(kernel.name, self._features)) + constant[:, None]
-        kernel.correct(gate, lens, block.x, constant)
+        kernel, natural_params = self.kernel, e_step_params.natural_params
+        if kernel is None or natural_params is None:
+            return e_step_params.log_mixing[:, None]
+        constant = e_step_params.log_mixing + natural_params.offset
+        gate = linear_scores(natural_params.weight, block.once(kernel.name, self._features)) + constant[:, None]
+        kernel.correct(gate, natural_params, block.x, constant)
         return gate
 
     def _features(self, block: Block) -> Array:
@@ -309,13 +309,13 @@ class Competitive:
 
     # -- prediction -----------------------------------------------------------------------------------------------
 
-    def probability(self, block: Block, view: View) -> Array:
+    def probability(self, block: Block, e_step_params: EStepParams) -> Array:
         """sum_j pi_j f(x; w_j), (n, K); where neurons have a place, pi_j is P(j|x)."""
         xp = namespace(block.x)
-        gate = self._gate(block, view)
+        gate = self._gate(block, e_step_params)
         share = xp.exp(gate - xp.max(gate, axis=0))
         share = share / xp.sum(share, axis=0)
-        output = self.neuron.output(self._activation(block, view.weight))
+        output = self.neuron.output(self._activation(block, e_step_params.weight))
         mean = xp.sum(share[:, None, :] * output, axis=0).T  # (n, C)
         if self.n_outputs == 1:
             mean = xp.clip(mean, max=1.0)  # shares add up to one but for rounding
@@ -324,10 +324,10 @@ class Competitive:
         voted = total > 0  # of margin neurons all may say no
         return xp.where(voted, mean / xp.where(voted, total, xp.ones_like(total)), xp.ones_like(mean) / self.n_classes)
 
-    def neuron_posterior(self, block: Block, view: View) -> Array:
+    def neuron_posterior(self, block: Block, e_step_params: EStepParams) -> Array:
         """(3) with the class summed out, P(j|x), (n, M)."""
         xp, home = namespace(block.x), device(block.x)
-        activation, gate = self._activation(block, view.weight), self._gate(block, view)
+        activation, gate = self._activation(block, e_step_params.weight), self._gate(block, e_step_params)
         joint = []
         for k in range(self.n_classes):
             hot = [float(k)] if self.n_outputs == 1 else [float(k == c) for c in range(self.n_classes)]
@@ -383,12 +383,15 @@ def _with_one(block: Block) -> Array:
 def _weighed(block: Block, responsibility: Array, error: Array, slope: Array) -> Misfit:
     xp = namespace(error)
     flat = xp.reshape(responsibility[:, None, :] * slope, (-1, error.shape[1]))  # (M * C, n)
-    return Misfit(0.5 * wide(xp.sum(responsibility * error)), wide(flat @ block.once("x and one", _with_one).T))
+    return Misfit(0.5 * as_float64(xp.sum(responsibility * error)), as_float64(flat @ block.once("x and one", _with_one).T))
 
 
-def _expected(totals: Totals, view: View) -> float:
+def _expected(totals: Totals, e_step_params: EStepParams) -> float:
     """Sum of responsibility * log(pi_j p(x|j)): linear in the sums over rows, whatever the parameters."""
     xp = namespace(totals.mass)
-    if view.lens is None:
-        return float(xp.sum(totals.mass * view.log_mixing))
-    return float(xp.sum(totals.mass * (view.log_mixing + view.lens.offset)) + xp.sum(view.lens.weight.T * totals.features))
+    if e_step_params.natural_params is None:
+        return float(xp.sum(totals.mass * e_step_params.log_mixing))
+    return float(
+        xp.sum(totals.mass * (e_step_params.log_mixing + e_step_params.natural_params.offset))
+        + xp.sum(e_step_params.natural_params.weight.T * totals.features)
+    )

@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
 
-from ..arrays import Array, at_home_of, device, logsumexp, namespace, safe_log, wide
-from ..kernels import Gaussian, Lens
+from ..arrays import Array, as_float64, device, logsumexp, match_array, namespace, safe_log
+from ..kernels import Gaussian, NaturalParams
 from ..kernels.gaussian import LOG_2_PI
 from ..penalties import Penalty
 from ..rows import Block, Rows
@@ -64,7 +64,7 @@ class Mixture(SharedKernel):
 class Layer:
     """A hidden layer as the output layer needs it."""
 
-    lens: Lens
+    natural_params: NaturalParams
     log_mixing: Array
     """(M,)."""
     log_scale: Array
@@ -94,13 +94,13 @@ class Hidden:
     def layer(self, rows: Rows, params: Params) -> Layer:
         """The layer at `params`, its columns scaled to a largest value of one."""
         xp = namespace(params.mixing)
-        lens = self.kernel.lens(params.kernels, rows.rounding)
+        natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         log_mixing = safe_log(params.mixing[:, 0])
         zero = xp.zeros_like(log_mixing)
         if self.activation == "normalized":
-            return Layer(lens, log_mixing, zero, zero, next(_TOKENS))
-        log_scale = at_home_of(zero, rows.total(self.peaks, Layer(lens, log_mixing, zero, zero)).log)
-        return Layer(lens, log_mixing, log_scale, log_scale - self.log_height(params), next(_TOKENS))
+            return Layer(natural_params, log_mixing, zero, zero, next(_TOKENS))
+        log_scale = match_array(rows.total(self.peaks, Layer(natural_params, log_mixing, zero, zero)).log, like=zero)
+        return Layer(natural_params, log_mixing, log_scale, log_scale - self.log_height(params), next(_TOKENS))
 
     def log_height(self, params: Params) -> Array:
         """log of what a column of one is in the units of the activation, less `log_scale`, (M,)."""
@@ -113,10 +113,10 @@ class Hidden:
 
     def log_activation(self, block: Block, layer: Layer) -> Array:
         """log p(x|j), or log P(j|x), (M, n), at the temperature: kernels wider by its square root."""
-        log_density = wide(self.kernel.log_density(layer.lens, block.x)) / self.temperature
+        log_density = as_float64(self.kernel.log_density(layer.natural_params, block.x)) / self.temperature
         if self.activation != "normalized":
             return log_density
-        log_joint = log_density + wide(layer.log_mixing)[:, None] / self.temperature
+        log_joint = log_density + as_float64(layer.log_mixing)[:, None] / self.temperature
         return log_joint - logsumexp(log_joint, axis=0)
 
     def peaks(self, block: Block, layer: Layer) -> Peaks:
@@ -139,7 +139,7 @@ class Hidden:
 
     def _columns(self, block: Block, layer: Layer) -> Array:
         xp = namespace(block.x)
-        log_column = self.log_activation(block, layer) - wide(layer.log_scale)[:, None]
+        log_column = self.log_activation(block, layer) - as_float64(layer.log_scale)[:, None]
         columns = xp.exp(xp.clip(log_column, max=LARGEST))
         return xp.concat([columns, xp.ones_like(columns[:1, :])])
 
@@ -150,7 +150,7 @@ class Hidden:
 class OutputLayer(Protocol):
     """What `readout` offers."""
 
-    centred: bool
+    centered: bool
     """Whether a first output at zero is left out of the weights."""
 
     def step(self, rows: Rows, layer: Layer, before: Any) -> Any: ...
@@ -190,7 +190,7 @@ class EMLog:
         params, weight = network.hidden, network.readout.weight[:-1, :]
         xp = namespace(weight)
         size = xp.sum(xp.abs(weight), axis=1)
-        if weight.shape[1] > 1 and self.output.centred:
+        if weight.shape[1] > 1 and self.output.centered:
             full = xp.concat([xp.zeros_like(weight[:, :1]), weight], axis=1)
             size = xp.sum(xp.abs(full - xp.mean(full, axis=1, keepdims=True)), axis=1)
         log_size = safe_log(size) - network.layer.log_unit

@@ -22,7 +22,7 @@ network in which no kernel is shared, so everything that is true of networks is 
 
 from typing import cast
 
-from ..arrays import Array, at_home_of, device, namespace
+from ..arrays import Array, device, match_array, namespace
 from ..kernels import Gaussian, Moments
 from ..penalties import Anchor, NoPenalty
 from ..rows import Rows
@@ -53,24 +53,24 @@ class _ByClass(NoPenalty):
 def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: float, belief: float = BELIEF) -> Parts:
     """The subkernels of every kernel; pairs with less than `least` of mass are left out."""
     network = SharedKernel(kernel, sharing, _ByClass())
-    view = network.view(shared, rows.rounding)
-    totals = cast(TotalsByClass, rows.total(network.expect, view))
-    xp, mass = namespace(shared.mixing), network.by_class(totals.moments.mass, view)  # (M, K)
+    e_step_params = network.e_step_params(shared, rows.eps)
+    totals = cast(TotalsByClass, rows.total(network.e_step, e_step_params))
+    xp, mass = namespace(shared.mixing), network.by_class(totals.moments.mass, e_step_params)  # (M, K)
     n_kernels, n_classes = mass.shape
     every = [j for _ in range(n_classes) for j in range(n_kernels)]
     index = xp.asarray(every, dtype=xp.int64, device=device(mass))
-    home = kernel.kept(shared.kernels, index)
-    about = xp.take(kernel.about(at_home_of(mass, view.lens)), index, axis=0)
+    home = kernel.take(shared.kernels, index)
+    moment_origin = xp.take(kernel.moment_origin(match_array(e_step_params.natural_params, like=mass)), index, axis=0)
     moments = _side_by_side(kernel, totals, mass)
     absent = moments.mass[:, 0] <= VANISHED * totals.weight / n_kernels
-    moments = kernel.held(moments, about, absent, home, VANISHED)
+    moments = kernel.with_pseudocounts(moments, moment_origin, absent, home, VANISHED)
     anchor = Anchor(belief, home)
-    mean = anchor.centre(kernel, moments, about, None)
-    born = kernel.estimate(moments, about, mean, *anchor.imagined(kernel, mean))
+    mean = anchor.center(kernel, moments, moment_origin, None)
+    born = kernel.estimate(moments, moment_origin, mean, *anchor.prior_statistics(kernel, mean))
     chosen = _chosen(mass, least)
     mixing = xp.stack([_column(mass, k, chosen) for k in range(n_classes)], axis=1)
     keep = xp.asarray([k * n_kernels + j for j, k in chosen], dtype=xp.int64, device=device(mass))
-    params = Params(kernel.kept(born, keep), mixing, shared.class_prior)
+    params = Params(kernel.take(born, keep), mixing, shared.class_prior)
     return Parts(params, [k for _, k in chosen], [j for j, _ in chosen])
 
 
@@ -78,7 +78,7 @@ def _side_by_side(kernel: Gaussian, totals: TotalsByClass, mass: Array) -> Momen
     """Moments of all subkernels as if they were kernels, those of class 0 first, (K M, ...)."""
     xp, d, width = namespace(mass), totals.first.shape[2], totals.second.shape[2]
     first, second = xp.reshape(totals.first, (-1, d)), xp.reshape(totals.second, (-1, width))
-    return Moments(xp.reshape(mass.T, (-1, 1)), first, kernel.gathered(second))
+    return Moments(xp.reshape(mass.T, (-1, 1)), first, kernel.pool_moments(second))
 
 
 def _chosen(mass: Array, least: float) -> list[tuple[int, int]]:

@@ -43,7 +43,7 @@ class Learned(Params):
     """(M, K); each row sums to one."""
 
 
-def attentive(params: Params) -> Learned:
+def init_sharing(params: Params) -> Learned:
     """A start: every kernel heeds the classes as they use it, in the shares that the M-step would give."""
     xp = namespace(params.mixing)
     use = params.mixing * params.class_prior
@@ -72,13 +72,13 @@ class LearnedSharing:
     def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         network = self.network(params)
-        view = network.view(params, rows.rounding)
-        totals = rows.total(network.expect, view)
-        subkernels = network.subkernels(totals, params, view) if isinstance(totals, TotalsByClass) else None
+        e_step_params = network.e_step_params(params, rows.eps)
+        totals = rows.total(network.e_step, e_step_params)
+        subkernels = network.subkernels(totals, params, e_step_params) if isinstance(totals, TotalsByClass) else None
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
-        better = network.maximize(totals, params, view, subkernels)
-        return _with(better, _shares(network.by_class(totals.moments.mass, view), params.sharing)), objective
+        better = network.m_step(totals, params, e_step_params, subkernels)
+        return _with(better, _normalized(network.by_class(totals.moments.mass, e_step_params), params.sharing)), objective
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
 
@@ -92,7 +92,7 @@ class LearnedSharing:
         xp, n = namespace(coordinates), like.sharing.shape[0] * like.sharing.shape[1]
         params = self.network(like).at(coordinates[:-n], like)
         sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
-        return _with(params, _shares(sharing, like.sharing))
+        return _with(params, _normalized(sharing, like.sharing))
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ def _with(params: Params, sharing: Array) -> Learned:
     return Learned(params.kernels, params.mixing, params.class_prior, sharing)
 
 
-def _shares(mass: Array, before: Array) -> Array:
+def _normalized(mass: Array, before: Array) -> Array:
     """r_jk: shares of the classes in the rows of each kernel; a kernel without rows keeps the ones it had."""
     xp = namespace(mass)
     of_kernel = xp.sum(mass, axis=1)[:, None]

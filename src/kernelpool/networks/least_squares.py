@@ -16,11 +16,11 @@ paper                here            shape             meaning
 :math:`\lambda`      ``strength``    scalar            one for all outputs
 ===================  ==============  ================  =================================================
 
-Deviations from the paper: the bias is free, so everything is taken about the means. Generalised cross-validation needs no rows
+Deviations from the paper: the bias is free, so everything is taken about the means. Generalized cross-validation needs no rows
 at all; leaving out needs one pass for all strengths together.
 """
 
-from ..arrays import Array, device, namespace, wide
+from ..arrays import Array, as_float64, device, namespace
 from ..rows import Block, Rows
 from ..sums import Sums, record
 from .em_log import Hidden, Layer
@@ -61,7 +61,7 @@ class Axes:
 class LeastSquares:
     """min |y - X beta|² + strength |beta|²; the strength given, or chosen by "gcv" or "loo"."""
 
-    centred = False
+    centered = False
 
     def __init__(self, hidden: Hidden, targets: Targets, strength: float | str = 0.0) -> None:
         self.hidden, self.targets, self.strength = hidden, targets, strength
@@ -106,7 +106,7 @@ class LeastSquares:
     def left_out(self, block: Block, layer: Layer, axes: Axes, inverse: Array) -> Array:
         """Squared error of the rows of one block, each left out, for every strength, (L,): r_i / (1 - h_ii)."""
         xp = namespace(block.x)
-        axes, inverse = _wide(axes), wide(inverse)
+        axes, inverse = _wide(axes), as_float64(inverse)
         target, weight = self.targets.of(block)
         away = axes.vector.T @ (self.hidden.columns(block, layer)[:-1, :] - axes.mean[:, None])  # (M, n)
         rest = 1 - 1 / axes.count - (away**2).T @ inverse  # (n, L)
@@ -141,7 +141,7 @@ def _axes(sums: Squares) -> Axes:
 
 def _wide(axes: Axes) -> Axes:
     parts = (axes.count, axes.mean, axes.target_mean, axes.vector, axes.value, axes.along, axes.square)
-    return Axes(*(wide(part) for part in parts))
+    return Axes(*(as_float64(part) for part in parts))
 
 
 def _inverse(axes: Axes, strengths: list[float]) -> Array:

@@ -21,7 +21,7 @@ reference, in a metric in which all classes are alike. To the single step come a
 out, which needs one more pass over the rows.
 """
 
-from ..arrays import Array, device, logsumexp, namespace, wide
+from ..arrays import Array, as_float64, device, logsumexp, namespace
 from ..rows import Block, Rows
 from ..sums import Sums, record
 from .em_log import Hidden, Layer
@@ -31,7 +31,7 @@ SETTLED = 1e-9
 """Newton's method ends when the next step promises less than this a row."""
 
 STEP = 10.0
-"""Factor between neighbouring strengths that are tried."""
+"""Factor between neighboring strengths that are tried."""
 
 WEAKEST, STRONGEST = 1e-3 / STEP**0.5, 1e6
 """Without any ridge rows that can be separated would be judged with certainty."""
@@ -58,7 +58,7 @@ class Logistic:
     more twice the squared deviations from the mean class, so that no class is special.
     """
 
-    centred = True
+    centered = True
 
     def __init__(self, hidden: Hidden, targets: Targets, strength: float | str = "loo", *, bound: bool = False) -> None:
         self.hidden, self.targets, self.strength, self.bound = hidden, targets, strength, bound
@@ -70,7 +70,7 @@ class Logistic:
         xp = namespace(block.x)
         columns = self.hidden.columns(block, layer)
         target, count = self.targets.of(block)
-        logit = wide(weight).T @ columns  # (o, n)
+        logit = as_float64(weight).T @ columns  # (o, n)
         p, log_rest = _softmax(logit)
         loss = -(xp.sum(target * logit, axis=0) + log_rest) @ count
         slope = columns @ ((target - p) * count).T
@@ -85,16 +85,18 @@ class Logistic:
         xp = namespace(block.x)
         columns = self.hidden.columns(block, layer)
         target, count = self.targets.of(block)
-        logit = wide(weight).T @ columns
+        logit = as_float64(weight).T @ columns
         p, _ = _softmax(logit)
         n_outputs, width = logit.shape[0], columns.shape[0]
         pull = p - target  # (o, n)
         if n_outputs == 1:
-            lever = xp.sum(columns * (wide(inverse) @ columns), axis=0)
+            lever = xp.sum(columns * (as_float64(inverse) @ columns), axis=0)
             moved = logit + lever / xp.clip(1 - _w(p, 0, 0) * lever, min=1e-6) * pull
         else:
             cells = [
-                xp.sum(columns * (wide(inverse)[k * width : (k + 1) * width, m * width : (m + 1) * width] @ columns), axis=0)
+                xp.sum(
+                    columns * (as_float64(inverse)[k * width : (k + 1) * width, m * width : (m + 1) * width] @ columns), axis=0
+                )
                 for k in range(n_outputs)
                 for m in range(n_outputs)
             ]
@@ -123,25 +125,25 @@ class Logistic:
         """
         age = 0 if before is None else before.age + 1
         strength = self.strength if not isinstance(self.strength, str) else 1.0 if before is None else before.strength
-        centre = self._damped(rows, layer, self._start(layer, before), strength)
+        center = self._damped(rows, layer, self._start(layer, before), strength)
         if isinstance(self.strength, str) and age & (age - 1) == 0:
-            centre = self._tuned(rows, layer, centre)
-        return Readout(centre.weight, centre.strength, age)
+            center = self._tuned(rows, layer, center)
+        return Readout(center.weight, center.strength, age)
 
-    def _tuned(self, rows: Rows, layer: Layer, centre: Readout) -> Readout:
+    def _tuned(self, rows: Rows, layer: Layer, center: Readout) -> Readout:
         """Downhill from one strength to the next."""
-        least = self.score(rows, layer, centre)
+        least = self.score(rows, layer, center)
         for factor in (STEP, 1 / STEP):
             found = False
-            while WEAKEST <= centre.strength * factor <= STRONGEST:
-                trial = self._damped(rows, layer, centre.weight, centre.strength * factor)
+            while WEAKEST <= center.strength * factor <= STRONGEST:
+                trial = self._damped(rows, layer, center.weight, center.strength * factor)
                 loss = self.score(rows, layer, trial)
                 if not loss < least - 1e-9:
                     break
-                centre, least, found = trial, loss, True
+                center, least, found = trial, loss, True
             if found:
                 break
-        return centre
+        return center
 
     def score(self, rows: Rows, layer: Layer, readout: Readout) -> float:
         """Mean log-loss of every row when it is left out, to first order."""

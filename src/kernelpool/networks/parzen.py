@@ -10,7 +10,7 @@ The kernels themselves are in `parzen_kernels`, the reduction to few of them in 
 ==================  ===============  ==========  ==================================================================
 paper               here             shape       meaning
 ==================  ===============  ==========  ==================================================================
-:math:`x_i`         ``centre``       (M, d)      kernels, sorted by class
+:math:`x_i`         ``center``       (M, d)      kernels, sorted by class
 :math:`\theta_i`    ``offsets``      K + 1       kernels offsets[k] .. offsets[k+1] belong to class k
 :math:`w_i`         ``weight``       (M,)        votes of a kernel; the paper gives one to each
 :math:`r`           ``radius``       scalar      common radius, or standard deviation, or scale
@@ -24,7 +24,7 @@ kernel, which is what a radius that grew until it reached one would give.
 from collections.abc import Iterator
 from typing import Any
 
-from ..arrays import Array, at_home_of, device, logsumexp, namespace, safe_log, wide
+from ..arrays import Array, as_float64, device, logsumexp, match_array, namespace, safe_log
 from ..rows import Block
 from ..sums import Sums, record
 from .parzen_kernels import TILE, Profile
@@ -40,7 +40,7 @@ NARROW = 1e-6
 class Network:
     """M kernels of a common radius, in a frame, sorted by class."""
 
-    centre: Array
+    center: Array
     """(M, d)."""
     weight: Array
     """(M,)."""
@@ -62,11 +62,11 @@ class Network:
             yield slice(start, min(start + TILE, self.offsets[k + 1]))
 
 
-def network(centre: Array, weight: Array, offsets: tuple[int, ...], log_scale: Array, radius: float) -> Network:
+def network(center: Array, weight: Array, offsets: tuple[int, ...], log_scale: Array, radius: float) -> Network:
     """A network whose distances are computed in the way that its radius allows."""
-    xp = namespace(centre)
-    largest = float(xp.max(xp.sum(centre**2, axis=1))) if centre.shape[0] else 0.0
-    return Network(centre, weight, offsets, log_scale, radius, radius**2 < NARROW * largest)
+    xp = namespace(center)
+    largest = float(xp.max(xp.sum(center**2, axis=1))) if center.shape[0] else 0.0
+    return Network(center, weight, offsets, log_scale, radius, radius**2 < NARROW * largest)
 
 
 def log_prior_scale(prior: Any, votes: Any) -> Any:
@@ -78,7 +78,7 @@ def log_prior_scale(prior: Any, votes: Any) -> Any:
 
 def log_votes(block: Block, profile: Profile, net: Network) -> Array:
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the class covers the row."""
-    xp, x = namespace(block.x), wide(block.x)
+    xp, x = namespace(block.x), as_float64(block.x)
     columns = [
         profile.log_total(_tiles(x, profile, net, k)) for k in range(net.n_classes) if net.offsets[k] < net.offsets[k + 1]
     ]
@@ -88,26 +88,26 @@ def log_votes(block: Block, profile: Profile, net: Network) -> Array:
 
 
 def _tiles(x: Array, profile: Profile, net: Network, k: int) -> Iterator[tuple[Array, Array]]:
-    centre, weight = wide(net.centre), wide(net.weight)
+    center, weight = as_float64(net.center), as_float64(net.weight)
     x = x / net.radius
     for span in net.spans(k):
-        yield profile.squared(x, centre[span, :] / net.radius, net.narrow), weight[span]
+        yield profile.squared(x, center[span, :] / net.radius, net.narrow), weight[span]
 
 
 def nearest_class(block: Block, profile: Profile, net: Network) -> Array:
     """The class of the nearest kernel, (n,); the first of those at the same distance."""
-    return namespace(block.x).argmin(_least(wide(block.x), profile, net), axis=1)
+    return namespace(block.x).argmin(_least(as_float64(block.x), profile, net), axis=1)
 
 
 def _least(x: Array, profile: Profile, net: Network) -> Array:
     """Squared distance of the nearest kernel of each class, (n, K)."""
-    xp, centre = namespace(x), wide(net.centre)
+    xp, center = namespace(x), as_float64(net.center)
     far = xp.full((x.shape[0],), xp.inf, dtype=x.dtype, device=device(x))
     columns = []
     for k in range(net.n_classes):
         least = far
         for span in net.spans(k):
-            least = xp.minimum(least, xp.min(profile.squared(x, centre[span, :], net.narrow), axis=1))
+            least = xp.minimum(least, xp.min(profile.squared(x, center[span, :], net.narrow), axis=1))
         columns.append(least)
     return xp.stack(columns, axis=1)
 
@@ -115,7 +115,7 @@ def _least(x: Array, profile: Profile, net: Network) -> Array:
 def log_joint(block: Block, profile: Profile, net: Network, log_norm: float) -> Array:
     """log P(C_k) p(x|C_k), (n, K), with the integral of a kernel taken out by `log_norm`."""
     votes = log_votes(block, profile, net)
-    return votes + (at_home_of(votes, net.log_scale) - log_norm)
+    return votes + (match_array(net.log_scale, like=votes) - log_norm)
 
 
 def decided(joint: Array, block: Block, profile: Profile, net: Network) -> Array:
@@ -132,12 +132,12 @@ def decided(joint: Array, block: Block, profile: Profile, net: Network) -> Array
 
 def kernel_posterior(block: Block, profile: Profile, net: Network) -> Array:
     """P(i|x), the class summed out, (n, M); all on the nearest kernel where none covers the row."""
-    xp, x = namespace(block.x), wide(block.x)
-    squared = profile.squared(x, wide(net.centre), net.narrow) / net.radius**2
+    xp, x = namespace(block.x), as_float64(block.x)
+    squared = profile.squared(x, as_float64(net.center), net.narrow) / net.radius**2
     counts = [net.offsets[k + 1] - net.offsets[k] for k in range(net.n_classes)]
     share = xp.concat([xp.full((n,), float(net.log_scale[k]), dtype=x.dtype, device=device(x)) for k, n in enumerate(counts)])
     log_height = safe_log(profile.height(squared)) if profile.compact else -0.5 * squared
-    log_posterior = log_height + (safe_log(wide(net.weight)) + share)
+    log_posterior = log_height + (safe_log(as_float64(net.weight)) + share)
     total = logsumexp(log_posterior, axis=1)
     (rows,) = xp.nonzero(total == -xp.inf)
     if rows.shape[0]:
@@ -170,7 +170,7 @@ def radius_errors(block: Block, profile: Profile, net: Network, radii: list[floa
     """
     xp = namespace(block.x)
     wrong, uncovered = _judged(block, profile, net, radii, label, own)
-    counts = xp.ones_like(wrong[0, :]) if block.weight is None else wide(block.weight)
+    counts = xp.ones_like(wrong[0, :]) if block.weight is None else as_float64(block.weight)
     return RadiusErrors(wrong @ counts, uncovered @ counts, xp.sum(counts))
 
 
@@ -181,34 +181,34 @@ def wrong_rows(block: Block, profile: Profile, net: Network, label: Array, own: 
 
 def _judged(block: Block, profile: Profile, net: Network, radii: list[float], label: Array, own: Array) -> tuple[Array, Array]:
     """Whether each row is misclassified, and whether no kernel covers it, at every radius, (R, n) each, ones and zeros."""
-    xp, x = namespace(block.x), wide(block.x)
+    xp, x = namespace(block.x), as_float64(block.x)
     label, own = xp.take(label, block.y), xp.take(own, block.y)
     votes, least = _votes_by_radius(x, profile, net, radii, own)  # (R, n, K), (n, K)
     classes = xp.arange(net.n_classes, dtype=label.dtype, device=device(x))
     mine = xp.astype(classes[None, :] == label[:, None], x.dtype)
-    weight = wide(net.weight)
+    weight = as_float64(net.weight)
     again = xp.where(own >= 0, xp.take(weight, xp.where(own >= 0, own, xp.zeros_like(own))) - 1, xp.zeros_like(x[:, 0]))
     again = xp.clip(again, min=0.0)  # the other copies of the row
     votes += (again[:, None] * mine)[None, :, :]
     least = xp.where((again[:, None] * mine) > 0, xp.zeros_like(least), least)
     uncovered = xp.max(votes, axis=2) == 0  # (R, n)
-    scale = xp.exp(wide(net.log_scale) - float(xp.max(net.log_scale)))
+    scale = xp.exp(as_float64(net.log_scale) - float(xp.max(net.log_scale)))
     chosen = xp.where(uncovered, xp.argmin(least, axis=1)[None, :], xp.argmax(votes * scale, axis=2))
     return xp.astype(chosen != label[None, :], x.dtype), xp.astype(uncovered, x.dtype)
 
 
 def _votes_by_radius(x: Array, profile: Profile, net: Network, radii: list[float], own: Array) -> tuple[Array, Array]:
     xp, home = namespace(x), device(x)
-    centre, weight = wide(net.centre), wide(net.weight)
+    center, weight = as_float64(net.center), as_float64(net.weight)
     votes = xp.zeros((len(radii), x.shape[0], net.n_classes), dtype=x.dtype, device=home)
     least = xp.full((x.shape[0], net.n_classes), xp.inf, dtype=x.dtype, device=home)
     for k in range(net.n_classes):
         for span in net.spans(k):
-            squared = profile.squared(x, centre[span, :], net.narrow)
+            squared = profile.squared(x, center[span, :], net.narrow)
             itself = own[:, None] == xp.arange(span.start, span.stop, dtype=own.dtype, device=home)[None, :]
             squared = xp.where(itself, xp.inf, squared)
             least[:, k] = xp.minimum(least[:, k], xp.min(squared, axis=1))
             squared = xp.astype(squared, xp.float32)  # many times faster, and enough to choose by
             for i, height in enumerate(profile.heights(squared, radii)):
-                votes[i, :, k] += wide(height @ xp.astype(weight[span], xp.float32))
+                votes[i, :, k] += as_float64(height @ xp.astype(weight[span], xp.float32))
     return votes, least

@@ -1,7 +1,7 @@
 r"""Kernels of Parzen classifiers: the indicator of a ball or of a star-shaped set, Epanechnikov's, the Gaussian.
 
 Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991 (its formulas are not numbered).
-A kernel has height one at its centre; at radius one it integrates to ``exp(log_volume)``.
+A kernel has height one at its center; at radius one it integrates to ``exp(log_volume)``.
 
 .. math::
 
@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from ..arrays import Array, device, log_of_sums, logsumexp, namespace, safe_log, wide
+from ..arrays import Array, as_float64, device, log_weighted_sums, logsumexp, namespace, safe_log
 
 TILE = 512
 """Kernels that a block of rows meets at a time: nothing of size n x M is ever held."""
@@ -26,7 +26,7 @@ INSIDE = 1 + 1e-9
 
 
 class Profile(ABC):
-    """Height of a kernel over the squared distance from its centre, in units of the radius; one at the centre."""
+    """Height of a kernel over the squared distance from its center, in units of the radius; one at the center."""
 
     compact: ClassVar[bool] = True
     """Whether it is zero beyond the radius."""
@@ -39,9 +39,9 @@ class Profile(ABC):
     def log_volume(self, d: int) -> float:
         """Logarithm of its integral in d dimensions at radius one."""
 
-    def squared(self, x: Array, centre: Array, narrow: bool) -> Array:
-        """Squared distances of rows from centres, (n, m)."""
-        return squared_distances(x, centre, narrow)
+    def squared(self, x: Array, center: Array, narrow: bool) -> Array:
+        """Squared distances of rows from centers, (n, m)."""
+        return squared_distances(x, center, narrow)
 
     def log_total(self, tiles: Iterator[tuple[Array, Array]]) -> Array:
         """log of the weighted sum of heights over tiles of (squared, weight), (n,)."""
@@ -92,7 +92,7 @@ class GaussianProfile(Profile):
         return 0.5 * d * math.log(2 * math.pi)
 
     def log_total(self, tiles: Iterator[tuple[Array, Array]]) -> Array:
-        parts = [log_of_sums(-0.5 * squared.T, weight[:, None])[0, :] for squared, weight in tiles]
+        parts = [log_weighted_sums(-0.5 * squared.T, weight[:, None])[0, :] for squared, weight in tiles]
         return logsumexp(namespace(parts[0]).stack(parts), axis=0)
 
     def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
@@ -108,7 +108,7 @@ class GaussianProfile(Profile):
 
 
 class StarShaped(Hypersphere):
-    """The indicator of a star-shaped set, given by its gauge: g(x - centre) <= radius is inside."""
+    """The indicator of a star-shaped set, given by its gauge: g(x - center) <= radius is inside."""
 
     def __init__(self, gauge: Callable[[Array], Array], log_volume: float) -> None:
         self.gauge, self._log_volume = gauge, log_volume
@@ -116,11 +116,11 @@ class StarShaped(Hypersphere):
     def log_volume(self, d: int) -> float:
         return self._log_volume
 
-    def squared(self, x: Array, centre: Array, narrow: bool) -> Array:
+    def squared(self, x: Array, center: Array, narrow: bool) -> Array:
         xp, step = namespace(x), max(1, TILE // (2 * x.shape[1]))  # differences take d times the room of distances
         parts = []
-        for start in range(0, centre.shape[0], step):
-            away = x[:, None, :] - centre[None, start : min(start + step, centre.shape[0]), :]
+        for start in range(0, center.shape[0], step):
+            away = x[:, None, :] - center[None, start : min(start + step, center.shape[0]), :]
             parts.append(xp.reshape(self.gauge(xp.reshape(away, (-1, x.shape[1]))), away.shape[:2]))
         return xp.concat(parts, axis=1) ** 2
 
@@ -130,7 +130,7 @@ def _count(inside: Array, weight: Array) -> Array:
     xp = namespace(inside)
     one = float(weight[0])
     if bool(xp.all(weight == one)):
-        return one * wide(xp.astype(inside, xp.float32) @ xp.ones(weight.shape, dtype=xp.float32, device=device(weight)))
+        return one * as_float64(xp.astype(inside, xp.float32) @ xp.ones(weight.shape, dtype=xp.float32, device=device(weight)))
     return xp.astype(inside, weight.dtype) @ weight
 
 
@@ -142,15 +142,15 @@ def ball_log_volume(d: int) -> float:
     return 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1)
 
 
-def squared_distances(x: Array, centre: Array, narrow: bool = False) -> Array:
+def squared_distances(x: Array, center: Array, narrow: bool = False) -> Array:
     """(n, m): by one matrix product, or from differences, slower and exact, where the product would cancel."""
     xp = namespace(x)
     if not narrow:
         one, norm = xp.ones_like(x[:, :1]), xp.sum(x**2, axis=1)[:, None]
-        other, other_norm = xp.ones_like(centre[:, :1]), xp.sum(centre**2, axis=1)[:, None]
-        return xp.concat([-2 * x, norm, one], axis=1) @ xp.concat([centre, other, other_norm], axis=1).T
-    squared = xp.zeros((x.shape[0], centre.shape[0]), dtype=x.dtype, device=device(x))
+        other, other_norm = xp.ones_like(center[:, :1]), xp.sum(center**2, axis=1)[:, None]
+        return xp.concat([-2 * x, norm, one], axis=1) @ xp.concat([center, other, other_norm], axis=1).T
+    squared = xp.zeros((x.shape[0], center.shape[0]), dtype=x.dtype, device=device(x))
     for i in range(x.shape[1]):
-        away = x[:, i : i + 1] - centre[:, i]
+        away = x[:, i : i + 1] - center[:, i]
         squared += away * away
     return squared

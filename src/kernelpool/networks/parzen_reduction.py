@@ -1,7 +1,7 @@
 r"""Reduction of a Parzen network to few kernels.
 
 K. Fukunaga & R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI 11(4), 1989; herding is that of Chen, Welling & Smola,
-"Super-samples from kernel herding", UAI 2010. Of the N kernels of one class those K are kept that maximise
+"Super-samples from kernel herding", UAI 2010. Of the N kernels of one class those K are kept that maximize
 
 .. math::
 
@@ -23,11 +23,11 @@ where rows are badly represented, and all sums are carried along.
 
 from collections.abc import Callable
 
-from ..arrays import Array, device, namespace, wide
+from ..arrays import Array, as_float64, device, namespace
 from ..rows import Block, Rows
 from .parzen_kernels import TILE, Profile
 
-DEFENCE = 1e-3
+DEFENSE = 1e-3
 """Share of the full density in the reduced one while kernels are chosen."""
 
 
@@ -48,14 +48,14 @@ class Reducer:
         """N."""
         return int(self.x.shape[0])
 
-    def column(self, centres: Array) -> Array:
-        """Heights of the kernels at `centres` over all rows, (N, m)."""
-        return wide(self.rows.each(_heights, self.profile, centres, self.radius, self.narrow))
+    def column(self, centers: Array) -> Array:
+        """Heights of the kernels at `centers` over all rows, (N, m)."""
+        return as_float64(self.rows.each(_heights, self.profile, centers, self.radius, self.narrow))
 
     def criterion(self, sums: Array, k: int) -> float:
         """Fukunaga: mean over the rows of ln(p_K / p_N), for sums of K heights."""
         xp = namespace(sums)
-        return float(self.weight @ xp.log((1 - DEFENCE) * sums / (k * self.full) + DEFENCE))
+        return float(self.weight @ xp.log((1 - DEFENSE) * sums / (k * self.full) + DEFENSE))
 
     def herd(self, k: int) -> list[int]:
         """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of the full one the most."""
@@ -97,7 +97,7 @@ class Reducer:
         out = self.column(self._at([kept[place]]))[:, 0]
         rest = xp.clip(sums - out, min=0.0)
         candidates = [kept[place], *self._candidates(kept, out, rest, uniform, n_candidates)]
-        floor = DEFENCE / (1 - DEFENCE) * len(kept) * self.full
+        floor = DEFENSE / (1 - DEFENSE) * len(kept) * self.full
         gain = self.rows.total(_gain, self.profile, self._at(candidates), self.radius, self.narrow, rest + floor, self.weight)
         best = int(xp.argmax(gain))
         if best == 0 or float(gain[best]) <= (1 + 1e-5) * float(gain[0]):  # sums are rounded to float32
@@ -113,7 +113,7 @@ class Reducer:
         if self.n - len(kept) <= n_candidates:
             return [i for i in range(self.n) if i not in taken]
         near = self.weight * out
-        poor = self.weight / (rest + len(kept) * self.full * DEFENCE)
+        poor = self.weight / (rest + len(kept) * self.full * DEFENSE)
         drawn: set[int] = set()
         for chance in (near, poor):
             edge = xp.cumulative_sum(chance)
@@ -122,13 +122,13 @@ class Reducer:
         return sorted(drawn - taken)
 
     def weights(self, kept: list[int], *, n_sweeps: int) -> Array:
-        """Votes of the kept kernels that maximise the same criterion, by EM: a mixture whose kernels stay where they are."""
+        """Votes of the kept kernels that maximize the same criterion, by EM: a mixture whose kernels stay where they are."""
         xp = namespace(self.x)
-        centres = self._at(kept)
+        centers = self._at(kept)
         vote = xp.full((len(kept),), 1 / len(kept), dtype=self.full.dtype, device=device(self.x))
         for _ in range(n_sweeps):
             share = self.rows.total(
-                _responsibility, self.profile, centres, self.radius, self.narrow, vote, self.full * DEFENCE, self.weight
+                _responsibility, self.profile, centers, self.radius, self.narrow, vote, self.full * DEFENSE, self.weight
             )
             vote = vote * share
             vote = vote / xp.sum(vote)
@@ -147,31 +147,31 @@ class Reducer:
         return total
 
 
-def _heights(block: Block, profile: Profile, centres: Array, radius: float, narrow: bool) -> Array:
-    """K((x - c) / r) for each centre c, (n, m), in float32: exponentials and logarithms are ten times as fast in it."""
+def _heights(block: Block, profile: Profile, centers: Array, radius: float, narrow: bool) -> Array:
+    """K((x - c) / r) for each center c, (n, m), in float32: exponentials and logarithms are ten times as fast in it."""
     xp = namespace(block.x)
-    squared = profile.squared(wide(block.x), wide(centres), narrow) * (1 / radius**2)
+    squared = profile.squared(as_float64(block.x), as_float64(centers), narrow) * (1 / radius**2)
     return profile.height(xp.astype(squared, xp.float32))
 
 
-def _mixed(block: Block, profile: Profile, centres: Array, radius: float, narrow: bool, vote: Array) -> Array:
+def _mixed(block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, vote: Array) -> Array:
     """sum_j vote_j K((x - c_j) / r), (n,)."""
-    return wide(_heights(block, profile, centres, radius, narrow)) @ wide(vote)
+    return as_float64(_heights(block, profile, centers, radius, narrow)) @ as_float64(vote)
 
 
-def _gain(block: Block, profile: Profile, centres: Array, radius: float, narrow: bool, rest: Array, weight: Array) -> Array:
+def _gain(block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, rest: Array, weight: Array) -> Array:
     """sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) for each candidate c, (m,): what it adds to the criterion."""
     xp = namespace(block.x)
-    height = _heights(block, profile, centres, radius, narrow)
+    height = _heights(block, profile, centers, radius, narrow)
     share = xp.astype(1 / xp.take(rest, block.y), height.dtype)[:, None]
-    return wide(xp.astype(xp.take(weight, block.y), height.dtype) @ xp.log(1 + height * share))
+    return as_float64(xp.astype(xp.take(weight, block.y), height.dtype) @ xp.log(1 + height * share))
 
 
 def _responsibility(
-    block: Block, profile: Profile, centres: Array, radius: float, narrow: bool, vote: Array, floor: Array, weight: Array
+    block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, vote: Array, floor: Array, weight: Array
 ) -> Array:
     """sum_i w_i K_ij / p(x_i) for each kernel j, (m,)."""
     xp = namespace(block.x)
-    height = wide(_heights(block, profile, centres, radius, narrow))
-    density = (1 - DEFENCE) * (height @ vote) + xp.take(floor, block.y)
+    height = as_float64(_heights(block, profile, centers, radius, narrow))
+    density = (1 - DEFENSE) * (height @ vote) + xp.take(floor, block.y)
     return (xp.take(weight, block.y) / density) @ height

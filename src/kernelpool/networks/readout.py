@@ -17,7 +17,7 @@ Deviations from the paper: any number of classes and real outputs. What is singu
 
 from typing import Protocol
 
-from ..arrays import Array, cholesky, device, namespace, wide
+from ..arrays import Array, as_float64, cholesky, device, namespace
 from ..rows import Block
 from ..sums import record
 
@@ -59,7 +59,7 @@ class Labels:
         codes = xp.arange(self.first, self.first + self.n_outputs, dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
         target = xp.astype(codes[:, None] == block.y[None, :], xp.float64)  # type: ignore[index]
         known = xp.astype(block.y >= 0, xp.float64)  # type: ignore[operator]
-        return target, known if block.weight is None else known * wide(block.weight)
+        return target, known if block.weight is None else known * as_float64(block.weight)
 
 
 class Values:
@@ -70,10 +70,10 @@ class Values:
 
     def of(self, block: Block) -> tuple[Array, Array]:
         xp, home = namespace(block.x), device(block.x)
-        y = wide(block.y)
+        y = as_float64(block.y)
         y = y[None, :] if y.ndim == 1 else y.T
         mean, scale = (xp.asarray(a, dtype=xp.float64, device=home)[:, None] for a in (self.mean, self.scale))
-        weight = xp.ones_like(y[0, :]) if block.weight is None else wide(block.weight)
+        weight = xp.ones_like(y[0, :]) if block.weight is None else as_float64(block.weight)
         return (y - mean) / scale, weight
 
 

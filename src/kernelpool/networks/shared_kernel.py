@@ -16,30 +16,30 @@ paper               here                shape    meaning
 ==================  ==================  =======  =====================================================================
 
 Deviations from the paper: sharing may differ by kernel and class (its wish list). A row without a label takes part with
-its class summed out, :math:`\sum_k P(C_k) p_\lambda(x \mid C_k)`; the class priors stay those of the labelled rows, (10).
+its class summed out, :math:`\sum_k P(C_k) p_\lambda(x \mid C_k)`; the class priors stay those of the labeled rows, (10).
 A kernel that loses its rows keeps its place instead of dividing by zero.
 """
 
 import math
 
 from ..arrays import (
-    FORBIDDEN,
+    LOG_ZERO,
     Array,
-    at_home_of,
-    clipped,
+    as_float64,
+    clip,
     device,
     empty,
-    log_of_sums,
+    log_weighted_sums,
     logsumexp,
+    match_array,
     namespace,
     responsibilities,
     safe_log,
-    turn_into,
-    wide,
+    transpose_into,
 )
-from ..kernels import Gaussian, Kernels, Lens, Moments
+from ..kernels import Gaussian, Kernels, Moments, NaturalParams
 from ..penalties import NoPenalty, Penalty, Subkernels
-from ..products import weighed
+from ..products import linear_scores
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
@@ -62,20 +62,20 @@ class Params:
 
 
 @record
-class Usable:
+class UsableKernels:
     """The kernels that rows of one class may use."""
 
     weight: Array
-    """Their part of one column of `View.table`, then of `Lens.weight`, (m, 1 + P)."""
-    place: Array
+    """Their part of one column of `EStepParams.table`, then of `NaturalParams.weight`, (m, 1 + P)."""
+    compact_index: Array
     """Where each kernel of the network stands among them, or m, (M,)."""
 
 
 @record
-class View:
+class EStepParams:
     """The parameters as one E-step needs them."""
 
-    lens: Lens
+    natural_params: NaturalParams
     table: Array
     """offset + log(sharing * mixing), by class and, last, for rows without a class, (M, K + 1)."""
     weight: Array
@@ -84,7 +84,7 @@ class View:
     """sharing * mixing, (M, K)."""
     class_posterior: Array
     """P(C_k|j), (M, K): how a row without a class counts towards each."""
-    usable: tuple[Usable, ...] | None
+    usable: tuple[UsableKernels, ...] | None
     """For each column of `table` the kernels that count there, unless all count everywhere."""
 
 
@@ -109,18 +109,18 @@ class TotalsByClass(Totals):
 
 
 @record
-class Worst:
-    """The row of each class that is modelled worst; of two such records the worse rows remain."""
+class WorstRows:
+    """The row of each class that is modeled worst; of two such records the worse rows remain."""
 
     log_evidence: Array
     """(K,)."""
     x: Array
     """(K, d)."""
 
-    def __add__(self, other: "Worst") -> "Worst":
+    def __add__(self, other: "WorstRows") -> "WorstRows":
         xp = namespace(self.x)
         keep = self.log_evidence <= other.log_evidence
-        return Worst(xp.where(keep, self.log_evidence, other.log_evidence), xp.where(keep[:, None], self.x, other.x))
+        return WorstRows(xp.where(keep, self.log_evidence, other.log_evidence), xp.where(keep[:, None], self.x, other.x))
 
 
 def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array:
@@ -149,43 +149,49 @@ class SharedKernel:
 
     def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
-        view = self.view(params, rows.rounding)
-        totals = rows.total(self.expect, view)
-        subkernels = self.subkernels(totals, params, view) if isinstance(totals, TotalsByClass) else None
+        e_step_params = self.e_step_params(params, rows.eps)
+        totals = rows.total(self.e_step, e_step_params)
+        subkernels = self.subkernels(totals, params, e_step_params) if isinstance(totals, TotalsByClass) else None
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
-        return self.maximize(totals, params, view, subkernels), objective
+        return self.m_step(totals, params, e_step_params, subkernels), objective
 
-    def view(self, params: Params, rounding: float) -> View:
+    def e_step_params(self, params: Params, eps: float) -> EStepParams:
         """What the E-step needs to know, worked out once a sweep."""
         xp = namespace(params.mixing)
-        lens = self.kernel.lens(params.kernels, rounding)
+        natural_params = self.kernel.natural_params(params.kernels, eps)
         by_class = self.sharing * params.mixing  # (M, K)
         joint = by_class * params.class_prior
         of_kernel = xp.sum(joint, axis=1)[:, None]
         by_column = xp.concat([by_class, of_kernel], axis=1)
-        table = lens.offset[:, None] + clipped(safe_log(by_column), FORBIDDEN, math.inf)
-        weight = xp.concat([table, lens.weight], axis=1)
+        table = natural_params.offset[:, None] + clip(safe_log(by_column), LOG_ZERO, math.inf)
+        weight = xp.concat([table, natural_params.weight], axis=1)
         class_posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
-        return View(lens, table, weight, by_class, class_posterior, _usable(lens, table, by_column))
+        return EStepParams(natural_params, table, weight, by_class, class_posterior, _usable(natural_params, table, by_column))
 
-    def expect(self, block: Block, view: View) -> Totals:
+    def e_step(self, block: Block, e_step_params: EStepParams) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
-        if block.classes is not None and view.usable is not None and not (view.lens.guarded or self.penalty.by_class):
-            return self._expect_by_class(block, view, block.classes, view.usable)
+        if (
+            block.classes is not None
+            and e_step_params.usable is not None
+            and not (e_step_params.natural_params.guarded or self.penalty.by_class)
+        ):
+            return self._expect_by_class(block, e_step_params, block.classes, e_step_params.usable)
         xp = namespace(block.x)
-        n_columns = view.table.shape[1]
+        n_columns = e_step_params.table.shape[1]
         phi = self._features(block)  # (K + 1 + P, n)
-        responsibility, log_evidence = self._responsibility(block, view, phi)
-        sums = wide(self.kernel.sums(phi, block.x, responsibility))  # (K + 1 + P, M)
-        plain = self._totals(block, view, sums[:n_columns, :].T, sums[n_columns:, :], responsibility, log_evidence)
+        responsibility, log_evidence = self._responsibility(block, e_step_params, phi)
+        sums = as_float64(self.kernel.sums(phi, block.x, responsibility))  # (K + 1 + P, M)
+        plain = self._totals(block, e_step_params, sums[:n_columns, :].T, sums[n_columns:, :], responsibility, log_evidence)
         if not self.penalty.by_class:
             return plain
-        parts = [self._moments_of(block, view, phi, responsibility, k) for k in range(n_columns - 1)]
+        parts = [self._moments_of(block, e_step_params, phi, responsibility, k) for k in range(n_columns - 1)]
         first, second = xp.stack([p.first for p in parts]), xp.stack([p.second for p in parts])
         return TotalsByClass(plain.log_likelihood, plain.weight, plain.moments, first, second)
 
-    def _expect_by_class(self, block: Block, view: View, classes: dict[int, slice], usable: tuple[Usable, ...]) -> Totals:
+    def _expect_by_class(
+        self, block: Block, e_step_params: EStepParams, classes: dict[int, slice], usable: tuple[UsableKernels, ...]
+    ) -> Totals:
         """The same where rows of one class lie together: every class is multiplied with the kernels that it may use alone."""
         xp, (n, d), n_columns = namespace(block.x), block.x.shape, len(usable)
         mine = [(code % n_columns, span, usable[code % n_columns]) for code, span in classes.items()]
@@ -195,87 +201,92 @@ class SharedKernel:
         self._write_features(block, phi[1:, :])
 
         def log_joint() -> Array:
-            room = empty((n_most, n), block.x)
+            out = empty((n_most, n), block.x)
             for _, span, part in mine:
                 m = part.weight.shape[0]
-                room[:m, span] = weighed(part.weight, phi[:, span])
-                room[m:, span] = FORBIDDEN
-            return room
+                out[:m, span] = linear_scores(part.weight, phi[:, span])
+                out[m:, span] = LOG_ZERO
+            return out
 
         responsibility, log_evidence = responsibilities(log_joint, block.weight)
-        sums, mass = 0.0, [xp.zeros_like(view.table[:, 0])] * n_columns
+        sums, mass = 0.0, [xp.zeros_like(e_step_params.table[:, 0])] * n_columns
         for k, span, part in mine:
             found = self.kernel.sums(phi[:, span], block.x[span, :], responsibility[: part.weight.shape[0], span])
-            found = xp.concat([wide(found), wide(xp.zeros_like(found[:, :1]))], axis=1)
-            found = xp.take(found, part.place, axis=1)  # (1 + P, M)
+            found = xp.concat([as_float64(found), as_float64(xp.zeros_like(found[:, :1]))], axis=1)
+            found = xp.take(found, part.compact_index, axis=1)  # (1 + P, M)
             sums, mass[k] = sums + found[1:, :], found[0, :]
-        return self._totals(block, view, xp.stack(mass, axis=1), sums, responsibility, log_evidence)
+        return self._totals(block, e_step_params, xp.stack(mass, axis=1), sums, responsibility, log_evidence)
 
-    def _totals(self, block: Block, view: View, mass: Array, sums: Array, responsibility: Array, log_evidence: Array) -> Totals:
+    def _totals(
+        self, block: Block, e_step_params: EStepParams, mass: Array, sums: Array, responsibility: Array, log_evidence: Array
+    ) -> Totals:
         """Sums by kernel (P, M) and mass (M, K + 1) as totals."""
         xp = namespace(block.x)
-        moments = self.kernel.moments(mass, sums, view.lens, block.x, responsibility)
-        log_evidence = wide(log_evidence + self.kernel.common(view.lens, block.x))
+        moments = self.kernel.moments(mass, sums, e_step_params.natural_params, block.x, responsibility)
+        log_evidence = as_float64(log_evidence + self.kernel.common(e_step_params.natural_params, block.x))
         if block.weight is None:
             return Totals(xp.sum(log_evidence), 0 * log_evidence[0] + log_evidence.shape[0], moments)
-        return Totals(wide(block.weight) @ log_evidence, xp.sum(wide(block.weight)), moments)
+        return Totals(as_float64(block.weight) @ log_evidence, xp.sum(as_float64(block.weight)), moments)
 
-    def _moments_of(self, block: Block, view: View, phi: Array, responsibility: Array, k: int) -> Moments:
+    def _moments_of(self, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array, k: int) -> Moments:
         """Moments of the rows of class k, those without a class by P(C_k|j)."""
-        n_columns, posterior = view.table.shape[1], view.class_posterior[:, k : k + 1]
+        n_columns, posterior = e_step_params.table.shape[1], e_step_params.class_posterior[:, k : k + 1]
         if block.classes is None:
             mine = responsibility * (phi[k, :] + posterior * phi[n_columns - 1, :])
-            return self._moments_in(slice(0, block.x.shape[0]), block, view, phi[n_columns:, :], mine)
+            return self._moments_in(slice(0, block.x.shape[0]), block, e_step_params, phi[n_columns:, :], mine)
         spans = [block.classes.get(code, slice(0, 0)) for code in (k, -1)]  # no other rows have a part in it
         shares = responsibility[:, spans[0]], responsibility[:, spans[1]] * posterior
-        labelled, others = (
-            self._moments_in(span, block, view, phi[n_columns:, span], share) for span, share in zip(spans, shares, strict=True)
+        labeled, others = (
+            self._moments_in(span, block, e_step_params, phi[n_columns:, span], share)
+            for span, share in zip(spans, shares, strict=True)
         )
-        return labelled + others
+        return labeled + others
 
-    def _moments_in(self, span: slice, block: Block, view: View, phi: Array, responsibility: Array) -> Moments:
+    def _moments_in(self, span: slice, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array) -> Moments:
         """Moments of the rows in `span`, whose features and responsibilities are given."""
         x = block.x[span, :]
-        sums = wide(self.kernel.sums(phi, x, responsibility))
-        return self.kernel.moments(sums[:1, :].T, sums, view.lens, x, responsibility)
+        sums = as_float64(self.kernel.sums(phi, x, responsibility))
+        return self.kernel.moments(sums[:1, :].T, sums, e_step_params.natural_params, x, responsibility)
 
-    def maximize(self, totals: Totals, params: Params, view: View, subkernels: Subkernels | None = None) -> Params:
+    def m_step(
+        self, totals: Totals, params: Params, e_step_params: EStepParams, subkernels: Subkernels | None = None
+    ) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
-        mass = self.by_class(totals.moments.mass, view)
+        mass = self.by_class(totals.moments.mass, e_step_params)
         moments = Moments(mass, totals.moments.first, totals.moments.second)
-        about = self.kernel.about(at_home_of(mass, view.lens))
+        moment_origin = self.kernel.moment_origin(match_array(e_step_params.natural_params, like=mass))
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
         if bool(xp.any(vanished)):
-            moments = self.kernel.held(moments, about, vanished, params.kernels, VANISHED)
-        mean = self.penalty.centre(self.kernel, moments, about, subkernels)
-        kernels = self.kernel.estimate(moments, about, mean, *self.penalty.imagined(self.kernel, mean))
+            moments = self.kernel.with_pseudocounts(moments, moment_origin, vanished, params.kernels, VANISHED)
+        mean = self.penalty.center(self.kernel, moments, moment_origin, subkernels)
+        kernels = self.kernel.estimate(moments, moment_origin, mean, *self.penalty.prior_statistics(self.kernel, mean))
         mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
         return Params(kernels, mixing, params.class_prior)
 
-    def subkernels(self, totals: "TotalsByClass", params: Params, view: View) -> Subkernels:
+    def subkernels(self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
         xp = namespace(params.mixing)
-        mass = self.by_class(totals.moments.mass, view)
-        about = self.kernel.about(at_home_of(mass, view.lens))
+        mass = self.by_class(totals.moments.mass, e_step_params)
+        moment_origin = self.kernel.moment_origin(match_array(e_step_params.natural_params, like=mass))
         means, covariances = [], []
         for k in range(mass.shape[1]):
             moments = Moments(mass[:, k : k + 1], totals.first[k, ...], totals.second[k, ...])
             absent = mass[:, k] <= VANISHED * totals.weight / mass.shape[0]
-            moments = self.kernel.held(moments, about, absent, params.kernels, VANISHED)
-            means.append(about + moments.first / moments.mass)
-            covariances.append(self.kernel.estimate(moments, about, means[-1], 0.0, 0.0).covariance)
+            moments = self.kernel.with_pseudocounts(moments, moment_origin, absent, params.kernels, VANISHED)
+            means.append(moment_origin + moments.first / moments.mass)
+            covariances.append(self.kernel.estimate(moments, moment_origin, means[-1], 0.0, 0.0).covariance)
         prior = params.mixing * params.class_prior
         of_kernel = xp.sum(prior, axis=1)[:, None]
         class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
         return Subkernels(class_posterior, xp.stack(means, axis=1), tuple(covariances))
 
-    def by_class(self, mass: Array, view: View) -> Array:
+    def by_class(self, mass: Array, e_step_params: EStepParams) -> Array:
         """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""
         xp = namespace(mass)
         # exp() was kept off denormals: what a class may not use is exactly zero again here
-        labelled = xp.where(view.allowed > 0, mass[:, :-1], xp.zeros_like(view.allowed))
-        return labelled + mass[:, -1:] * view.class_posterior
+        labeled = xp.where(e_step_params.allowed > 0, mass[:, :-1], xp.zeros_like(e_step_params.allowed))
+        return labeled + mass[:, -1:] * e_step_params.class_posterior
 
     def _features(self, block: Block) -> Array:
         """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n).
@@ -288,14 +299,14 @@ class SharedKernel:
         self._write_features(block, phi[n_columns:, :])
         return phi
 
-    def _write_features(self, block: Block, room: Array) -> None:
+    def _write_features(self, block: Block, out: Array) -> None:
         """phi(x), of which a held block remembers as much as it has rows."""
-        p, d = room.shape[0], block.x.shape[1]
+        p, d = out.shape[0], block.x.shape[1]
         if p <= d + 1:
-            block.write_once(self.kernel.name, room, lambda room: self.kernel.write_features(room, block.x))
+            block.write_once(self.kernel.name, out, lambda out: self.kernel.write_features(out, block.x))
             return
-        block.write_once("columns", room[:d, :], lambda room: turn_into(room, block.x))
-        self.kernel.complete(room, d)
+        block.write_once("columns", out[:d, :], lambda out: transpose_into(out, block.x))
+        self.kernel.complete(out, d)
 
     def _indicators(self, block: Block) -> Array:
         """(K + 1, n) or (K + 1, 1)."""
@@ -303,14 +314,14 @@ class SharedKernel:
         codes = xp.asarray([*range(self.sharing.shape[1]), -1], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
         return xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
 
-    def _responsibility(self, block: Block, view: View, phi: Array) -> tuple[Array, Array]:
-        return responsibilities(lambda: self._log_joint(block, view, phi), block.weight)
+    def _responsibility(self, block: Block, e_step_params: EStepParams, phi: Array) -> tuple[Array, Array]:
+        return responsibilities(lambda: self._log_joint(block, e_step_params, phi), block.weight)
 
-    def _log_joint(self, block: Block, view: View, phi: Array) -> Array:
-        log_joint = weighed(view.weight, phi)  # (M, n)
-        if view.lens.guarded:
-            n_columns = view.table.shape[1]
-            self.kernel.correct(log_joint, view.lens, block.x, view.table @ phi[:n_columns, :])
+    def _log_joint(self, block: Block, e_step_params: EStepParams, phi: Array) -> Array:
+        log_joint = linear_scores(e_step_params.weight, phi)  # (M, n)
+        if e_step_params.natural_params.guarded:
+            n_columns = e_step_params.table.shape[1]
+            self.kernel.correct(log_joint, e_step_params.natural_params, block.x, e_step_params.table @ phi[:n_columns, :])
         return log_joint
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
@@ -336,7 +347,7 @@ class SharedKernel:
         mixing = xp.reshape(coordinates[-n_mixing:], like.mixing.shape) ** 2
         if not bool(xp.all(xp.isfinite(coordinates)) and xp.all(xp.isfinite(covariance))):
             raise FloatingPointError("A step was extrapolated beyond the range of floating-point numbers.")
-        kernels = Kernels(mean, self.kernel.floored(covariance))
+        kernels = Kernels(mean, self.kernel.apply_floor(covariance))
         return Params(kernels, mixing / xp.sum(mixing, axis=0), like.class_prior)
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
@@ -347,22 +358,22 @@ class SharedKernel:
         return [j for j, starves in enumerate(mass < STARVING * row_weight) if bool(starves)]
 
     def moved(self, rows: Rows, params: Params, starving: list[int], owner: Array, class_weight: Array) -> Params:
-        """The same network with starving kernels, one a class, moved to the worst modelled row of the class that owns them.
+        """The same network with starving kernels, one a class, moved to the worst modeled row of the class that owns them.
 
         A moved kernel starts with the weight of one row and the mean covariance of all kernels, so that the rows it takes
         no part in lose almost nothing.
         """
         xp = namespace(params.mixing)
         moves = {int(owner[j]): j for j in starving}
-        worst = at_home_of(params.mixing, rows.total(self.worst, self.view(params, rows.rounding)))
+        worst_rows = match_array(rows.total(self.worst_rows, self.e_step_params(params, rows.eps)), like=params.mixing)
         mean, mixing = xp.asarray(params.kernels.mean, copy=True), xp.asarray(params.mixing, copy=True)
         for k, j in moves.items():
             share = 1 / (1 + float(class_weight[k]))
-            mean[j, :] = worst.x[k, :]
+            mean[j, :] = worst_rows.x[k, :]
             mixing[j, k] = 0
             mixing[:, k] = mixing[:, k] * ((1 - share) / xp.sum(mixing[:, k]))
             mixing[j, k] = share
-        covariance = self.kernel.levelled(params.kernels.covariance, list(moves.values()))
+        covariance = self.kernel.reset_covariance(params.kernels.covariance, list(moves.values()))
         return Params(Kernels(mean, covariance), mixing, params.class_prior)
 
     def without(self, params: Params, dropped: list[int]) -> Params:
@@ -371,33 +382,33 @@ class SharedKernel:
         keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
         index = xp.asarray(keep, dtype=xp.int64, device=home)
         mixing = xp.take(params.mixing, index, axis=0)
-        return Params(self.kernel.kept(params.kernels, index), mixing / xp.sum(mixing, axis=0), params.class_prior)
+        return Params(self.kernel.take(params.kernels, index), mixing / xp.sum(mixing, axis=0), params.class_prior)
 
-    def worst(self, block: Block, view: View) -> Worst:
+    def worst_rows(self, block: Block, e_step_params: EStepParams) -> WorstRows:
         """Of each class, the row of this block with the lowest log p(x|C_k)."""
         xp = namespace(block.x)
-        n_columns = view.table.shape[1]
+        n_columns = e_step_params.table.shape[1]
         phi = self._features(block)
-        _, log_evidence = self._responsibility(block, view, phi)
-        log_evidence = log_evidence + self.kernel.common(view.lens, block.x)
+        _, log_evidence = self._responsibility(block, e_step_params, phi)
+        log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
         counts = (phi[: n_columns - 1, :] > 0) & ((block.weight if block.weight is not None else phi[0, :] + 1) > 0)
         by_class = xp.where(counts, log_evidence, xp.inf * xp.ones_like(log_evidence))  # (K, n)
-        return Worst(xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0))
+        return WorstRows(xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0))
 
     # -- prediction -----------------------------------------------------------------------------------------------
 
-    def log_density(self, block: Block, lens: Lens, mixing: Array) -> Array:
+    def log_density(self, block: Block, natural_params: NaturalParams, mixing: Array) -> Array:
         """(2): log p(x|C_k), (n, K); sharing plays no part."""
-        return log_of_sums(self.kernel.log_density(lens, block.x), mixing).T
+        return log_weighted_sums(self.kernel.log_density(natural_params, block.x), mixing).T
 
-    def kernel_posterior(self, block: Block, lens: Lens, mixing: Array, class_prior: Array) -> Array:
+    def kernel_posterior(self, block: Block, natural_params: NaturalParams, mixing: Array, class_prior: Array) -> Array:
         """P(j|x), the class summed out, (n, M)."""
         xp = namespace(block.x)
-        log_joint = self.kernel.log_density(lens, block.x) + safe_log(mixing @ class_prior)[:, None]
+        log_joint = self.kernel.log_density(natural_params, block.x) + safe_log(mixing @ class_prior)[:, None]
         return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
 
 
-def _usable(lens: Lens, table: Array, share: Array) -> tuple[Usable, ...] | None:
+def _usable(natural_params: NaturalParams, table: Array, share: Array) -> tuple[UsableKernels, ...] | None:
     """For every column of `table` the kernels with a `share` (M, K + 1) in it, or None if all have one in all."""
     xp = namespace(table)
     if bool(xp.all(share > 0)):
@@ -407,7 +418,7 @@ def _usable(lens: Lens, table: Array, share: Array) -> tuple[Usable, ...] | None
         counts = share[:, k] > 0
         counts = counts if bool(xp.any(counts)) else ~counts  # rows of a class without kernels weigh nothing
         (index,) = xp.nonzero(counts)
-        place = xp.where(counts, xp.cumulative_sum(xp.astype(counts, index.dtype)) - 1, index.shape[0])
-        weight = xp.concat([table[:, k : k + 1], lens.weight], axis=1)
-        found.append(Usable(xp.take(weight, index, axis=0), place))
+        compact_index = xp.where(counts, xp.cumulative_sum(xp.astype(counts, index.dtype)) - 1, index.shape[0])
+        weight = xp.concat([table[:, k : k + 1], natural_params.weight], axis=1)
+        found.append(UsableKernels(xp.take(weight, index, axis=0), compact_index))
     return tuple(found)

@@ -23,17 +23,17 @@ IMAGINED = 1.0
 """Rows that each network is taken to have explained before any is seen."""
 
 
-def stacked(log_density: Array, weight: Array, imagined: float = IMAGINED) -> Array:
+def stacked(log_density: Array, weight: Array, prior_statistics: float = IMAGINED) -> Array:
     """The weights of the networks, (L,)."""
     xp, n_networks = namespace(log_density), log_density.shape[0]
-    total = xp.sum(weight) + imagined * n_networks
+    total = xp.sum(weight) + prior_statistics * n_networks
 
     def sweep(share: Array) -> tuple[Array, float]:
         log_joint = log_density + xp.log(share)[:, None]  # (L, n)
         log_evidence = logsumexp(log_joint, axis=0)
         mass = xp.exp(log_joint - log_evidence) @ weight
-        objective = (weight @ log_evidence + imagined * xp.sum(xp.log(share))) / total
-        return (mass + imagined) / total, float(objective)
+        objective = (weight @ log_evidence + prior_statistics * xp.sum(xp.log(share))) / total
+        return (mass + prior_statistics) / total, float(objective)
 
     start = xp.ones_like(log_density[:, 0]) / n_networks
     return em(sweep, start, Stop(max_iter=2000, tol=1e-10)).params

@@ -2,7 +2,7 @@
 
 =============================  =======================================================================================
 `shared_kernels`               tables I-V of the shared-kernel paper
-`regularised_prbf`             tables 1-4 of the regularised-PRBF paper
+`regularized_prbf`             tables 1-4 of the regularized-PRBF paper
 `competitive`                  table 1 of the competitive-neurons paper
 `em_log`                       figures 3-5 of the EM-Log paper
 `minimal_kernel_networks`      figure 2 of the minimal-network paper

@@ -19,11 +19,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--anew", action="store_true", help="do not go on where an earlier run stopped")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: %(default)s)")
     parser.add_argument("--no-figures", action="store_true", help="leave the papers' figures out of the page")
-    words = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     try:
-        results = run(words.tables or None, words.quick, words.out, not words.anew, words.jobs, figures=not words.no_figures)
+        results = run(args.tables or None, args.quick, args.out, not args.anew, args.jobs, figures=not args.no_figures)
     except KeyboardInterrupt:
-        print(f"Stopped. What was finished is kept in {words.out}; the same command goes on from there.", file=sys.stderr)
+        print(f"Stopped. What was finished is kept in {args.out}; the same command goes on from there.", file=sys.stderr)
         return 130
     except KernelpoolError as error:
         print(error, file=sys.stderr)

@@ -1,13 +1,13 @@
 """A table that nobody published: our best automatic setting beside scikit-learn's classifiers, on the same folds.
 
-Every method sees the same five folds, standardised by their training rows, and nothing of the test rows.
+Every method sees the same five folds, standardized by their training rows, and nothing of the test rows.
 
 ======================  ======================================================================================================
 kernelpool              `SharedKernelClassifier.auto()`
 SVM                     RBF kernel, C and gamma by cross-validation on the training rows, probabilities by Platt's method
 random forest           300 trees
 gradient boosting       histogram boosting, learning rate and leaves by cross-validation
-QDA                     its regularisation by cross-validation
+QDA                     its regularization by cross-validation
 Gaussian mixtures       scikit-learn's, one for each class; number of kernels and shape by BIC
 ======================  ======================================================================================================
 

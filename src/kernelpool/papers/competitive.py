@@ -8,7 +8,7 @@ Each trial trains on 60 % of the rows, drawn at random, and tests on the rest; t
 prints precision and repulsion, 0.03 and 0.01; it leaves open the learning rate, the number of steps and the start, so those
 are ours. Its ± is the standard error of the mean over the trials, and so is ours.
 
-The paper's other columns are scikit-learn's SVMs and its network with one hidden layer, standardised like ours, their
+The paper's other columns are scikit-learn's SVMs and its network with one hidden layer, standardized like ours, their
 parameters chosen by cross-validation on the training rows of each trial ("individually tuned", says the paper, and no more).
 In the reproduction the splits have seeds from 1000 on, which played no part in choosing our learning rate.
 """
@@ -116,11 +116,11 @@ def work(unit: Unit) -> list[Record]:
 
 
 def rival(name: str, seed: int) -> Any:
-    """One of scikit-learn's classifiers, standardised, its parameters chosen by cross-validation."""
+    """One of scikit-learn's classifiers, standardized, its parameters chosen by cross-validation."""
     model, values = RIVALS[name]
-    words = {"random_state": seed} if "random_state" in model.get_params() and name == "backprop" else {}
+    kwargs = {"random_state": seed} if "random_state" in model.get_params() and name == "backprop" else {}
     step = type(model).__name__.lower()
-    pipeline = make_pipeline(StandardScaler(), type(model)(**{**model.get_params(), **words}))
+    pipeline = make_pipeline(StandardScaler(), type(model)(**{**model.get_params(), **kwargs}))
     return GridSearchCV(pipeline, {f"{step}__{key}": list_ for key, list_ in values.items()}, cv=3)
 
 

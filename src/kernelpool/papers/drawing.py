@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import KernelpoolError
 
-BLUE, ORANGE, GREY = "#2f6db5", "#e07b1a", "#555555"
+BLUE, ORANGE, GRAY = "#2f6db5", "#e07b1a", "#555555"
 PALE = ["#dbe7f4", "#fbe6d1"]
 
 
@@ -25,11 +25,11 @@ def side_by_side(n: int, height: float = 3.3) -> tuple[Any, Any]:
 
 
 def draw_rows(axes: Any, X: np.ndarray, y: np.ndarray, size: float = 7) -> None:
-    """Rows in the colours of their classes."""
+    """Rows in the colors of their classes."""
     axes.scatter(*X.T, c=np.where(y == 0, BLUE, ORANGE), s=size, linewidths=0, alpha=0.75)
     low, high = X.min(axis=0), X.max(axis=0)
-    room = 0.06 * (high - low).max()
-    axes.set(xlim=(low[0] - room, high[0] + room), ylim=(low[1] - room, high[1] + room), xticks=[], yticks=[], aspect="equal")
+    out = 0.06 * (high - low).max()
+    axes.set(xlim=(low[0] - out, high[0] + out), ylim=(low[1] - out, high[1] + out), xticks=[], yticks=[], aspect="equal")
 
 
 def draw_regions(axes: Any, model: Any, X: np.ndarray, y: np.ndarray) -> None:
@@ -40,17 +40,17 @@ def draw_regions(axes: Any, model: Any, X: np.ndarray, y: np.ndarray) -> None:
     grid = np.meshgrid(*(np.linspace(low, high, 250) for low, high in (axes.get_xlim(), axes.get_ylim())))
     label = model.predict(np.column_stack([g.ravel() for g in grid])).reshape(grid[0].shape)
     axes.pcolormesh(*grid, label, cmap=ListedColormap(PALE), vmin=0, vmax=1, shading="nearest", rasterized=True, zorder=0)
-    axes.contour(*grid, label, levels=[0.5], colors=GREY, linewidths=1)
+    axes.contour(*grid, label, levels=[0.5], colors=GRAY, linewidths=1)
 
 
-def draw_kernels(axes: Any, means: np.ndarray, variances: np.ndarray, colours: list[str]) -> None:
+def draw_kernels(axes: Any, means: np.ndarray, variances: np.ndarray, colors: list[str]) -> None:
     """Circles of one standard deviation, as the paper draws them."""
     from matplotlib.patches import Circle
 
-    for mean, variance, colour in zip(means, variances, colours, strict=True):
+    for mean, variance, color in zip(means, variances, colors, strict=True):
         axes.add_patch(Circle(mean, variance**0.5, fill=False, edgecolor="white", linewidth=4))
-        axes.add_patch(Circle(mean, variance**0.5, fill=False, edgecolor=colour, linewidth=2))
-        axes.plot(*mean, "+", color=colour, markersize=9, markeredgewidth=2)
+        axes.add_patch(Circle(mean, variance**0.5, fill=False, edgecolor=color, linewidth=2))
+        axes.plot(*mean, "+", color=color, markersize=9, markeredgewidth=2)
 
 
 def png(figure: Any, dpi: int = 100) -> bytes:

@@ -6,7 +6,7 @@ A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis fun
 
 The paper compares EM-Log and EM-Log-Link with two-stage networks that it calls KMeans+LS, KMeans+GR, EM+LS and EM+Log;
 RBF (Netlab) is the two-stage network of its rival papers. Figure 5 is drawn after two sweeps on Ripley's data with six kernels,
-and its errors are not printed in the text. Means start at random in [-1, 1] and covariances at the identity, on standardised
+and its errors are not printed in the text. Means start at random in [-1, 1] and covariances at the identity, on standardized
 features; the paper's text says so in one place and "a Gaussian distribution with zero mean" in another.
 """
 
@@ -50,15 +50,15 @@ def printed_start(n_kernels: int, n_features: int, seed: int) -> SimpleNamespace
 
 
 def network(name: str, X: np.ndarray, n_kernels: int, seed: int, n_sweeps: int | None = None) -> RBFNetworkClassifier:
-    """One of `NETWORKS` for standardised rows, with the paper's starts and widths.
+    """One of `NETWORKS` for standardized rows, with the paper's starts and widths.
 
-    Centres found by k-means get G(a) = exp(-a² / 2), equation (1). With `n_sweeps`, EM makes as many from the printed start
+    Centers found by k-means get G(a) = exp(-a² / 2), equation (1). With `n_sweeps`, EM makes as many from the printed start
     before or while the output layer is fitted.
     """
     settings = dict(NETWORKS[name])
     if name.startswith("KMeans"):
-        centres = KMeans(n_kernels, n_init=1, random_state=seed).fit(X).cluster_centers_
-        settings["hidden"] = unit_kernels(centres, "spherical")
+        centers = KMeans(n_kernels, n_init=1, random_state=seed).fit(X).cluster_centers_
+        settings["hidden"] = unit_kernels(centers, "spherical")
     if n_sweeps is not None and name.startswith("EM"):
         settings |= {"hidden": printed_start(n_kernels, X.shape[1], seed), "max_iter": n_sweeps, "patience": None}
         if name in ("EM+LS", "EM+Log"):  # an output layer without memory, solved in each sweep: the last one counts

@@ -18,7 +18,7 @@ from ..estimators.competitive import CompetitiveNeuronsClassifier
 from ..estimators.rbf_network import RBFNetworkClassifier
 from ..estimators.shared_kernel import SharedKernelClassifier
 from . import em_log, minimal_kernel_networks
-from .drawing import BLUE, GREY, ORANGE, draw_kernels, draw_regions, draw_rows, png, side_by_side
+from .drawing import BLUE, GRAY, ORANGE, draw_kernels, draw_regions, draw_rows, png, side_by_side
 from .folds import fold
 
 Drawn = tuple[Any, str]
@@ -40,7 +40,7 @@ def _two_kernels(X: np.ndarray, y: np.ndarray, sharing: float, seed: int = 0) ->
         return model.fit(X, y)
 
 
-def _colours(model: SharedKernelClassifier) -> list[str]:
+def _colors(model: SharedKernelClassifier) -> list[str]:
     """The class that a kernel serves, or black where it serves both."""
     joint = model.mixing_ * model.class_prior_
     share = joint[:, 1] / joint.sum(axis=1)
@@ -50,7 +50,7 @@ def _colours(model: SharedKernelClassifier) -> list[str]:
 def _pair(axes: Any, X: np.ndarray, y: np.ndarray, sharing: float, title: str) -> SharedKernelClassifier:
     model = _two_kernels(X, y, sharing)
     draw_rows(axes, X, y)
-    draw_kernels(axes, model.means_, model.covariances_, _colours(model))
+    draw_kernels(axes, model.means_, model.covariances_, _colors(model))
     axes.set_title(title, fontsize=10)
     return model
 
@@ -72,7 +72,7 @@ def shared_kernels_3() -> Drawn:
     right.set_title("a mixture that ignores the labels", fontsize=10)
     return figure, (
         "Trained with labels (left), each class gets a kernel, although blue is made of two Gaussians; without labels "
-        "(right), the orange Gaussian is pooled with its blue neighbour (the best of ten starts). Circles are kernels at "
+        "(right), the orange Gaussian is pooled with its blue neighbor (the best of ten starts). Circles are kernels at "
         "one standard deviation."
     )
 
@@ -158,7 +158,7 @@ def em_log_5() -> Drawn:
     figure, (axes,) = side_by_side(1, 3.0)
     figure.set_size_inches(7.2, 3.0)
     axes.boxplot(list(found.values())[::-1], orientation="horizontal", tick_labels=list(found)[::-1], widths=0.6)
-    axes.axvline(8.0, color=GREY, linestyle=":")
+    axes.axvline(8.0, color=GRAY, linestyle=":")
     axes.set(xlabel="test error on Ripley's data, percent (dotted: the best possible on these rows)")
     early, late = np.mean(found["EM-Log-Link, 2 sweeps"]), np.mean(found["EM-Log-Link, 200 sweeps"])
     return figure, (
@@ -177,12 +177,12 @@ def competitive_2() -> Drawn:
     ]
     figure, panels = side_by_side(3)
     scores = []
-    for axes, (title, make, n, words) in zip(panels, problems, strict=True):
+    for axes, (title, make, n, kwargs) in zip(panels, problems, strict=True):
         X, y = make(n, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnfinishedWarning)
             starts = [
-                CompetitiveNeuronsClassifier(tol=1e-5, max_iter=300, random_state=s, **words).fit(X, y) for s in range(12)
+                CompetitiveNeuronsClassifier(tol=1e-5, max_iter=300, random_state=s, **kwargs).fit(X, y) for s in range(12)
             ]
         best = max(starts, key=lambda network: network.score(X, y))
         scores.append(100 * best.score(*make(20_000, random_state=1)))

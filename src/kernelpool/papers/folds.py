@@ -1,6 +1,6 @@
-"""The papers' data sets as their experiments use them: loaded once, split into folds, standardised inside each.
+"""The papers' data sets as their experiments use them: loaded once, split into folds, standardized inside each.
 
-Features are standardised by the training rows of a fold. Satimage's five axes are left on their own scale, unit variance
+Features are standardized by the training rows of a fold. Satimage's five axes are left on their own scale, unit variance
 within classes, which is what makes spherical kernels fit them. Clouds is drawn anew for each repeat, since the papers' own
 draw is not known.
 """

@@ -8,7 +8,7 @@ from .summary import Row
 
 TITLES = {
     "shared-kernels": "Shared kernels (Titsias & Likas 2001)",
-    "regularised-prbf": "Regularised PRBF (Constantinopoulos, Titsias & Likas 2001)",
+    "regularized-prbf": "Regularized PRBF (Constantinopoulos, Titsias & Likas 2001)",
     "competitive-neurons": "Competitive neurons (Sridharan, Beal & Govindaraju 2006)",
 }
 """Papers in the order in which they are shown."""
@@ -19,10 +19,10 @@ NUMBERED = {
     ("shared-kernels", "pima"): "Table III",
     ("shared-kernels", "phoneme"): "Table IV",
     ("shared-kernels", "satimage5"): "Table V",
-    ("regularised-prbf", "pima"): "Table 1",
-    ("regularised-prbf", "satimage5"): "Table 2",
-    ("regularised-prbf", "phoneme"): "Table 3",
-    ("regularised-prbf", "ionosphere"): "Table 4",
+    ("regularized-prbf", "pima"): "Table 1",
+    ("regularized-prbf", "satimage5"): "Table 2",
+    ("regularized-prbf", "phoneme"): "Table 3",
+    ("regularized-prbf", "ionosphere"): "Table 4",
 }
 """The papers' own numbers of their tables."""
 

@@ -30,9 +30,9 @@ Every published figure beside ours. This page is built from the files of the las
 
 ({versions}; {units} units of work.)
 
-The command writes the same tables, coloured, to an HTML page that needs no other file,
+The command writes the same tables, colored, to an HTML page that needs no other file,
 goes on where it was stopped if it is interrupted, and with `--quick` runs a sample in about a minute. What the papers print
-and leave open, and what was chosen, is at the head of `kernelpool.papers.shared_kernels`, `regularised_prbf` and
+and leave open, and what was chosen, is at the head of `kernelpool.papers.shared_kernels`, `regularized_prbf` and
 `competitive`. No choice was made for a single cell.
 
 A cell reads *published / ours (difference in deviations)*, errors in percent. The deviation is the paper's standard
@@ -180,9 +180,9 @@ def draw(folder: Path) -> None:
     (folder / "pictures.json").write_text(json.dumps(sentences, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def main(folder: str, path: str, *words: str) -> None:
+def main(folder: str, path: str, *kwargs: str) -> None:
     """Build the page."""
-    if "--pictures" in words:
+    if "--pictures" in kwargs:
         draw(Path(folder))
     Path(path).write_text(markdown(Path(folder)), encoding="utf-8")
 

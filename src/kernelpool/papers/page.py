@@ -1,10 +1,10 @@
-"""One HTML page that needs no other file: published figures beside ours, coloured, and the papers' figures redrawn."""
+"""One HTML page that needs no other file: published figures beside ours, colored, and the papers' figures redrawn."""
 
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from . import comparison, competitive, grids, regularised_prbf, shared_kernels
+from . import comparison, competitive, grids, regularized_prbf, shared_kernels
 from .drawing import as_text
 from .figures import PICTURES, drawn
 from .grids import MEASURES, TITLES, Grid, in_words
@@ -30,7 +30,7 @@ td { font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: 1.2rem 0; } figure img { max-width: 100%; border: 1px solid var(--line); }
 """
 
-PROTOCOLS = {module.NAME: module for module in (shared_kernels, regularised_prbf, competitive)}
+PROTOCOLS = {module.NAME: module for module in (shared_kernels, regularized_prbf, competitive)}
 
 
 def page(cells: Sequence[Row], others: Sequence[Row], run: dict[str, Any], draw: bool = True) -> str:

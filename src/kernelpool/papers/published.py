@@ -1,12 +1,12 @@
 """The papers' tables, cell by cell, and when a figure of ours agrees with one of theirs.
 
 The 295 figures are in `tables.csv` as the papers print them, errors in percent. `spread` is the standard deviation over the
-folds for shared kernels and the standard error of the mean for competitive neurons; the regularised-PRBF paper prints none.
+folds for shared kernels and the standard error of the mean for competitive neurons; the regularized-PRBF paper prints none.
 
 A cell agrees where our mean error lies at most two deviations above the published one. The deviation is
 
 - shared kernels: the printed standard deviation;
-- regularised PRBF: 0.75 points, 2 points on ionosphere, since none is printed (so the limits are 1.5 and 4 points);
+- regularized PRBF: 0.75 points, 2 points on ionosphere, since none is printed (so the limits are 1.5 and 4 points);
 - competitive neurons: the standard error of the difference of the two means, theirs and ours, since both are printed.
 
 An error that is lower than the published one is no failure of a reproduction; the page still tells the two apart.

@@ -13,9 +13,9 @@ NEURONS = (
 )
 
 REASONS: dict[tuple[str, str, str], str] = {
-    ("regularised-prbf", "pima", "penalty"): (
+    ("regularized-prbf", "pima", "penalty"): (
         "The paper says neither how the features were scaled, on which spherical kernels depend, nor which split was used. "
-        "With two repeats, our mean error over the 25 cells of this table is 28.9 % with standardised features, 31.4 % "
+        "With two repeats, our mean error over the 25 cells of this table is 28.9 % with standardized features, 31.4 % "
         "with features as they are and 26.7 % with features scaled by quartiles, where the paper has 27.7 %; starts, their "
         "widths and the number of sweeps change it by half a point at most. All cells of a table share the split: over our "
         "five repeats the mean of the table goes from 27.7 to 29.1 %."
@@ -61,7 +61,7 @@ NOTES = {
         "Clouds is drawn anew for each repeat, since the paper's own draw is not known; on ours every degree of sharing errs "
         "about a point less than in the paper."
     ),
-    "regularised-prbf": (
+    "regularized-prbf": (
         "Satimage with six kernels errs far less here than in the paper. With all 36 features instead of the five axes we come "
         "close to its figures for six kernels, but not for nine, so that we cannot tell which version it used; the five axes "
         "are those of the authors' other paper."

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from ..errors import KernelpoolError, MissingDatasetError
-from . import comparison, competitive, regularised_prbf, shared_kernels
+from . import comparison, competitive, regularized_prbf, shared_kernels
 from .bar import Progress, progress_of
 from .folds import digest
 from .ledger import Ledger, fingerprint
@@ -38,7 +38,7 @@ from .summary import FIELDS, Row, agreeing, compared, figures, write_csv
 from .units import Record, Table, Unit
 
 TABLES: dict[str, Table] = {
-    module.NAME: cast(Table, module) for module in (shared_kernels, regularised_prbf, competitive, comparison)
+    module.NAME: cast(Table, module) for module in (shared_kernels, regularized_prbf, competitive, comparison)
 }
 """What can be rerun, by name."""
 
@@ -111,15 +111,15 @@ def run(
     n_new = _work(units, prints, ledger, n_jobs, progress_of(progress))
     records = _collected(units, prints, ledger)
     about = _about(names, quick, n_jobs, skipped, n_new, len(units), time.perf_counter() - begin)
-    results = summarised(out, names, records, about)
+    results = summarized(out, names, records, about)
     write(results, draw=figures)
     return results
 
 
 def _names(tables: Sequence[str] | None) -> list[str]:
     names = list(TABLES) if tables is None else [tables] if isinstance(tables, str) else list(tables)
-    if strange := [name for name in names if name not in TABLES]:
-        raise KernelpoolError(f"tables must be among {', '.join(TABLES)}; got {strange[0]!r}.")
+    if unknown := [name for name in names if name not in TABLES]:
+        raise KernelpoolError(f"tables must be among {', '.join(TABLES)}; got {unknown[0]!r}.")
     return names
 
 
@@ -193,7 +193,7 @@ def _about(
     }
 
 
-def summarised(out: Path, names: Sequence[str], records: list[Record], about: dict[str, Any]) -> Results:
+def summarized(out: Path, names: Sequence[str], records: list[Record], about: dict[str, Any]) -> Results:
     """Records as figures beside the published ones."""
     published = [record for record in records if record["table"] != comparison.NAME]
     others = [record for record in records if record["table"] == comparison.NAME]

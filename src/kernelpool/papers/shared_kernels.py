@@ -13,13 +13,13 @@ left open               ours
 start variance          the mean variance of the class that owns the kernel
 start of the mixing     equal shares
 end of training         plain EM until a sweep adds less than 1e-6 to (31) per row, 200 sweeps at most
-scale of the features   standardised by the training rows; satimage's five axes are left as discriminant analysis gives them
+scale of the features   standardized by the training rows; satimage's five axes are left as discriminant analysis gives them
 kernels without rows    kept in place; no variance below 1e-6 of the data's
 splits and starts       `REPEATS` of both, seeds fixed; the paper has one
 ======================  ======================================================================================================
 
-Netlab's `rbftrain` takes the centres of a spherical mixture fitted by EM, but not its widths: every variance becomes the
-largest squared distance between two centres (its manual says so). The output layer is linear least squares. With the
+Netlab's `rbftrain` takes the centers of a spherical mixture fitted by EM, but not its widths: every variance becomes the
+largest squared distance between two centers (its manual says so). The output layer is linear least squares. With the
 mixture's own widths the row cannot be reproduced: see `variations.py`.
 """
 
@@ -81,11 +81,11 @@ def work(unit: Unit) -> list[Record]:
     return found
 
 
-def errors(fold: Fold, kernels: int, **words: Any) -> list[tuple[str, str, float]]:
-    """One fold of a column; `words` change the training."""
+def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, float]]:
+    """One fold of a column; `kwargs` change the training."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)  # the number of sweeps is part of the protocol
-        average = SharingAverageClassifier(kernels, sharing=SHARING, random_state=fold.seed, n_jobs=1, **{**TRAINING, **words})
+        average = SharingAverageClassifier(kernels, sharing=SHARING, random_state=fold.seed, n_jobs=1, **{**TRAINING, **kwargs})
         average.fit(fold.X, fold.y)
         rbf = netlab(fold.X, fold.y, kernels, fold.seed)
     found = [("rbf", "", fold.error(rbf.predict(fold.X_test)))]
@@ -94,13 +94,13 @@ def errors(fold: Fold, kernels: int, **words: Any) -> list[tuple[str, str, float
 
 
 def netlab(X: np.ndarray, y: np.ndarray, kernels: int, seed: int) -> RBFNetworkClassifier:
-    """Netlab's two-stage network: centres by EM, one width for all, least squares."""
-    centres = RBFNetworkClassifier(kernels, hidden="em", random_state=seed, n_jobs=1, **NETLAB).fit(X, y).means_
-    width = pdist(centres, "sqeuclidean").max()
+    """Netlab's two-stage network: centers by EM, one width for all, least squares."""
+    centers = RBFNetworkClassifier(kernels, hidden="em", random_state=seed, n_jobs=1, **NETLAB).fit(X, y).means_
+    width = pdist(centers, "sqeuclidean").max()
     hidden = SimpleNamespace(
-        means_=centres,
-        covariances_=np.full(len(centres), width),
-        weights_=np.full(len(centres), 1 / len(centres)),
+        means_=centers,
+        covariances_=np.full(len(centers), width),
+        weights_=np.full(len(centers), 1 / len(centers)),
         covariance_type="spherical",
     )
     return RBFNetworkClassifier(kernels, hidden=hidden, n_jobs=1, **NETLAB).fit(X, y)

@@ -1,6 +1,6 @@
 """From the records of finished units to figures beside the published ones: plain data, no layout.
 
-The papers of shared and regularised kernels print one run of five folds: `ours` is the mean over all folds of all repeats,
+The papers of shared and regularized kernels print one run of five folds: `ours` is the mean over all folds of all repeats,
 `spread` the standard deviation over the five folds of a repeat, averaged over the repeats (what the paper prints beside its
 error), and `between` the standard deviation over repeats of a five-fold mean (how far one run of five folds may lie off).
 For competitive neurons a repeat is a trial, and `spread` the standard error of the mean over the trials.

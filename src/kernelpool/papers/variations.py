@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import UnfinishedWarning
 from ..estimators.rbf_network import RBFNetworkClassifier
-from . import regularised_prbf, shared_kernels
+from . import regularized_prbf, shared_kernels
 from .folds import Fold, folds
 from .published import Cell, cells
 from .summary import Row, write_csv
@@ -29,7 +29,7 @@ class Variation:
     """One choice changed: words for the training, the scale of the features, or the width of the start."""
 
     name: str
-    words: dict[str, Any] = field(default_factory=dict)
+    kwargs: dict[str, Any] = field(default_factory=dict)
     scale: str | None = None
     width: float | None = None
     """Start variances as a part of the mean variance of the owner's rows."""
@@ -47,7 +47,7 @@ VARIATIONS = (
 )
 
 GROUPS = (
-    (regularised_prbf.NAME, "pima", "penalty", ("6", "8", "10", "12", "14")),
+    (regularized_prbf.NAME, "pima", "penalty", ("6", "8", "10", "12", "14")),
     (shared_kernels.NAME, "phoneme", "sharing", ("10", "14")),
 )
 """Paper, data set, method and numbers of kernels of the columns that have cells outside."""
@@ -68,13 +68,13 @@ def column(paper: str, dataset: str, kernels: int, repeat: int, variation: Varia
     """Five-fold errors of the degrees or strengths of a column under one variation."""
     found: dict[str, list[float]] = {}
     for fold in folds(dataset, repeat, variation.scale):
-        words = dict(variation.words)
+        kwargs = dict(variation.kwargs)
         if variation.width is not None:
-            words |= start(fold, kernels, variation.width)
-        if paper == regularised_prbf.NAME:
-            errors = regularised_prbf.errors(fold, kernels, **words)
+            kwargs |= start(fold, kernels, variation.width)
+        if paper == regularized_prbf.NAME:
+            errors = regularized_prbf.errors(fold, kernels, **kwargs)
         else:
-            errors = [(p, error) for method, p, error in shared_kernels.errors(fold, kernels, **words) if method == "sharing"]
+            errors = [(p, error) for method, p, error in shared_kernels.errors(fold, kernels, **kwargs) if method == "sharing"]
         for parameter, error in errors:
             found.setdefault(parameter, []).append(error)
     return {parameter: float(np.mean(values)) for parameter, values in found.items()}
@@ -110,8 +110,8 @@ def widths(dataset: str) -> Iterator[Row]:
     errors: dict[str, list[float]] = {"RBF row, Netlab's widths": [], "RBF row, the mixture's own widths": []}
     for cell in wanted:
         for fold in folds(dataset, 0):
-            words: dict[str, Any] = {"random_state": fold.seed, "n_jobs": 1, **shared_kernels.NETLAB}
-            own = RBFNetworkClassifier(int(cell.kernels), hidden="em", **words).fit(fold.X, fold.y)
+            kwargs: dict[str, Any] = {"random_state": fold.seed, "n_jobs": 1, **shared_kernels.NETLAB}
+            own = RBFNetworkClassifier(int(cell.kernels), hidden="em", **kwargs).fit(fold.X, fold.y)
             models = (shared_kernels.netlab(fold.X, fold.y, int(cell.kernels), fold.seed), own)
             for found, model in zip(errors.values(), models, strict=True):
                 found.append(fold.error(model.predict(fold.X_test)))
@@ -122,13 +122,13 @@ def widths(dataset: str) -> Iterator[Row]:
 
 
 def satimage() -> Iterator[Row]:
-    """The first columns of the regularised paper's Table 2 with five features and with all 36, standardised."""
+    """The first columns of the regularized paper's Table 2 with five features and with all 36, standardized."""
     for kernels in ("6", "9"):
-        wanted = [c for c in cells() if (c.paper, c.dataset, c.kernels) == (regularised_prbf.NAME, "satimage5", kernels)]
+        wanted = [c for c in cells() if (c.paper, c.dataset, c.kernels) == (regularized_prbf.NAME, "satimage5", kernels)]
         for dataset, name in (("satimage5", "five features"), ("satimage", "36 features")):
-            found = column(regularised_prbf.NAME, dataset, int(kernels), 0, Variation(name))
+            found = column(regularized_prbf.NAME, dataset, int(kernels), 0, Variation(name))
             yield {
-                "paper": regularised_prbf.NAME,
+                "paper": regularized_prbf.NAME,
                 "dataset": "satimage",
                 "variation": f"{kernels} kernels, {name}",
                 "cells": len(wanted),

@@ -1,7 +1,7 @@
 r"""Kernels that remember where they came from.
 
 Gauvain & Lee, "Maximum a posteriori estimation for multivariate Gaussian mixture observations of Markov chains", IEEE
-Transactions on Speech and Audio Processing 2(2), 1994, section II, with the prior centred on given kernels.
+Transactions on Speech and Audio Processing 2(2), 1994, section II, with the prior centered on given kernels.
 
 .. math:: \log p(\Theta) = -\nu \sum_j \mathrm{KL}\left( p_0(x \mid j) \,\|\, p(x \mid j) \right)
 
@@ -18,7 +18,7 @@ paper                                 here          meaning
 Deviations: the paper lets the strength differ by kernel and between mean and covariance; here it is one number of rows.
 """
 
-from ..arrays import Array, at_home_of, namespace
+from ..arrays import Array, match_array, namespace
 from ..kernels import Gaussian, Kernels, Moments
 from .none import NoPenalty
 from .subkernels import Subkernels
@@ -30,28 +30,28 @@ class Anchor(NoPenalty):
     def __init__(self, strength: float, home: Kernels) -> None:
         self.strength, self.home = strength, home
 
-    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
+    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
         """(n_j mean_j + nu mu_0j) / (n_j + nu)."""
         mass = namespace(moments.mass).sum(moments.mass, axis=1)[:, None]
-        home = at_home_of(about, self.home.mean)
-        return about + (moments.first + self.strength * (home - about)) / (mass + self.strength)
+        home = match_array(self.home.mean, like=moment_origin)
+        return moment_origin + (moments.first + self.strength * (home - moment_origin)) / (mass + self.strength)
 
-    def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
+    def prior_statistics(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
         """nu (Sigma_0j + (mean - mu_0j)(mean - mu_0j)'), flat, and the rows it counts for."""
         xp = namespace(mean)
-        rows = kernel.gathered(xp.ones_like(mean[:, :1]))  # a tied covariance is told of the rows of all kernels
-        return kernel.gathered(self.strength * self._scatter(kernel, mean)), self.strength * float(rows[0, 0])
+        rows = kernel.pool_moments(xp.ones_like(mean[:, :1]))  # a tied covariance is told of the rows of all kernels
+        return kernel.pool_moments(self.strength * self._scatter(kernel, mean)), self.strength * float(rows[0, 0])
 
     def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
         """-nu times the sum of the divergences, (tr(Sigma^-1 S) - d + log |Sigma| - log |Sigma_0|) / 2 each."""
         xp, (n_kernels, d) = namespace(kernels.mean), kernels.mean.shape
         precision, log_size = kernel.precision(kernels.covariance)
-        _, log_home = kernel.precision(at_home_of(kernels.mean, self.home.covariance))
+        _, log_home = kernel.precision(match_array(self.home.covariance, like=kernels.mean))
         grown = xp.sum(log_size - log_home + xp.zeros_like(kernels.mean[:, 0]))
         spread = xp.sum(kernel.dual(precision) * self._scatter(kernel, kernels.mean))
         return float(-0.5 * self.strength * (spread - n_kernels * d + grown))
 
     def _scatter(self, kernel: Gaussian, mean: Array) -> Array:
         """S = Sigma_0j + (mean - mu_0j)(mean - mu_0j)', flat, (M, S)."""
-        home = at_home_of(mean, self.home)
+        home = match_array(self.home, like=mean)
         return kernel.flat(home.covariance) + kernel.square((mean - home.mean).T).T

@@ -19,12 +19,12 @@ paper               here            meaning and default
 ==================  ==============  ==============================================================================
 
 Deviations: the scale is the diagonal of the data's covariance, not the whole of it, so that the prior needs no more of
-the data than its frame does and makes no kernel more singular than its neighbours. The paper keeps d + 2 degrees of freedom
+the data than its frame does and makes no kernel more singular than its neighbors. The paper keeps d + 2 degrees of freedom
 where the prior is on single variances (spherical, diagonal); their mean is then 1/d of what it was meant to be, and in many
 dimensions the prior narrows kernels instead of widening them. There we take 3, as the paper does for one dimension.
 """
 
-from ..arrays import Array, at_home_of, namespace
+from ..arrays import Array, match_array, namespace
 from ..kernels import Gaussian, Kernels, Moments
 from .none import NoPenalty
 from .subkernels import Subkernels
@@ -38,15 +38,15 @@ class Conjugate(NoPenalty):
         self.variance = variance / n_kernels ** (2 / variance.shape[0])
         """What is expected of a kernel along each feature, (d,)."""
 
-    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
+    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
         """(n_j mean_j + kappa mu_P) / (n_j + kappa), with mu_P at the origin."""
         mass = namespace(moments.mass).sum(moments.mass, axis=1)[:, None]
-        return (moments.first + mass * about) / (mass + self.shrinkage)
+        return (moments.first + mass * moment_origin) / (mass + self.shrinkage)
 
-    def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
+    def prior_statistics(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
         """Lambda + kappa (mean - mu_P)(mean - mu_P)', flat, and the rows it counts for."""
         scatter, count = self._prior(kernel, mean)
-        return scatter + kernel.gathered(self.shrinkage * kernel.square(mean.T).T), count
+        return scatter + kernel.pool_moments(self.shrinkage * kernel.square(mean.T).T), count
 
     def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
         """log p(mu, Sigma), up to a constant."""
@@ -57,4 +57,4 @@ class Conjugate(NoPenalty):
         return float(-0.5 * (count * xp.sum(log_size) + pull + xp.sum(kernel.dual(precision) * scatter)))
 
     def _prior(self, kernel: Gaussian, mean: Array) -> tuple[Array, float]:
-        return kernel.prior(at_home_of(mean, self.variance), mean.shape[0])
+        return kernel.prior(match_array(self.variance, like=mean), mean.shape[0])

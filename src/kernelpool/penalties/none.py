@@ -6,19 +6,19 @@ from .subkernels import Subkernels
 
 
 class NoPenalty:
-    """Centres are weighted means, mixing weights are shares of mass."""
+    """Centers are weighted means, mixing weights are shares of mass."""
 
     by_class = False
     """Whether the moments of each class in each kernel are needed."""
     monotone = True
     """Whether the objective never falls."""
 
-    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
+    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
         """(35): where the means go, (M, d)."""
         mass = namespace(moments.mass).sum(moments.mass, axis=1)
-        return about + moments.first / mass[:, None]
+        return moment_origin + moments.first / mass[:, None]
 
-    def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
+    def prior_statistics(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
         """What is added to the scatter of each kernel and to its divisor."""
         return 0.0, 0.0
 

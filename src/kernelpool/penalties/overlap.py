@@ -13,7 +13,7 @@ paper                     here              shape   meaning
 :math:`\alpha`            ``strength``      scalar  weight of the penalty; 0 is maximum likelihood, bit for bit
 :math:`P(C_k \mid j)`     ``posterior``     (M, K)  share of class k in kernel j
 :math:`\delta_{jk}`       ``apart``         (M, K)  squared distance of a class's mean from the kernel's, in its metric
-:math:`\beta_{jk}`        ``distance``      (M, K)  what is penalised
+:math:`\beta_{jk}`        ``distance``      (M, K)  what is penalized
 ========================  ================  ======  ======================================================================
 
 Deviations. (29) can make every share of a class negative, and zeroing them as the paper does leaves 0/0 (seen on ionosphere
@@ -135,16 +135,16 @@ class Overlap(NoPenalty):
         self.strength = strength
         self.distance = Bhattacharyya() if distance is None else distance
 
-    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
+    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
         """(27): as if 2 * strength * slope more rows of each class lay at its mean."""
         assert subkernels is not None
         xp = namespace(moments.mass)
         mass = xp.sum(moments.mass, axis=1)
-        plain = about + moments.first / mass[:, None]
-        here = kernel.estimate(moments, about, plain, 0.0, 0.0)
+        plain = moment_origin + moments.first / mass[:, None]
+        here = kernel.estimate(moments, moment_origin, plain, 0.0, 0.0)
         pull = 2 * self.strength * subkernels.posterior * self.distance.slope(apart(kernel, here, subkernels))  # (M, K)
-        drawn = xp.sum(pull[:, :, None] * (subkernels.mean - about[:, None, :]), axis=1)
-        return about + (moments.first + drawn) / (mass + xp.sum(pull, axis=1))[:, None]
+        drawn = xp.sum(pull[:, :, None] * (subkernels.mean - moment_origin[:, None, :]), axis=1)
+        return moment_origin + (moments.first + drawn) / (mass + xp.sum(pull, axis=1))[:, None]
 
     def mixing(self, kernel: Gaussian, mass: Array, before: Array, moved: Kernels, subkernels: Subkernels | None) -> Array:
         """(29), negative shares cut at zero; a class that would have none left keeps its shares of mass."""
@@ -171,15 +171,17 @@ class ConjugateOverlap(Overlap):
         super().__init__(overlap.strength, overlap.distance)
         self.conjugate = conjugate
 
-    def centre(self, kernel: Gaussian, moments: Moments, about: Array, subkernels: Subkernels | None) -> Array:
+    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
         """(27) with the prior's rows, which lie at the origin, counted among the kernel's."""
         shrinkage = self.conjugate.shrinkage
         mass = moments.mass + shrinkage / moments.mass.shape[1]
-        return super().centre(kernel, Moments(mass, moments.first - shrinkage * about, moments.second), about, subkernels)
+        return super().center(
+            kernel, Moments(mass, moments.first - shrinkage * moment_origin, moments.second), moment_origin, subkernels
+        )
 
-    def imagined(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
+    def prior_statistics(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
         """(28) leaves the shapes to the rows, and so to the prior."""
-        return self.conjugate.imagined(kernel, mean)
+        return self.conjugate.prior_statistics(kernel, mean)
 
     def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
         """Both log-priors."""

@@ -1,6 +1,6 @@
 """Charts of a summary as shapes with places: the templates draw them as inline SVG, so that the page needs no plotting library.
 
-Colours are classes of the style sheet (s0, s1, ...: series), because a page may be light, dark or printed.
+Colors are classes of the style sheet (s0, s1, ...: series), because a page may be light, dark or printed.
 """
 
 import math
@@ -21,7 +21,7 @@ SHAPES = (
     "M-3-.9h2.1v-2.1h1.8v2.1h2.1v1.8h-2.1v2.1h-1.8v-2.1h-2.1z",  # plus
     "M-2.6-1.5l1.1-1.1l1.5 1.5l1.5-1.5l1.1 1.1l-1.5 1.5l1.5 1.5l-1.1 1.1l-1.5-1.5l-1.5 1.5l-1.1-1.1l1.5-1.5z",  # cross
 )
-"""One a class, as in `plots`, so that colour is not all that tells them apart."""
+"""One a class, as in `plots`, so that color is not all that tells them apart."""
 
 
 @dataclass
@@ -192,7 +192,7 @@ def history_chart(runs: tuple[Run, ...], name: str) -> Chart | None:
 
 
 def novelty_chart(outliers: Outliers) -> Chart | None:
-    """How likely the model finds the rows it learnt and those it did not."""
+    """How likely the model finds the rows it learned and those it did not."""
     edges = outliers.edges
     if not edges:
         return None
@@ -223,8 +223,8 @@ def drawable(threshold: float | None) -> float | None:
 
 def _near(own: float | None, edges: tuple[float, ...]) -> list[float]:
     """The threshold, if it is near enough to the rows to be in the picture; else it is marked at the edge."""
-    room = edges[-1] - edges[0]
-    return [own] if own is not None and edges[0] - room <= own <= edges[-1] + room else []
+    out = edges[-1] - edges[0]
+    return [own] if own is not None and edges[0] - out <= own <= edges[-1] + out else []
 
 
 def regression_chart(regression: Regression) -> Chart | None:
@@ -258,14 +258,14 @@ def _inner(values: list[float]) -> tuple[float, float]:
     """Between the 0.5th and the 99.5th percent, widened: a lone row far away must not squeeze all others."""
     ordered = sorted(values)
     low, high = ordered[int(0.005 * (len(ordered) - 1))], ordered[math.ceil(0.995 * (len(ordered) - 1))]
-    room = 0.15 * (high - low)
-    return max(ordered[0], low - room), min(ordered[-1], high + room)
+    out = 0.15 * (high - low)
+    return max(ordered[0], low - out), min(ordered[-1], high + out)
 
 
 def _drawn(
     chart: Chart, x: float, y: float, long: float, short: float, angle: float
 ) -> tuple[float, float, float, float, float]:
-    """An ellipse in the picture, whose axes are stretched unequally: centre, half axes, and angle in degrees."""
+    """An ellipse in the picture, whose axes are stretched unequally: center, half axes, and angle in degrees."""
     a = (chart.right - chart.left) / (chart.x_range[1] - chart.x_range[0])
     b = -(chart.bottom - chart.top) / (chart.y_range[1] - chart.y_range[0])
     c, s = math.cos(math.radians(angle)), math.sin(math.radians(angle))

@@ -45,8 +45,8 @@ def answers(model: Any, table: Table, at: np.ndarray, y: np.ndarray, refusals: d
     """`predict` and `predict_proba` of rows `at`, block by block."""
     seen = np.asarray(model.classes_)
     known = set(seen.tolist())
-    strange = [label for label in np.unique(y[at]).tolist() if label not in known]
-    classes = np.concatenate([seen.astype(object), np.array(strange, object)])
+    unknown = [label for label in np.unique(y[at]).tolist() if label not in known]
+    classes = np.concatenate([seen.astype(object), np.array(unknown, object)])
     codes = {label: code for code, label in enumerate(classes.tolist())} | refusals
     true = np.array([codes[label] for label in y[at].tolist()], np.int64)
     parts = [_answered(model, table.at(at[block]), true[block], codes, len(seen)) for block in blocks(len(at))]
@@ -73,8 +73,8 @@ def _answered(model: Any, rows: Any, true: np.ndarray, codes: dict[Any, int], n_
     return named, ambiguity_of(probability), probability.argmax(axis=1), loss
 
 
-def evaluation_of(found: Answers, careful: Any, held_out: bool, n_given: int, doubt: float) -> Evaluation:
-    """Everything that is said of the answers; `careful` is the RejectClassifier that may have refused rows, or None."""
+def evaluation_of(found: Answers, reject_classifier: Any, held_out: bool, n_given: int, doubt: float) -> Evaluation:
+    """All measures of the predictions; `reject_classifier` is the RejectClassifier that may have refused rows, or None."""
     counts = np.bincount(found.true, minlength=len(found.classes))
     calibration: tuple[Bin, ...] = ()
     curve: tuple[Accepted, ...] = ()
@@ -96,7 +96,7 @@ def evaluation_of(found: Answers, careful: Any, held_out: bool, n_given: int, do
         calibration_error=sum(b.n_rows * abs(b.accuracy - b.confidence) for b in calibration) / n if calibration else None,
         curve=curve,
         choices=choices,
-        refused=None if careful is None else _refused(found, careful, doubt),
+        refused=None if reject_classifier is None else _refused(found, reject_classifier, doubt),
         unseen=tuple(text_of(label) for label in found.classes[found.n_seen :]),
     )
 
@@ -107,7 +107,7 @@ def rate(n_errors: int, n_rows: int, doubt: float) -> Rate:
     return Rate(n_rows, n_errors, n_errors / n_rows, float(low), float(high), 1 - doubt)
 
 
-def _refused(found: Answers, careful: Any, doubt: float) -> Refused:
+def _refused(found: Answers, reject_classifier: Any, doubt: float) -> Refused:
     kept = found.refusal == 0
     n_errors, n = int((found.true != found.named)[kept].sum()), int(kept.sum())
     return Refused(
@@ -115,9 +115,9 @@ def _refused(found: Answers, careful: Any, doubt: float) -> Refused:
         n_novel=int((found.refusal == -2).sum()),
         accepted=rate(n_errors, n, doubt) if n else None,
         coverage=n / len(kept),
-        ambiguity=careful.ambiguity_threshold_,
-        novelty=careful.novelty_threshold_,
-        one_label=bool(careful.ambiguous_label_ == careful.novel_label_),
+        ambiguity=reject_classifier.ambiguity_threshold_,
+        novelty=reject_classifier.novelty_threshold_,
+        one_label=bool(reject_classifier.ambiguous_label_ == reject_classifier.novel_label_),
     )
 
 

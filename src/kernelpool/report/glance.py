@@ -26,7 +26,7 @@ def data_of(
         n_rows=table.n_rows,
         n_features=table.n_columns,
         n_test=None if test is None else test.n_rows,
-        n_unlabelled=int(target.unlabelled.sum()),
+        n_unlabeled=int(target.unlabeled.sum()),
         n_missing=sum(column.n_missing for column in columns),
         columns=tuple(columns[:MOST_COLUMNS]),
         n_more_columns=max(0, len(columns) - MOST_COLUMNS),
@@ -45,13 +45,13 @@ def data_of(
 class Target:
     """Labels as codes, or numbers where the task is regression."""
 
-    def __init__(self, y: Any, unlabelled: np.ndarray, classification: bool) -> None:
-        self.y, self.unlabelled = y, unlabelled
+    def __init__(self, y: Any, unlabeled: np.ndarray, classification: bool) -> None:
+        self.y, self.unlabeled = y, unlabeled
         self.range: tuple[float, float, float] | None = None
         self.values: np.ndarray = np.empty(0, object)
         self.counts: np.ndarray = np.empty(0, int)
         if classification:
-            self.values, self.counts = np.unique(y[~unlabelled], return_counts=True)
+            self.values, self.counts = np.unique(y[~unlabeled], return_counts=True)
         elif y.size:
             self.range = float(y.min()), float(y.mean()), float(y.max())
 

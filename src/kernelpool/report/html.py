@@ -84,7 +84,7 @@ def render_html(summary: Summary) -> str:
         style=style,
         script=script,
         policy=policy,
-        colours=_colours(summary),
+        colors=_colors(summary),
         drawable=charts.drawable,
         **_charts(summary),
     )
@@ -117,7 +117,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _colours(summary: Summary) -> dict[str, str]:
+def _colors(summary: Summary) -> dict[str, str]:
     """Series of each class: the same everywhere on the page."""
     names = summary.map.labels if summary.map is not None else sorted(c.name for c in summary.data.classes[:PLOT_CLASSES])
     return {name: f"s{i}" for i, name in enumerate(names)}

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 
 from ..arrays import is_array, to_numpy
 from ..errors import KernelpoolError
-from ..estimators.data import _is_unlabelled
+from ..estimators.data import _is_unlabeled
 from ..estimators.description import Pool, pool_of
 from ..estimators.reject import RejectClassifier
 from .evaluation import answers, evaluation_of, regression_of
@@ -50,7 +50,7 @@ class JudgedRows:
         return "held out" if self.held_out else "training"
 
 
-class Making:
+class SummaryBuilder:
     """One report in the making: what is known, and what had to be left out."""
 
     def __init__(
@@ -84,12 +84,12 @@ class Making:
             raise KernelpoolError(f"X{name[1:]} has {table.n_rows} rows and {name} {len(labels)}; give one answer a row.")
         if not len(labels):
             raise KernelpoolError(f"X{name[1:]} has no rows.")
-        unlabelled = np.zeros(len(labels), bool)
+        unlabeled = np.zeros(len(labels), bool)
         if self.classification:
-            unlabelled = _is_unlabelled(labels, getattr(self.model.inner, "unlabeled", None))
-            if unlabelled.all():
-                raise KernelpoolError(f"{name} must hold a label for at least one row; all are unlabelled.")
-        return Target(labels, unlabelled, self.classification)
+            unlabeled = _is_unlabeled(labels, getattr(self.model.inner, "unlabeled", None))
+            if unlabeled.all():
+                raise KernelpoolError(f"{name} must hold a label for at least one row; all are unlabeled.")
+        return Target(labels, unlabeled, self.classification)
 
     def _some(self, table: Table, word: str) -> np.ndarray:
         """The rows that can be afforded."""
@@ -118,30 +118,30 @@ class Making:
         if not self.classification:
             y = np.asarray(rows.target.y, np.float64)
             return None, regression_of(outer, rows.table, rows.at, y, rows.held_out, self.doubt)
-        at = rows.at[~rows.target.unlabelled[rows.at]]
+        at = rows.at[~rows.target.unlabeled[rows.at]]
         if not len(at):
             return None, ()
-        if rows.target.unlabelled.any():
-            self.notes.append(
-                f"{int(rows.target.unlabelled.sum()):,} {rows.where} rows without a label do not count as errors."
-            )
-        careful = self.careful
-        refusals = {} if careful is None else {careful.novel_label_: -2, careful.ambiguous_label_: -1}
+        if rows.target.unlabeled.any():
+            self.notes.append(f"{int(rows.target.unlabeled.sum()):,} {rows.where} rows without a label do not count as errors.")
+        reject_classifier = self.reject_classifier
+        refusals = (
+            {} if reject_classifier is None else {reject_classifier.novel_label_: -2, reject_classifier.ambiguous_label_: -1}
+        )
         found = answers(outer, rows.table, at, rows.target.y, refusals)
-        return evaluation_of(found, careful, rows.held_out, rows.table.n_rows, self.doubt), ()
+        return evaluation_of(found, reject_classifier, rows.held_out, rows.table.n_rows, self.doubt), ()
 
     @property
-    def careful(self) -> RejectClassifier | None:
+    def reject_classifier(self) -> RejectClassifier | None:
         """What stands around the model and may refuse rows."""
         return next((wrapper for wrapper in self.model.wrappers if isinstance(wrapper, RejectClassifier)), None)
 
     @property
     def _refusals(self) -> dict[Any, str]:
         """What labels of refusal mean that are numbers."""
-        careful = self.careful
-        if careful is None:
+        reject_classifier = self.reject_classifier
+        if reject_classifier is None:
             return {}
-        both = {careful.novel_label_: "novel", careful.ambiguous_label_: "ambiguous"}
+        both = {reject_classifier.novel_label_: "novel", reject_classifier.ambiguous_label_: "ambiguous"}
         return {label: word for label, word in both.items() if not isinstance(label, str)} if len(both) > 1 else {}
 
     # -- kernels ----------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Making:
             return None
         parts = [self._scored(density, rows) for rows in self.rows]
         n_drawn = min(self._affordable(), int(DRAWN_CELLS / len(self.model.features)))
-        novelty = None if self.careful is None else self.careful.novelty_threshold_
+        novelty = None if self.reject_classifier is None else self.reject_classifier.novelty_threshold_
         return outliers_of(density, pool, self.model, parts, most, n_drawn, seed, novelty)
 
     def _scored(self, density: Any, rows: JudgedRows) -> Scored:
@@ -204,7 +204,7 @@ class Making:
 
         def named(order: np.ndarray) -> Any:
             labels = np.asarray(self.model.outer.predict(rows.table.at(rows.at[order]))).tolist()
-            words = self._refusals
-            return [words.get(label, label) for label in labels] if words else labels
+            kwargs = self._refusals
+            return [kwargs.get(label, label) for label in labels] if kwargs else labels
 
         return Scored(rows.where, np.concatenate(x), rows.at, rows.target.y[rows.at], named, np.concatenate(score))

@@ -9,7 +9,7 @@ from .records import Ellipse, Map
 from .text import text_of
 from .unwrap import Unwrapped
 
-MOST_DRAWN, MOST_PLANED, MOST_COLOURS, MOST_DIRECTIONS = 500, 5000, 7, 300
+MOST_DRAWN, MOST_PLANED, MOST_COLORS, MOST_DIRECTIONS = 500, 5000, 7, 300
 
 
 def map_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray, most: int, rng: np.random.Generator) -> Map | None:
@@ -20,7 +20,7 @@ def map_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray, most: 
     codes = {label: code for code, label in enumerate(classes.tolist())}
     y = np.array([codes.get(label, -1) for label in seen.labels.tolist()])
     counts = np.bincount(y[y >= 0], minlength=len(classes))
-    biggest = np.sort(np.argsort(-counts, kind="stable")[:MOST_COLOURS])
+    biggest = np.sort(np.argsort(-counts, kind="stable")[:MOST_COLORS])
     place = np.full(len(classes) + 1, -1)
     place[biggest] = np.arange(len(biggest))
     few = np.sort(rng.choice(len(seen.x), min(len(seen.x), MOST_PLANED), replace=False))
@@ -29,9 +29,9 @@ def map_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray, most: 
     chosen = shown(pool, most)
     part = _part(pool, chosen)
     ellipses = []
-    for j, centre, covariance in zip(chosen, plane.points(part.mean), plane.covariances(part), strict=True):  # type: ignore[arg-type]
+    for j, center, covariance in zip(chosen, plane.points(part.mean), plane.covariances(part), strict=True):  # type: ignore[arg-type]
         label = -1 if pool.class_posterior is None else int(place[pool.class_posterior[j].argmax()])
-        ellipses.append(_ellipse(centre, covariance, label, float(pool.share[j])))
+        ellipses.append(_ellipse(center, covariance, label, float(pool.share[j])))
     return Map(
         plane.names,
         tuple(text_of(classes[k]) for k in biggest),
@@ -67,8 +67,8 @@ def _telling(seen: Seen, few: np.ndarray, y: np.ndarray) -> tuple[int, int]:
     return first, second
 
 
-def _ellipse(centre: np.ndarray, covariance: np.ndarray, label: int, share: float) -> Ellipse:
+def _ellipse(center: np.ndarray, covariance: np.ndarray, label: int, share: float) -> Ellipse:
     value, vector = np.linalg.eigh(covariance)
     short, long = np.sqrt(np.maximum(value, 0))
     angle = float(np.degrees(np.arctan2(vector[1, 1], vector[0, 1])))
-    return Ellipse(float(centre[0]), float(centre[1]), float(long), float(short), angle, label, share)
+    return Ellipse(float(center[0]), float(center[1]), float(long), float(short), angle, label, share)

@@ -48,7 +48,7 @@ class Data:
     n_rows: int
     n_features: int
     n_test: int | None
-    n_unlabelled: int
+    n_unlabeled: int
     n_missing: int
     columns: tuple[Column, ...]
     n_more_columns: int

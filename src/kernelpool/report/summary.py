@@ -12,7 +12,7 @@ from ..errors import KernelpoolError
 from ..estimators.description import refusal_of, sentence_of
 from ..estimators.reject import RejectClassifier
 from .glance import data_of
-from .making import Making
+from .making import SummaryBuilder
 from .records import Summary
 from .text import text_of
 from .training import rerun_of, training_of
@@ -96,7 +96,7 @@ def summarize(
     """
     check_is_fitted(estimator)
     _check_arguments(estimator, X_test, y_test, doubt, max_kernels, n_outliers)
-    making = Making(estimator, X, y, X_test, y_test, feature_names, doubt, np.random.default_rng(random_state))
+    making = SummaryBuilder(estimator, X, y, X_test, y_test, feature_names, doubt, np.random.default_rng(random_state))
     labels = {"target": target_name, "source": source, "test_source": test_source}
     texts = {name: None if value is None else text_of(value) for name, value in labels.items()}
     evaluation, regression = making.judged()

@@ -10,16 +10,16 @@ origin lose nothing when the data lie far from zero, and so that no row, however
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..arrays import Array, detached, is_array
+from ..arrays import Array, detach, is_array
 from ..errors import KernelpoolError
 from .block import Block
 from .dask import DaskRows
-from .frame import Frame, farthest
+from .frame import Frame, max_abs_value
 from .in_memory import ArrayRows
 from .spread import Spread, spread
 from .threads import one_blas_thread
 
-__all__ = ["ArrayRows", "Block", "DaskRows", "Frame", "Rows", "Spread", "as_rows", "farthest", "one_blas_thread", "spread"]
+__all__ = ["ArrayRows", "Block", "DaskRows", "Frame", "Rows", "Spread", "as_rows", "max_abs_value", "one_blas_thread", "spread"]
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Rows(Protocol):
     n_features: int
     home: Array
     """An empty float64 array where the rows live: parameters are kept beside it."""
-    rounding: float
+    eps: float
     """Spacing of the rows' float type."""
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
@@ -51,5 +51,5 @@ def as_rows(x: Array, y: Array | None = None, weight: Array | None = None, *, n_
     if hasattr(x, "to_delayed"):
         return DaskRows(x, y, weight)
     if is_array(x):
-        return ArrayRows(detached(x), y, weight, n_jobs=n_jobs)
+        return ArrayRows(detach(x), y, weight, n_jobs=n_jobs)
     raise KernelpoolError(f"Rows must be an array of an array-API library or of Dask; got {type(x).__name__}.")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..arrays import Array, empty, lent
+from ..arrays import Array, empty, thread_scratch
 
 T = TypeVar("T")
 
@@ -34,18 +34,18 @@ class Block:
 
     def scratch(self, shape: tuple[int, ...]) -> Array:
         """Room for what is made of this block and not needed once the next one is asked for."""
-        return lent(shape, self.x)
+        return thread_scratch(shape, self.x)
 
-    def write_once(self, key: Any, room: Array, fill: Callable[[Array], None]) -> None:
+    def write_once(self, key: Any, out: Array, fill: Callable[[Array], None]) -> None:
         """`fill(room)`; a block that is held through the sweeps remembers what was written, no wider than its rows."""
         if self._written is None:
-            fill(room)
+            fill(out)
         elif key in self._written:
-            room[...] = self._written[key]
+            out[...] = self._written[key]
         else:
-            fill(room)
-            self._written[key] = empty(room.shape, room)
-            self._written[key][...] = room
+            fill(out)
+            self._written[key] = empty(out.shape, out)
+            self._written[key][...] = out
 
     def once(self, key: Any, make: Callable[["Block"], T]) -> T:
         """`make(self)`, remembered under `key` if what is made of the rows may be kept."""

@@ -29,7 +29,7 @@ class DaskRows:
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
         self.frame, self.width = frame, width
         self.n_features = x.shape[1]
-        self.home, self.rounding = np.zeros(0), float(np.finfo(x.dtype).eps)
+        self.home, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
         return DaskRows(self.x, self.y, self.weight, frame=frame, width=width)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ..arrays import Array, at_home_of, epsilon, is_numpy_array, namespace, wide
+from ..arrays import Array, as_float64, eps_of, is_numpy_array, match_array, namespace
 from ..sums import record
 
 
-def farthest(rounding: float) -> float:
+def max_abs_value(eps: float) -> float:
     """How far from the origin rows of a float type are let, in units of the frame: their squares must not overflow."""
-    return 1e100 if rounding < 1e-10 else 1e12
+    return 1e100 if eps < 1e-10 else 1e12
 
 
 @record
@@ -23,13 +23,13 @@ class Frame:
     def beside(self, x: Array) -> "Frame":
         """The frame in the library and float type of `x`; what that type cannot hold becomes the largest number it can."""
         largest = float(namespace(x).finfo(x.dtype).max)
-        held = [namespace(a).clip(wide(a), min=-largest, max=largest) for a in (self.origin, self.unit)]
-        return Frame(*(at_home_of(x, a) for a in held))
+        held = [namespace(a).clip(as_float64(a), min=-largest, max=largest) for a in (self.origin, self.unit)]
+        return Frame(*(match_array(a, like=x) for a in held))
 
     def inside(self, x: Array) -> Array:
         """Rows in the frame, held within bounds whose squares cannot overflow."""
         xp = namespace(x)
-        bound = farthest(epsilon(x))
+        bound = max_abs_value(eps_of(x))
         with np.errstate(over="ignore"):  # what overflows is held within the bounds next
             away = x - self.origin
             away /= self.unit

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Array, at_home_of, device, epsilon, is_numpy_array, namespace, to_numpy
+from ..arrays import Array, device, eps_of, is_numpy_array, match_array, namespace, to_numpy
 from .block import Block
 from .frame import Frame
-from .threads import Pace, n_threads_for, one_blas_thread, shared_out
+from .threads import ThreadTuner, map_threads, n_threads_for, one_blas_thread
 
 T = TypeVar("T")
 
@@ -42,13 +42,13 @@ class ArrayRows:
         self.n_rows, self.n_features = x.shape
         self.n_jobs = n_jobs
         xp = namespace(x)
-        self.home, self.rounding = xp.zeros(0, dtype=xp.float64, device=device(x)), epsilon(x)
+        self.home, self.eps = xp.zeros(0, dtype=xp.float64, device=device(x)), eps_of(x)
         row_bytes = 8 * max(width, self.n_features)
         self.block_rows = _even(self.n_rows, min(max(BLOCK_BYTES // row_bytes, 512), 16384))
         self._keeps = self.n_rows * row_bytes <= KEEP_BYTES
         self._holds = self._keeps or 2 * 8 * self.n_rows * self.n_features <= KEEP_BYTES  # as rows and as columns
         self._blocks: list[Block | None] = [None] * self._n_blocks
-        self._paces: dict[str, Pace] = {}
+        self._tuners: dict[str, ThreadTuner] = {}
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
         return ArrayRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
@@ -57,16 +57,16 @@ class ArrayRows:
         return self if self.y is None else RowsByClass(self)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
-        at_home = [at_home_of(self.x, p) for p in params]
+        at_home = [match_array(p, like=self.x) for p in params]
 
         def of_piece(spans: range) -> T:
             return reduce(add, (statistic(self._block(i), *at_home) for i in spans))  # type: ignore[arg-type]
 
-        pace = self._paces.setdefault(getattr(statistic, "__qualname__", ""), Pace()) if self.n_jobs is None else None
-        return reduce(add, self._over_threads(of_piece, self._pieces(), pace))  # type: ignore[arg-type]
+        tuner = self._tuners.setdefault(getattr(statistic, "__qualname__", ""), ThreadTuner()) if self.n_jobs is None else None
+        return reduce(add, self._over_threads(of_piece, self._pieces(), tuner))  # type: ignore[arg-type]
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        at_home = [at_home_of(self.x, p) for p in params]
+        at_home = [match_array(p, like=self.x) for p in params]
         first = function(self._block(0), *at_home)
         if self._n_blocks == 1:
             return first
@@ -118,17 +118,17 @@ class ArrayRows:
     def _classes_of(self, span: slice) -> dict[int, slice] | None:
         return None
 
-    def _over_threads(self, work: Callable[[range], T], pieces: list[range], pace: Pace | None = None) -> list[T]:
+    def _over_threads(self, work: Callable[[range], T], pieces: list[range], tuner: ThreadTuner | None = None) -> list[T]:
         """`work` of every piece, in order."""
         if not is_numpy_array(self.x):  # other libraries bring their own threads
             return [work(piece) for piece in pieces]
         n_threads = 1 if len(pieces) == 1 else min(n_threads_for(self.n_jobs), len(pieces))
-        threads = n_threads > 1 and (pace is None or pace.threads_pay())
+        threads = n_threads > 1 and (tuner is None or tuner.use_threads())
         begun = perf_counter()
         with one_blas_thread():
-            done = shared_out(work, pieces, n_threads) if threads else list(map(work, pieces))
-        if pace is not None:
-            pace.note(threads, perf_counter() - begun)
+            done = map_threads(work, pieces, n_threads) if threads else list(map(work, pieces))
+        if tuner is not None:
+            tuner.record(threads, perf_counter() - begun)
         return done
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..arrays import Array, namespace, wide
+from ..arrays import Array, as_float64, namespace
 from ..sums import Sums, record
 from .block import Block
 
@@ -35,7 +35,7 @@ class Spread(Sums):
 def spread(block: Block, about: Array) -> Spread:
     """`Spread` of one block."""
     xp = namespace(block.x)
-    away = wide(block.x - about)
-    weight = xp.ones_like(away[:, 0]) if block.weight is None else wide(block.weight)
+    away = as_float64(block.x - about)
+    weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
     with np.errstate(over="ignore"):  # whoever asks looks for infinity
         return Spread(xp.sum(weight), weight @ away, weight @ away**2)

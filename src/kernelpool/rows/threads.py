@@ -27,7 +27,7 @@ def n_threads_for(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
 
 
-class Pace:
+class ThreadTuner:
     """Whether threads pay, found by trying: over small arrays they wait for each other longer than they work.
 
     Threads have the benefit of the doubt, for now and then one of them is late. Sums that take long are left to them unasked.
@@ -44,7 +44,7 @@ class Pace:
         self._n_calls = 0
         self._seconds = {threads: deque[float](maxlen=3) for threads in (True, False)}
 
-    def threads_pay(self) -> bool:
+    def use_threads(self) -> bool:
         """Which way to go now."""
         self._n_calls += 1
         if self._n_calls <= 4 or min(self._seconds[True]) > self.PATIENCE:  # the first call makes what later ones find made
@@ -55,12 +55,12 @@ class Pace:
             return True
         return min(self._seconds[True]) <= self.LOSS * min(self._seconds[False])
 
-    def note(self, threads: bool, seconds: float) -> None:
+    def record(self, threads: bool, seconds: float) -> None:
         """What it took."""
         self._seconds[threads].append(seconds)
 
 
-def shared_out(work: Callable[[range], T], pieces: list[range], n_threads: int) -> list[T]:
+def map_threads(work: Callable[[range], T], pieces: list[range], n_threads: int) -> list[T]:
     """`work` of every piece, in order; each thread takes the next piece when it is free, and the calling one is among them.
 
     So a sweep wakes n_threads - 1 threads, not one for each piece, and never waits for a thread that has not begun.

@@ -1,6 +1,6 @@
 """First parameters, one method a file.
 
-A method places the kernels of one class: it sees a sample of the class and answers with centres and with the points from
+A method places the kernels of one class: it sees a sample of the class and answers with centers and with the points from
 which deviations are measured. What the kernels look like around them follows here, for every method and family.
 """
 
@@ -13,7 +13,7 @@ from .kmeans import kmeans
 from .random_rows import random_rows
 from .sample import ClassSample, sample_rows
 
-__all__ = ["METHODS", "ClassSample", "allotted", "opened", "placed", "sample_rows", "uniform_mixing"]
+__all__ = ["METHODS", "ClassSample", "apportion", "opened", "placed", "sample_rows", "uniform_mixing"]
 
 Method = Callable[[ClassSample, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
@@ -21,7 +21,7 @@ METHODS: dict[str, Method] = {"kmeans": kmeans, "random": random_rows}
 """How the kernels of a class are placed, by the name under which users ask for it."""
 
 
-def allotted(n_kernels: int, most: list[int]) -> list[int]:
+def apportion(n_kernels: int, most: list[int]) -> list[int]:
     """`n_kernels` dealt out to the classes as evenly as `most` allows; a class with few rows leaves its share to others."""
     counts = [0] * len(most)
     for _ in range(n_kernels):
@@ -36,19 +36,19 @@ def placed(
     kernel: Gaussian, method: Method, samples: list[ClassSample], counts: list[int], rng: np.random.Generator
 ) -> Kernels:
     """The first kernels, those of class 0 first."""
-    centres, seconds = [], []
+    centers, seconds = [], []
     for sample, count in zip(samples, counts, strict=True):
         if count:
-            centre, about = method(sample, count, rng)
-            centres.append(centre)
+            center, about = method(sample, count, rng)
+            centers.append(center)
             weight = sample.weight.sum()
             seconds.append((kernel.square((sample.x - about).T) @ sample.weight / weight, count, weight))
-    mean = np.concatenate(centres)
+    mean = np.concatenate(centers)
     return Kernels(mean, _widths(kernel, seconds, mean))
 
 
 def _widths(kernel: Gaussian, seconds: list[tuple[np.ndarray, int, float]], mean: np.ndarray) -> np.ndarray:
-    """Each kernel has the width of its class; where a class has none (every row is a centre), that of all classes."""
+    """Each kernel has the width of its class; where a class has none (every row is a center), that of all classes."""
     d = mean.shape[1]
     pooled = np.average([second for second, _, _ in seconds], axis=0, weights=[weight for _, _, weight in seconds])
     if not pooled.any():

@@ -59,7 +59,7 @@ def split(
             parents.append(int(j))
             means.append(halves)
     origin = np.concatenate([np.arange(len(mixing)), parents]).astype(int)
-    moved = kernel.kept(kernels, origin)
+    moved = kernel.take(kernels, origin)
     mean = np.array(moved.mean)
     for i, (j, (one, other)) in enumerate(zip(parents, means, strict=True)):
         mean[j], mean[len(mixing) + i] = one, other

@@ -1,7 +1,7 @@
 """Pictures of fitted models, by scikit-learn's Display convention: `from_estimator(...)`, then `.plot(ax=...)` again at will.
 
-A display holds plain data and draws it; after `plot` it has `ax_` and `figure_`. Colours are those of Okabe & Ito, which people
-with any common colour vision tell apart, and nothing is told by colour alone. matplotlib is asked for when something is drawn.
+A display holds plain data and draws it; after `plot` it has `ax_` and `figure_`. Colors are those of Okabe & Ito, which people
+with any common color vision tell apart, and nothing is told by color alone. matplotlib is asked for when something is drawn.
 """
 
 from .calibration import CalibrationDisplay

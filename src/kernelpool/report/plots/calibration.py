@@ -6,7 +6,7 @@ import numpy as np
 
 from ...arrays import to_numpy
 from ...errors import KernelpoolError
-from .style import DARK, GREY, axes_for, codes_of, colour_of, interval, tidy
+from .style import DARK, GRAY, axes_for, codes_of, color_of, interval, tidy
 
 
 class CalibrationDisplay:
@@ -71,7 +71,7 @@ class CalibrationDisplay:
         strategy: str = "uniform",
         name: str | None = None,
         ax: Any = None,
-        **words: Any,
+        **kwargs: Any,
     ) -> Self:
         """Draw the reliability of a fitted classifier on rows that it was not fitted to.
 
@@ -105,7 +105,7 @@ class CalibrationDisplay:
             raise KernelpoolError(f"CalibrationDisplay needs predict_proba; {type(estimator).__name__} has none.")
         probability, classes = to_numpy(estimator.predict_proba(X)), np.asarray(estimator.classes_)
         return cls.from_predictions(
-            y, probability, classes, pos_label=pos_label, n_bins=n_bins, strategy=strategy, name=name, ax=ax, **words
+            y, probability, classes, pos_label=pos_label, n_bins=n_bins, strategy=strategy, name=name, ax=ax, **kwargs
         )
 
     @classmethod
@@ -120,7 +120,7 @@ class CalibrationDisplay:
         strategy: str = "uniform",
         name: str | None = None,
         ax: Any = None,
-        **words: Any,
+        **kwargs: Any,
     ) -> Self:
         """Draw the reliability of given probabilities.
 
@@ -160,17 +160,17 @@ class CalibrationDisplay:
         kept = counts > 0
         mean = [np.bincount(place, part, minlength=len(counts))[kept] / counts[kept] for part in (sure, right)]
         bins = np.column_stack([edges[:-1], edges[1:]])[kept]
-        return cls(mean[0], mean[1], counts[kept], bins, event, name).plot(ax=ax, **words)
+        return cls(mean[0], mean[1], counts[kept], bins, event, name).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, colour: int = 0) -> Self:
+    def plot(self, ax: Any = None, *, color: int = 0) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib axes, default=None
             Where; None makes a figure.
-        colour : int, default=0
-            Which of the colours to take.
+        color : int, default=0
+            Which of the colors to take.
 
         Returns
         -------
@@ -181,12 +181,12 @@ class CalibrationDisplay:
         self.figure_ = self.ax_.figure
         low, high = interval(np.rint(self.accuracy * self.counts), self.counts)
         reach = np.clip([self.accuracy - low, high - self.accuracy], 0, None)
-        self.ax_.plot([0, 1], [0, 1], color=GREY, linewidth=1.2, linestyle="--", label="probabilities are right")
-        words = {"linewidth": 1.2, "elinewidth": 1.6, "capsize": 3, "markersize": 6}
+        self.ax_.plot([0, 1], [0, 1], color=GRAY, linewidth=1.2, linestyle="--", label="probabilities are right")
+        kwargs = {"linewidth": 1.2, "elinewidth": 1.6, "capsize": 3, "markersize": 6}
         label = f"{self.name}: ECE {self.ece:.3f}" if self.name else f"ECE {self.ece:.3f}"
-        shade = colour_of(colour)
+        shade = color_of(color)
         self.line_ = self.ax_.errorbar(
-            self.confidence, self.accuracy, yerr=reach, fmt="o-", color=shade, ecolor=shade, label=label, **words
+            self.confidence, self.accuracy, yerr=reach, fmt="o-", color=shade, ecolor=shade, label=label, **kwargs
         )
         lowest = min(self.edges[0, 0], max(0.0, float(low.min()) - 0.05))
         what = "probability of the label" if self.event == "the label is right" else f"probability of {self.event}"

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...estimators.competitive import CompetitiveNeuronsClassifier
 from ...estimators.rbf_layers import RBFNetwork
-from .style import DARK, axes_for, colour_of, model_in, refuse, tidy
+from .style import DARK, axes_for, color_of, model_in, refuse, tidy
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -53,7 +53,7 @@ class HistoryDisplay:
         self.rising, self.kept = rising, kept
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **words: Any) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the history of a fitted model.
 
         Parameters
@@ -71,7 +71,7 @@ class HistoryDisplay:
         display : HistoryDisplay
             Drawn.
         """
-        return cls(**_history(model_in(estimator).inner)).plot(ax=ax, **words)
+        return cls(**_history(model_in(estimator).inner)).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, gap: bool = False) -> Self:
         """Draw.
@@ -97,10 +97,10 @@ class HistoryDisplay:
             shown = np.nanmax(sign * value) - sign * value if gap else value
             kept = shown > 0 if gap else np.isfinite(shown)
             self.lines_ += self.ax_.plot(
-                step[kept], shown[kept], color=colour_of(i), linestyle=LINES[i % len(LINES)], linewidth=2, label=name or None
+                step[kept], shown[kept], color=color_of(i), linestyle=LINES[i % len(LINES)], linewidth=2, label=name or None
             )
             if not gap:
-                self.ax_.plot(step[kept][-1:], shown[kept][-1:], "o", color=colour_of(i), markersize=5)
+                self.ax_.plot(step[kept][-1:], shown[kept][-1:], "o", color=color_of(i), markersize=5)
         if self.kept is not None:
             self.ax_.axvline(self.kept, color=DARK, linewidth=1.2, linestyle=":", label=f"kept: {self.xlabel} {self.kept}")
         self.ax_.set(xlabel=self.xlabel, ylabel=f"{self.ylabel}, short of the best" if gap else self.ylabel)
@@ -128,8 +128,8 @@ def _history(model: Any) -> dict[str, Any]:
         if not len(model.history_):
             raise refuse("HistoryDisplay", model, "it was trained without rows left out to watch")
         loss = "log-loss" if getattr(model, "readout", "") == "logistic" else "squared error"
-        words = {"ylabel": f"{loss}, rows left out", "xlabel": "sweep", "rising": False}
-        return {"courses": [_course("", model.history_)], "kept": int(model.best_iter_), **words}
+        kwargs = {"ylabel": f"{loss}, rows left out", "xlabel": "sweep", "rising": False}
+        return {"courses": [_course("", model.history_)], "kept": int(model.best_iter_), **kwargs}
     if isinstance(model, CompetitiveNeuronsClassifier):
         steps = np.arange(len(model.history_))
         courses = [Course("objective", steps, model.history_)]

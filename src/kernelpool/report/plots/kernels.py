@@ -14,7 +14,7 @@ from ...estimators.shared_kernel import SharedKernelClassifier
 from ..kernels import class_posterior_by_rows, shown
 from ..unwrap import Unwrapped
 from .plane import Plane, plane_of
-from .style import DARK, GREY, axes_for, codes_of, colour_of, mark_of, mixed, model_in, refuse, rgb, tint
+from .style import DARK, GRAY, axes_for, codes_of, color_of, mark_of, mixed, model_in, refuse, rgb, tint
 
 GRID, MARGIN = 241, 0.06
 PURE = 0.9
@@ -24,7 +24,7 @@ PURE = 0.9
 class KernelDisplay:
     r"""Kernels as ellipses over rows and decision regions.
 
-    An ellipse reaches `deviations` standard deviations from the centre of its kernel. Its colour is mixed from those of the
+    An ellipse reaches `deviations` standard deviations from the center of its kernel. Its color is mixed from those of the
     classes by P(class | kernel), its line is broken where several classes share it, and the mark in its middle is that of its
     first class and grows with its share of the rows.
 
@@ -36,7 +36,7 @@ class KernelDisplay:
         Place of their labels in `classes`, -1 for none.
     classes : ndarray of shape (n_classes,)
         Labels.
-    centres, covariances : ndarray of shape (n_kernels, 2) and (n_kernels, 2, 2)
+    centers, covariances : ndarray of shape (n_kernels, 2) and (n_kernels, 2, 2)
         Kernels as they are drawn.
     class_posterior : ndarray of shape (n_kernels, n_classes)
         P(class | kernel).
@@ -48,7 +48,7 @@ class KernelDisplay:
         Places along both axes and what the model says there, one row a place along the second: codes of classes, or
         ``n_classes`` for ambiguous and ``n_classes + 1`` for novel.
     limits : array-like of shape (2, 2) or None, default=None
-        What is in view, from and to along each axis; None shows all rows that are drawn, and centres not far from them.
+        What is in view, from and to along each axis; None shows all rows that are drawn, and centers not far from them.
     n_left_out : int, default=0
         Kernels that are not drawn.
     word : str, default="kernel"
@@ -79,7 +79,7 @@ class KernelDisplay:
         points: np.ndarray,
         codes: np.ndarray,
         classes: np.ndarray,
-        centres: np.ndarray,
+        centers: np.ndarray,
         covariances: np.ndarray,
         class_posterior: np.ndarray,
         share: np.ndarray,
@@ -90,7 +90,7 @@ class KernelDisplay:
         word: str = "kernel",
     ) -> None:
         self.points, self.codes, self.classes = points, codes, classes
-        self.centres, self.covariances = centres, covariances
+        self.centers, self.covariances = centers, covariances
         self.class_posterior, self.share = class_posterior, share
         self.limits = self._all_in_view() if limits is None else np.asarray(limits, dtype=np.float64)
         self.names, self.regions, self.n_left_out, self.word = names, regions, n_left_out, word
@@ -109,7 +109,7 @@ class KernelDisplay:
         max_kernels: int = 200,
         random_state: int = 0,
         ax: Any = None,
-        **words: Any,
+        **kwargs: Any,
     ) -> Self:
         """Draw the kernels of a fitted classifier.
 
@@ -160,12 +160,12 @@ class KernelDisplay:
         plane = plane_of(model, x, codes, features)
         few = np.random.default_rng(random_state).permutation(len(x))[:max_rows]
         kept = shown(pool, max_kernels)
-        centres, covariances = plane.points(pool.mean), plane.covariances(pool)  # type: ignore[arg-type]
+        centers, covariances = plane.points(pool.mean), plane.covariances(pool)  # type: ignore[arg-type]
         display = cls(
             plane.points(x[few]),
             codes[few],
             classes,
-            centres[kept],
+            centers[kept],
             covariances[kept],
             posterior[kept],  # type: ignore[index]
             pool.share[kept],
@@ -177,7 +177,7 @@ class KernelDisplay:
         if regions is not None:
             speaker = _speaker(model, pool, plane, x.mean(axis=0), regions)
             display.regions = None if speaker is None else display._regions(speaker)
-        return display.plot(ax=ax, **words)
+        return display.plot(ax=ax, **kwargs)
 
     def _regions(self, speaker: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         (left, right), (low, high) = self.limits
@@ -188,8 +188,8 @@ class KernelDisplay:
     def _all_in_view(self) -> np.ndarray:
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         reach = np.where(high > low, high - low, 1.0)
-        near = ((self.centres > low - reach / 4) & (self.centres < high + reach / 4)).all(axis=1)
-        both = np.vstack([low, high, self.centres[near]])
+        near = ((self.centers > low - reach / 4) & (self.centers < high + reach / 4)).all(axis=1)
+        both = np.vstack([low, high, self.centers[near]])
         return np.column_stack([both.min(axis=0) - MARGIN * reach, both.max(axis=0) + MARGIN * reach])
 
     # -- drawing ----------------------------------------------------------------------------------------------------
@@ -219,8 +219,8 @@ class KernelDisplay:
             self._draw_regions()
         for code in range(-1, len(self.classes)):
             here = self.points[self.codes == code]
-            colour, mark = (GREY, ".") if code < 0 else (tuple(0.8 * rgb(colour_of(code))), mark_of(code))
-            self.ax_.scatter(*here.T, color=colour, marker=mark, s=row_size, alpha=0.55, linewidths=0, zorder=2)
+            color, mark = (GRAY, ".") if code < 0 else (tuple(0.8 * rgb(color_of(code))), mark_of(code))
+            self.ax_.scatter(*here.T, color=color, marker=mark, s=row_size, alpha=0.55, linewidths=0, zorder=2)
         self._draw_kernels(deviations)
         (left, right), (low, high) = self.limits
         self.ax_.set(xlim=(left, right), ylim=(low, high), xlabel=self.names[0], ylabel=self.names[1])
@@ -231,14 +231,14 @@ class KernelDisplay:
     def _draw_regions(self) -> None:
         across, up, label = self.regions  # type: ignore[misc]
         k = len(self.classes)
-        palette = [*(tint(rgb(colour_of(code)), 0.2) for code in range(k)), np.full(3, 0.93), np.full(3, 0.86)]
+        palette = [*(tint(rgb(color_of(code)), 0.2) for code in range(k)), np.full(3, 0.93), np.full(3, 0.86)]
         extent = (across[0], across[-1], up[0], up[-1])
         self.ax_.imshow(np.array(palette)[label], extent=extent, origin="lower", aspect="auto", zorder=0)
         for code in range(k + 2):
             here = (label == code).astype(float)
             if not 0 < here.mean() < 1:
                 continue
-            self.ax_.contour(across, up, here, levels=[0.5], colors=GREY, linewidths=0.8, zorder=1)
+            self.ax_.contour(across, up, here, levels=[0.5], colors=GRAY, linewidths=0.8, zorder=1)
             if code >= k:
                 hatch = "xxx" if code == k else "///"
                 drawn = self.ax_.contourf(across, up, here, levels=[0.5, 1.5], colors="none", hatches=[hatch], zorder=1)
@@ -247,24 +247,24 @@ class KernelDisplay:
     def _draw_kernels(self, deviations: float) -> None:
         from matplotlib.patches import Ellipse
 
-        colours, first = mixed(self.class_posterior), self.class_posterior.argmax(axis=1)
+        colors, first = mixed(self.class_posterior), self.class_posterior.argmax(axis=1)
         self.ellipses_, self.marks_ = [], []
-        for j, (centre, covariance) in enumerate(zip(self.centres, self.covariances, strict=True)):
+        for j, (center, covariance) in enumerate(zip(self.centers, self.covariances, strict=True)):
             value, vector = np.linalg.eigh(covariance)
             short, long = 2 * deviations * np.sqrt(np.maximum(value, 0))
-            words = {"width": long, "height": short, "angle": np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))}
-            self.ax_.add_patch(Ellipse(centre, **words, fill=False, edgecolor="white", linewidth=3.6, zorder=3))
+            kwargs = {"width": long, "height": short, "angle": np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))}
+            self.ax_.add_patch(Ellipse(center, **kwargs, fill=False, edgecolor="white", linewidth=3.6, zorder=3))
             line = "-" if self.class_posterior[j].max() >= PURE else (0, (3, 1.6))
-            face, edge = (*colours[j], 0.08), tuple(0.85 * colours[j])
+            face, edge = (*colors[j], 0.08), tuple(0.85 * colors[j])
             self.ellipses_.append(
-                Ellipse(centre, **words, facecolor=face, edgecolor=edge, linewidth=2.0, linestyle=line, zorder=4)
+                Ellipse(center, **kwargs, facecolor=face, edgecolor=edge, linewidth=2.0, linestyle=line, zorder=4)
             )
             self.ax_.add_patch(self.ellipses_[-1])
             size, mark = 4 + 10 * min(1.0, self.share[j]) ** 0.5, mark_of(int(first[j]))
             self.marks_ += self.ax_.plot(
-                *centre,
+                *center,
                 mark,
-                color=colour_of(int(first[j])),
+                color=color_of(int(first[j])),
                 markersize=size,
                 markeredgecolor=DARK,
                 markeredgewidth=0.9,
@@ -276,7 +276,7 @@ class KernelDisplay:
         from matplotlib.patches import Patch
 
         keys: list[Any] = [
-            Line2D([], [], linestyle="", marker=mark_of(code), color=colour_of(code), markersize=7, label=str(label))
+            Line2D([], [], linestyle="", marker=mark_of(code), color=color_of(code), markersize=7, label=str(label))
             for code, label in enumerate(self.classes.tolist())
         ]
         pure = self.class_posterior.max(axis=1) >= PURE

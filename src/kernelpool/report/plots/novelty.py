@@ -8,7 +8,7 @@ from ...arrays import to_numpy
 from ...errors import KernelpoolError
 from ...estimators.reject import RejectClassifier
 from ...estimators.reject_rules import NOTHING_BELOW
-from .style import DARK, axes_for, colour_of, tidy
+from .style import DARK, axes_for, color_of, tidy
 
 BINS = 40
 TAIL = 0.002
@@ -53,7 +53,7 @@ class NoveltyDisplay:
         threshold: float | None = None,
         names: tuple[str, str] = ("training rows", "test rows"),
         ax: Any = None,
-        **words: Any,
+        **kwargs: Any,
     ) -> Self:
         """Draw what a fitted density classifier makes of rows.
 
@@ -91,7 +91,7 @@ class NoveltyDisplay:
         }
         if threshold is None and isinstance(estimator, RejectClassifier):
             threshold = estimator.novelty_threshold_
-        return cls(scores, threshold).plot(ax=ax, **words)
+        return cls(scores, threshold).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, bins: int = BINS) -> Self:
         """Draw.
@@ -120,9 +120,9 @@ class NoveltyDisplay:
             label = f"{name} ({len(score):,})" + (f", {nowhere:,} of no density" if nowhere else "")
             if self._visible is not None:
                 label += f": {100 * np.mean(~(score >= self._visible)):.1f} % novel"
-            colour, hatch = colour_of(i), HATCHES[i % len(HATCHES)]
-            words = {"facecolor": "none" if i else colour, "alpha": 1.0 if i else 0.45, "hatch": hatch, "edgecolor": colour}
-            self.ax_.stairs(100 * share, self.edges_, fill=True, linewidth=1.6, label=label, **words)
+            color, hatch = color_of(i), HATCHES[i % len(HATCHES)]
+            kwargs = {"facecolor": "none" if i else color, "alpha": 1.0 if i else 0.45, "hatch": hatch, "edgecolor": color}
+            self.ax_.stairs(100 * share, self.edges_, fill=True, linewidth=1.6, label=label, **kwargs)
         if self._visible is not None:
             text = f"threshold {self._visible:.4g}"
             self.line_ = self.ax_.axvline(self._visible, color=DARK, linewidth=2, linestyle="--", label=text)

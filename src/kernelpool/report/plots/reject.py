@@ -7,7 +7,7 @@ import numpy as np
 from ...errors import KernelpoolError
 from ...estimators.reject import RejectClassifier
 from ...estimators.reject_rules import CoverageCurve
-from .style import DARK, GREY, axes_for, colour_of, interval, tidy
+from .style import DARK, GRAY, axes_for, color_of, interval, tidy
 
 
 class RejectCurveDisplay:
@@ -43,7 +43,7 @@ class RejectCurveDisplay:
         self.coverage, self.error, self.n_rows, self.point, self.name = coverage, error, n_rows, point, name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, ax: Any = None, **words: Any) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the curve of a fitted classifier on rows that it was not fitted to.
 
         Parameters
@@ -77,9 +77,9 @@ class RejectCurveDisplay:
         point = None
         if not plain and (accepted := model.accepted(X)).any():
             point = float(accepted.mean()), 1 - model.score(X, y)
-        return cls(curve.coverage, curve.error, len(np.asarray(y)), point, name).plot(ax=ax, **words)
+        return cls(curve.coverage, curve.error, len(np.asarray(y)), point, name).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, references: bool = True, colour: int = 0) -> Self:
+    def plot(self, ax: Any = None, *, references: bool = True, color: int = 0) -> Self:
         """Draw.
 
         Parameters
@@ -88,8 +88,8 @@ class RejectCurveDisplay:
             Where; None makes a figure. Curves of several models may share axes.
         references : bool, default=True
             Whether to draw what a random and a perfect order of the rows would give.
-        colour : int, default=0
-            Which of the colours to take.
+        color : int, default=0
+            Which of the colors to take.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class RejectCurveDisplay:
         n = np.rint(self.coverage[shown] * self.n_rows)
         wrong = np.rint(self.error[shown] * n)
         low, high = interval(wrong, n)
-        shade = colour_of(colour)
+        shade = color_of(color)
         self.band_ = self.ax_.fill_between(coverage, 100 * low, 100 * high, color=shade, alpha=0.18, linewidth=0)
         label = self.name or "least doubtful rows first"
         (self.line_,) = self.ax_.plot(coverage, error, color=shade, linewidth=2.2, label=label)
@@ -112,8 +112,8 @@ class RejectCurveDisplay:
         self.point_ = None
         if self.point is not None:
             x, e = 100 * self.point[0], 100 * self.point[1]
-            words = {"markersize": 11, "markeredgecolor": DARK, "label": f"in use: {x:.0f} % accepted, {e:.1f} % wrong"}
-            (self.point_,) = self.ax_.plot(x, e, "*", color=colour_of(colour + 1), zorder=5, **words)
+            kwargs = {"markersize": 11, "markeredgecolor": DARK, "label": f"in use: {x:.0f} % accepted, {e:.1f} % wrong"}
+            (self.point_,) = self.ax_.plot(x, e, "*", color=color_of(color + 1), zorder=5, **kwargs)
         top = max(100 * self.error[-1], 100 * self.error[self.coverage > 0.2].max(initial=0.0), 1e-9)
         self.ax_.set(xlabel="rows accepted, %", ylabel="error of accepted rows, %", xlim=(0, 101))
         self.ax_.set_ylim(0, max(1.6 * top, self.ax_.get_ylim()[1] if len(self.ax_.lines) > 4 else 0))
@@ -128,8 +128,8 @@ class RejectCurveDisplay:
 
     def _draw_references(self) -> None:
         total, end = float(self.error[-1]), float(self.coverage[-1])
-        self.ax_.axhline(100 * total, color=GREY, linewidth=1.2, linestyle="--", label="rows in random order")
+        self.ax_.axhline(100 * total, color=GRAY, linewidth=1.2, linestyle="--", label="rows in random order")
         coverage = np.linspace(0.01, end, 200)
         right = end * (1 - total)
         ideal = np.maximum(0, coverage - right) / coverage
-        self.ax_.plot(100 * coverage, 100 * ideal, color=GREY, linewidth=1.2, linestyle=":", label="errors last")
+        self.ax_.plot(100 * coverage, 100 * ideal, color=GRAY, linewidth=1.2, linestyle=":", label="errors last")

@@ -9,7 +9,7 @@ from ...errors import KernelpoolError
 from ...estimators.description import member_weights
 from ...estimators.shared_kernel import SharedKernelClassifier
 from ...estimators.sharing_average import SharingAverageClassifier
-from .style import COLOURS, DARK, axes_for, model_in, refuse
+from .style import COLORS, DARK, axes_for, model_in, refuse
 
 MOST_NUMBERS = 160
 """Cells above which numbers in them could not be read."""
@@ -60,7 +60,7 @@ class SharingDisplay:
         self.kernels, self.groups, self.title = kernels, groups, title
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, values: str = "class_posterior", ax: Any = None, **words: Any) -> Self:
+    def from_estimator(cls, estimator: Any, *, values: str = "class_posterior", ax: Any = None, **kwargs: Any) -> Self:
         """Draw what the classes make of the kernels.
 
         Kernels are sorted by owner, and among those of one owner by their share of the rows.
@@ -101,7 +101,7 @@ class SharingDisplay:
         title = "P(class | kernel)" if values == "class_posterior" else "mixing weight"
         values_, share_, owners_ = (np.concatenate(part) for part in (parts, shares, owners))
         classes, numbers = np.asarray(model.classes_), np.concatenate(kernels)
-        return cls(values_, share_, owners_, classes, numbers, tuple(groups), title).plot(ax=ax, **words)
+        return cls(values_, share_, owners_, classes, numbers, tuple(groups), title).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, cmap: str = "Blues", colorbar: bool = True) -> Self:
         """Draw.
@@ -111,7 +111,7 @@ class SharingDisplay:
         ax : matplotlib axes, default=None
             Where; None makes a figure.
         cmap : str, default="Blues"
-            Colour map, from light to dark.
+            Color map, from light to dark.
         colorbar : bool, default=True
             Whether to draw the scale.
 
@@ -130,7 +130,7 @@ class SharingDisplay:
         self.im_ = self.ax_.imshow(self.values, cmap=cmap, vmin=0, vmax=top, aspect="auto")
         self.text_ = [] if self.values.size > MOST_NUMBERS else self._numbers(top)
         for j, owner in enumerate(self.owners):
-            self.ax_.add_patch(Rectangle((owner - 0.47, j - 0.44), 0.94, 0.88, fill=False, edgecolor=COLOURS[1], linewidth=2.4))
+            self.ax_.add_patch(Rectangle((owner - 0.47, j - 0.44), 0.94, 0.88, fill=False, edgecolor=COLORS[1], linewidth=2.4))
         self._name_lines()
         angle = 40 if max(len(str(label)) for label in self.classes) > 5 else 0
         aligned = {"rotation": angle, "ha": "right", "rotation_mode": "anchor"} if angle else {}

@@ -1,7 +1,7 @@
-"""What all displays share: colours, marks, axes, and what may be drawn.
+"""What all displays share: colors, marks, axes, and what may be drawn.
 
-M. Okabe and K. Ito, "Color Universal Design", 2008: the colours. Black is left out for classes: it is the
-colour of lines that belong to none.
+M. Okabe and K. Ito, "Color Universal Design", 2008: the colors. Black is left out for classes: it is the
+color of lines that belong to none.
 """
 
 from typing import Any
@@ -13,35 +13,35 @@ from sklearn.utils.validation import check_is_fitted
 from ...errors import KernelpoolError
 from ..unwrap import Unwrapped, unwrapped
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-DARK, GREY, LIGHT = "#222222", "#6b6b6b", "#c8c8c8"
+DARK, GRAY, LIGHT = "#222222", "#6b6b6b", "#c8c8c8"
 
 
-def colour_of(code: int) -> str:
+def color_of(code: int) -> str:
     """Of a class, by its code."""
-    return COLOURS[code % len(COLOURS)]
+    return COLORS[code % len(COLORS)]
 
 
 def mark_of(code: int) -> str:
-    """Of a class, by its code: with the colour it tells 49 classes apart."""
-    return MARKS[(code + code // len(COLOURS)) % len(MARKS)]
+    """Of a class, by its code: with the color it tells 49 classes apart."""
+    return MARKS[(code + code // len(COLORS)) % len(MARKS)]
 
 
-def rgb(colour: str) -> np.ndarray:
+def rgb(color: str) -> np.ndarray:
     """`#rrggbb` as three numbers in [0, 1]."""
-    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
 
 
 def mixed(share: np.ndarray) -> np.ndarray:
-    """The colour of each row of shares of the classes, (n, 3): shades between the colours of the classes."""
-    palette = np.array([rgb(colour_of(code)) for code in range(share.shape[1])])
+    """The color of each row of shares of the classes, (n, 3): shades between the colors of the classes."""
+    palette = np.array([rgb(color_of(code)) for code in range(share.shape[1])])
     return np.asarray(np.clip(share @ palette, 0, 1))
 
 
-def tint(colour: np.ndarray, strength: float) -> np.ndarray:
-    """The colour thinned with white."""
-    return 1 - strength * (1 - colour)
+def tint(color: np.ndarray, strength: float) -> np.ndarray:
+    """The color thinned with white."""
+    return 1 - strength * (1 - color)
 
 
 def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:

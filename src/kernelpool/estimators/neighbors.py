@@ -1,4 +1,4 @@
-"""Votes by counting in trees: one tree a class, of the centres of hyperspheres."""
+"""Votes by counting in trees: one tree a class, of the centers of hyperspheres."""
 
 import math
 from typing import Any
@@ -17,19 +17,19 @@ TREE_FEATURES, TREE_KERNELS = 4, 2000
 Trees = tuple[KDTree | None, ...]
 
 
-def planted(net: Network, kernel: Any, algorithm: str) -> Trees | None:
+def build_trees(net: Network, kernel: Any, algorithm: str) -> Trees | None:
     """One tree a class, of kernels in the frame, where counting with them is faster than multiplying; or None."""
     possible = kernel == "hypersphere" and len(np.unique(net.weight)) == 1
     if algorithm == "tree" and not possible:
         raise KernelpoolError("algorithm='tree' needs kernel='hypersphere' and equal weights; use algorithm='auto'.")
-    small = net.centre.shape[1] <= TREE_FEATURES and len(net.centre) >= TREE_KERNELS
+    small = net.center.shape[1] <= TREE_FEATURES and len(net.center) >= TREE_KERNELS
     if not (algorithm == "tree" or (algorithm == "auto" and possible and small)):
         return None
     spans = [slice(net.offsets[k], net.offsets[k + 1]) for k in range(net.n_classes)]
-    return tuple(KDTree(net.centre[s]) if s.stop > s.start else None for s in spans)
+    return tuple(KDTree(net.center[s]) if s.stop > s.start else None for s in spans)
 
 
-def counted(block: Block, net: Network, trees: Trees, log_norm: float) -> np.ndarray:
+def count_votes(block: Block, net: Network, trees: Trees, log_norm: float) -> np.ndarray:
     """`log_joint` of hyperspheres by counting: whole branches within the radius are counted unseen."""
     x = np.asarray(block.x, np.float64)
     reach = net.radius * math.sqrt(INSIDE)

@@ -1,4 +1,4 @@
-"""Tables 1-4 of the regularised-PRBF paper, rerun.
+"""Tables 1-4 of the regularized-PRBF paper, rerun.
 
 C. Constantinopoulos, M. K. Titsias and A. Likas, "A Bayesian regularization method for the probabilistic RBF network",
 section 4.
@@ -29,7 +29,7 @@ from .folds import Fold, folds
 from .published import columns
 from .units import Record, Unit
 
-NAME = "regularised-prbf"
+NAME = "regularized-prbf"
 REPEATS = 5
 STRENGTHS = (0.0, 5.0, 10.0, 15.0, 20.0)
 
@@ -67,12 +67,12 @@ def work(unit: Unit) -> list[Record]:
     return found
 
 
-def errors(fold: Fold, kernels: int, **words: Any) -> list[tuple[str, float]]:
-    """One fold of a column; `words` change the training."""
+def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, float]]:
+    """One fold of a column; `kwargs` change the training."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)  # the number of sweeps is part of the protocol
         networks = SharingAverageClassifier(
-            kernels, overlap_penalty=STRENGTHS, random_state=fold.seed, n_jobs=1, **{**TRAINING, **words}
+            kernels, overlap_penalty=STRENGTHS, random_state=fold.seed, n_jobs=1, **{**TRAINING, **kwargs}
         )
         networks.fit(fold.X, fold.y)
     return [(f"{m.overlap_penalty:g}", fold.error(m.predict(fold.X_test))) for m in networks.estimators_]

@@ -15,7 +15,7 @@ from .data import training_data
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """Rows in memory, each with a class and some weight."""
 
     x: np.ndarray
@@ -30,11 +30,11 @@ class Labelled:
     n_rows: int = 0
     """Rows of X, those of weight zero included."""
 
-    def part(self, at: np.ndarray) -> "Labelled":
+    def part(self, at: np.ndarray) -> "Labeled":
         """Some of the rows, in the same frame."""
         return replace(self, x=self.x[at], codes=self.codes[at], weight=self.weight[at], index=self.index[at])
 
-    def merged(self) -> "Labelled":
+    def merge_duplicates(self) -> "Labeled":
         """Rows that stand several times in one class as one row of their weights together; in an order of their own."""
         order = np.lexsort((*self.x.T, self.codes))
         x, codes = self.x[order], self.codes[order]
@@ -43,7 +43,7 @@ class Labelled:
         return replace(self.part(order[first]), weight=weight)
 
 
-def labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
+def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labeled:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
     data = training_data(estimator, X, y, sample_weight, None, 1.0, None)
     x, codes, weight = (_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
     at = np.flatnonzero(weight > 0)
     frame = _frame(data.mean, data.variance)
-    return Labelled(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
+    return Labeled(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
 
 
 def _host(a: Any) -> Any:
@@ -94,7 +94,7 @@ def folds(codes: np.ndarray, n_folds: int, rng: np.random.RandomState) -> list[n
     return [np.sort(order[i::n_folds]) for i in range(min(n_folds, len(order)))]
 
 
-def dealt(weight: np.ndarray, most: np.ndarray, total: int) -> list[int]:
+def apportion_kernels(weight: np.ndarray, most: np.ndarray, total: int) -> list[int]:
     """`total` kernels dealt out in proportion to `weight`, at least one and at most `most` a class."""
     counts = np.ones(len(weight), int)
     for _ in range(min(total, int(most.sum())) - len(counts)):

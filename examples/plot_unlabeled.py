@@ -1,5 +1,5 @@
 """
-When unlabelled rows help, and when they hurt
+When unlabeled rows help, and when they hurt
 =============================================
 
 Rows without a label take part with their class summed out. They tell a network where rows lie, not what they are: that helps
@@ -40,7 +40,7 @@ def few_labels(seed, per_class=10):
 
 
 def test_error(seed, weight, covariance_type):
-    """Error on new rows, in percent, if an unlabelled row counts `weight` times."""
+    """Error on new rows, in percent, if an unlabeled row counts `weight` times."""
     network = SharedKernelClassifier(
         n_kernels=6,
         covariance_type=covariance_type,
@@ -58,11 +58,11 @@ def test_error(seed, weight, covariance_type):
 # --------------------
 #
 # Class 0 of Clouds has a long, narrow part. Three diagonal kernels can take its shape; three round ones cannot, and the
-# likelihood of thousands of unlabelled rows is then best served by kernels that forget what their few labels said.
+# likelihood of thousands of unlabeled rows is then best served by kernels that forget what their few labels said.
 
 families = ("diag", "spherical")
 errors = {family: np.array([[test_error(seed, weight, family) for weight in WEIGHTS] for seed in SEEDS]) for family in families}
-print(f"{'weight of an unlabelled row':<32}" + "".join(f"{weight:>8}" for weight in WEIGHTS))
+print(f"{'weight of an unlabeled row':<32}" + "".join(f"{weight:>8}" for weight in WEIGHTS))
 for family, table in errors.items():
     better = (table < table[:, :1]).sum(axis=0)
     print(f"{family + ', mean error in percent':<32}" + "".join(f"{mean:8.1f}" for mean in table.mean(axis=0)))
@@ -75,10 +75,10 @@ for family, table in errors.items():
 # A thin line is one draw of the data, the thick one the mean.
 
 figure, panels = plt.subplots(1, 2, figsize=(9.5, 3.8), sharey=True, layout="constrained")
-for axes, family, colour in zip(panels, families, ("#2f6db5", "#e07b1a"), strict=True):
+for axes, family, color in zip(panels, families, ("#2f6db5", "#e07b1a"), strict=True):
     table = errors[family]
-    axes.plot(table.T, color=colour, alpha=0.25, linewidth=1)
-    axes.plot(table.mean(axis=0), color=colour, linewidth=3, marker="o")
+    axes.plot(table.T, color=color, alpha=0.25, linewidth=1)
+    axes.plot(table.mean(axis=0), color=color, linewidth=3, marker="o")
     axes.axhline(9.65, color="#666666", linewidth=1, linestyle="--")
     axes.text(0, 9.2, "best possible, on average", color="#666666", va="top", fontsize=9)
     axes.set_xticks(range(len(WEIGHTS)), ["none", *map(str, WEIGHTS[1:])])
@@ -88,5 +88,5 @@ panels[0].set(ylabel="test error, %", ylim=(5, None))
 plt.show()
 
 # %%
-# What to do with it: compare on labelled rows that were held back, start with a weight of 0.1 or 0.01, and look at the kernels.
+# What to do with it: compare on labeled rows that were held back, start with a weight of 0.1 or 0.01, and look at the kernels.
 # The guide has the same comparison on real data.

@@ -1,10 +1,10 @@
-"""Do unlabelled rows help? Test errors with and without them, for kernels that suit the data and kernels that do not.
+"""Do unlabeled rows help? Test errors with and without them, for kernels that suit the data and kernels that do not.
 
-python -m benchmarks unlabelled
+python -m benchmarks unlabeled
 
 Of 60 % of the rows, a few of each class keep their label; the rest of the rows is for testing. Every network has the same
-kernels, the same start (it sees labelled rows only) and the conjugate prior. The number in brackets counts the draws in which
-the unlabelled rows lowered the error.
+kernels, the same start (it sees labeled rows only) and the conjugate prior. The number in brackets counts the draws in which
+the unlabeled rows lowered the error.
 """
 
 import sys
@@ -41,10 +41,10 @@ PROBLEMS = [
 ]
 
 
-def errors_of(X, y, seed, per_class, standardise, family, kernels_a_class):
-    """Test errors, percent: labelled rows only, then with unlabelled rows at each weight."""
+def errors_of(X, y, seed, per_class, standardize, family, kernels_a_class):
+    """Test errors, percent: labeled rows only, then with unlabeled rows at each weight."""
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
-    if standardise:
+    if standardize:
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
     rng = np.random.default_rng(seed)
@@ -64,7 +64,7 @@ def errors_of(X, y, seed, per_class, standardise, family, kernels_a_class):
 
 def main(n_draws=20):
     warnings.simplefilter("ignore")  # a few fits stop at max_iter
-    print("| data | kernels | labels | labelled only | " + " | ".join(f"weight {w}" for w in WEIGHTS) + " |")
+    print("| data | kernels | labels | labeled only | " + " | ".join(f"weight {w}" for w in WEIGHTS) + " |")
     print("|---|---|---|" + "---|" * (1 + len(WEIGHTS)))
     for name, source, rows, family, kernels in PROBLEMS:
         if source is not None and (reason := missing_reason(source)):
