@@ -236,7 +236,7 @@ def test_columns_are_distributions_whatever_the_masses(cls, family):
 def test_kernels_in_another_order(cls, family, scene):
     x, y, weight, params, sharing = scene
     order = np.array([3, 0, 4, 2, 1])
-    index = FAMILIES[family](np.zeros(D)).kept
+    index = FAMILIES[family](np.zeros(D)).take
     for penalty, other in zip(forms_of(cls, family), forms_of(cls, family), strict=True):
         if hasattr(penalty, "home"):
             other.home = index(penalty.home, order)
