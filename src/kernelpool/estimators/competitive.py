@@ -13,6 +13,7 @@ from ..em import Outcome, best_of
 from ..errors import KernelpoolError
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, EStepParams, Params
+from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows
 from .competitive_training import NeuronTraining, NeuronWatch, Trace, weights_in
 from .data import training_data
@@ -291,3 +292,36 @@ def _neuron_posterior(block: Block, network: Competitive, e_step_params: EStepPa
 
 def _decision(probability: Array) -> Array:
     return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability
+
+
+register(
+    EstimatorRecord(
+        CompetitiveNeuronsClassifier,
+        command="neurons",
+        size_parameter="n_neurons",
+        depends_on_units=False,
+        fitted={
+            **CLASSES,
+            "mixing_": Field("shares", ("M",)),
+            "weights_": Field("floats"),
+            "location_": Field("floats", ("d",)),
+            "scale_": Field("floats", ("d",), low=0.0, open_low=True),
+            "history_": HISTORY,
+            "bound_history_": Field("floats", ("B",), finite=False),
+            "penalty_history_": Field("floats", ("B",), finite=False),
+            "objective_": FLOAT,
+            "n_iter_": COUNT,
+            "converged_": BOOL,
+        },
+        optional={
+            **FEATURE_NAMES,
+            "means_": Field("floats", ("M", "d")),
+            "covariances_": Field("floats", ("M", "d"), low=0.0, open_low=True),
+        },
+        check="kernelpool.files.checks:competitive",
+        probe=lambda model: model.location_[None, :],
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+        onnx="kernelpool.export.networks:neurons",
+    )
+)

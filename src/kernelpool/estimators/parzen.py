@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ..errors import KernelpoolError
+from ..registry import BOOL, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from .labeled import Labeled, checked_prior, labeled, split
 from .parzen_network import ParzenNetwork
 
@@ -168,3 +169,42 @@ class ParzenClassifier(ParzenNetwork):
             raise KernelpoolError(f"y_val must hold labels of y, {data.classes.tolist()}; got {unknown[0]!r}.")
         codes = np.searchsorted(data.classes, labels)
         return Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
+
+
+PARZEN_FITTED = {
+    **CLASSES,
+    "class_prior_": Field("shares", ("K",)),
+    "kernels_": Field("floats", ("M", "d"), float32=True),
+    "kernel_classes_": Field("labels", ("M",)),
+    "kernel_weights_": Field("floats", ("M",), low=0.0, float32=True),
+    "kept_indices_": Field("integers", ("M",), distinct=True),
+    "radius_": Field("float", low=0.0, open_low=True),
+    "_votes": Field("floats", ("K",), low=0.0),
+    "_prior_given": BOOL,
+    "_origin": Field("floats", ("d",)),
+    "_unit": Field("floats", ("d",), low=0.0, open_low=True),
+    "_log_volume": Field("float"),
+}
+PARZEN_OPTIONAL = {
+    **FEATURE_NAMES,
+    "radii_": Field("floats", ("R",), low=0.0),
+    "radius_errors_": Field("floats", ("R",), low=0.0),
+}
+
+register(
+    EstimatorRecord(
+        ParzenClassifier,
+        command="parzen",
+        depends_on_units=True,
+        has_density=True,
+        fitted=PARZEN_FITTED,
+        optional=PARZEN_OPTIONAL,
+        parameters={"kernel": Field("choice", options=("hypersphere", "epanechnikov", "gaussian"))},
+        rebuilt={"_trees": lambda model: model._plant_trees()},
+        check="kernelpool.files.checks:parzen",
+        probe=lambda model: model.kernels_,
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+        onnx="kernelpool.export.networks:parzen",
+    )
+)

@@ -13,6 +13,7 @@ from ..arrays import Array, device, namespace, safe_log
 from ..errors import UnfinishedWarning, warn
 from ..kernels import FAMILIES, Kernels
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer
+from ..registry import BOOL, COUNT, FLOAT, HISTORY, Field
 from ..rows import Block, Rows
 from .data import mixture_frame, query_rows
 from .notebook import NotebookMixin
@@ -107,3 +108,28 @@ def outputs(columns: Array, readout: list[list[float]]) -> Array:
     """Outputs of the network, (n, o), in float64: the weights come as numbers, so that no float type rounds them."""
     xp = namespace(columns)
     return columns.T @ xp.asarray(readout, dtype=xp.float64, device=device(columns))
+
+
+RBF_FITTED = {
+    "means_": Field("floats", ("M", "d")),
+    "covariance_type_": Field("family"),
+    "covariances_": Field("covariances"),
+    "mixing_": Field("shares", ("M",)),
+    "temperature_": Field("float", low=0.0, open_low=True),
+    "activation_log_scale_": Field("floats", ("M",)),
+    "strength_": FLOAT,
+    "loss_": FLOAT,
+    "history_": HISTORY,
+    "n_iter_": COUNT,
+    "best_iter_": COUNT,
+    "converged_": BOOL,
+}
+"""What both networks hold in a model file."""
+
+RBF_PARAMETERS = {
+    "hidden": Field(
+        "model",
+        classes=("SharedKernelClassifier", "RBFNetworkClassifier", "RBFNetworkRegressor"),
+        options=("kmeans", "random", "em"),
+    )
+}

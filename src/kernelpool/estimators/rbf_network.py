@@ -14,10 +14,11 @@ from ..networks.em_log import Hidden, Layer
 from ..networks.least_squares import LeastSquares
 from ..networks.logistic import Logistic
 from ..networks.readout import Labels
+from ..registry import CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows
 from .data import training_data
 from .probability import Answer, ProbabilityClassifier, Question, log_softmax
-from .rbf_layers import RBFNetwork, outputs
+from .rbf_layers import RBF_FITTED, RBF_PARAMETERS, RBFNetwork, outputs
 from .rbf_training import RBFTraining
 from .training import features_named
 
@@ -278,3 +279,24 @@ def _log_raised(scores: Array, smallest: float) -> Array:
 
 def _exp_of(scores: Array, answer: Answer) -> Array:
     return namespace(scores).exp(answer(scores))
+
+
+register(
+    EstimatorRecord(
+        RBFNetworkClassifier,
+        command="rbf",
+        fitted={
+            **CLASSES,
+            **RBF_FITTED,
+            "readout_": Field("floats", ("M+1", "o")),
+            "_smallest": Field("float", low=0.0, high=1.0, open_low=True),
+        },
+        optional=FEATURE_NAMES,
+        parameters=RBF_PARAMETERS,
+        check="kernelpool.files.checks:rbf",
+        probe=lambda model: model.means_,
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+        onnx="kernelpool.export.networks:rbf_classifier",
+    )
+)

@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, namespace, to_numpy
 from ..networks.least_squares import LeastSquares
-from .rbf_layers import RBFNetwork, outputs
+from ..registry import BOOL, FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
+from .rbf_layers import RBF_FITTED, RBF_PARAMETERS, RBFNetwork, outputs
 from .rbf_training import RBFTraining, regression_data
 from .training import features_named
 
@@ -218,3 +219,25 @@ def _deviation(columns: Array, spread: list[list[float]], noise: list[float]) ->
     lever = xp.sum(columns * outputs(columns, spread).T, axis=0)
     noise = xp.asarray(noise, dtype=xp.float64, device=device(columns))
     return ((1 + xp.clip(lever, min=0.0))[:, None] * noise) ** 0.5
+
+
+register(
+    EstimatorRecord(
+        RBFNetworkRegressor,
+        fitted={
+            **FEATURES,
+            **RBF_FITTED,
+            "readout_": Field("floats", ("M+1", "o")),
+            "noise_variance_": Field("floats", ("o",), low=0.0),
+            "_spread": Field("floats", ("M+1", "M+1")),
+            "_flat": BOOL,
+        },
+        optional=FEATURE_NAMES,
+        parameters=RBF_PARAMETERS,
+        check="kernelpool.files.checks:rbf",
+        probe=lambda model: model.means_,
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+        onnx="kernelpool.export.networks:rbf_regressor",
+    )
+)

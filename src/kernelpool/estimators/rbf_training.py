@@ -88,10 +88,10 @@ def given_mixture(mixture: Any, n_features: int) -> Given:
     means, covariances = np.asarray(mixture.means_, np.float64), np.asarray(mixture.covariances_, np.float64)
     if means.ndim != 2 or means.shape[1] != n_features:
         raise KernelpoolError(f"hidden has kernels of shape {means.shape}; X has {n_features} features.")
-    kind = getattr(mixture, "covariance_type_", getattr(mixture, "covariance_type", None))
+    kind = str(getattr(mixture, "covariance_type_", getattr(mixture, "covariance_type", None)))
     m, d = means.shape
-    shapes = {"spherical": (m,), "diag": (m, d), "full": (m, d, d), "tied": (d, d)}
-    if kind not in FAMILIES or covariances.shape != shapes[kind]:
+    shapes = {name: family.shape(m, d) for name, family in FAMILIES.items()}
+    if covariances.shape != shapes.get(kind):
         raise KernelpoolError(
             f"hidden has covariance_type={kind!r} and covariances of shape {covariances.shape}; expected one of {shapes}."
         )

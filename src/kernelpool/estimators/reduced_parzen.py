@@ -1,6 +1,7 @@
 """Reduced Parzen classifier: a scikit-learn shell of `kernelpool.networks.parzen_reduction`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -10,7 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ..errors import KernelpoolError
+from ..registry import COUNT, EstimatorRecord, Field, register
 from .labeled import Labeled, checked_prior, labeled
+from .parzen import PARZEN_FITTED, PARZEN_OPTIONAL
 from .parzen_network import OCTAVE, ParzenNetwork
 from .reduction import Reduction
 from .smallest_network import Search
@@ -221,3 +224,36 @@ class ReducedParzenClassifier(ParzenNetwork):
     def _say(self, line: str) -> None:
         if self.verbose:
             print(f"ReducedParzenClassifier: {line}")
+
+
+register(
+    EstimatorRecord(
+        ReducedParzenClassifier,
+        command="reduced-parzen",
+        depends_on_units=True,
+        has_density=True,
+        fitted={
+            **PARZEN_FITTED,
+            "full_radius_": Field("float", low=0.0, open_low=True),
+            "criterion_": Field("floats", ("C",), finite=False),
+            "edited_indices_": Field("integers", ("E",), distinct=True),
+            "n_rows_": COUNT,
+            "n_choices_": replace(COUNT, options=(None,)),
+        },
+        optional={
+            **PARZEN_OPTIONAL,
+            "curve_": Field("list", parts=(Field("tuple", parts=(COUNT, Field("float"))),)),
+            "full_error_": Field("float"),
+        },
+        parameters={
+            "kernel": Field("choice", options=("hypersphere", "epanechnikov", "gaussian")),
+            "edit": Field("model", classes=("MultiEdit",), options=(True, False)),
+        },
+        rebuilt={"_trees": lambda model: model._plant_trees()},
+        check="kernelpool.files.checks:parzen",
+        probe=lambda model: model.kernels_,
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+        onnx="kernelpool.export.networks:parzen",
+    )
+)

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
+from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
 from .notebook import NotebookMixin
 from .passing_on import PER_CLASS, delegate_to_estimator
 from .reject_fitting import HeldOut, fitted, fitted_and_judged, routed
@@ -400,3 +401,23 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         tags.input_tags = wrapped.input_tags
         tags.classifier_tags = wrapped.classifier_tags
         return tags
+
+
+register(
+    EstimatorRecord(
+        RejectClassifier,
+        fitted={
+            "estimator_": Field("model"),
+            "ambiguity_threshold_": Field("float", low=-1.0, high=1.0, options=(None,)),
+            "novelty_threshold_": Field("float", low=-1.8e308, high=1.8e308, options=(None,)),
+            "ambiguous_label_": Field("label"),
+            "novel_label_": Field("label"),
+        },
+        optional={**FEATURES, **FEATURE_NAMES},
+        parameters={"estimator": Field("model")},
+        required=frozenset({"estimator"}),
+        check="kernelpool.files.checks:reject",
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+    )
+)

@@ -14,6 +14,7 @@ from ..errors import KernelpoolError
 from ..kernels import FAMILIES
 from ..networks.shared_kernel import Params
 from ..penalties import DISTANCES
+from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from .automatic import planned
 from .checks import check_columns, check_degree, check_positive, check_shape, family_of, is_auto, is_learned
 from .data import TrainingData, training_data
@@ -429,3 +430,40 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         model.owners_ = labels[np.argmax(mixing * prior, axis=1)]
         model.n_features_in_ = means.shape[1]
         return model
+
+
+register(
+    EstimatorRecord(
+        SharedKernelClassifier,
+        command="shared-kernel",
+        has_density=True,
+        fitted={
+            **CLASSES,
+            "class_prior_": Field("shares", ("K",)),
+            "means_": Field("floats", ("M", "d")),
+            "covariance_type_": Field("family"),
+            "covariances_": Field("covariances"),
+            "mixing_": Field("shares", ("M", "K")),
+            "owners_": Field("labels", ("M",)),
+            "n_kernels_": COUNT,
+            "overlap_penalty_": Field("float", low=0.0),
+            "sharing_degree_": Field("float", low=0.0, high=1.0, finite=False),
+        },
+        optional={
+            **FEATURE_NAMES,
+            "sharing_": Field("floats", ("M", "K"), low=0.0, high=1 + 1e-9),
+            "parents_": Field("integers", ("M",)),
+            "selection_": Field("dict"),
+            "history_": HISTORY,
+            "objective_": FLOAT,
+            "n_iter_": COUNT,
+            "converged_": BOOL,
+            "_n_kernels_asked": COUNT,
+        },
+        check="kernelpool.files.checks:shared_kernel",
+        probe=lambda model: model.means_,
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+        onnx="kernelpool.export.networks:shared_kernel",
+    )
+)

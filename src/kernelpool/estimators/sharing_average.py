@@ -12,6 +12,7 @@ from ..arrays import Array, logsumexp, namespace, safe_log
 from ..em import Fit, Outcome, best_of
 from ..kernels import FAMILIES, NaturalParams
 from ..networks.shared_kernel import Params, SharedKernel
+from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows
 from .averaging import Choice, choices_of, held_out_weights, run_of, setups_of
 from .data import TrainingData, training_data
@@ -327,3 +328,26 @@ def _joint_posterior(block: Block, members: tuple[Member, ...], log_weights: Arr
         for i, (network, natural_params, mixing) in enumerate(members)
     ]
     return xp.concat(columns, axis=1)
+
+
+register(
+    EstimatorRecord(
+        SharingAverageClassifier,
+        command="sharing-average",
+        has_density=True,
+        fitted={
+            **CLASSES,
+            "class_prior_": Field("shares", ("K",)),
+            "weights_": Field("shares", ("L",)),
+            "estimators_": Field("list", parts=(Field("model", classes=("SharedKernelClassifier",)),), size="L"),
+            "n_iter_": COUNT,
+            "converged_": BOOL,
+        },
+        optional=FEATURE_NAMES,
+        check="kernelpool.files.checks:sharing_average",
+        probe=lambda model: model.estimators_[0].means_,
+        pool="kernelpool.estimators.description:pool_of",
+        sentence="kernelpool.estimators.description:sentence_of",
+        onnx="kernelpool.export.networks:sharing_average",
+    )
+)

@@ -23,7 +23,7 @@ from ..files.atomic import write_atomically
 from .columns import Inputs, numbers
 from .encoders import after, one_by_one, takes_columns
 from .graph import IR_VERSION, Graph
-from .layers import Answers, neurons, parzen, rbf_classifier, rbf_regressor, refused, shared_kernel, sharing_average
+from .networks import Answers, neurons, parzen, rbf_classifier, rbf_regressor, refused, shared_kernel, sharing_average
 
 __all__ = ["to_onnx"]
 

@@ -1,12 +1,25 @@
 """Kernel families, p(x|j), one a file."""
 
+from collections.abc import Mapping
+
+from ..registry import FamilyClasses, FamilyRecord, Field, register_family
 from .diag import Diag
 from .full import Full
 from .gaussian import Gaussian, Kernels, Moments, NaturalParams
 from .spherical import Spherical
 from .tied import Tied
 
-FAMILIES: dict[str, type[Gaussian]] = {family.name: family for family in (Spherical, Diag, Full, Tied)}
-"""Every family by the name under which users ask for it."""
+FAMILIES: Mapping[str, type[Gaussian]] = FamilyClasses()
+"""Every registered family by the name under which users ask for it."""
+
+for _family, _covariances in (
+    (Spherical, Field("floats", ("M",), low=0.0, open_low=True)),
+    (Diag, Field("floats", ("M", "d"), low=0.0, open_low=True)),
+    (Full, Field("matrices", ("M", "d", "d"))),
+    (Tied, Field("matrices", ("d", "d"))),
+):
+    register_family(
+        FamilyRecord(_family.name, _family, _covariances, _family.equivariant, onnx="kernelpool.export.networks:gaussian")
+    )
 
 __all__ = ["FAMILIES", "Diag", "Full", "Gaussian", "Kernels", "Moments", "NaturalParams", "Spherical", "Tied"]
