@@ -1,6 +1,7 @@
-# Works from a bare python3: the first target that needs the environment makes it, later ones reuse it.
+# Works from a bare python3: the first target that needs the environment makes it, later ones reuse it. Each target states
+# all it needs, so that each works alone in a fresh clone (VENV=.venv-docs make docs builds in an environment of its own).
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
@@ -29,13 +30,13 @@ arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
 
 papers: $(VENV)/test
-	$(BIN)/python -m kernelpool.papers
-	$(BIN)/python -m kernelpool.papers.competitive
-	$(BIN)/python -m kernelpool.papers.em_log
+	$(BIN)/python -m papers
+	$(BIN)/python -m papers.competitive_neurons
+	$(BIN)/python -m papers.em_log
 	$(BIN)/python -m pytest -n 2 -m slow
 
 clean:
-	rm -rf $(VENV) docs/_build docs/api/generated docs/auto_examples
+	rm -rf .venv .venv-* docs/_build docs/api/generated docs/auto_examples
 
 $(VENV)/base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -62,6 +63,7 @@ $(VENV)/docs: $(VENV)/base
 	$(PIP) $(call group,docs)
 	touch $@
 
+# by the exact version: a range may take a build with gigabytes of CUDA packages
 $(VENV)/torch: $(VENV)/test
-	$(PIP) torch
+	$(PIP) $(shell grep '^torch==' constraints.txt)
 	touch $@

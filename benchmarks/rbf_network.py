@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelpool import RBFNetworkClassifier, RBFNetworkRegressor
 from kernelpool.datasets import load_ionosphere, load_pima, load_wdbc
-from kernelpool.papers.em_log import NETWORKS
+from papers.em_log import NETWORKS
 
 SETS = {"wdbc": load_wdbc, "ionosphere": load_ionosphere, "pima": load_pima}
 

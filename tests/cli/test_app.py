@@ -12,7 +12,7 @@ from kernelpool.cli.screen import MEANINGS, Exit, Screen, plain, plural, shown
 
 from .tables import QUICK, colors, write_csv
 
-COMMANDS = ("fit", "predict", "evaluate", "report", "sample", "certify", "export", "reproduce", "demo")
+COMMANDS = ("fit", "predict", "evaluate", "report", "sample", "certify", "export", "demo")
 
 
 def test_help_names_every_command_and_exit_code(run):
@@ -30,7 +30,7 @@ def test_every_command_explains_itself(run, name):
     assert f"Usage: kernelpool {name}" in text
     commands = {command.name: command for command in app.registered_commands}
     assert commands[name].callback.__doc__.split(".")[0] in text
-    if name not in ("demo", "reproduce"):
+    if name != "demo":
         assert f"Example: kernelpool {name}" in text
         assert "--json" in text
 
@@ -104,25 +104,3 @@ def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch, capsys):
     assert "kernelpool-demo/report.html" in ran.out
     assert kernelpool.load("kernelpool-demo/clouds.safetensors").means_.shape == (12, 2)
     assert "Clouds" in Path("kernelpool-demo/report.html").read_text(encoding="utf-8")
-
-
-def test_reproduce_passes_everything_on(run, monkeypatch):
-    from kernelpool.papers import reproduce
-
-    seen = []
-
-    def fake(*words, **options):
-        seen.append((words, options))
-        return reproduce.Results(Path("out"), [{"paper": "p", "verdict": "agrees"}], [], {"skipped": {"x": "not here"}})
-
-    monkeypatch.setattr(reproduce, "run", fake)
-    monkeypatch.setattr(reproduce.Results, "__str__", lambda self: "p: 1 of 1 cells agree")
-    name = next(iter(reproduce.TABLES))
-    found = run("reproduce", name, "--quick", "-o", "out", "--anew", "-j", 3, "--no-figures", "--json").json
-    assert found["verdicts"] == {"agrees": 1}
-    assert found["skipped"] == {"x": "not here"}
-    assert seen == [(([name], True, "out", False, 3), {"progress": False, "figures": False})]
-    assert "1 of 1 cells agree" in run("reproduce").out
-    assert name in run("reproduce", "no-such-table", code=2).err
-    Path("file").write_text("")
-    assert "is a file" in run("reproduce", "-o", "file", code=6).err

@@ -20,7 +20,7 @@ from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import make_one_against_two, make_xor, missing_reason
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
 from kernelpool.estimators.competitive_training import Lbfgs
-from kernelpool.papers.competitive import SETTINGS, trials
+from papers.competitive_neurons import SETTINGS, trials
 
 # few steps: hundreds of quasi-Newton steps on a dozen rows turn rounding, 1e-16, into differences that the checks would see
 KINDS = [

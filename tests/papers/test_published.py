@@ -1,10 +1,10 @@
-"""The published figures, read from the papers' pages once more, and the rule by which ours agree with them."""
+"""The published figures, read from the papers' pages once more, and how ours are compared with them."""
 
 from collections import Counter
 
 import pytest
 
-from kernelpool.papers.published import Cell, cells, columns
+from papers.published import Cell, cells, columns, verdict
 
 
 def test_every_cell_is_there_once():
@@ -37,25 +37,37 @@ def test_columns():
     assert columns("regularized-prbf")[:2] == [("pima", 6), ("pima", 8)]
 
 
-def cell(paper="shared-kernels", dataset="pima", error=20.0, spread=1.0):
-    return Cell(paper, dataset, "sharing", "0", "8", error, spread)
+def cell(paper="shared-kernels", dataset="pima", error=20.0, spread=1.0, method="sharing", parameter="0"):
+    return Cell(paper, dataset, method, parameter, "8", error, spread)
 
 
-@pytest.mark.parametrize(("ours", "verdict"), [(22.0, "within"), (22.01, "outside"), (18.0, "within"), (17.99, "better")])
-def test_two_deviations_are_the_limit(ours, verdict):
-    assert cell().verdict(ours, 0.1) == verdict
+@pytest.mark.parametrize(("ours", "expected"), [(22.0, "within"), (22.01, "higher"), (18.0, "within"), (17.99, "lower")])
+def test_two_deviations_are_the_limit_on_both_sides(ours, expected):
+    assert verdict(cell().deviations(ours)) == expected
 
 
 @pytest.mark.parametrize(("dataset", "limit"), [("pima", 1.5), ("ionosphere", 4.0)])
 def test_limits_where_no_deviation_is_printed(dataset, limit):
     bare = cell("regularized-prbf", dataset, spread=None)
-    assert bare.verdict(20 + limit, 0.1) == "within"
-    assert bare.verdict(20.01 + limit, 0.1) == "outside"
+    assert bare.deviations(20 + limit) == pytest.approx(2)
+    assert bare.standard_errors(20 + limit, 0.1) is None
 
 
-def test_two_standard_errors_add_up():
-    neurons = cell("competitive-neurons", spread=0.3)
-    assert neurons.deviation(0.4) == pytest.approx(0.5)
-    assert neurons.verdict(20.99, 0.4) == "within"
-    assert neurons.verdict(21.01, 0.4) == "outside"
-    assert neurons.deviation(float("nan")) == 0.3  # a single trial has none
+def test_standard_errors_of_the_difference():
+    neurons = cell("competitive-neurons", spread=0.3)  # the paper prints standard errors
+    assert neurons.standard_errors(21.0, 0.4) == pytest.approx(1 / 0.5)
+    assert neurons.standard_errors(21.0, float("nan")) == pytest.approx(1 / 0.3)  # a single trial has none
+    assert neurons.deviations(21.0) is None
+    folds = cell(spread=1.5 * 5**0.5)  # over five folds: a mean of five has a standard error of 1.5
+    assert folds.standard_errors(25.0, 2.0) == pytest.approx(5 / 2.5)
+
+
+def test_methods_and_baselines():
+    own = {(c.paper, c.method, c.parameter) for c in cells() if c.own}
+    assert ("regularized-prbf", "penalty", "5") in own
+    assert ("regularized-prbf", "penalty", "0") not in own  # plain PRBF
+    assert Counter(c.paper for c in cells() if c.own) == {
+        "shared-kernels": 150,
+        "regularized-prbf": 80,
+        "competitive-neurons": 8,
+    }

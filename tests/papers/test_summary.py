@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kernelpool.papers.summary import agreeing, compared, figures, read_csv, write_csv
+from papers.summary import compared, count, read_csv, summarize, write_csv
 
 
 def record(repeat, fold, error, table="shared-kernels", dataset="clouds", method="sharing", parameter="1", kernels=8):
@@ -26,31 +26,33 @@ def found(rows, **kwargs):
 
 def test_folds_and_repeats():
     records = [record(0, 0, 10.0), record(0, 1, 12.0), record(1, 0, 13.0), record(1, 1, 17.0)]
-    rows = figures(records, ["shared-kernels"])
+    rows = summarize(records, ["shared-kernels"])
     row = found(rows, dataset="clouds", parameter="1", kernels="8")
     assert len(rows) == 175
     assert row["ours"] == 13.0
     assert row["spread"] == pytest.approx((2**0.5 + 8**0.5) / 2, abs=1e-3)  # standard deviations within the repeats
     assert row["between"] == pytest.approx(8**0.5, abs=1e-3)  # of 11 and 15
-    assert row["away"] == pytest.approx((13 - 11.26) / 0.75, abs=5e-3)
-    assert (row["repeats"], row["verdict"]) == (2, "outside")
-    assert agreeing(rows) == (0, 1, 175)
-    assert row["agreeing_alone"] == 1  # 11 agrees with 11.26 ± 0.75, 15 does not
+    assert row["deviations"] == pytest.approx((13 - 11.26) / 0.75, abs=5e-3)
+    assert row["standard_errors"] == pytest.approx((13 - 11.26) / math.hypot(0.75 / 5**0.5, 2.0), abs=5e-3)
+    assert (row["repeats"], row["verdict"], row["verdict_in_standard_errors"]) == (2, "higher", "within")
+    assert count(rows) == (175, 1, 0, 0, 1)
+    assert count(rows, "verdict_in_standard_errors") == (175, 1, 1, 0, 0)
+    assert row["higher_alone"] == 1  # 11 does not differ from 11.26 ± 0.75, 15 does
 
 
 def test_trials_have_a_standard_error():
     kwargs = {"table": "competitive-neurons", "dataset": "pima", "method": "neurons", "parameter": "", "kernels": "16"}
-    rows = figures([record(i, 0, e, **kwargs) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"])
+    rows = summarize([record(i, 0, e, **kwargs) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"])
     row = found(rows, dataset="pima", method="neurons")
     assert (row["ours"], row["spread"]) == (23.0, 1.0)
-    assert row["away"] == pytest.approx((23 - 23.26) / math.hypot(0.47, 1.0), abs=5e-3)
+    assert row["standard_errors"] == pytest.approx((23 - 23.26) / math.hypot(0.47, 1.0), abs=5e-3)
 
 
 def test_cells_that_were_not_run_are_named():
-    rows = figures([record(0, 0, 10.0), record(0, 1, 10.0)], ["shared-kernels"], skipped=["pima"])
+    rows = summarize([record(0, 0, 10.0), record(0, 1, 10.0)], ["shared-kernels"], skipped=["pima"])
     assert found(rows, dataset="pima")["verdict"] == "skipped"
     assert found(rows, dataset="phoneme")["verdict"] == "not run"
-    assert agreeing(rows) == (1, 1, 175)
+    assert count(rows) == (175, 1, 1, 0, 0)
 
 
 def test_comparison():
@@ -72,7 +74,7 @@ def test_comparison():
 
 
 def test_there_and_back(tmp_path):
-    rows = figures([record(0, 0, 10.0), record(0, 1, 12.0)], ["shared-kernels"])
+    rows = summarize([record(0, 0, 10.0), record(0, 1, 12.0)], ["shared-kernels"])
     write_csv(tmp_path / "results.csv", rows)
     again = read_csv(tmp_path / "results.csv")
     assert found(again, dataset="clouds", parameter="1", kernels="8")["ours"] == 11.0

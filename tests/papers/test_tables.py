@@ -7,10 +7,10 @@ from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from kernelpool.datasets import missing_reason
-from kernelpool.papers import comparison, competitive, minimal_kernel_networks, regularized_prbf, shared_kernels
-from kernelpool.papers.folds import folds, load
-from kernelpool.papers.summary import figures
-from kernelpool.papers.units import Unit
+from papers import comparison, competitive_neurons, minimal_kernel_networks, regularized_prbf, shared_kernels
+from papers.experiment import Unit
+from papers.folds import folds, load
+from papers.summary import summarize
 
 
 def verdicts(module, *units):
@@ -20,14 +20,14 @@ def verdicts(module, *units):
         for unit in units
         for record in module.work(unit)
     ]
-    return [row for row in figures(records, [module.NAME]) if row["repeats"]]
+    return [row for row in summarize(records, [module.NAME]) if row["repeats"]]
 
 
-def outside(rows):
+def higher(rows):
     return [
         (row["dataset"], row["method"], row["parameter"], row["kernels"], row["ours"])
         for row in rows
-        if row["verdict"] == "outside"
+        if row["verdict"] == "higher"
     ]
 
 
@@ -38,7 +38,7 @@ def needs(name):
 def test_shared_kernels_on_clouds():
     rows = verdicts(shared_kernels, Unit("shared-kernels", "clouds", 12))
     assert len(rows) == 7
-    assert outside(rows) == []
+    assert higher(rows) == []
     assert all(row["ours"] > 9.0 for row in rows)  # the best possible classifier errs on 9.65 %
     rbf = next(row for row in rows if row["method"] == "rbf")
     assert rbf["ours"] > 18  # Netlab's one wide width does not see the small clouds
@@ -48,20 +48,20 @@ def test_shared_kernels_on_clouds():
 def test_shared_kernels_on_ionosphere():
     rows = verdicts(shared_kernels, Unit("shared-kernels", "ionosphere", 12))
     assert len(rows) == 7
-    assert outside(rows) == []
+    assert higher(rows) == []
 
 
 @needs("ionosphere")
 def test_regularized_prbf_on_ionosphere():
     rows = verdicts(regularized_prbf, Unit("regularized-prbf", "ionosphere", 6))
     assert len(rows) == 5
-    assert outside(rows) == []
+    assert higher(rows) == []
     by_strength = {row["parameter"]: row["ours"] for row in rows}
     assert by_strength["15"] < by_strength["0"]  # what the paper is about
 
 
 def test_competitive_neurons_on_wdbc():
-    rows = verdicts(competitive, Unit("competitive-neurons", "wdbc"))
+    rows = verdicts(competitive_neurons, Unit("competitive-neurons", "wdbc"))
     assert {row["method"] for row in rows} == {"backprop", "svm-gaussian", "svm-polynomial", "neurons", "competitive-neurons"}
     assert all(row["ours"] < 7 for row in rows)  # one trial of 228 rows; the paper has 2.3 to 6.6
 
@@ -110,11 +110,11 @@ def test_kernels_are_dealt_out_as_evenly_as_it_goes():
     assert ("satimage5", 9) in {(unit.dataset, unit.kernels) for unit in regularized_prbf.units()}
     assert len(regularized_prbf.units()) == 20 * regularized_prbf.REPEATS
     assert len(shared_kernels.units()) == 25 * shared_kernels.REPEATS
-    assert len(competitive.units()) == 80
+    assert len(competitive_neurons.units()) == 80
     assert len(comparison.units()) == 7 * 6 * 5
 
 
-@pytest.mark.parametrize("module", [shared_kernels, regularized_prbf, competitive, comparison])
+@pytest.mark.parametrize("module", [shared_kernels, regularized_prbf, competitive_neurons, comparison])
 def test_a_quick_run_is_a_part_of_the_full_one(module):
     full = {unit.key for unit in module.units()}
     assert len(full) == len(module.units())

@@ -3,7 +3,7 @@
 ::
 
     app.py         the commands together, and how errors become exit codes
-    fit.py  predict.py  evaluate.py  report.py  sample.py  certify.py  export.py  reproduce.py  demo.py
+    fit.py  predict.py  evaluate.py  report.py  sample.py  certify.py  export.py  demo.py
 
     sources.py     files, folders and stdin -> batches of columns
     batches.py     what a batch is

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from . import certify, demo, evaluate, export, fit, options, predict, report, reproduce, sample
+from . import certify, demo, evaluate, export, fit, options, predict, report, sample
 from .screen import MEANINGS, CommandError, Exit, Screen
 
 EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {MEANINGS[code]}" for code in Exit)
@@ -98,7 +98,6 @@ for _name, _command in (
     ("sample", sample.sample),
     ("certify", certify.certify),
     ("export", export.export),
-    ("reproduce", reproduce.reproduce),
     ("demo", _demo),
 ):
     app.command(_name)(guarded(_command))

@@ -2,7 +2,7 @@
 
 A. Ferreira and M. Figueiredo, "A global training algorithm for radial basis functions neural networks".
 
-    python -m kernelpool.papers.em_log
+    python -m papers.em_log
 
 The paper compares EM-Log and EM-Log-Link with two-stage networks that it calls KMeans+LS, KMeans+GR, EM+LS and EM+Log;
 RBF (Netlab) is the two-stage network of its rival papers. Figure 5 is drawn after two sweeps on Ripley's data with six kernels,
@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
-from ..datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
-from ..estimators.rbf_network import RBFNetworkClassifier
+from kernelpool import RBFNetworkClassifier
+from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
 
 ROUND: dict[str, Any] = {"covariance_type": "spherical", "activation": "gaussian"}
 LONG: dict[str, Any] = {"covariance_type": "full", "activation": "density", "kernel_prior": None}

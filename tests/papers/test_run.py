@@ -1,14 +1,14 @@
 """A run from end to end: it can be interrupted, goes on, names what is missing, and writes a page of its own."""
 
 import json
-import re
 
 import pytest
 
 from kernelpool.errors import KernelpoolError
-from kernelpool.papers import folds, reproduce, shared_kernels
-from kernelpool.papers.__main__ import main
-from kernelpool.papers.units import Unit
+from papers import folds, shared_kernels
+from papers import run as runner
+from papers.__main__ import main
+from papers.experiment import Unit
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def done(out):
 
 
 def go(out, **kwargs):
-    return reproduce.run(["shared-kernels"], out=out, n_jobs=1, figures=False, **{"progress": False, **kwargs})
+    return runner.run(["shared-kernels"], out=out, n_jobs=1, figures=False, **{"progress": False, **kwargs})
 
 
 def test_an_interrupted_run_goes_on(small, tmp_path):
@@ -49,9 +49,9 @@ def test_a_changed_run_starts_anew(small, tmp_path, monkeypatch, change):
     if change == "protocol":
         monkeypatch.setitem(shared_kernels.PROTOCOL, "revision", -1)
     elif change == "version":
-        monkeypatch.setattr(reproduce, "__version__", "0.0.0")
+        monkeypatch.setattr(runner, "__version__", "0.0.0")
     elif change == "data":
-        monkeypatch.setattr(reproduce, "digest", lambda name: "other")
+        monkeypatch.setattr(runner, "digest", lambda name: "other")
     assert go(tmp_path, resume=change != "resume").run["units_run_now"] == 3
 
 
@@ -59,7 +59,7 @@ def test_the_pool_finds_the_same(monkeypatch, tmp_path):
     units = [Unit("shared-kernels", "wdbc", 2, repeat) for repeat in (0, 1)]
     monkeypatch.setattr(shared_kernels, "units", lambda quick=False: units)
     go(tmp_path / "one")
-    reproduce.run(["shared-kernels"], out=tmp_path / "two", n_jobs=2, figures=False, progress=False)
+    runner.run(["shared-kernels"], out=tmp_path / "two", n_jobs=2, figures=False, progress=False)
 
     def records(name):
         lines = (tmp_path / name / "units.jsonl").read_text().splitlines()
@@ -93,7 +93,7 @@ def test_missing_sets_are_named(nothing, monkeypatch, tmp_path):
     assert "KERNELPOOL_DATA" in results.skipped["pima"]
     assert "pima: skipped" in str(results)
     assert {row["verdict"] for row in results.cells if row["dataset"] == "pima"} == {"skipped"}
-    assert "pima</b>" in results.page.read_text()
+    assert "Skipped: pima." in (tmp_path / "index.md").read_text()
 
 
 def fake(unit, error=30.0):
@@ -104,26 +104,60 @@ def fake(unit, error=30.0):
     ]
 
 
-def test_the_page_stands_alone(monkeypatch, tmp_path):
+def test_the_page_of_a_run(monkeypatch, tmp_path):
     monkeypatch.setattr(shared_kernels, "units", lambda quick=False: [Unit("shared-kernels", "clouds", 8)])
     monkeypatch.setattr(shared_kernels, "work", fake)
     results = go(tmp_path)
-    page = results.page.read_text()
-    assert not re.search(r"<script|<link|src=\"(?!data:)|https?://", page)
-    assert '<td class="outside"><small>11.26 ± 0.75</small><br>30.00 ± 0.00<br><small>+25.0</small></td>' in page
-    assert "clouds, sharing 1, 8 kernels: 11.26 published, 30.00 ours, 0 of 1 single runs agree." in page
+    page = (tmp_path / "index.md").read_text()
+    assert "| **11.26 / 30.00 (+25.0)°** |" in page
+    assert "clouds, sharing 1, 8 kernels: 11.26 published, 30.00 ours, not higher in 0 of 1 single runs." in page
+    assert "its own method | 1 run, of 150 | 0 | 0 | 1 | 0 | 0 | 1 |" in page
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 176
-    assert [row["kernels"] for row in results.outside()] == ["8"]
+    assert [row["kernels"] for row in results.higher()] == ["8"]
+    assert "own method: 0 of 1 within two standard errors of the difference, 0 lower, 1 higher" in str(results)
+    assert "agree" not in str(results)
 
 
 def test_unknown_tables(tmp_path):
     with pytest.raises(KernelpoolError, match=r"tables must be among shared-kernels, .*; got 'table 1'\."):
-        reproduce.run(["table 1"], out=tmp_path)
+        runner.run(["table 1"], out=tmp_path)
 
 
 def test_from_the_command_line(small, tmp_path, capsys):
-    assert main(["shared-kernels", "--quick", "--jobs", "1", "--no-figures", "--out", str(tmp_path)]) == 0
+    words = ["shared-kernels", "--quick", "--jobs", "1", "--no-figures", "--output", str(tmp_path)]
+    assert main(words) == 0
     said = capsys.readouterr()
-    assert "shared-kernels: 0 of 0 cells agree" in said.out
-    assert "3 of 3" in said.err  # lines where there is no terminal
-    assert (tmp_path / "index.html").exists()
+    assert "shared-kernels: 0 of 175 cells run" in said.out
+    assert "3 of 3" in said.err
+    assert (tmp_path / "index.md").exists()
+    assert main([*words, "--quiet", "--anew"]) == 0
+    assert capsys.readouterr().err == ""
+    assert len(done(tmp_path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["table 1"], "invalid choice: 'table 1' (choose from 'shared-kernels'"),
+        (["--jobs", "0"], "must be a whole number from 1 on; got '0'"),
+        (["--output", "file"], "out must be a folder; file is a file."),
+    ],
+)
+def test_mistakes_on_the_command_line(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    try:
+        code = main(words)
+    except SystemExit as exit_:
+        code = exit_.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_interrupted_command_says_how_to_resume(small, monkeypatch, tmp_path, capsys):
+    def interrupt(unit):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shared_kernels, "work", interrupt)
+    assert main(["shared-kernels", "--jobs", "1", "--output", str(tmp_path)]) == 130
+    assert "the same command resumes the run" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from .. import datasets
+from kernelpool import datasets
 
 N_FOLDS = 5
 

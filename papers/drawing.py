@@ -1,12 +1,11 @@
 """Parts of the pictures: panels, rows, decision regions, kernels; and pictures as files."""
 
-import base64
 import io
 from typing import Any
 
 import numpy as np
 
-from ..errors import KernelpoolError
+from kernelpool.errors import KernelpoolError
 
 BLUE, ORANGE, GRAY = "#2f6db5", "#e07b1a", "#555555"
 PALE = ["#dbe7f4", "#fbe6d1"]
@@ -58,8 +57,3 @@ def png(figure: Any, dpi: int = 100) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None})
     return stream.getvalue()
-
-
-def as_text(image: bytes) -> str:
-    """A picture as an address that holds it whole."""
-    return "data:image/png;base64," + base64.b64encode(image).decode("ascii")

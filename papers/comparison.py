@@ -32,10 +32,10 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from ..estimators.shared_kernel import SharedKernelClassifier
-from ..estimators.sharing_average import SharingAverageClassifier
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+
+from .experiment import Record, Unit
 from .folds import N_FOLDS, folds
-from .units import Record, Unit
 
 NAME = "comparison"
 OURS = "kernelpool"

@@ -1,8 +1,8 @@
-"""The papers' figures, redrawn, each with a sentence on what to see.
+"""The papers' figures, redrawn, each with a caption that says what to see.
 
 The papers print few numbers of their toy problems; `kernelpool.datasets` says which, and what was chosen in their place.
-Each picture is a function without arguments that returns a matplotlib figure and its sentence, with figures measured on the
-spot.
+Each is drawn by a function without arguments that returns a matplotlib figure and its caption, with the numbers measured on
+the spot.
 """
 
 import warnings
@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from .. import datasets
-from ..errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
-from ..estimators.competitive import CompetitiveNeuronsClassifier
-from ..estimators.rbf_network import RBFNetworkClassifier
-from ..estimators.shared_kernel import SharedKernelClassifier
+from kernelpool import CompetitiveNeuronsClassifier, RBFNetworkClassifier, SharedKernelClassifier, datasets
+from kernelpool.errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
+
 from . import em_log, minimal_kernel_networks
 from .drawing import BLUE, GRAY, ORANGE, draw_kernels, draw_regions, draw_rows, png, side_by_side
 from .folds import fold
@@ -24,7 +22,7 @@ from .folds import fold
 Drawn = tuple[Any, str]
 
 
-class Picture(NamedTuple):
+class Figure(NamedTuple):
     """A figure of a paper."""
 
     name: str
@@ -211,23 +209,23 @@ def minimal_2() -> Drawn:
     )
 
 
-PICTURES = (
-    Picture("shared-kernels-3", "Shared kernels, figure 3", shared_kernels_3),
-    Picture("shared-kernels-4", "Shared kernels, figure 4", shared_kernels_4),
-    Picture("shared-kernels-5", "Shared kernels, figure 5", shared_kernels_5),
-    Picture("em-log-3", "EM-Log, figure 3", em_log_3),
-    Picture("em-log-4", "EM-Log, figure 4", em_log_4),
-    Picture("em-log-5", "EM-Log, figure 5", em_log_5),
-    Picture("competitive-neurons-2", "Competitive neurons, figure 2", competitive_2),
-    Picture("minimal-kernel-networks-2", "Minimal kernel networks, figure 2", minimal_2),
+FIGURES = (
+    Figure("shared-kernels-3", "Shared kernels, figure 3", shared_kernels_3),
+    Figure("shared-kernels-4", "Shared kernels, figure 4", shared_kernels_4),
+    Figure("shared-kernels-5", "Shared kernels, figure 5", shared_kernels_5),
+    Figure("em-log-3", "EM-Log, figure 3", em_log_3),
+    Figure("em-log-4", "EM-Log, figure 4", em_log_4),
+    Figure("em-log-5", "EM-Log, figure 5", em_log_5),
+    Figure("competitive-neurons-2", "Competitive neurons, figure 2", competitive_2),
+    Figure("minimal-kernel-networks-2", "Minimal kernel networks, figure 2", minimal_2),
 )
 """Every figure that shows a result; the others are block diagrams."""
 
 
-def drawn(picture: Picture) -> tuple[bytes | None, str]:
-    """A picture and its sentence; where it cannot be drawn, the reason instead."""
+def drawn(figure: Figure) -> tuple[bytes | None, str]:
+    """A figure as PNG and its caption; where it cannot be drawn, the reason instead."""
     try:
-        figure, sentence = picture.draw()
+        image, caption = figure.draw()
     except (MissingDatasetError, KernelpoolError) as error:
         return None, f"Not drawn. {' '.join(str(error).split())}"
-    return png(figure), sentence
+    return png(image), caption

@@ -1,4 +1,4 @@
-"""Why cells lie outside: what was looked into, by `python -m kernelpool.papers.variations`."""
+"""What was found about cells that are higher than published (`python -m papers.variations`), in words."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ NEURONS = (
     "learning rates nor scaling change that, a higher precision does. "
 )
 
-REASONS: dict[tuple[str, str, str], str] = {
+REMARKS: dict[tuple[str, str, str], str] = {
     ("regularized-prbf", "pima", "penalty"): (
         "The paper says neither how the features were scaled, on which spherical kernels depend, nor which split was used. "
         "With two repeats, our mean error over the 25 cells of this table is 28.9 % with standardized features, 31.4 % "
@@ -42,18 +42,18 @@ REASONS: dict[tuple[str, str, str], str] = {
 """By paper, data set and method."""
 
 
-def reason(row: Row) -> str:
-    """What is known about a cell that lies outside."""
-    return REASONS.get((row["paper"], row["dataset"], row["method"]), UNKNOWN)
+def remark(row: Row) -> str:
+    """What is known about a cell that is higher than published."""
+    return REMARKS.get((row["paper"], row["dataset"], row["method"]), UNKNOWN)
 
 
-def grouped(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Cells outside by what is known about them."""
-    by_reason: dict[str, list[Row]] = {}
+def by_remark(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Cells that are higher than published, by what is known about them."""
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        if row["verdict"] == "outside":
-            by_reason.setdefault(reason(row), []).append(row)
-    return by_reason
+        if row["verdict"] == "higher":
+            found.setdefault(remark(row), []).append(row)
+    return found
 
 
 NOTES = {

@@ -2,7 +2,7 @@
 
 K. Sridharan, M. J. Beal and V. Govindaraju, "Competitive mixtures of simple neurons", ICPR 2006.
 
-    python -m kernelpool.papers.competitive [trials] [seed of the first split]
+    python -m papers.competitive [trials] [seed of the first split]
 
 Each trial trains on 60 % of the rows, drawn at random, and tests on the rest; there are 20 trials and 16 neurons. The paper
 prints precision and repulsion, 0.03 and 0.01; it leaves open the learning rate, the number of steps and the start, so those
@@ -27,11 +27,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ..datasets import load_bupa, load_ionosphere, load_pima, load_wdbc
-from ..errors import UnfinishedWarning
-from ..estimators.competitive import CompetitiveNeuronsClassifier
+from kernelpool import CompetitiveNeuronsClassifier
+from kernelpool.datasets import load_bupa, load_ionosphere, load_pima, load_wdbc
+from kernelpool.errors import UnfinishedWarning
+
+from .experiment import Record, Unit
 from .folds import load
-from .units import Record, Unit
 
 NAME = "competitive-neurons"
 TRIALS = 20

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..datasets.gaussians import Part, draw
-from ..estimators.multi_edit import MultiEdit
-from ..estimators.parzen import ParzenClassifier
+from kernelpool import MultiEdit, ParzenClassifier
+from kernelpool.datasets.gaussians import Part, draw
 
 RADIUS = 0.6
 """Of every network here, so that only the kernels differ."""

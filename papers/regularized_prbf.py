@@ -23,11 +23,12 @@ splits and starts       `REPEATS` of both, seeds fixed; the paper has one
 import warnings
 from typing import Any
 
-from ..errors import UnfinishedWarning
-from ..estimators.sharing_average import SharingAverageClassifier
+from kernelpool import SharingAverageClassifier
+from kernelpool.errors import UnfinishedWarning
+
+from .experiment import Record, Unit
 from .folds import Fold, folds
 from .published import columns
-from .units import Record, Unit
 
 NAME = "regularized-prbf"
 REPEATS = 5

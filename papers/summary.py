@@ -10,38 +10,51 @@ import csv
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .published import Cell, cells
-from .units import Record
+from .experiment import Record
+from .published import Cell, cells, verdict
 
 Row = dict[str, Any]
 
+KEY_FIELDS = ("paper", "dataset", "method", "parameter", "kernels")
 FIELDS = (
-    "paper",
-    "dataset",
-    "method",
-    "parameter",
-    "kernels",
+    *KEY_FIELDS,
     "published",
     "published_spread",
     "ours",
     "spread",
     "between",
     "repeats",
-    "agreeing_alone",
-    "away",
+    "higher_alone",
+    "deviations",
+    "standard_errors",
+    "own",
     "verdict",
+    "verdict_in_standard_errors",
 )
-"""Columns of `results.csv`. `away` is the difference in deviations, positive where our error is higher; `agreeing_alone` how
-many repeats, each one run of five folds as in the paper, would agree by themselves."""
+"""Columns of `results.csv`. `deviations` and `standard_errors` are the difference in units of `published`, positive where our
+error is higher; `verdict` goes by printed deviations where there are any, else by standard errors; `own` is "yes" for a method
+that the paper proposes and "no" for its baselines; `higher_alone` says of how many repeats, each one run of five folds as in
+the paper, the error is higher by more than two deviations."""
 
+WORDS = (*KEY_FIELDS, "own", "verdict", "verdict_in_standard_errors")
 COMPARED = ("error", "log_loss", "calibration", "fit_seconds", "predict_seconds")
 
 
-def figures(records: Iterable[Record], tables: Sequence[str], skipped: Iterable[str] = ()) -> list[Row]:
+class Counts(NamedTuple):
+    """How many cells there are, were run, and lie within two units, lower by more, and higher by more."""
+
+    cells: int
+    run: int
+    within: int
+    lower: int
+    higher: int
+
+
+def summarize(records: Iterable[Record], tables: Sequence[str], skipped: Iterable[str] = ()) -> list[Row]:
     """A row for every published cell of the tables, those without a figure of ours included."""
     skipped = set(skipped)
     by_cell: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -53,8 +66,9 @@ def figures(records: Iterable[Record], tables: Sequence[str], skipped: Iterable[
 
 def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
     row: Row = dict.fromkeys(FIELDS, "")
-    row |= {name: getattr(cell, name) for name in FIELDS[:5]}
+    row |= {name: getattr(cell, name) for name in KEY_FIELDS}
     row |= {"published": cell.error, "published_spread": "" if cell.spread is None else cell.spread}
+    row["own"] = "yes" if cell.own else "no"
     if not by_repeat:
         return row | {"repeats": 0, "verdict": "skipped" if skipped else "not run"}
     runs = list(by_repeat.values())
@@ -62,18 +76,30 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
     ours, between = float(means.mean()), float(means.std(ddof=1)) if len(means) > 1 else float("nan")
     error_of_mean = between / len(means) ** 0.5
     trials = all(len(run) == 1 for run in runs)
-    spread = error_of_mean if trials else float(np.mean([np.std(run, ddof=1) for run in runs]))
-    away = (ours - cell.error) / cell.deviation(error_of_mean)
-    alone = "" if trials else sum(cell.verdict(float(mean), 0.0) != "outside" for mean in means)
-    return row | {
+    row |= {
         "ours": round(ours, 3),
-        "spread": round(spread, 3),
+        "spread": round(error_of_mean if trials else float(np.mean([np.std(run, ddof=1) for run in runs])), 3),
         "between": round(between, 3),
         "repeats": len(means),
-        "agreeing_alone": alone,
-        "away": round(away, 2),
-        "verdict": cell.verdict(ours, error_of_mean),
     }
+    deviations, standard_errors = cell.deviations(ours), cell.standard_errors(ours, error_of_mean)
+    if standard_errors is not None:
+        row |= {
+            "standard_errors": round(standard_errors, 2),
+            "verdict": verdict(standard_errors),
+            "verdict_in_standard_errors": verdict(standard_errors),
+        }
+    if deviations is not None:
+        alone = sum(verdict(cell.deviations(float(mean)) or 0.0) == "higher" for mean in means)
+        row |= {"deviations": round(deviations, 2), "verdict": verdict(deviations), "higher_alone": alone}
+    return row
+
+
+def count(rows: Iterable[Row], field: str = "verdict") -> Counts:
+    """Count verdicts, by deviations or ("verdict_in_standard_errors") by standard errors."""
+    found = [row[field] for row in rows]
+    n = {name: found.count(name) for name in ("within", "lower", "higher")}
+    return Counts(len(found), sum(n.values()), **n)
 
 
 def compared(records: Iterable[Record]) -> list[Row]:
@@ -88,13 +114,6 @@ def compared(records: Iterable[Record]) -> list[Row]:
         errors = [r["error"] for r in found]
         rows.append(row | {"error_spread": round(float(np.std(errors, ddof=1)), 3) if len(errors) > 1 else float("nan")})
     return rows
-
-
-def agreeing(rows: Iterable[Row]) -> tuple[int, int, int]:
-    """Cells that agree with the paper or are better, cells with a figure of ours, and cells in all."""
-    verdicts = [row["verdict"] for row in rows]
-    run = [verdict for verdict in verdicts if verdict in ("within", "better", "outside")]
-    return sum(verdict != "outside" for verdict in run), len(run), len(verdicts)
 
 
 def write_csv(path: Path, rows: Sequence[Row], fields: Sequence[str] | None = None) -> None:
@@ -114,7 +133,7 @@ def read_csv(path: Path) -> list[Row]:
 
 
 def _number(name: str, text: str) -> Any:
-    if name in FIELDS[:5] or name == "verdict":
+    if name in WORDS:
         return text
     try:
         return float(text)

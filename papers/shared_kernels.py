@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ..errors import UnfinishedWarning
-from ..estimators.rbf_network import RBFNetworkClassifier
-from ..estimators.sharing_average import SharingAverageClassifier
+from kernelpool import RBFNetworkClassifier, SharingAverageClassifier
+from kernelpool.errors import UnfinishedWarning
+
+from .experiment import Record, Unit
 from .folds import Fold, folds
 from .published import columns
-from .units import Record, Unit
 
 NAME = "shared-kernels"
 REPEATS = 5

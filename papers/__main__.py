@@ -1,0 +1,58 @@
+"""Rerun the papers' tables: ``python -m papers --help``."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kernelpool.errors import KernelpoolError
+
+from .run import TABLES, run
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on; got {text!r}")
+    return int(text)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse the command line, run, and print how many cells agree."""
+    parser = argparse.ArgumentParser(prog="python -m papers", description="Rerun every table of the papers.")
+    parser.add_argument(
+        "tables",
+        nargs="*",
+        choices=[*TABLES, []],
+        metavar="TABLE",
+        help=f"which tables, of {', '.join(TABLES)}; all if none is named",
+    )
+    parser.add_argument("--quick", action="store_true", help="a sample, in about a minute")
+    parser.add_argument(
+        "--output", "-o", type=Path, default=Path("reproduction"), metavar="FOLDER", help="folder to write to (%(default)s)"
+    )
+    parser.add_argument("--anew", action="store_true", help="do not resume an earlier run in the same folder")
+    parser.add_argument("--jobs", "-j", type=_processes, default=2, help="processes (%(default)s)")
+    parser.add_argument("--no-figures", action="store_true", help="do not redraw the papers' figures")
+    parser.add_argument("--quiet", "-q", action="store_true", help="print results and errors only")
+    args = parser.parse_args(arguments)
+    try:
+        results = run(
+            args.tables or None,
+            args.quick,
+            args.output,
+            resume=not args.anew,
+            n_jobs=args.jobs,
+            progress=not args.quiet,
+            figures=not args.no_figures,
+        )
+    except KeyboardInterrupt:
+        print(f"Stopped. Finished units are kept in {args.output}; the same command resumes the run.", file=sys.stderr)
+        return 130
+    except KernelpoolError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(results)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
