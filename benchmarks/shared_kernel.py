@@ -100,7 +100,7 @@ class Bare:
 
     def one(self, _):
         weighed(self.weight, self.phi)
-        np.exp(self.share, out=thread_scratch(self.share.shape, self.share))
+        np.exp(self.share, out=thread_scratch("share", self.share.shape, self.share))
         summed(self.phi, self.share)
 
     def run(self):

@@ -120,13 +120,17 @@ def empty(shape: tuple[int, ...], like: Array) -> Array:
 _thread_local = threading.local()
 
 
-def thread_scratch(shape: tuple[int, ...], like: Array) -> Array:
-    """Like `empty`, but the thread's own room, lent again at the next call: new pages cost as much as sums."""
+def thread_scratch(name: str, shape: tuple[int, ...], like: Array) -> Array:
+    """Like `empty`, but memory of the calling thread that the next call with the same `name` returns again.
+
+    Fresh pages cost as much as the sums that are written into them. Arrays of different names never overlap.
+    """
     if not is_numpy_array(like):
         return empty(shape, like)
-    size, out = math.prod(shape), getattr(_thread_local, "scratch", None)
+    arrays = _thread_local.__dict__
+    size, out = math.prod(shape), arrays.get(name)
     if out is None or out.dtype != like.dtype or not size <= out.size <= 4 * size:
-        out = _thread_local.scratch = np.empty(size, like.dtype)
+        out = arrays[name] = np.empty(size, like.dtype)
     return out[:size].reshape(shape)
 
 
@@ -252,19 +256,23 @@ def _exp_at_least(a: Array, smallest: float) -> Array:
 
 
 NEGLIGIBLE = 1e-20
-"""A share of a row this small, beside the largest: of n rows all such shares together are less than n * 1e-20 of one row."""
+"""A weight this small beside the largest is left out of `outer_sums`: what n rows lose is below n * 1e-20 of one row."""
 
 
 def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
     """sum_n weight[j, n] x_n, (M, d), and sum_n weight[j, n] x_n x_n', (M, d, d), from the weights that count alone.
 
-    None where too few of the weights (M, n) are negligible for that to pay: in many dimensions nearly all of them are, and
-    a product over all pairs of kernels and rows is mostly spent on zeros.
+    Weights may be negative. None where too few of the weights (M, n) are negligible for that to pay: in many dimensions
+    nearly all of them are, and a product over all pairs of kernels and rows is mostly spent on zeros.
     """
     if not is_numpy_array(weight) or weight.size == 0:
         return None
     (n_kernels, n), d = weight.shape, x.shape[1]
-    counts = weight > NEGLIGIBLE * weight.max()
+    low, high = weight.min(), weight.max()
+    limit = NEGLIGIBLE * max(-low, high)
+    counts = weight > limit
+    if low < -limit:
+        counts |= weight < -limit
     # about this many features make gathering the rows of one kernel cheaper than a product over all rows (measured)
     if d < 12 or 8 * np.count_nonzero(counts) > weight.size:
         return None

@@ -230,3 +230,19 @@ def test_a_column_that_varies_by_rounding_alone_says_nothing():
         plain = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(x, y)
         model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(np.column_stack([x, rounded]), y)
         np.testing.assert_array_equal(model.predict(np.column_stack([x, rounded[::-1]])), plain.predict(x))
+
+
+@pytest.mark.parametrize("starving", ["move", "drop"])
+def test_a_class_without_weight_keeps_a_kernel(starving):
+    """No row of class 2 counts, so its kernels starve; the last of them stays, for a class needs a density."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 40)
+    x = rng.normal(size=(120, 2)) + 4 * y[:, None]
+    owners, means = np.repeat([0, 1, 2], 2), x[[0, 1, 40, 41, 80, 81]]
+    model = SharedKernelClassifier(owners=owners, means_init=means, sharing=0, starving=starving, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StarvedKernelWarning)
+        model.fit(x, y, sample_weight=(y < 2).astype(float))
+    assert model.mixing_.shape[1] == 3
+    np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
+    assert np.isfinite(model.log_density(x)).all()

@@ -214,6 +214,8 @@ class Training:
 
         def move(params: Params) -> Params | None:
             starving = network.starving(params, class_weight, row_weight)
+            # a class without weight has no row that a kernel could be moved to
+            starving = [j for j in starving if float(class_weight[int(owners[j])]) > 0]
             if not starving:
                 return None
             moved = network.moved(rows, params, starving, owners, class_weight)

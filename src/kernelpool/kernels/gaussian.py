@@ -299,7 +299,9 @@ class Gaussian(ABC):
 
     def moments(self, mass: Array, sums: Array, natural_params: NaturalParams, x: Array, responsibility: Array) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
-        d = x.shape[1]
+        xp, d = namespace(sums), x.shape[1]
+        if natural_params.guarded:  # their columns are replaced below
+            sums = xp.asarray(sums, copy=True)
         first, second = sums[:d, :].T, sums[d:, :].T
         for j in natural_params.guarded:
             away = x - natural_params.kernels.mean[j, :]

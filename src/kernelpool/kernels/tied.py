@@ -40,10 +40,10 @@ class Tied(Full):
         return weighted_feature_sums(phi, responsibility)  # of x alone: there is no square to sum
 
     def moments(self, mass: Array, sums: Array, natural_params: NaturalParams, x: Array, responsibility: Array) -> Moments:
-        xp, first = namespace(x), sums.T
+        xp = namespace(x)
         if not natural_params.guarded:
-            return Moments(mass, first, self.scatter(x, xp.sum(responsibility, axis=0))[None, :])
-        second = []
+            return Moments(mass, sums.T, self.scatter(x, xp.sum(responsibility, axis=0))[None, :])
+        first, second = xp.asarray(sums.T, copy=True), []
         for j in natural_params.guarded:  # one covariance: if one kernel is guarded, all are
             away = x - natural_params.kernels.mean[j, :]
             first[j, :] = responsibility[j, :] @ away

@@ -219,9 +219,8 @@ class Competitive:
         if self.kernel is None or e_step_params.natural_params is None:
             return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
         sums = as_float64(self.kernel.sums(block.once(self.kernel.name, self._features), block.x, responsibility))  # (P, M)
-        about_origin = xp.asarray(sums, copy=True)
         moments = self.kernel.moments(mass[:, None], sums, e_step_params.natural_params, block.x, responsibility)
-        return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, about_origin)
+        return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, sums)
 
     def refit(self, block: Block, e_step_params: EStepParams, weight: Array) -> Misfit:
         """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of `e_step_params`."""

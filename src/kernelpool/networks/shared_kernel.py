@@ -196,7 +196,7 @@ class SharedKernel:
         xp, (n, d), n_columns = namespace(block.x), block.x.shape, len(usable)
         mine = [(code % n_columns, span, usable[code % n_columns]) for code, span in classes.items()]
         n_most = max(part.weight.shape[0] for _, _, part in mine)
-        phi = block.scratch((1 + self.kernel.n_features(d), n))
+        phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
         phi[0, :] = 1
         self._write_features(block, phi[1:, :])
 
@@ -294,7 +294,7 @@ class SharedKernel:
         Squares are made anew in every sweep: that costs less than to fetch them from memory, for they would not fit the caches.
         """
         (n, d), n_columns = block.x.shape, self.sharing.shape[1] + 1
-        phi = block.scratch((n_columns + self.kernel.n_features(d), n))
+        phi = block.scratch("features", (n_columns + self.kernel.n_features(d), n))
         phi[:n_columns, :] = block.once((type(self), n_columns), self._indicators)
         self._write_features(block, phi[n_columns:, :])
         return phi

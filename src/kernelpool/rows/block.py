@@ -32,9 +32,9 @@ class Block:
         self._written: dict[Any, Array] | None = {} if held else None
         self._kept: dict[Any, Any] | None = {} if keep else None
 
-    def scratch(self, shape: tuple[int, ...]) -> Array:
-        """Room for what is made of this block and not needed once the next one is asked for."""
-        return thread_scratch(shape, self.x)
+    def scratch(self, name: str, shape: tuple[int, ...]) -> Array:
+        """An array to write into, valid until the next call with the same `name` in this thread."""
+        return thread_scratch(name, shape, self.x)
 
     def write_once(self, key: Any, out: Array, fill: Callable[[Array], None]) -> None:
         """`fill(room)`; a block that is held through the sweeps remembers what was written, no wider than its rows."""

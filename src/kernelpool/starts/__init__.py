@@ -42,7 +42,8 @@ def placed(
             center, about = method(sample, count, rng)
             centers.append(center)
             weight = sample.weight.sum()
-            seconds.append((kernel.square((sample.x - about).T) @ sample.weight / weight, count, weight))
+            second = kernel.square((sample.x - about).T) @ sample.weight  # zero where no row of the class counts
+            seconds.append((second / weight if weight > 0 else second, count, weight))
     mean = np.concatenate(centers)
     return Kernels(mean, _widths(kernel, seconds, mean))
 
