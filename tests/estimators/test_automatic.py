@@ -11,10 +11,10 @@ from kernelpool.datasets import make_clouds
 from kernelpool.em import Stop
 from kernelpool.errors import CollapsedKernelError, StarvedKernelWarning
 from kernelpool.estimators import parts
-from kernelpool.estimators.data import training_data
-from kernelpool.estimators.held_out import folds_of, loss_of
 from kernelpool.estimators.parts import Cell, Part, sampled
 from kernelpool.networks import shared_kernel
+from kernelpool.selection.held_out import folds_of, loss_of
+from kernelpool.training.validation import training_data
 
 SMALL = {"max_iter": 30, "tol": 1e-3}
 

@@ -12,9 +12,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
-from kernelpool.estimators.labeled import apportion_kernels, folds, labeled
 from kernelpool.estimators.reduction import Reduction
 from kernelpool.estimators.smallest_network import Search
+from kernelpool.selection.held_out import folds
+from kernelpool.training.validation import apportion_kernels, labeled
 
 
 @parametrize_with_checks(

@@ -10,8 +10,7 @@ from typing import Any
 from sklearn.utils import check_random_state
 
 from ..errors import KernelpoolError
-from .checks import is_auto
-from .data import TrainingData
+from ..training.validation import TrainingData, is_auto
 from .search import Search
 
 CHOSEN = ("n_kernels", "covariance_type", "sharing", "overlap_penalty")

@@ -14,9 +14,8 @@ from ..kernels import Kernels
 from ..networks.shared_kernel import Params, SharedKernel
 from ..networks.stacking import stacked
 from ..rows import ArrayRows, Block
-from .checks import check_degree, is_learned
-from .data import TrainingData
-from .held_out import folds_of, n_folds
+from ..selection.held_out import folds_of, n_folds
+from ..training.validation import TrainingData, check_degree, is_learned
 from .parts import Sampled, sampled
 from .setup import Setup
 

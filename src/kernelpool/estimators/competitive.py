@@ -15,11 +15,10 @@ from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, EStepParams, Params
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows
-from .competitive_training import NeuronTraining, NeuronWatch, Trace, weights_in
-from .data import training_data
-from .probability import Answer, ProbabilityClassifier, Question, identity
-from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
-from .training import conclude
+from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.validation import training_data
+from ._base import Answer, ProbabilityClassifier, Question, fit_monitor, identity
+from .competitive_training import NeuronTraining, Trace, weights_in
 
 
 class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
@@ -195,18 +194,19 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs)
         if data.unlabeled_weight > 0:
             raise KernelpoolError("y must hold a label for every row; some are None. Drop those rows: neurons need labels.")
-        training: Any = NeuronTraining(self, data)
+        training = NeuronTraining(self, data)
         traces: list[Trace] = []
-        with NeuronWatch(self, training, self.n_init, X, y, sample_weight) as watch:
+        monitor = fit_monitor(self, X, y, sample_weight)
+        with monitor.fitting(self.n_init, training.outside, training.constants, training.frame.log_volume):
             for i in range(self.n_init):
-                traces.append(training.run(watch.begin(i)))
-                watch.end()
+                with monitor.start(i) as on_sweep:
+                    traces.append(training.run(on_sweep))
                 if traces[-1].fit.outcome is Outcome.INTERRUPTED:
                     break
         best = best_of([trace.fit for trace in traces])
         self._keep(next(trace for trace in traces if trace.fit is best), training)
         fell = f"The weights left the range of numbers at sweep {best.n_sweeps}: lower learning_rate, or solver='lbfgs'."
-        conclude(best, self.max_iter, fell if self.solver == "gradient" else None)
+        warn_if_unfinished(best, self.max_iter, fell if self.solver == "gradient" else None)
         return self
 
     def _keep(self, trace: Trace, training: NeuronTraining) -> None:

@@ -14,8 +14,7 @@ from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, Cost, GradientStep, Params
 from ..rows import Frame, Rows, one_blas_thread
 from ..starts import sample_rows
-from .data import TrainingData
-from .watch import Watch
+from ..training.validation import TrainingData
 
 START_LENGTH = 4.0
 """Of the first weight vectors, for features of unit variance: steep enough that neurons begin with opinions of their own."""
@@ -128,6 +127,11 @@ class NeuronTraining:
         weight, mixing, kernels = match_array((weight, mixing, kernels), like=self.rows.home)
         return Params(weight, mixing, kernels, float("nan"))
 
+    @property
+    def constants(self) -> dict[str, np.ndarray]:
+        """Fitted attributes that do not change while training."""
+        return {"classes_": self.data.classes, "location_": self.scaling.origin, "scale_": self.scaling.unit}
+
     def outside(self, params: Params) -> dict[str, np.ndarray]:
         """Fitted attributes, in the units of the data."""
         weight = weights_out(to_numpy(params.weight), self.scaling)
@@ -137,21 +141,6 @@ class NeuronTraining:
             kernels = Diag(np.zeros(len(self.data.mean))).out_of(kernels, self.scaling)
             found |= {"means_": kernels.mean, "covariances_": kernels.covariance}
         return found
-
-
-class NeuronWatch(Watch):
-    """Tells of each sweep in the words of this network."""
-
-    training: Any
-
-    def _parameters(self, params: Any) -> dict[str, Any]:
-        outside: dict[str, Any] = self.training.outside(params)
-        return outside
-
-    def _attributes(self, params: Any) -> dict[str, Any]:
-        scaling: Frame = self.training.scaling
-        fixed = {"classes_": self.training.data.classes, "location_": scaling.origin, "scale_": scaling.unit}
-        return {**self._parameters(params), **fixed}
 
 
 def _spread_directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:

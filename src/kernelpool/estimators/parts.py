@@ -14,7 +14,7 @@ from ..rows import ArrayRows, Block
 from ..starts import opened
 from ..starts.grown import needs, split
 from ..starts.sample import Sample, _uniform
-from .data import TrainingData
+from ..training.validation import TrainingData
 from .setup import Setup
 from .training import Training
 

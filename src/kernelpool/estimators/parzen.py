@@ -12,7 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from ..errors import KernelpoolError
 from ..registry import BOOL, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
-from .labeled import Labeled, checked_prior, labeled, split
+from ..selection.held_out import split
+from ..training.validation import Labeled, checked_prior, labeled
 from .parzen_network import ParzenNetwork
 
 

@@ -21,10 +21,9 @@ from ..networks.parzen import (
 )
 from ..networks.parzen_kernels import PROFILES, TILE, Profile, StarShaped, ball_log_volume
 from ..rows import ArrayRows, Block, Frame, Rows
-from .density import DensityClassifier, evidence
-from .labeled import Labeled
+from ..training.validation import Labeled
+from ._base import Answer, DensityClassifier, Question, evidence, identity, log_softmax
 from .neighbors import build_trees, count_votes, decided_by_trees
-from .probability import Answer, Question, identity, log_softmax
 from .star_shaped import checked_gauge, directions
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24

@@ -15,7 +15,7 @@ from ..kernels import FAMILIES, Kernels
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer
 from ..registry import BOOL, COUNT, FLOAT, HISTORY, Field
 from ..rows import Block, Rows
-from .data import mixture_frame, query_rows
+from ..training.validation import mixture_frame, query_rows
 from .notebook import NotebookMixin
 from .rbf_training import Fitted, RBFTraining
 

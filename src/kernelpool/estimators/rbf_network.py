@@ -16,11 +16,10 @@ from ..networks.logistic import Logistic
 from ..networks.readout import Labels
 from ..registry import CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows
-from .data import training_data
-from .probability import Answer, ProbabilityClassifier, Question, log_softmax
+from ..training.validation import named_features, training_data
+from ._base import Answer, ProbabilityClassifier, Question, log_softmax
 from .rbf_layers import RBF_FITTED, RBF_PARAMETERS, RBFNetwork, outputs
 from .rbf_training import RBFTraining
-from .training import features_named
 
 KERNELS_PER_CLASS = 10
 
@@ -212,7 +211,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         data = training_data(self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs)
         n_classes = len(data.classes)
         setup = RBFTraining(self, data, KERNELS_PER_CLASS * n_classes)
-        with features_named(self):
+        with named_features(getattr(self, "feature_names_in_", None)):
             fitted = setup.best(self._output(setup.hidden, n_classes))
         self.classes_ = data.classes
         weight = to_numpy(fitted.run.network.readout.weight)

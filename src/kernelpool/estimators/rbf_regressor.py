@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import Array, device, namespace, to_numpy
 from ..networks.least_squares import LeastSquares
 from ..registry import BOOL, FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
+from ..training.validation import named_features
 from .rbf_layers import RBF_FITTED, RBF_PARAMETERS, RBFNetwork, outputs
 from .rbf_training import RBFTraining, regression_data
-from .training import features_named
 
 KERNELS = 40
 
@@ -177,7 +177,7 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
         setup = RBFTraining(self, data, KERNELS)
         strength = self.strength if isinstance(self.strength, str) else float(self.strength)
         output = LeastSquares(setup.hidden, values, 0.0 if self.readout == "least_squares" else strength)
-        with features_named(self):
+        with named_features(getattr(self, "feature_names_in_", None)):
             fitted = setup.best(output)
         network, scale = fitted.run.network, np.asarray(values.scale)
         self.readout_ = to_numpy(network.readout.weight) * scale

@@ -19,8 +19,16 @@ from ..rows import Block, Rows, as_rows
 from ..starts import ClassSample
 from ..starts.sample import Sample, _of_block
 from ..sums import Sums, record
-from .data import FLOATS, TrainingData, _check_elsewhere, _elsewhere, _scale, beside, given_weights
-from .progress import Progress
+from ..training.monitor import Progress
+from ..training.validation import (
+    FLOATS,
+    TrainingData,
+    beside,
+    check_elsewhere,
+    given_weights,
+    lives_elsewhere,
+    mean_and_variance,
+)
 from .training import Training
 
 LARGEST_TARGET = 1e140
@@ -280,8 +288,8 @@ def regression_data(
     """Rows with their targets, the scale of the targets, and whether y was one-dimensional."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    if _elsewhere(X):
-        _check_elsewhere(estimator, X, reset=True)
+    if lives_elsewhere(X):
+        check_elsewhere(estimator, X, reset=True)
         y = _targets_elsewhere(X, y)
     else:
         X, y = validate_data(estimator, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
@@ -301,7 +309,7 @@ def regression_data(
     variance = [max(float(v) - s**2, 0.0) for v, s in zip(about.second / about.weight, shift, strict=True)]
     mean = [o + s for o, s in zip(origin, shift, strict=True)]
     scale = [v**0.5 if v > (1e-14 * abs(m)) ** 2 else 1.0 for v, m in zip(variance, mean, strict=True)]
-    x_mean, x_variance = _scale(rows)
+    x_mean, x_variance = mean_and_variance(rows)
     class_weight = np.array([float(sums.weight)])
     data = TrainingData(rows, np.zeros(1, int), class_weight, 0.0, float(sums.count), x_mean, x_variance)
     return data, Values(mean, scale), y.ndim == 1

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ..errors import KernelpoolError
 from ..registry import COUNT, EstimatorRecord, Field, register
-from .labeled import Labeled, checked_prior, labeled
+from ..training.validation import Labeled, checked_prior, labeled
 from .parzen import PARZEN_FITTED, PARZEN_OPTIONAL
 from .parzen_network import OCTAVE, ParzenNetwork
 from .reduction import Reduction

@@ -10,7 +10,7 @@ from ..networks.parzen import network, wrong_rows
 from ..networks.parzen_kernels import TILE
 from ..networks.parzen_reduction import Reducer
 from ..rows import ArrayRows
-from .labeled import Labeled, apportion_kernels
+from ..training.validation import Labeled, apportion_kernels
 from .multi_edit import MultiEdit
 from .parzen import ParzenClassifier
 

@@ -15,9 +15,8 @@ import numpy as np
 from ..em import Stop
 from ..errors import CollapsedKernelError
 from ..kernels import FAMILIES
-from .checks import is_auto
-from .data import TrainingData
-from .held_out import Loss, choose, folds_of, loss_of, n_folds
+from ..selection.held_out import Loss, choose, folds_of, loss_of, n_folds
+from ..training.validation import TrainingData, is_auto
 from .parts import Cell, Part, sampled
 
 FIRST_SHARING = 0.1

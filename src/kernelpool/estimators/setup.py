@@ -12,8 +12,16 @@ from ..kernels import FAMILIES, Kernels
 from ..networks.learned_sharing import init_sharing
 from ..networks.shared_kernel import Params, sharing_table
 from ..starts import ClassSample, uniform_mixing
-from .checks import check_columns, check_positive, check_shape, class_prior_of, is_learned, total_of
-from .data import TrainingData, label_name
+from ..training.validation import (
+    TrainingData,
+    check_columns,
+    check_positive,
+    check_shape,
+    class_prior_of,
+    is_learned,
+    label_name,
+    total_of,
+)
 from .training import OverlapSetting, Training
 
 

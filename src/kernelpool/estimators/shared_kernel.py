@@ -15,15 +15,25 @@ from ..kernels import FAMILIES
 from ..networks.shared_kernel import Params
 from ..penalties import DISTANCES
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
+from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.validation import (
+    TrainingData,
+    check_columns,
+    check_degree,
+    check_positive,
+    check_shape,
+    family_of,
+    is_auto,
+    is_learned,
+    named_features,
+    training_data,
+)
+from ._base import fit_monitor
 from .automatic import planned
-from .checks import check_columns, check_degree, check_positive, check_shape, family_of, is_auto, is_learned
-from .data import TrainingData, training_data
-from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .setup import Setup
 from .shared_kernel_network import SharedKernelNetwork
 from .splitting import Result, split_by_class
-from .training import Trained, conclude, features_named
-from .watch import Watch
+from .training import Trained
 
 
 class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
@@ -290,7 +300,7 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
-        with features_named(self):
+        with named_features(getattr(self, "feature_names_in_", None)):
             plan = planned(self, data)
             setup = Setup(plan, data)
             if not setup.warm:
@@ -302,7 +312,7 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         self.__dict__.pop("parents_", None)
         if result.parents is not None:
             self.parents_ = result.parents
-        conclude(result.fit, self.max_iter)
+        warn_if_unfinished(result.fit, self.max_iter)
         if getattr(plan, "_interrupted", False):
             raise KeyboardInterrupt("interrupted while settings were chosen; the best so far was fitted to all rows")
         return self
@@ -310,17 +320,18 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
     def _best_start(self, setup: Setup, X: Any, y: Any, sample_weight: Any) -> Result:
         sharing, learned = setup.sharing(setup.estimator.sharing), is_learned(self.sharing)
         fits: list[Fit[Params]] = []
-        with Watch(self, setup.training, setup.n_starts + bool(self.split_by_class), X, y, sample_weight) as watch:
+        monitor = fit_monitor(self, X, y, sample_weight)
+        with monitor.fitting(setup.n_starts + bool(self.split_by_class), **setup.training.described()):
             for i, place in enumerate(setup.places()):
                 start = setup.start(place, sharing, learned=learned)
-                fits.append(setup.training.run(start, sharing, setup.owners, watch.begin(i)))
-                watch.end()
+                with monitor.start(i) as on_sweep:
+                    fits.append(setup.training.run(start, sharing, setup.owners, on_sweep))
                 if fits[-1].outcome is Outcome.INTERRUPTED:
                     break
             result = Result(best_of(fits), sharing, setup.owners)
             if self.split_by_class and fits[-1].outcome is not Outcome.INTERRUPTED:
-                result = split_by_class(setup.training, result, self.split_anchor, watch.begin(setup.n_starts))
-                watch.end()
+                with monitor.start(setup.n_starts) as on_sweep:
+                    result = split_by_class(setup.training, result, self.split_anchor, on_sweep)
         return result
 
     def _keep(self, trained: Trained, data: TrainingData, class_prior: np.ndarray, plan: Any = None) -> None:

@@ -8,9 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import FAMILIES, Kernels, NaturalParams
 from ..networks.shared_kernel import SharedKernel
 from ..rows import Block, Frame, Rows
-from .data import _codes_of, _is_unlabeled, mixture_frame
-from .density import DensityClassifier
-from .probability import Question
+from ..training.validation import class_codes, is_unlabeled, mixture_frame
+from ._base import DensityClassifier, Question
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
@@ -89,11 +88,11 @@ class SharedKernelNetwork(DensityClassifier):
         """
         check_is_fitted(self)
         labels = np.asarray(y)
-        unlabeled = _is_unlabeled(labels, self.unlabeled)
+        unlabeled = is_unlabeled(labels, self.unlabeled)
         unknown = set(labels[~unlabeled].tolist()) - set(self.classes_.tolist())
         if unknown:
             raise ValueError(f"y contains labels that were not seen in fit: {sorted(map(str, unknown))[:5]}.")
-        codes = _codes_of(labels, self.classes_, self.unlabeled)
+        codes = class_codes(labels, self.classes_, self.unlabeled)
         with np.errstate(divide="ignore"):
             joint = np.asarray(self.log_density(X)) + np.log(self.class_prior_)
         known = joint[np.arange(len(codes)), np.maximum(codes, 0)]

@@ -14,15 +14,12 @@ from ..kernels import FAMILIES, NaturalParams
 from ..networks.shared_kernel import Params, SharedKernel
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows
+from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.validation import TrainingData, named_features, training_data
+from ._base import DensityClassifier, Question, fit_monitor
 from .averaging import Choice, choices_of, held_out_weights, run_of, setups_of
-from .data import TrainingData, training_data
-from .density import DensityClassifier
-from .probability import Question
-from .progress import CallbackSupportMixin, SweepInfo, with_callbacks
 from .setup import Setup
 from .shared_kernel import SharedKernelClassifier
-from .training import conclude, features_named
-from .watch import Watch
 
 Member = tuple[SharedKernel, NaturalParams, Array]
 """A network, its kernels seen in the frame of all, and its mixing weights."""
@@ -218,7 +215,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         choices = choices_of(self)
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
         setups = setups_of(self, choices, data)
-        with features_named(self):
+        with named_features(getattr(self, "feature_names_in_", None)):
             fits = self._fits(setups, choices, X, y, sample_weight)
             self._gather(setups, choices, fits, data)
             if len(self.estimators_) == len(choices) and self.weights == "held_out":
@@ -234,13 +231,14 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         fits: list[list[Fit[Params]]] = [[] for _ in choices]
         n_starts = sum(setups[choice.total].n_starts for choice in choices)
         first = next(iter(setups.values()))
-        with Watch(self, first.training, n_starts, X, y, weight) as watch:
+        monitor = fit_monitor(self, X, y, weight)
+        with monitor.fitting(n_starts, **first.training.described()):
             for total, setup in setups.items():
                 mine = [(choice, runs) for choice, runs in zip(choices, fits, strict=True) if choice.total == total]
                 for place in setup.places():
                     for choice, runs in mine:
-                        runs.append(run_of(setup, choice, place, watch.begin(sum(map(len, fits)))))
-                        watch.end()
+                        with monitor.start(sum(map(len, fits))) as on_sweep:
+                            runs.append(run_of(setup, choice, place, on_sweep))
                         if runs[-1].outcome is Outcome.INTERRUPTED:
                             return fits
         return fits
@@ -269,7 +267,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         if hasattr(self, "feature_names_in_"):
             member.feature_names_in_ = self.feature_names_in_
         if best.outcome is not Outcome.INTERRUPTED:
-            conclude(best, self.max_iter)
+            warn_if_unfinished(best, self.max_iter)
         return member
 
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:

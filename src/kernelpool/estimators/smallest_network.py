@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .labeled import Labeled, folds
+from ..selection.held_out import folds
+from ..training.validation import Labeled
 from .reduction import Reduction
 
 HOPELESS = 3.0

@@ -1,7 +1,6 @@
 """How a shared-kernel network is trained on given data; the estimators set it up and keep what it returns."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,15 +10,15 @@ import numpy as np
 
 from ..acceleration import Squarem
 from ..arrays import match_array, to_numpy
-from ..em import Fit, Outcome, Stop, em
-from ..errors import CollapsedKernelError, KernelpoolError, StarvedKernelWarning, UnfinishedWarning, warn
+from ..em import Fit, Stop, em
+from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.learned_sharing import Learned, LearnedSharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import DISTANCES, Conjugate, ConjugateOverlap, Overlap, Penalty
 from ..rows import Rows, one_blas_thread
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
-from .data import TrainingData, frame_of, label_name
+from ..training.validation import TrainingData, frame_of, label_name
 
 DEFAULT_PER_CLASS = 5
 """Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows."""
@@ -252,6 +251,19 @@ class Training:
         """The network less some kernels."""
         return _network_ignoring_sharing(self.kernel, params).without(params, dropped)
 
+    def described(self) -> dict[str, Any]:
+        """What a monitor must know of it."""
+
+        def parameters(params: Params) -> dict[str, Any]:
+            return dict(zip(("means_", "covariances_", "mixing_"), self.outside(params), strict=True))
+
+        constants = {
+            "classes_": self.data.classes,
+            "class_prior_": self.class_prior,
+            "covariance_type_": self.kernel.name,
+        }
+        return {"parameters": parameters, "constants": constants, "log_volume": self.frame.log_volume}
+
     def outside(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""
         kernels = Kernels(to_numpy(params.kernels.mean), to_numpy(params.kernels.covariance))
@@ -272,22 +284,3 @@ def _starved_message(starved: list[int], owners: np.ndarray, classes: np.ndarray
         f"{len(starved)} of {len(owners)} kernels lost all their rows and were dropped: {named}. "
         f"Use fewer kernels than {len(owners)}, or init='kmeans'; starving='keep' leaves them in place."
     )
-
-
-def conclude(fit: Fit[Any], max_iter: int, fell: str | None = None) -> None:
-    """Says so if a fit did not end as it should; `fell` is what to say of an objective that fell, if not the usual."""
-    if fit.outcome is Outcome.INTERRUPTED:
-        raise KeyboardInterrupt(fit.sentence(max_iter))
-    if fit.outcome not in (Outcome.CONVERGED, Outcome.STOPPED):
-        warn(fell if fell and fit.outcome is Outcome.FELL else fit.sentence(max_iter), UnfinishedWarning)
-
-
-@contextmanager
-def features_named(estimator: Any) -> Iterator[None]:
-    """A kernel that collapses in here is told of with the feature named as the user names it."""
-    try:
-        yield
-    except CollapsedKernelError as error:
-        names = getattr(estimator, "feature_names_in_", None)
-        name = None if names is None else str(names[error.feature])
-        raise CollapsedKernelError(error.kernel, error.feature, error.variance, name) from None

@@ -13,9 +13,9 @@ from sklearn.utils import column_or_1d
 
 from ..arrays import is_array, to_numpy
 from ..errors import KernelpoolError
-from ..estimators.data import _is_unlabeled
 from ..estimators.description import Pool, pool_of
 from ..estimators.reject import RejectClassifier
+from ..training.validation import is_unlabeled
 from .evaluation import answers, evaluation_of, regression_of
 from .glance import Target
 from .kernels import Seen, class_posterior_by_rows, table_of
@@ -86,7 +86,7 @@ class SummaryBuilder:
             raise KernelpoolError(f"X{name[1:]} has no rows.")
         unlabeled = np.zeros(len(labels), bool)
         if self.classification:
-            unlabeled = _is_unlabeled(labels, getattr(self.model.inner, "unlabeled", None))
+            unlabeled = is_unlabeled(labels, getattr(self.model.inner, "unlabeled", None))
             if unlabeled.all():
                 raise KernelpoolError(f"{name} must hold a label for at least one row; all are unlabeled.")
         return Target(labels, unlabeled, self.classification)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...arrays import to_numpy
 from ...errors import KernelpoolError
-from ...estimators.density import DensityClassifier
+from ...estimators._base import DensityClassifier
 from ...estimators.description import Pool, pool_of
 from ...estimators.reject import Decision, RejectClassifier
 from ...estimators.reject_rules import ambiguity_of

@@ -12,12 +12,14 @@ and of those that are as good as the best by that measure (within one standard e
 taken whose plain log-loss is lowest, again up to one standard error, and of these the smallest.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
+from sklearn.model_selection import train_test_split
 
 COLDEST, HOTTEST = 1 / 64, 2.0
 """Bounds of beta."""
@@ -108,3 +110,20 @@ def folds_of(key: np.ndarray, code: np.ndarray, weight: np.ndarray, n_folds: int
             fold[mine] = (start + place) % n_folds
             start += len(distinct)
     return fold
+
+
+def split(codes: np.ndarray, fraction: float, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of most rows, and of the rest, with the classes in the same shares where there are rows enough."""
+    least = np.bincount(codes)[np.unique(codes)].min()
+    n_judged = math.ceil(fraction * len(codes))
+    enough = least > 1 and min(n_judged, len(codes) - n_judged) >= len(np.unique(codes))
+    others, judged = train_test_split(
+        np.arange(len(codes)), test_size=fraction, random_state=rng, stratify=codes if enough else None
+    )
+    return np.sort(others), np.sort(judged)
+
+
+def folds(codes: np.ndarray, n_folds: int, rng: np.random.RandomState) -> list[np.ndarray]:
+    """Positions of the rows in each of some parts, with the classes in the same shares as far as may be."""
+    order = np.concatenate([rng.permutation(np.flatnonzero(codes == code)) for code in np.unique(codes)])
+    return [np.sort(order[i::n_folds]) for i in range(min(n_folds, len(order)))]

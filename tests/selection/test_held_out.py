@@ -5,7 +5,7 @@ from scipy.stats import sem
 from sklearn.metrics import log_loss
 
 from kernelpool.datasets import make_clouds
-from kernelpool.estimators.held_out import Loss, choose, folds_of, loss_of, n_folds
+from kernelpool.selection.held_out import Loss, choose, folds_of, loss_of, n_folds
 
 
 def drawn(n=4000, sharpness=1.0, seed=0):

@@ -1,16 +1,19 @@
-"""From what a user passes to rows: validation, labels, weights, and the frame of the data."""
+"""From what a user passes to rows: validation of data and parameters, labels, weights, and the frame of the data."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..arrays import is_array, is_numpy_array, match_array, namespace, to_numpy
-from ..errors import KernelpoolError
-from ..kernels import Gaussian, Kernels
+from ..errors import CollapsedKernelError, KernelpoolError
+from ..kernels import FAMILIES, Gaussian, Kernels
 from ..rows import Block, Frame, Rows, as_rows, spread
 
 FLOATS = [np.float64, np.float32]
@@ -43,8 +46,8 @@ def training_data(
     """Checks everything that can be checked before any work is done."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    if _elsewhere(X):
-        _check_elsewhere(estimator, X, reset=True)
+    if lives_elsewhere(X):
+        check_elsewhere(estimator, X, reset=True)
     else:
         X = validate_data(estimator, X, dtype=FLOATS, order=None, ensure_min_samples=2)
     codes, classes = _coded(X, y, unlabeled)
@@ -53,25 +56,25 @@ def training_data(
     tally = _tally(rows, len(classes))
     if not tally[:-2].any():
         raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
-    mean, variance = _scale(rows)
+    mean, variance = mean_and_variance(rows)
     return TrainingData(rows, classes, tally[:-2], float(tally[-2]), float(tally[-1]), mean, variance)
 
 
 def query_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
     """Rows to be judged."""
-    if _elsewhere(X):
-        _check_elsewhere(estimator, X, reset=False)
+    if lives_elsewhere(X):
+        check_elsewhere(estimator, X, reset=False)
     else:
         X = validate_data(estimator, X, dtype=FLOATS, reset=False)
     return as_rows(X, n_jobs=n_jobs)
 
 
-def _elsewhere(X: Any) -> bool:
+def lives_elsewhere(X: Any) -> bool:
     """Whether X lives in another array library than NumPy, or on a cluster: it stays there."""
     return (hasattr(X, "to_delayed") and hasattr(X, "rechunk")) or (is_array(X) and not is_numpy_array(X))
 
 
-def _check_elsewhere(estimator: Any, X: Any, *, reset: bool) -> None:
+def check_elsewhere(estimator: Any, X: Any, *, reset: bool) -> None:
     """What scikit-learn's validate_data checks, for arrays it does not take."""
     name = type(estimator).__name__
     if X.ndim != 2:
@@ -107,13 +110,13 @@ def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
 
         parts = [dask.delayed(_distinct)(part, unlabeled) for part in y.to_delayed().ravel()]
         classes = _checked_classes(np.unique(np.concatenate(dask.compute(*parts))))
-        return y.map_blocks(_codes_of, classes, unlabeled, dtype=np.int64), classes
+        return y.map_blocks(class_codes, classes, unlabeled, dtype=np.int64), classes
     labels = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True)
     n = X.shape[0]
     if len(labels) != n and n == n:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels)}]")
     classes = _checked_classes(_distinct(labels, unlabeled))
-    codes = _codes_of(labels, classes, unlabeled)
+    codes = class_codes(labels, classes, unlabeled)
     if hasattr(X, "to_delayed") or is_numpy_array(X):
         return codes, classes
     return match_array(namespace(X).asarray(codes), like=X), classes
@@ -129,7 +132,8 @@ def _as_labels(y: Any) -> np.ndarray:
     return labels
 
 
-def _is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
+def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
+    """Which labels are the one that marks rows without a class, (n,)."""
     if marker is None:
         return np.array([label is None for label in labels]) if labels.dtype == object else np.zeros(len(labels), bool)
     if isinstance(marker, float) and marker != marker:
@@ -141,7 +145,7 @@ def _is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
 
 def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
     """The distinct labels of rows that have one."""
-    known = labels[~_is_unlabeled(labels, marker)]
+    known = labels[~is_unlabeled(labels, marker)]
     if known.dtype == object:
         kinds = {"text" if isinstance(label, str | bytes) else "a number" for label in known}
         if len(kinds) > 1:
@@ -177,9 +181,10 @@ def label_name(label: Any) -> str:
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
-def _codes_of(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
+def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
+    """Codes 0..K-1 of labels, -1 where there is none, (n,)."""
     codes = np.full(len(labels), -1, np.int64)
-    known = ~_is_unlabeled(labels, marker)
+    known = ~is_unlabeled(labels, marker)
     given = labels[known]
     codes[known] = np.searchsorted(classes, given.astype(classes.dtype) if given.dtype == object else given)
     return codes
@@ -232,7 +237,7 @@ def _tally_of(block: Block, n_classes: int) -> np.ndarray:
     return np.concatenate([by_code[1:], by_code[:1], [np.count_nonzero(weight)]])
 
 
-def _scale(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_variance(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of every feature; the second pass is taken about the mean, so an offset costs nothing."""
     origin = rows.total(spread, np.zeros(rows.n_features)).mean
     about_mean = rows.total(spread, origin)
@@ -262,3 +267,168 @@ def mixture_frame(kernel: Gaussian, kernels: Kernels, share: np.ndarray) -> Fram
     origin = share @ kernels.mean
     variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
     return frame_of(type(kernel), origin, variance)[0]
+
+
+# -- parameters ---------------------------------------------------------------------------------------------------
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is to be chosen by the data."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_learned(sharing: Any) -> bool:
+    """Whether the degrees of sharing are to be learned."""
+    return isinstance(sharing, str) and sharing == "learned"
+
+
+def check_degree(sharing: float, name: str) -> None:
+    """A degree of sharing lies in [0, 1]."""
+    if not 0 <= sharing <= 1:
+        raise KernelpoolError(f"{name} must lie in [0, 1]; got {sharing}.")
+
+
+def class_prior_of(given: Any, data: TrainingData) -> np.ndarray:
+    """The class priors given, or the shares of the classes among the labeled rows."""
+    if given is None:
+        return np.asarray(data.class_weight / data.class_weight.sum())
+    prior = check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")
+    check_shape("class_prior", prior, (len(data.classes),))
+    check_columns("class_prior", prior[:, None])
+    return np.asarray(prior)
+
+
+def check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
+    """The array has just this shape."""
+    if array.shape != shape:
+        raise KernelpoolError(f"{name} must have shape {shape}; got {array.shape}.")
+
+
+def check_columns(name: str, array: np.ndarray) -> None:
+    """Every column is a distribution."""
+    total = array.sum(axis=0)
+    if array.min() < 0 or not np.allclose(total, 1, atol=1e-6):
+        what = (
+            "must not be negative"
+            if array.min() < 0
+            else f"must sum to one, column by column; the sums are {total.round(6).tolist()}"
+        )
+        raise KernelpoolError(f"{name} {what}.")
+
+
+def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> None:
+    """Variances above zero, matrices symmetric and positive definite."""
+    if FAMILIES[covariance_type].matrices:
+        matrices = covariances.reshape(-1, *covariances.shape[-2:])
+        asymmetry = np.abs(matrices - matrices.swapaxes(1, 2)).max(axis=(1, 2))
+        bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2)))
+        wanted = "symmetric and positive definite"
+    else:
+        bad = covariances.reshape(len(covariances), -1).min(axis=1) <= 0
+        wanted = "positive (variances, not deviations)"
+    if bad.any():
+        raise KernelpoolError(f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not.")
+
+
+def total_of(n_kernels: Any) -> int | None:
+    """How many kernels in all were asked for."""
+    return None if n_kernels is None else int(np.sum(n_kernels))
+
+
+def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:
+    """The family that `covariances` belong to, by their shape."""
+    fits = [name for name in FAMILIES if FAMILIES[name].shape(*shape) == covariances.shape]
+    if named is not None:
+        if named not in FAMILIES:
+            raise KernelpoolError(f"covariance_type must be one of {list(FAMILIES)}; got {named!r}.")
+        check_shape("covariances", covariances, FAMILIES[named].shape(*shape))
+        return named
+    if len(fits) != 1:
+        found = f"may be of type {fits[0]} or {fits[1]}: say covariance_type=" if fits else "fits none of the covariance types"
+        raise KernelpoolError(f"covariances of shape {covariances.shape} for means of shape {shape} {found}.")
+    return fits[0]
+
+
+# -- rows in memory -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Rows in memory, each with a class and some weight."""
+
+    x: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+    index: np.ndarray
+    """Where each row stood in X."""
+    classes: np.ndarray
+    frame: Frame
+    variance: np.ndarray
+    """Of each feature, (d,)."""
+    n_rows: int = 0
+    """Rows of X, those of weight zero included."""
+
+    def part(self, at: np.ndarray) -> "Labeled":
+        """Some of the rows, in the same frame."""
+        return replace(self, x=self.x[at], codes=self.codes[at], weight=self.weight[at], index=self.index[at])
+
+    def merge_duplicates(self) -> "Labeled":
+        """Rows that stand several times in one class as one row of their weights together; in an order of their own."""
+        order = np.lexsort((*self.x.T, self.codes))
+        x, codes = self.x[order], self.codes[order]
+        first = np.append(True, (codes[1:] != codes[:-1]) | (x[1:] != x[:-1]).any(axis=1))
+        weight = np.bincount(np.cumsum(first) - 1, self.weight[order])
+        return replace(self.part(order[first]), weight=weight)
+
+
+def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labeled:
+    """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
+    data = training_data(estimator, X, y, sample_weight, None, 1.0, None)
+    x, codes, weight = (_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
+    if (codes < 0).any():
+        raise KernelpoolError(f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop such rows first.")
+    weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
+    at = np.flatnonzero(weight > 0)
+    frame = _frame(data.mean, data.variance)
+    return Labeled(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
+
+
+def _host(a: Any) -> Any:
+    return None if a is None else to_numpy(a.compute() if hasattr(a, "compute") else a)
+
+
+def _frame(mean: np.ndarray, variance: np.ndarray) -> Frame:
+    """About the mean, in one unit for all features, a power of two: distances stay distances."""
+    unit = 2.0 ** np.round(0.5 * np.log2(variance.mean())) if variance.any() else 1.0
+    return Frame(mean, np.full(len(mean), unit))
+
+
+def checked_prior(given: Any, n_classes: int) -> np.ndarray | None:
+    """`class_prior` as the user gave it, or None."""
+    if given is None:
+        return None
+    prior = np.asarray(check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior"))
+    if prior.shape != (n_classes,):
+        raise KernelpoolError(f"class_prior must have shape ({n_classes},); got {prior.shape}.")
+    if prior.min() < 0 or not math.isclose(prior.sum(), 1, abs_tol=1e-6):
+        raise KernelpoolError(f"class_prior must not be negative and must sum to one; got {prior.tolist()}.")
+    return prior
+
+
+def apportion_kernels(weight: np.ndarray, most: np.ndarray, total: int) -> list[int]:
+    """`total` kernels dealt out in proportion to `weight`, at least one and at most `most` a class."""
+    counts = np.ones(len(weight), int)
+    for _ in range(min(total, int(most.sum())) - len(counts)):
+        share = np.where(counts < most, weight / (counts + 0.5), -1.0)  # Webster's method: the most underrepresented next
+        counts[np.argmax(share)] += 1
+    return [int(n) for n in counts]
+
+
+@contextmanager
+def named_features(names: np.ndarray | None) -> Iterator[None]:
+    """A kernel that collapses in here is told of with the feature named as the user names it."""
+    try:
+        yield
+    except CollapsedKernelError as error:
+        name = None if names is None else str(names[error.feature])
+        raise CollapsedKernelError(error.kernel, error.feature, error.variance, name) from None
