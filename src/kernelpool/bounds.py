@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .errors import KernelpoolError
+from .inspection.pipeline import unwrap
 from .networks.bounds import (
     binomial_lower,
     binomial_upper,
@@ -20,6 +21,7 @@ from .networks.bounds import (
     paired_p_value,
     test_size,
 )
+from .text import percent, plural
 
 __all__ = [
     "Certificate",
@@ -73,16 +75,16 @@ class Certificate:
         return self.error < self.guessing
 
     def __str__(self) -> str:
-        size = "" if self.n_kernels is None else f"{self.n_kernels} kernel{'' if self.n_kernels == 1 else 's'}; "
+        size = "" if self.n_kernels is None else f"{plural(self.n_kernels, 'kernel')}; "
         confidence = f"{100 * (1 - self.doubt):.6g} %"
         if not self.certifies:
             return (
                 f"{size}{self.n_rows} test rows are too few to certify anything with {confidence} confidence: "
-                f"{self.n_errors} were misclassified, so up to {_percent(self.error)} of new rows might be, no better than "
-                f"always naming the most frequent class ({_percent(self.guessing)}).{self._advice()}"
+                f"{self.n_errors} were misclassified, so up to {percent(self.error)} of new rows might be, no better than "
+                f"always naming the most frequent class ({percent(self.guessing)}).{self._advice()}"
             )
         tried = "" if self.n_tried <= 1 else f", the best of {self.n_tried:.6g} tried"
-        return f"{size}with {confidence} confidence at most {_percent(self.error)} of new rows are misclassified{tried}."
+        return f"{size}with {confidence} confidence at most {percent(self.error)} of new rows are misclassified{tried}."
 
     def _advice(self) -> str:
         """How many rows would do at the rate of errors seen, found by doubling."""
@@ -269,17 +271,9 @@ def _guessing(labels: np.ndarray) -> float:
     return float(1 - np.unique(labels, return_counts=True)[1].max() / len(labels))
 
 
-def _last_step(classifier: Any) -> Any:
-    return classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
-
-
 def _n_kernels(classifier: Any) -> int | None:
-    network = _last_step(classifier)
+    network = unwrap(classifier).inner
     for name in ("kernels_", "means_"):
         if hasattr(network, name):
             return len(getattr(network, name))
     return None
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

@@ -120,10 +120,8 @@ class EstimatorRecord:
     probe: Callable[[Any], Any] | None = None
     """Rows at which a loaded model is asked for an answer: its own centers."""
 
-    pool: Reference | None = None
-    """pool(model) -> `inspection` record of its kernels."""
-    sentence: Reference | None = None
-    """sentence(model) -> the fitted model in words."""
+    describe: Reference | None = None
+    """describe(model) -> `inspection.pool.Description`: the fitted model in words, and its kernels."""
     onnx: Reference | None = None
     """onnx(graph, x, model) -> names of its outputs; None where it cannot be exported."""
 

@@ -7,7 +7,6 @@ from scipy.stats import beta, binomtest
 from sklearn.metrics import confusion_matrix, log_loss
 
 import kernelpool
-from kernelpool.cli.judging import Tally
 
 from .tables import QUICK, blurred, features, write_csv
 
@@ -96,20 +95,3 @@ def test_a_claim_that_does_not_hold_has_its_own_exit_code(run, judged):
     assert run("certify", "m.st", judged[1], "--at-most", error + 0.001, "--json").json["holds"]
     ran = run("certify", "m.st", judged[1], "--at-most", error - 0.001, code=7)
     assert "Not certified" in ran.out
-
-
-def test_tallies_add_up_over_batches():
-    rng = np.random.default_rng(0)
-    true, probability = rng.integers(3, size=50), rng.dirichlet(np.ones(3), size=50)
-    decision = rng.integers(3, size=50)
-    whole, parts = Tally(np.arange(3)), Tally(np.arange(3))
-    whole.add(true, probability, decision)
-    for at in np.array_split(np.arange(50), 7):
-        parts.add(true[at], probability[at], decision[at])
-    assert whole.rate(0.05) == parts.rate(0.05)
-    np.testing.assert_array_equal(whole.decisions, parts.decisions)
-    assert whole.decisions[:, 0].tolist() == np.bincount(decision, minlength=3).tolist()
-    np.testing.assert_allclose(whole.calibration_error, parts.calibration_error)
-    wrong = probability.argmax(axis=1) != true
-    accepted = whole.accepted(0.05)
-    assert (accepted.n_errors, accepted.n_rows) == (wrong[decision == 0].sum(), (decision == 0).sum())

@@ -22,7 +22,8 @@ from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifie
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.estimators.reject import Decision
-from kernelpool.estimators.reject_rules import NOTHING_BELOW, ambiguity_of
+from kernelpool.estimators.reject_rules import NOTHING_BELOW
+from kernelpool.inspection.metrics import ambiguity_of
 
 
 @parametrize_with_checks(

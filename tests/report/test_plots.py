@@ -23,7 +23,6 @@ from kernelpool import (
     RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
-    bounds,
 )
 from kernelpool.datasets import make_clouds, make_ripley
 from kernelpool.errors import KernelpoolError
@@ -35,7 +34,7 @@ from kernelpool.report.plots import (
     RejectCurveDisplay,
     SharingDisplay,
 )
-from kernelpool.report.plots.style import COLORS, color_of, interval, mark_of, rgb
+from kernelpool.report.plots.style import COLORS, color_of, mark_of, rgb
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -420,14 +419,6 @@ def test_curves_need_probabilities(clouds):
     for display in (RejectCurveDisplay, CalibrationDisplay):
         with pytest.raises(KernelpoolError, match="needs predict_proba; LinearSVC has none"):
             display.from_estimator(model, *clouds)
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (17, 400)])
-def test_bands_are_those_of_the_certificates(k, n):
-    """Clopper & Pearson, as `kernelpool.bounds` has it by other means."""
-    low, high = interval(np.array([k]), np.array([n]))
-    assert low[0] == pytest.approx(bounds.binomial_lower(k, n, 0.025), abs=1e-9)
-    assert high[0] == pytest.approx(bounds.binomial_upper(k, n, 0.025), abs=1e-9)
 
 
 # -- calibration ----------------------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..text import plural
 from .batches import Batch
-from .screen import CommandError, Exit, listed, plural, quoted
+from .screen import CommandError, Exit, listed, quoted
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 MOST_CATEGORIES = 256

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from ..inspection.metrics import DECISIONS, Metrics
+from ..text import percent, plural
 from . import options as o
-from .judging import DECISIONS, Tally
 from .reading import Fingerprint
 from .saved import Saved, decisions, open_saved
-from .screen import CommandError, Exit, Screen, percent, plural
+from .screen import CommandError, Exit, Screen
 from .sources import Source, source
 
 MOST_CLASSES = 20
@@ -45,16 +46,16 @@ def evaluate(
     tally, counted = judged(saved, rows, saved.target_of(target), list(drop or []), wrapped, screen)
     if not tally.n_rows:
         raise CommandError(Exit.DATA, f"{rows.label}: no row has a class: nothing can be judged.")
-    _tell(tally, 1 - confidence, counted, wrapped is not None, screen)
+    _tell(tally, saved.classes, 1 - confidence, counted, wrapped is not None, screen)
 
 
-def judged(saved: Saved, rows: Source, target: str, drop: list[str], wrapped: Any, screen: Screen) -> tuple[Tally, str]:
+def judged(saved: Saved, rows: Source, target: str, drop: list[str], wrapped: Any, screen: Screen) -> tuple[Metrics, str]:
     """The counts, and which rows were counted."""
     model = wrapped.estimator_ if wrapped is not None else saved.model
-    tally, kept = Tally(saved.classes), Kept(saved)
+    tally, kept = Metrics.none(len(saved.classes)), Kept(saved)
     for table, codes in saved.labeled(rows, target, screen, drop, "Judging"):
         found = codes, np.asarray(model.predict_proba(table)), decisions(wrapped, table)
-        tally.add(*found)
+        tally = tally + Metrics.of(found[0], found[1], decision=found[2])
         kept.add(table, found)
     return kept.only_held_out(tally, screen)
 
@@ -84,7 +85,7 @@ class Kept:
         self.mark.add(table, found[0])
         self.parts.append(found)
 
-    def only_held_out(self, tally: Tally, screen: Screen) -> tuple[Tally, str]:
+    def only_held_out(self, tally: Metrics, screen: Screen) -> tuple[Metrics, str]:
         """The counts that are worth anything."""
         if self.n_rows != self.most or not self.parts:
             return tally, "all rows"
@@ -98,15 +99,14 @@ class Kept:
         screen.say(f"These are the rows of the fit; counted are the {int(test.sum()):,} that were held out.")
         probability = np.concatenate([part[1] for part in self.parts])
         decided = [part[2] for part in self.parts if part[2] is not None]
-        out = Tally(self.saved.classes)
-        out.add(codes[test], probability[test], np.concatenate(decided)[test] if decided else None)
-        return out, "rows held out"
+        decision = np.concatenate(decided)[test] if decided else None
+        return Metrics.of(codes[test], probability[test], decision=decision), "rows held out"
 
 
-def _tell(tally: Tally, doubt: float, counted: str, refusing: bool, screen: Screen) -> None:
+def _tell(tally: Metrics, classes: np.ndarray, doubt: float, counted: str, refusing: bool, screen: Screen) -> None:
     rate, accepted = tally.rate(doubt), tally.accepted(doubt)
     screen.result(f"Error:        {rate}")
-    screen.result(f"Log-loss:     {tally.log_loss / tally.n_rows:.4f} (Brier score {tally.brier / tally.n_rows:.4f})")
+    screen.result(f"Log-loss:     {tally.log_loss:.4f} (Brier score {tally.brier:.4f})")
     screen.result(f"Calibration:  probabilities are off by {percent(tally.calibration_error)} on average")
     if refusing:
         n, wrong = tally.decisions[:, 0], tally.decisions[:, 1]
@@ -116,8 +116,8 @@ def _tell(tally: Tally, doubt: float, counted: str, refusing: bool, screen: Scre
         )
         screen.result(f"Decisions:    {told}")
         screen.result(f"Accepted:     {'all rows are refused' if accepted is None else f'error {accepted}'}")
-    if tally.unlabeled:
-        screen.warn(f"{plural(tally.unlabeled, 'row')} without a class were left out.")
+    if tally.n_unlabeled:
+        screen.warn(f"{plural(tally.n_unlabeled, 'row')} without a class were left out.")
     screen.table(
         "Calibration: of rows named with a probability of ...",
         ["from", "to", "rows", "said", "right"],
@@ -126,13 +126,13 @@ def _tell(tally: Tally, doubt: float, counted: str, refusing: bool, screen: Scre
             for b in tally.calibration()
         ],
     )
-    names = [str(name) for name in tally.classes.tolist()]
+    names = [str(name) for name in classes.tolist()]
     if len(names) <= MOST_CLASSES:
         matrix = [[name, *(f"{n:,}" for n in row)] for name, row in zip(names, tally.confusion.tolist(), strict=True)]
         screen.table("Confusion: a row of the table for each true class, a column for each named", ["true", *names], matrix)
     else:
         screen.table("Most frequent confusions", ["true", "named", "rows"], _pairs(tally.confusion, names))
-    screen.answer(_record(tally, doubt, counted, refusing))
+    screen.answer(_record(tally, classes, doubt, counted, refusing))
 
 
 def _pairs(confusion: np.ndarray, names: list[str]) -> list[list[str]]:
@@ -142,20 +142,20 @@ def _pairs(confusion: np.ndarray, names: list[str]) -> list[list[str]]:
     return [[names[i], names[j], f"{off[i, j]:,}"] for i, j in found if off[i, j]]
 
 
-def _record(tally: Tally, doubt: float, counted: str, refusing: bool) -> dict[str, Any]:
+def _record(tally: Metrics, classes: np.ndarray, doubt: float, counted: str, refusing: bool) -> dict[str, Any]:
     record = {
         "counted": counted,
-        **tally.rate(doubt).record(),
-        "log_loss": tally.log_loss / tally.n_rows,
-        "brier": tally.brier / tally.n_rows,
+        **tally.rate(doubt).to_dict(),
+        "log_loss": tally.log_loss,
+        "brier": tally.brier,
         "calibration_error": tally.calibration_error,
         "calibration": tally.calibration(),
-        "classes": tally.classes.tolist(),
+        "classes": classes.tolist(),
         "confusion": tally.confusion.tolist(),
-        "unlabeled": tally.unlabeled,
+        "unlabeled": int(tally.n_unlabeled),
     }
     if refusing:
         accepted = tally.accepted(doubt)
         record["decisions"] = dict(zip(DECISIONS, tally.decisions[:, 0].tolist(), strict=True))
-        record["accepted"] = None if accepted is None else accepted.record()
+        record["accepted"] = None if accepted is None else accepted.to_dict()
     return record

@@ -5,9 +5,10 @@ from typing import Annotated
 from ..errors import KernelpoolError
 from ..export import to_onnx
 from ..files.atomic import write_atomically
+from ..text import plural
 from . import options as o
 from .saved import open_saved
-from .screen import CommandError, Exit, Screen, listed, plural, shown
+from .screen import CommandError, Exit, Screen, listed, shown
 from .writing import check_free, placed
 
 

@@ -9,11 +9,13 @@ import typer
 
 from ..errors import KernelpoolError
 from ..files import save
+from ..inspection.pipeline import unwrap
+from ..text import plural
 from . import options as o
 from .models import ModelChoice
 from .reading import Labeled, codes_and_classes, read_labeled
 from .report import check_report, write_report
-from .screen import CommandError, Exit, Screen, plain, plural, quoted, shown
+from .screen import CommandError, Exit, Screen, plain, quoted, shown
 from .sources import source
 from .work import Work
 from .writing import check_free, placed
@@ -161,10 +163,9 @@ def _offered(work: Work, path: str, screen: Screen) -> str:
 
 
 def _tell(work: Work, path: str, screen: Screen) -> None:
-    from ..estimators.description import sentence_of
+    from ..inspection.pool import describe
 
-    last = getattr(work.model, "steps", [(None, work.model)])[-1][1]
-    screen.result(shown(sentence_of(last), 2000))
+    screen.result(shown(describe(unwrap(work.model).inner).sentence, 2000))
     if work.rate is None:
         screen.result("Error: not measured (no rows were held out).")
     else:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..text import plural
 from .batches import Batch
 from .columns import is_text, words
-from .screen import CommandError, Exit, listed, plural, quoted
+from .screen import CommandError, Exit, listed, quoted
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 FEW = 20

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from ..inspection.metrics import DECISIONS
+from ..text import plural
 from . import options as o
-from .judging import DECISIONS
 from .reading import check_column
 from .saved import Saved, decisions, open_saved, tell_unknown_words, unknown_words
-from .screen import CommandError, Exit, Screen, listed, plural, shown
+from .screen import CommandError, Exit, Screen, listed, shown
 from .sources import Source, source
 from .writing import NAME_IT, check_free, format_of, table_writer
 

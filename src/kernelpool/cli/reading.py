@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..text import plural
 from .columns import NUMBER, Feature, Features
 from .labels import Labels
-from .screen import CommandError, Exit, Screen, listed, plural, quoted
+from .screen import CommandError, Exit, Screen, listed, quoted
 from .sources import Source
 
 

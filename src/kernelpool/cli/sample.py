@@ -6,9 +6,10 @@ import numpy as np
 import typer
 
 from ..estimators.reject import RejectClassifier
+from ..text import plural
 from . import options as o
 from .saved import Saved, open_saved
-from .screen import CommandError, Exit, Screen, plural, shown
+from .screen import CommandError, Exit, Screen, shown
 from .writing import NAME_IT, check_free, format_of, table_writer
 
 AT_ONCE = 1 << 16

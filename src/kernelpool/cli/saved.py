@@ -13,11 +13,12 @@ import numpy as np
 from ..errors import KernelpoolError
 from ..estimators.reject import RejectClassifier
 from ..files import load, read_header
+from ..text import plural
 from .batches import Batch
 from .columns import CATEGORY, NUMBER, Feature, Gaps, features_of
 from .labels import codes_of
 from .reading import Labeled, check_column, held_out
-from .screen import CommandError, Exit, Screen, listed, plural, quoted, shown
+from .screen import CommandError, Exit, Screen, listed, quoted, shown
 from .sources import Source
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01

@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..text import shorten
+
 BAR_AFTER = 2.0
 """Seconds before a progress bar appears."""
 
@@ -58,7 +60,7 @@ class CommandError(Exception):
 def shown(name: Any, longest: int = 60) -> str:
     """A name or cell as it may be put on a screen: printable, and not too long."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in str(name))
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return shorten(text, longest)
 
 
 def quoted(name: Any) -> str:
@@ -70,16 +72,6 @@ def listed(names: Sequence[Any], most: int = 5) -> str:
     """Names in a row; the rest is counted."""
     text = ", ".join(quoted(name) for name in names[:most])
     return text if len(names) <= most else f"{text} and {len(names) - most:,} more"
-
-
-def plural(n: int, word: str) -> str:
-    """1 row, 2,000 rows."""
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
-
-
-def percent(share: float) -> str:
-    """A share as people say it."""
-    return f"{100 * share:.1f} %"
 
 
 class Screen:

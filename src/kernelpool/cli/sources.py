@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..text import plural
 from .batches import HEAD, Batch, Opened, Rejoined, TextStyle, checked_names, first_line
-from .screen import CommandError, Exit, listed, plural, shown
+from .screen import CommandError, Exit, listed, shown
 from .text import opened_text
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..text import plural
 from .batches import HEAD, Batch, Opened, Rejoined, TextStyle, checked_names, first_line
-from .screen import CommandError, Exit, listed, plural, quoted, shown
+from .screen import CommandError, Exit, listed, quoted, shown
 
 DELIMITERS = ",;\t|"
 LONGEST_HEADER = 1 << 25

@@ -12,10 +12,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from .judging import Rate, Tally
+from ..inspection.metrics import Metrics, Rate
+from ..inspection.pipeline import unwrap
+from ..text import plural
 from .models import ModelChoice
 from .reading import Labeled, codes_and_classes, folds, held_out
-from .screen import CommandError, Exit, Screen, plural, shown
+from .screen import CommandError, Exit, Screen, shown
 
 LOWEST = 1000
 """Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
@@ -37,7 +39,7 @@ class Work:
     unlabeled: str
     model: Any = None
     rate: Rate | None = None
-    tally: Tally | None = None
+    tally: Metrics | None = None
     test: np.ndarray | None = None
     lowest: dict[str, Any] | None = None
     interrupted: str | None = None
@@ -50,17 +52,17 @@ class Work:
         self.command = shlex.join(["kernelpool", *sys.argv[1:]])
         pipeline = self.choice.pipeline(self.rows.features)
         codes, classes = codes_and_classes(self.rows.labels)
-        self.tally = Tally(classes)
+        self.tally = Metrics.none(len(classes))
         start = time.perf_counter()
         if self.cv is not None:
-            self._judge_by_folds(pipeline, codes)
+            self._judge_by_folds(pipeline, codes, classes)
             self._final(pipeline, np.arange(len(codes)))
         else:
             test = held_out(codes, self.holdout, self.seed)
             self._final(pipeline, np.flatnonzero(~test))
             if test.any():
                 self.test = np.flatnonzero(test)
-                self._judge(self.model, self.test, codes)
+                self._judge(self.model, self.test, codes, classes)
                 self._note_densities(self.test)
             if self.refit and self.interrupted is None and self._final(clone(pipeline), np.arange(len(codes))):
                 self.test = None
@@ -89,7 +91,7 @@ class Work:
             return False
         return True
 
-    def _judge_by_folds(self, pipeline: Any, codes: np.ndarray) -> None:
+    def _judge_by_folds(self, pipeline: Any, codes: np.ndarray, classes: np.ndarray) -> None:
         fold = folds(codes, self.cv or 2, self.seed)
         for k in range(self.cv or 2):
             model = clone(pipeline)
@@ -97,17 +99,17 @@ class Work:
                 self._fit(model, np.flatnonzero(fold != k), f"Fold {k + 1} of {self.cv}:")
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("the folds were not finished, and the fit to all rows had not begun") from None
-            self._judge(model, np.flatnonzero(fold == k), codes)
+            self._judge(model, np.flatnonzero(fold == k), codes, classes)
 
-    def _judge(self, model: Any, at: np.ndarray, codes: np.ndarray) -> None:
+    def _judge(self, model: Any, at: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> None:
         assert self.tally is not None
         table, _ = self.rows.at(at)
         found = {label: i for i, label in enumerate(np.asarray(model.classes_).tolist())}
-        probability, seen = np.asarray(model.predict_proba(table)), np.zeros((len(at), len(self.tally.classes)))
-        for i, label in enumerate(self.tally.classes.tolist()):
+        probability, seen = np.asarray(model.predict_proba(table)), np.zeros((len(at), len(classes)))
+        for i, label in enumerate(classes.tolist()):
             if label in found:  # a fold may lack a class
                 seen[:, i] = probability[:, found[label]]
-        self.tally.add(codes[at], seen)
+        self.tally = self.tally + Metrics.of(codes[at], seen)
 
     def _note_densities(self, at: np.ndarray) -> None:
         if hasattr(self.model, "score_samples"):
@@ -117,7 +119,7 @@ class Work:
 
     def _fit(self, pipeline: Any, at: np.ndarray, title: str) -> None:
         table, labels = self.rows.at(at)
-        last = getattr(pipeline, "steps", [(None, pipeline)])[-1][1]
+        last = unwrap(pipeline).inner
         name = type(last).__name__
         most = last.get_params(deep=False).get("max_iter")
         with self.screen.working(f"{title} {name}", most) as bar, warnings.catch_warnings(record=True) as caught:
@@ -144,15 +146,15 @@ class Work:
 
     def record(self) -> dict[str, Any]:
         """For machines."""
-        last = getattr(self.model, "steps", [(None, self.model)])[-1][1]
+        last = unwrap(self.model).inner
         return {
             "estimator": type(last).__name__,
             "n_rows": len(self.rows),
             "n_features": len(self.rows.features),
             "classes": np.asarray(self.model.classes_).tolist(),
             "judged_by": self.judged_by,
-            "held_out": None if self.rate is None else self.rate.record(),
-            "log_loss": None if self.tally is None or not self.tally.n_rows else self.tally.log_loss / self.tally.n_rows,
+            "held_out": None if self.rate is None else self.rate.to_dict(),
+            "log_loss": None if self.tally is None or not self.tally.n_rows else self.tally.log_loss,
             "seconds": round(self.seconds, 3),
             "interrupted": self.interrupted,
             "warnings": self.warnings,

@@ -9,10 +9,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
+from ..inspection.notebook import NotebookMixin
 from ..rows import Block, Rows
 from ..training.monitor import FitMonitor, SklearnCallbacks
 from ..training.validation import query_rows
-from .notebook import NotebookMixin
 
 Question = tuple[Rows, Callable[..., Array], tuple[Any, ...]]
 """Rows seen in a frame, a function of a block of them, and the parameters to pass to it."""

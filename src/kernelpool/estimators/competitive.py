@@ -297,6 +297,7 @@ def _decision(probability: Array) -> Array:
 register(
     EstimatorRecord(
         CompetitiveNeuronsClassifier,
+        describe="kernelpool.inspection.pool:describe_competitive",
         command="neurons",
         size_parameter="n_neurons",
         depends_on_units=False,
@@ -320,8 +321,6 @@ register(
         },
         check="kernelpool.files.checks:competitive",
         probe=lambda model: model.location_[None, :],
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
         onnx="kernelpool.export.networks:neurons",
     )
 )

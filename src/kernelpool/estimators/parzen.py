@@ -195,6 +195,7 @@ PARZEN_OPTIONAL = {
 register(
     EstimatorRecord(
         ParzenClassifier,
+        describe="kernelpool.inspection.pool:describe_parzen",
         command="parzen",
         depends_on_units=True,
         has_density=True,
@@ -204,8 +205,6 @@ register(
         rebuilt={"_trees": lambda model: model._plant_trees()},
         check="kernelpool.files.checks:parzen",
         probe=lambda model: model.kernels_,
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
         onnx="kernelpool.export.networks:parzen",
     )
 )

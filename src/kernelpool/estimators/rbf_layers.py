@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, namespace, safe_log
 from ..errors import UnfinishedWarning, warn
+from ..inspection.notebook import NotebookMixin
 from ..kernels import FAMILIES, Kernels
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer
 from ..registry import BOOL, COUNT, FLOAT, HISTORY, Field
 from ..rows import Block, Rows
 from ..training.validation import mixture_frame, query_rows
-from .notebook import NotebookMixin
 from .rbf_training import Fitted, RBFTraining
 
 

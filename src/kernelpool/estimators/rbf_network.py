@@ -283,6 +283,7 @@ def _exp_of(scores: Array, answer: Answer) -> Array:
 register(
     EstimatorRecord(
         RBFNetworkClassifier,
+        describe="kernelpool.inspection.pool:describe_rbf",
         command="rbf",
         fitted={
             **CLASSES,
@@ -294,8 +295,6 @@ register(
         parameters=RBF_PARAMETERS,
         check="kernelpool.files.checks:rbf",
         probe=lambda model: model.means_,
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
         onnx="kernelpool.export.networks:rbf_classifier",
     )
 )

@@ -224,6 +224,7 @@ def _deviation(columns: Array, spread: list[list[float]], noise: list[float]) ->
 register(
     EstimatorRecord(
         RBFNetworkRegressor,
+        describe="kernelpool.inspection.pool:describe_rbf",
         fitted={
             **FEATURES,
             **RBF_FITTED,
@@ -236,8 +237,6 @@ register(
         parameters=RBF_PARAMETERS,
         check="kernelpool.files.checks:rbf",
         probe=lambda model: model.means_,
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
         onnx="kernelpool.export.networks:rbf_regressor",
     )
 )

@@ -229,6 +229,7 @@ class ReducedParzenClassifier(ParzenNetwork):
 register(
     EstimatorRecord(
         ReducedParzenClassifier,
+        describe="kernelpool.inspection.pool:describe_reduced_parzen",
         command="reduced-parzen",
         depends_on_units=True,
         has_density=True,
@@ -252,8 +253,6 @@ register(
         rebuilt={"_trees": lambda model: model._plant_trees()},
         check="kernelpool.files.checks:parzen",
         probe=lambda model: model.kernels_,
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
         onnx="kernelpool.export.networks:parzen",
     )
 )

@@ -21,11 +21,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
+from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
+from ..inspection.notebook import NotebookMixin
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
-from .notebook import NotebookMixin
 from .passing_on import PER_CLASS, delegate_to_estimator
 from .reject_fitting import HeldOut, fitted, fitted_and_judged, routed
-from .reject_rules import CoverageCurve, ambiguity_of, coverage_curve
 from .reject_thresholds import ambiguity_threshold, novelty_threshold, refusal_label
 
 
@@ -406,6 +406,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
 register(
     EstimatorRecord(
         RejectClassifier,
+        describe="kernelpool.inspection.pool:describe_reject",
         fitted={
             "estimator_": Field("model"),
             "ambiguity_threshold_": Field("float", low=-1.0, high=1.0, options=(None,)),
@@ -417,7 +418,5 @@ register(
         parameters={"estimator": Field("model")},
         required=frozenset({"estimator"}),
         check="kernelpool.files.checks:reject",
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
     )
 )

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
-from .reject_rules import ambiguity_of
+from ..inspection.metrics import ambiguity_of
 
 
 class HeldOut(NamedTuple):

@@ -446,6 +446,7 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
 register(
     EstimatorRecord(
         SharedKernelClassifier,
+        describe="kernelpool.inspection.pool:describe_shared_kernel",
         command="shared-kernel",
         has_density=True,
         fitted={
@@ -473,8 +474,6 @@ register(
         },
         check="kernelpool.files.checks:shared_kernel",
         probe=lambda model: model.means_,
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
         onnx="kernelpool.export.networks:shared_kernel",
     )
 )

@@ -331,6 +331,7 @@ def _joint_posterior(block: Block, members: tuple[Member, ...], log_weights: Arr
 register(
     EstimatorRecord(
         SharingAverageClassifier,
+        describe="kernelpool.inspection.pool:describe_sharing_average",
         command="sharing-average",
         has_density=True,
         fitted={
@@ -344,8 +345,6 @@ register(
         optional=FEATURE_NAMES,
         check="kernelpool.files.checks:sharing_average",
         probe=lambda model: model.estimators_[0].means_,
-        pool="kernelpool.estimators.description:pool_of",
-        sentence="kernelpool.estimators.description:sentence_of",
         onnx="kernelpool.export.networks:sharing_average",
     )
 )

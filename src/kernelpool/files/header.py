@@ -9,6 +9,7 @@ import numpy as np
 import sklearn
 
 from ..errors import ModelFileError, ModelFileWarning, warn
+from ..inspection.pipeline import unwrap
 from .models import SCHEMAS, read_model
 from .schema import is_fitted
 from .strict_json import check_depth, parse_json, short
@@ -171,7 +172,7 @@ def _units_of(units: Any, names: list[str] | None, n_features: int | None) -> li
 
 
 def _summary_of(estimator: Any) -> dict[str, Any]:
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    last = unwrap(estimator).inner
     told = {}
     for name in ("n_iter_", "converged_", "objective_", "loss_", "radius_", "n_rounds_"):
         value = getattr(last, name, None)

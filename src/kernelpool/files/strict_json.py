@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from ..errors import ModelFileError
+from ..text import shorten
 
 DEEPEST = 96
 """Levels of JSON inside JSON; a classifier in a pipeline of column transformers has about 30."""
@@ -67,5 +68,4 @@ def _whole(text: str) -> int:
 
 def short(value: Any) -> str:
     """`value` for a message: what comes from a file may be long."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shorten(repr(value), 60, "...")

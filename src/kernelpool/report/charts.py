@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from ..estimators.reject_rules import NOTHING_BELOW
 from .records import Accepted, Evaluation, Map, Outliers, Regression, Run
-from .text import MINUS
+
+MINUS = "\N{MINUS SIGN}"
 
 WIDTH, HEIGHT = 460.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 22.0, 12.0, 46.0

@@ -1,7 +1,7 @@
 """How good a model is on rows with known answers: error with its interval, confusion, calibration, and what rejecting buys.
 
-The interval is Clopper & Pearson's (`kernelpool.bounds`): whatever the error rate is, it covers it with at least the stated
-confidence. Calibration and the reject curve are of the probability of the class that is named.
+The metrics and intervals are those of `kernelpool.inspection.metrics`. Calibration and the reject curve are of the probability
+of the class that is named.
 """
 
 from dataclasses import dataclass
@@ -11,119 +11,92 @@ import numpy as np
 from scipy.stats import norm
 
 from ..arrays import to_numpy
-from ..bounds import binomial_lower, binomial_upper
-from ..estimators.reject_rules import ambiguity_of
-from .records import Accepted, Bin, ClassScore, Confusion, Evaluation, Pair, Rate, Refused, Regression
+from ..inspection.metrics import N_BINS, Metrics, Rate, ambiguity_of, coverage_curve
+from ..text import text_of
+from .records import Accepted, Bin, ClassScore, Confusion, Evaluation, Pair, Refused, Regression
 from .table import Table, blocks
-from .text import text_of
 
-MOST_IN_MATRIX, MOST_PAIRS, MOST_SCORES, N_BINS, N_POINTS, MOST_POINTS = 12, 15, 20, 10, 100, 800
+MOST_IN_MATRIX, MOST_PAIRS, MOST_SCORES, N_POINTS, MOST_POINTS = 12, 15, 20, 100, 800
 COVERAGES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.5)
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What a classifier says of some rows, next to the truth; classes are codes of `classes`."""
+class Judged:
+    """What a classifier says of some rows, next to the truth."""
 
     classes: np.ndarray
-    """The model's own first, then those it never saw, (K,)."""
+    """The model's own first, then those it never saw, (K_true,)."""
     n_seen: int
-    true: np.ndarray
-    """(n,)."""
-    named: np.ndarray
-    """(n,); of a row that was refused a name, the most probable class."""
+    metrics: Metrics
+    """Of labels and probabilities; a row that was refused a label counts with its most probable class."""
     ambiguity: np.ndarray | None
-    """1 - probability of the most probable class, (n,)."""
-    likely: np.ndarray | None
-    """That class, (n,)."""
-    log_loss: float | None
-    refusal: np.ndarray
-    """0 where a class was named, -1 where the row was called ambiguous, -2 where novel, (n,)."""
+    """1 - probability of the most probable class, (n,); None where the model gives no probabilities."""
+    wrong: np.ndarray
+    """Whether that class is not the true one, (n,)."""
+    novel: np.ndarray
+    """Whether the row was refused as novel, (n,)."""
 
 
-def answers(model: Any, table: Table, at: np.ndarray, y: np.ndarray, refusals: dict[Any, int]) -> Answers:
-    """`predict` and `predict_proba` of rows `at`, block by block."""
+def judge(model: Any, table: Table, at: np.ndarray, y: np.ndarray, refusals: dict[Any, int]) -> Judged:
+    """`predict` and `predict_proba` of rows `at`, block by block; `refusals` are the labels that are decisions, and which."""
     seen = np.asarray(model.classes_)
     known = set(seen.tolist())
     unknown = [label for label in np.unique(y[at]).tolist() if label not in known]
     classes = np.concatenate([seen.astype(object), np.array(unknown, object)])
-    codes = {label: code for code, label in enumerate(classes.tolist())} | refusals
-    true = np.array([codes[label] for label in y[at].tolist()], np.int64)
-    parts = [_answered(model, table.at(at[block]), true[block], codes, len(seen)) for block in blocks(len(at))]
-    named = np.concatenate([part[0] for part in parts])
-    ambiguity = likely = loss = None
-    if parts[0][1] is not None:
-        ambiguity, likely = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-        loss = sum(part[3] for part in parts) / len(at)
-    refusal = np.minimum(named, 0)
-    return Answers(
-        classes, len(seen), true, np.where(named < 0, 0 if likely is None else likely, named), ambiguity, likely, loss, refusal
-    )
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    parts = []
+    for block in blocks(len(at)):
+        rows, true = table.at(at[block]), np.array([codes[label] for label in y[at[block]].tolist()], np.int64)
+        labels = np.asarray(model.predict(rows)).tolist()
+        decision = np.array([refusals.get(label, 0) for label in labels], np.int64)
+        named = np.array([codes.get(label, 0) for label in labels], np.int64)
+        probability = to_numpy(model.predict_proba(rows)) if hasattr(model, "predict_proba") else None  # (n, K)
+        likely = named if probability is None else probability.argmax(axis=1)
+        named = np.where(decision > 0, likely, named)
+        metrics = Metrics.of(true, probability, named=named, decision=decision, n_classes=len(seen), n_true=len(classes))
+        parts.append((metrics, None if probability is None else ambiguity_of(probability), likely != true, decision == 2))
+    every, ambiguity, wrong, novel = zip(*parts, strict=True)
+    doubtful = None if ambiguity[0] is None else np.concatenate(ambiguity)
+    return Judged(classes, len(seen), sum(every[1:], start=every[0]), doubtful, np.concatenate(wrong), np.concatenate(novel))
 
 
-def _answered(model: Any, rows: Any, true: np.ndarray, codes: dict[Any, int], n_seen: int) -> tuple[Any, ...]:
-    """Codes of `predict`; and of `predict_proba` ambiguity, most probable class, and log-loss summed."""
-    named = np.array([codes[label] for label in np.asarray(model.predict(rows)).tolist()], np.int64)
-    if not hasattr(model, "predict_proba"):
-        return named, None, None, 0.0
-    probability = to_numpy(model.predict_proba(rows))  # (n, K)
-    given = probability[np.arange(len(true)), np.minimum(true, n_seen - 1)]
-    given = np.where(true < n_seen, given, 0.0)
-    loss = -float(np.log(np.maximum(given, np.finfo(np.float64).tiny)).sum())
-    return named, ambiguity_of(probability), probability.argmax(axis=1), loss
-
-
-def evaluation_of(found: Answers, reject_classifier: Any, held_out: bool, n_given: int, doubt: float) -> Evaluation:
-    """All measures of the predictions; `reject_classifier` is the RejectClassifier that may have refused rows, or None."""
-    counts = np.bincount(found.true, minlength=len(found.classes))
-    calibration: tuple[Bin, ...] = ()
-    curve: tuple[Accepted, ...] = ()
-    choices: tuple[Accepted, ...] = ()
-    if found.ambiguity is not None and found.likely is not None:
-        right = found.likely == found.true
-        calibration = _calibration(1 - found.ambiguity, right, doubt)
-        curve = _curve(found.ambiguity, right, found.refusal != -2, doubt)
-        choices = tuple(dict.fromkeys(_nearest(curve, coverage) for coverage in COVERAGES)) if curve else ()
-    n = len(found.true)
+def evaluation_of(judged: Judged, reject_classifier: Any, held_out: bool, n_given: int, doubt: float) -> Evaluation:
+    """All metrics of the predictions; `reject_classifier` is the RejectClassifier that may have refused rows, or None."""
+    metrics, probable = judged.metrics, judged.ambiguity is not None
+    n = int(metrics.n_rows)
+    curve = _curve(judged, doubt) if probable else ()
     return Evaluation(
         held_out=held_out,
-        rate=rate(int((found.true != found.named).sum()), n, doubt),
-        guessing=1 - float(counts.max()) / n,
-        confusion=_confusion(found),
+        rate=metrics.rate(doubt),
+        guessing=1 - float(metrics.confusion.sum(axis=1).max()) / n,
+        confusion=_confusion(judged),
         n_given=n_given,
-        log_loss=found.log_loss,
-        calibration=calibration,
-        calibration_error=sum(b.n_rows * abs(b.accuracy - b.confidence) for b in calibration) / n if calibration else None,
+        log_loss=metrics.log_loss if probable else None,
+        calibration=_calibration(metrics.bins, doubt) if probable else (),
+        calibration_error=metrics.calibration_error if probable else None,
         curve=curve,
-        choices=choices,
-        refused=None if reject_classifier is None else _refused(found, reject_classifier, doubt),
-        unseen=tuple(text_of(label) for label in found.classes[found.n_seen :]),
+        choices=tuple(dict.fromkeys(_nearest(curve, coverage) for coverage in COVERAGES)) if curve else (),
+        refused=None if reject_classifier is None else _refused(metrics, reject_classifier, doubt),
+        unseen=tuple(text_of(label) for label in judged.classes[judged.n_seen :]),
     )
 
 
-def rate(n_errors: int, n_rows: int, doubt: float) -> Rate:
-    """A rate of errors between two one-sided bounds, each wrong with half of `doubt`."""
-    low, high = binomial_lower(n_errors, n_rows, doubt / 2), binomial_upper(n_errors, n_rows, doubt / 2)
-    return Rate(n_rows, n_errors, n_errors / n_rows, float(low), float(high), 1 - doubt)
-
-
-def _refused(found: Answers, reject_classifier: Any, doubt: float) -> Refused:
-    kept = found.refusal == 0
-    n_errors, n = int((found.true != found.named)[kept].sum()), int(kept.sum())
+def _refused(metrics: Metrics, reject_classifier: Any, doubt: float) -> Refused:
+    accepted, ambiguous, novel = metrics.decisions[:, 0].tolist()
     return Refused(
-        n_ambiguous=int((found.refusal == -1).sum()),
-        n_novel=int((found.refusal == -2).sum()),
-        accepted=rate(n_errors, n, doubt) if n else None,
-        coverage=n / len(kept),
+        n_ambiguous=ambiguous,
+        n_novel=novel,
+        accepted=metrics.accepted(doubt),
+        coverage=accepted / int(metrics.n_rows),
         ambiguity=reject_classifier.ambiguity_threshold_,
         novelty=reject_classifier.novelty_threshold_,
         one_label=bool(reject_classifier.ambiguous_label_ == reject_classifier.novel_label_),
     )
 
 
-def _confusion(found: Answers) -> Confusion:
-    size, names = len(found.classes), [text_of(label) for label in found.classes]
-    counts = np.bincount(found.true * size + found.named, minlength=size * size).reshape(size, size)
+def _confusion(judged: Judged) -> Confusion:
+    size, names = len(judged.classes), [text_of(label) for label in judged.classes]
+    counts = np.pad(judged.metrics.confusion, ((0, 0), (0, size - judged.n_seen)))
     down, across = counts.sum(axis=1), counts.sum(axis=0)
     scores = [
         ClassScore(
@@ -143,8 +116,8 @@ def _confusion(found: Answers) -> Confusion:
     small = size <= MOST_IN_MATRIX
     return Confusion(
         true=tuple(names) if small else (),
-        named=tuple(names[: found.n_seen]) if small else (),
-        counts=tuple(tuple(row[: found.n_seen]) for row in counts.tolist()) if small else (),
+        named=tuple(names[: judged.n_seen]) if small else (),
+        counts=tuple(tuple(row[: judged.n_seen]) for row in counts.tolist()) if small else (),
         scores=tuple(scores[:MOST_SCORES]),
         n_more_scores=max(0, size - MOST_SCORES),
         pairs=() if small else tuple(pairs),
@@ -152,31 +125,28 @@ def _confusion(found: Answers) -> Confusion:
     )
 
 
-def _calibration(confidence: np.ndarray, right: np.ndarray, doubt: float) -> tuple[Bin, ...]:
+def _calibration(sums: np.ndarray, doubt: float) -> tuple[Bin, ...]:
     """Bins of equal width that hold any row."""
-    place = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
     bins = []
-    for b in np.unique(place):
-        mine = place == b
-        n, n_right = int(mine.sum()), int(right[mine].sum())
-        wrong = rate(n - n_right, n, doubt)
-        ends = float(b / N_BINS), float((b + 1) / N_BINS)
-        bins.append(Bin(*ends, float(confidence[mine].mean()), n_right / n, 1 - wrong.high, 1 - wrong.low, n))
+    for b, (n, confidence, n_right) in enumerate(sums.tolist()):
+        if n:
+            wrong, ends = Rate.of(int(n - n_right), int(n), doubt), (b / N_BINS, (b + 1) / N_BINS)
+            bins.append(Bin(*ends, confidence / n, n_right / n, 1 - wrong.high, 1 - wrong.low, int(n)))
     return tuple(bins)
 
 
-def _curve(ambiguity: np.ndarray, right: np.ndarray, known: np.ndarray, doubt: float) -> tuple[Accepted, ...]:
-    """Errors among the `known` rows up to each ambiguity: rows of one ambiguity are accepted or rejected together."""
-    if not known.any():
+def _curve(judged: Judged, doubt: float) -> tuple[Accepted, ...]:
+    """About a hundred points of the reject curve; novel rows are accepted nowhere."""
+    n = len(judged.wrong)
+    coverage, error, thresholds = coverage_curve(judged.ambiguity, judged.wrong, np.ones(n), judged.novel)  # type: ignore[arg-type]
+    if not len(coverage):
         return ()
-    ambiguity, right, n_all = ambiguity[known], right[known], len(known)
-    order = np.argsort(ambiguity, kind="stable")
-    rising, wrong, n = ambiguity[order], np.cumsum(~right[order]), len(order)
-    ends = np.flatnonzero(np.append(rising[1:] > rising[:-1], True))  # the last row of each ambiguity
-    wanted = np.searchsorted(ends, np.ceil(n * np.arange(1, N_POINTS + 1) / N_POINTS) - 1)
+    accepted = np.rint(coverage * n).astype(int)
+    wrong = np.rint(error * accepted).astype(int)
+    wanted = np.searchsorted(accepted, np.ceil(accepted[-1] * np.arange(1, N_POINTS + 1) / N_POINTS))
     return tuple(
-        Accepted(1 - float(rising[i]), (i + 1) / n_all, rate(int(wrong[i]), i + 1, doubt))
-        for i in ends[np.unique(wanted)].tolist()
+        Accepted(1 - float(thresholds[i]), int(accepted[i]) / n, Rate.of(wrong[i], accepted[i], doubt))
+        for i in np.unique(wanted).tolist()
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..text import is_missing, text_of
 from .records import ClassCount, Column, Data
 from .table import Table
-from .text import text_of
 
 MOST_COLUMNS, MOST_CLASSES, MOST_NAMED = 30, 20, 10
 
@@ -108,8 +108,3 @@ def _words(name: str, values: np.ndarray) -> Column:
     n_missing = len(values) - counts.total()
     common = text_of(counts.most_common(1)[0][0], 60) if counts else None
     return Column(name, "text", n_distinct=len(counts), common=common, n_missing=n_missing, constant=len(counts) <= 1)
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN, or pandas' NA, which is neither equal nor unequal to itself."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)

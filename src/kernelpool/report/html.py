@@ -17,7 +17,8 @@ from ..errors import KernelpoolError
 from ..files.atomic import write_atomically
 from . import charts
 from .records import Summary
-from .text import DASH, MINUS, SPACE
+
+MINUS, DASH, SPACE = "\N{MINUS SIGN}", "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 
 PLOT_CLASSES = 7
 

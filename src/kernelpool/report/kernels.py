@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..estimators.description import Pool
+from ..inspection.pipeline import Unwrapped
+from ..inspection.pool import Pool
+from ..text import text_of
 from .records import KernelRow, KernelTable, Near, Trait
 from .table import blocks
-from .text import text_of
-from .unwrap import Unwrapped
 
 MOST_AS_COLUMNS, MOST_TRAITS, MOST_CLASSES, N_NEAR = 6, 5, 4, 3
 
@@ -33,16 +33,9 @@ class Seen:
     """(d,); one where a feature is constant."""
 
 
-def shown(pool: Pool, most: int) -> np.ndarray:
-    """Kernels to show: those with the greatest shares; of kernels that are all alike, some from everywhere."""
-    if len(pool) > most and np.ptp(pool.share) < 1e-12 * pool.share.max():
-        return np.linspace(0, len(pool) - 1, most).astype(int)
-    return np.argsort(-pool.share, kind="stable")[:most]
-
-
 def table_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray | None, most: int) -> KernelTable:
     """The kernels table."""
-    chosen = shown(pool, most)
+    chosen = pool.largest(most)
     near = nearest(pool, chosen, seen) if pool.mean is not None else [()] * len(chosen)
     n_features = len(model.features)
     as_columns = n_features <= MOST_AS_COLUMNS and pool.mean is not None

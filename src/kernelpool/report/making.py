@@ -13,17 +13,17 @@ from sklearn.utils import column_or_1d
 
 from ..arrays import is_array, to_numpy
 from ..errors import KernelpoolError
-from ..estimators.description import Pool, pool_of
 from ..estimators.reject import RejectClassifier
+from ..inspection.pipeline import unwrap
+from ..inspection.pool import Pool, describe
 from ..training.validation import is_unlabeled
-from .evaluation import answers, evaluation_of, regression_of
+from .evaluation import evaluation_of, judge, regression_of
 from .glance import Target
 from .kernels import Seen, class_posterior_by_rows, table_of
 from .map import map_of
 from .outliers import Scored, density_of, outliers_of
 from .records import Evaluation, KernelTable, Map, Outliers, Regression
 from .table import BLOCK, Table, blocks, some
-from .unwrap import unwrapped
 
 PRODUCTS = 2e10
 """Rows x kernels x features that one pass over the rows may cost: some seconds on one core."""
@@ -60,8 +60,8 @@ class SummaryBuilder:
         self.rng, self.doubt = rng, doubt
         self.classification = bool(is_classifier(estimator))
         self.table = Table(X, names)
-        self.model = unwrapped(estimator, self.table.names)
-        self.pool = pool_of(self.model.inner)
+        self.model = unwrap(estimator, self.table.names)
+        self.pool = describe(self.model.inner).pool
         self.target = self._target(y, self.table, "y")
         self.test = None if X_test is None else Table(X_test, names)
         self.test_target = None if self.test is None else self._target(y_test, self.test, "y_test")
@@ -125,9 +125,9 @@ class SummaryBuilder:
             self.notes.append(f"{int(rows.target.unlabeled.sum()):,} {rows.where} rows without a label do not count as errors.")
         reject_classifier = self.reject_classifier
         refusals = (
-            {} if reject_classifier is None else {reject_classifier.novel_label_: -2, reject_classifier.ambiguous_label_: -1}
+            {} if reject_classifier is None else {reject_classifier.novel_label_: 2, reject_classifier.ambiguous_label_: 1}
         )
-        found = answers(outer, rows.table, at, rows.target.y, refusals)
+        found = judge(outer, rows.table, at, rows.target.y, refusals)
         return evaluation_of(found, reject_classifier, rows.held_out, rows.table.n_rows, self.doubt), ()
 
     @property
@@ -157,7 +157,7 @@ class SummaryBuilder:
         return self._seen
 
     def _through(self, table: Table, at: np.ndarray) -> np.ndarray:
-        parts = [np.asarray(self.model.seen(table.at(at[block])), np.float64) for block in blocks(len(at), BLOCK)]
+        parts = [np.asarray(self.model.transform(table.at(at[block])), np.float64) for block in blocks(len(at), BLOCK)]
         return np.concatenate(parts)
 
     def kernels(self, most: int) -> tuple[Pool | None, KernelTable | None, Map | None]:
@@ -179,7 +179,7 @@ class SummaryBuilder:
         codes = {label: code for code, label in enumerate(classes.tolist())}
         at = some(len(seen.x), max(LEAST_ROWS, int(2e7 / max(1, len(self.pool or ())))), self.rng)
         y = np.array([codes.get(label, -1) for label in seen.labels[at].tolist()])
-        return class_posterior_by_rows(self.model.inner, self.model.seen(self.table.at(seen.at[at])), y, len(classes))
+        return class_posterior_by_rows(self.model.inner, self.model.transform(self.table.at(seen.at[at])), y, len(classes))
 
     # -- outliers ---------------------------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class SummaryBuilder:
         return outliers_of(density, pool, self.model, parts, most, n_drawn, seed, novelty)
 
     def _scored(self, density: Any, rows: JudgedRows) -> Scored:
-        seen = self.model.seen
+        seen = self.model.transform
         own = density is self.model.inner
         score, x = [], []
         for block in blocks(len(rows.at)):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ..estimators.description import Pool
-from .kernels import Seen, shown
+from ..inspection.pipeline import Unwrapped
+from ..inspection.pool import Pool
+from ..text import text_of
+from .kernels import Seen
 from .plots.plane import Plane, plane_of
 from .records import Ellipse, Map
-from .text import text_of
-from .unwrap import Unwrapped
 
 MOST_DRAWN, MOST_PLANED, MOST_COLORS, MOST_DIRECTIONS = 500, 5000, 7, 300
 
@@ -26,7 +26,7 @@ def map_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray, most: 
     few = np.sort(rng.choice(len(seen.x), min(len(seen.x), MOST_PLANED), replace=False))
     plane = _plane(model, seen, few, y)
     drawn = few[np.linspace(0, len(few) - 1, min(len(few), MOST_DRAWN)).astype(int)]
-    chosen = shown(pool, most)
+    chosen = pool.largest(most)
     part = _part(pool, chosen)
     ellipses = []
     for j, center, covariance in zip(chosen, plane.points(part.mean), plane.covariances(part), strict=True):  # type: ignore[arg-type]

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.description import Pool
 from ..estimators.shared_kernel import SharedKernelClassifier
+from ..inspection.pipeline import Unwrapped
+from ..inspection.pool import Pool
+from ..text import text_of
 from .kernels import whitened
 from .records import OddFeature, Outlier, Outliers, Scores
-from .text import text_of
-from .unwrap import Unwrapped
 
 N_BINS, MOST_ODD, N_DRAWN = 36, 3, 20_000
 

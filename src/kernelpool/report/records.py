@@ -8,6 +8,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..inspection.metrics import Rate
+
 # -- the data -----------------------------------------------------------------------------------------------------
 
 
@@ -68,18 +70,6 @@ class Data:
 
 
 # -- how good it is -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A share of rows that were misclassified, with Clopper & Pearson's interval."""
-
-    n_rows: int
-    n_errors: int
-    error: float
-    low: float
-    high: float
-    confidence: float
 
 
 @dataclass(frozen=True)

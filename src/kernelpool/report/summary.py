@@ -9,14 +9,14 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
-from ..estimators.description import refusal_of, sentence_of
 from ..estimators.reject import RejectClassifier
+from ..inspection.pipeline import Unwrapped
+from ..inspection.pool import describe, refusals
+from ..text import text_of
 from .glance import data_of
 from .making import SummaryBuilder
 from .records import Summary
-from .text import text_of
 from .training import rerun_of, training_of
-from .unwrap import Unwrapped
 
 __all__ = ["Summary", "summarize"]
 
@@ -132,7 +132,7 @@ def _check_arguments(estimator: Any, X_test: Any, y_test: Any, doubt: float, max
 
 def _sentence(model: Unwrapped) -> str:
     """The model inside, what stands before it and what stands around it."""
-    parts = [sentence_of(model.inner)]
+    parts = [describe(model.inner).sentence]
     steps = [type(step).__name__ for transform in model.transforms for _, step in transform.steps if step != "passthrough"]
     if steps:
         parts.append(f"Rows first go through {' and '.join(steps)}.")
@@ -140,5 +140,5 @@ def _sentence(model: Unwrapped) -> str:
         if hasattr(wrapper, "best_estimator_"):
             parts.append(f"It was chosen by {type(wrapper).__name__}.")
         if isinstance(wrapper, RejectClassifier):
-            parts.append(refusal_of(wrapper))
+            parts.append(refusals(wrapper))
     return " ".join(parts)

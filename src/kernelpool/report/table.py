@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from ..arrays import is_array, to_numpy
 from ..errors import KernelpoolError
-from .text import text_of
+from ..text import text_of
 
 BLOCK = 1 << 16
 """Rows that are looked at together."""

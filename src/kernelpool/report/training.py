@@ -13,10 +13,10 @@ import sklearn
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
-from ..estimators.description import member_name
+from ..inspection.pipeline import Unwrapped
+from ..inspection.pool import member_name
+from ..text import text_of
 from .records import Parameter, Rerun, Run, Training
-from .text import text_of
-from .unwrap import Unwrapped
 
 MOST_SWEEPS, MOST_CHARACTERS = 400, 1_000_000
 NOT_NEEDED = ("verbose", "callback", "n_jobs")

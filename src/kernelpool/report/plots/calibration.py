@@ -6,7 +6,8 @@ import numpy as np
 
 from ...arrays import to_numpy
 from ...errors import KernelpoolError
-from .style import DARK, GRAY, axes_for, codes_of, color_of, interval, tidy
+from ...inspection.metrics import N_BINS, bin_sums, binomial_interval
+from .style import DARK, GRAY, axes_for, codes_of, color_of, tidy
 
 
 class CalibrationDisplay:
@@ -67,7 +68,7 @@ class CalibrationDisplay:
         y: Any,
         *,
         pos_label: Any = None,
-        n_bins: int = 10,
+        n_bins: int = N_BINS,
         strategy: str = "uniform",
         name: str | None = None,
         ax: Any = None,
@@ -116,7 +117,7 @@ class CalibrationDisplay:
         classes: Any,
         *,
         pos_label: Any = None,
-        n_bins: int = 10,
+        n_bins: int = N_BINS,
         strategy: str = "uniform",
         name: str | None = None,
         ax: Any = None,
@@ -155,12 +156,11 @@ class CalibrationDisplay:
         if strategy == "quantile":
             edges = np.unique(np.quantile(sure, edges))
             edges = edges if len(edges) > 1 else np.array([edges[0], edges[0]])
-        place = np.clip(np.searchsorted(edges[1:-1], sure), 0, max(len(edges) - 2, 0))
-        counts = np.bincount(place, minlength=len(edges) - 1)
-        kept = counts > 0
-        mean = [np.bincount(place, part, minlength=len(counts))[kept] / counts[kept] for part in (sure, right)]
+        sums = bin_sums(sure, right, edges)
+        kept = sums[:, 0] > 0
+        counts, mean = sums[kept, 0].astype(int), sums[kept, 1:] / sums[kept, :1]
         bins = np.column_stack([edges[:-1], edges[1:]])[kept]
-        return cls(mean[0], mean[1], counts[kept], bins, event, name).plot(ax=ax, **kwargs)
+        return cls(mean[:, 0], mean[:, 1], counts, bins, event, name).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, color: int = 0) -> Self:
         """Draw.
@@ -179,7 +179,7 @@ class CalibrationDisplay:
         """
         self.ax_ = axes_for(ax, (4.6, 4.8))
         self.figure_ = self.ax_.figure
-        low, high = interval(np.rint(self.accuracy * self.counts), self.counts)
+        low, high = binomial_interval(np.rint(self.accuracy * self.counts), self.counts)
         reach = np.clip([self.accuracy - low, high - self.accuracy], 0, None)
         self.ax_.plot([0, 1], [0, 1], color=GRAY, linewidth=1.2, linestyle="--", label="probabilities are right")
         kwargs = {"linewidth": 1.2, "elinewidth": 1.6, "capsize": 3, "markersize": 6}

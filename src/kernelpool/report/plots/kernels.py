@@ -7,12 +7,12 @@ import numpy as np
 from ...arrays import to_numpy
 from ...errors import KernelpoolError
 from ...estimators._base import DensityClassifier
-from ...estimators.description import Pool, pool_of
 from ...estimators.reject import Decision, RejectClassifier
-from ...estimators.reject_rules import ambiguity_of
 from ...estimators.shared_kernel import SharedKernelClassifier
-from ..kernels import class_posterior_by_rows, shown
-from ..unwrap import Unwrapped
+from ...inspection.metrics import ambiguity_of
+from ...inspection.pipeline import Unwrapped
+from ...inspection.pool import Pool, describe
+from ..kernels import class_posterior_by_rows
 from .plane import Plane, plane_of
 from .style import DARK, GRAY, axes_for, codes_of, color_of, mark_of, mixed, model_in, refuse, rgb, tint
 
@@ -153,13 +153,13 @@ class KernelDisplay:
             raise KernelpoolError(f"regions must be 'auto', 'slice' or None; got {regions!r}.")
         classes = np.asarray(model.inner.classes_)
         codes = codes_of(y, classes)
-        x = np.asarray(model.seen(X), dtype=np.float64)
+        x = np.asarray(model.transform(X), dtype=np.float64)
         posterior = pool.class_posterior
         if posterior is None:
             posterior = class_posterior_by_rows(model.inner, x, codes, len(classes))
         plane = plane_of(model, x, codes, features)
         few = np.random.default_rng(random_state).permutation(len(x))[:max_rows]
-        kept = shown(pool, max_kernels)
+        kept = pool.largest(max_kernels)
         centers, covariances = plane.points(pool.mean), plane.covariances(pool)  # type: ignore[arg-type]
         display = cls(
             plane.points(x[few]),
@@ -294,7 +294,7 @@ class KernelDisplay:
 
 def _placed(model: Any) -> Pool:
     """Kernels with a place and classes, or an error that says what is missing."""
-    pool = pool_of(model)
+    pool = describe(model).pool
     if pool is None:
         raise refuse("KernelDisplay", model, "it is no classifier of kernelpool and its kernels are not known")
     if not hasattr(model, "classes_"):

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...errors import KernelpoolError
 from ...estimators.reject import RejectClassifier
-from ...estimators.reject_rules import CoverageCurve
-from .style import DARK, GRAY, axes_for, color_of, interval, tidy
+from ...inspection.metrics import CoverageCurve, binomial_interval
+from .style import DARK, GRAY, axes_for, color_of, tidy
 
 
 class RejectCurveDisplay:
@@ -102,7 +102,7 @@ class RejectCurveDisplay:
         coverage, error = 100 * self.coverage[shown], 100 * self.error[shown]
         n = np.rint(self.coverage[shown] * self.n_rows)
         wrong = np.rint(self.error[shown] * n)
-        low, high = interval(wrong, n)
+        low, high = binomial_interval(wrong, n)
         shade = color_of(color)
         self.band_ = self.ax_.fill_between(coverage, 100 * low, 100 * high, color=shade, alpha=0.18, linewidth=0)
         label = self.name or "least doubtful rows first"

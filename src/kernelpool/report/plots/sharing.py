@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 
 from ...errors import KernelpoolError
-from ...estimators.description import member_weights
 from ...estimators.shared_kernel import SharedKernelClassifier
 from ...estimators.sharing_average import SharingAverageClassifier
+from ...inspection.pool import member_weights
 from .style import COLORS, DARK, axes_for, model_in, refuse
 
 MOST_NUMBERS = 160

@@ -7,11 +7,10 @@ color of lines that belong to none.
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
 from sklearn.utils.validation import check_is_fitted
 
 from ...errors import KernelpoolError
-from ..unwrap import Unwrapped, unwrapped
+from ...inspection.pipeline import Unwrapped, unwrap
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
@@ -69,15 +68,7 @@ def model_in(estimator: Any, X: Any = None) -> Unwrapped:
     n = getattr(estimator, "n_features_in_", None)
     if not names and n is not None:
         names = [f"feature {i}" for i in range(n)]
-    return unwrapped(estimator, names)
-
-
-def interval(successes: np.ndarray, n: np.ndarray, doubt: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper and Pearson's interval of a share, wrong with a probability of at most `doubt`; from none of n to all of n."""
-    k, n = np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        low, high = beta.ppf(doubt / 2, k, n - k + 1), beta.ppf(1 - doubt / 2, k + 1, n - k)
-    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
+    return unwrap(estimator, names)
 
 
 def codes_of(y: Any, classes: np.ndarray) -> np.ndarray:

@@ -8,7 +8,11 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
+
+from ..text import shorten
+from .pool import Pool, describe
 
 MINUS = "\N{MINUS SIGN}"
 MOST_ROWS, MOST_FEATURES, MOST_CLASSES, LONGEST = 10, 4, 2, 40
@@ -32,9 +36,9 @@ def _summary(estimator: Any) -> str:
     """A sentence and a table; nothing where the model is not fitted."""
     try:
         check_is_fitted(estimator)
-        return notebook_summary(estimator)
-    except Exception:  # a picture of a model must never be what breaks a notebook
+    except NotFittedError:
         return ""
+    return notebook_summary(estimator)
 
 
 def notebook_summary(estimator: Any) -> str:
@@ -50,30 +54,29 @@ def notebook_summary(estimator: Any) -> str:
     html : str
         A block that can stand in any page.
     """
-    from .description import pool_of, sentence_of  # they know every estimator, and every estimator knows this file
-
-    pool = pool_of(estimator)
-    parts = [f"<p>{escape(sentence_of(estimator))}</p>"]
+    description = describe(estimator)
+    pool, parts = description.pool, [f"<p>{escape(description.sentence)}</p>"]
     if pool is not None:
         names = [str(n) for n in getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(estimator.n_features_in_)])]
         parts.append(_table(pool, np.asarray(getattr(estimator, "classes_", ())), names))
     return f'<div style="margin:0.6em 0;max-width:60em;font-size:90%">{"".join(parts)}</div>'
 
 
-def _table(pool: Any, classes: np.ndarray, names: list[str]) -> str:
+def _table(pool: Pool, classes: np.ndarray, names: list[str]) -> str:
     order = np.argsort(-pool.share, kind="stable")[:MOST_ROWS]
-    placed = pool.mean is not None
-    with_classes = pool.class_posterior is not None and len(classes) > 0
+    mean, variance, posterior = pool.mean, pool.variance, pool.class_posterior
+    placed = mean is not None and variance is not None
+    with_classes = posterior is not None and len(classes) > 0
     heads = [pool.word, *(["network"] if pool.group else []), "share", *(["classes"] if with_classes else [])]
-    heads += [_cut(name) for name in names[:MOST_FEATURES]] if placed else []
+    heads += [shorten(name, LONGEST) for name in names[:MOST_FEATURES]] if placed else []
     rows = []
     for j in order.tolist():
         cells = [str(j), *([pool.group[j]] if pool.group else []), f"{100 * pool.share[j]:.1f} %"]
-        if with_classes:
-            cells.append(_class_shares(pool.class_posterior[j], classes))
-        if placed:
-            some = zip(pool.mean[j][:MOST_FEATURES], pool.variance[j][:MOST_FEATURES] ** 0.5, strict=True)
-            cells += [f"{mean:.3g} ± {width:.2g}".replace("-", MINUS) for mean, width in some]
+        if posterior is not None and with_classes:
+            cells.append(_class_shares(posterior[j], classes))
+        if mean is not None and variance is not None:
+            some = zip(mean[j][:MOST_FEATURES], variance[j][:MOST_FEATURES] ** 0.5, strict=True)
+            cells += [f"{center:.3g} ± {width:.2g}".replace("-", MINUS) for center, width in some]
         rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     left = [
         f"{n:,} more {word}"
@@ -91,9 +94,5 @@ def _hidden(placed: bool, names: list[str]) -> int:
 
 def _class_shares(posterior: np.ndarray, classes: np.ndarray) -> str:
     order = [k for k in np.argsort(-posterior, kind="stable").tolist() if posterior[k] >= 0.005]
-    named = [f"{_cut(str(classes[k]))} {100 * posterior[k]:.0f} %" for k in order[:MOST_CLASSES]]
+    named = [f"{shorten(str(classes[k]), LONGEST)} {100 * posterior[k]:.0f} %" for k in order[:MOST_CLASSES]]
     return ", ".join(named) + (f", {len(order) - MOST_CLASSES} more" if len(order) > MOST_CLASSES else "")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -18,7 +18,7 @@ from kernelpool import (
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
-from kernelpool.estimators.notebook import notebook_summary
+from kernelpool.inspection.notebook import notebook_summary
 
 MODELS = [
     SharedKernelClassifier(12, random_state=0),

@@ -6,24 +6,18 @@ paper                  here                meaning
 :math:`P(j)`           ``share``           of a kernel in the whole mixture; they sum to one
 :math:`P(C_k|j)`       ``class_posterior``  what the model believes of a row that a kernel made
 =====================  ==================  =============================================================
+
+Every estimator's record in `kernelpool.registry` names the function here that describes it.
 """
 
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from ..kernels import FAMILIES, Kernels
-from .competitive import CompetitiveNeuronsClassifier
-from .parzen import ParzenClassifier
-from .parzen_network import ParzenNetwork
-from .rbf_layers import RBFNetwork
-from .rbf_network import RBFNetworkClassifier
-from .reduced_parzen import ReducedParzenClassifier
-from .reject import RejectClassifier
-from .shared_kernel import SharedKernelClassifier
-from .sharing_average import SharingAverageClassifier
+from ..registry import record_of, resolve
+from ..text import plural
 
 
 @dataclass(frozen=True)
@@ -51,79 +45,83 @@ class Pool:
     def __len__(self) -> int:
         return len(self.share)
 
+    def largest(self, n: int) -> np.ndarray:
+        """At most n kernels: those with the greatest shares; of kernels that are all alike, some from everywhere."""
+        if len(self) > n and np.ptp(self.share) < 1e-12 * self.share.max():
+            return np.linspace(0, len(self) - 1, n).astype(int)
+        return np.argsort(-self.share, kind="stable")[:n]
 
-@singledispatch
-def pool_of(estimator: Any) -> Pool | None:  # noqa: ARG001
-    """Kernels of a fitted model; None where it is none of this library's."""
-    return None
+
+@dataclass(frozen=True)
+class Description:
+    """A fitted model in a sentence or two, and its kernels where it has any."""
+
+    sentence: str
+    pool: Pool | None = None
 
 
-@singledispatch
-def sentence_of(estimator: Any) -> str:
-    """A fitted model in a sentence or two."""
-    return f"A fitted {type(estimator).__name__}."
+def describe(estimator: Any) -> Description:
+    """Of a fitted estimator; one that is none of this library's has no pool."""
+    records = (record_of(cls) for cls in type(estimator).__mro__)  # a user's subclass is described as what it was made of
+    reference = next((record.describe for record in records if record is not None and record.describe is not None), None)
+    if reference is not None:
+        description: Description = resolve(reference)(estimator)
+        return description
+    return Description(f"A fitted {type(estimator).__name__}.")
 
 
 # -- shared kernels -----------------------------------------------------------------------------------------------
 
 
-@pool_of.register
-def _(estimator: SharedKernelClassifier) -> Pool:
+def describe_shared_kernel(estimator: Any) -> Description:
+    """`SharedKernelClassifier`."""
     joint = estimator.mixing_ * estimator.class_prior_  # (M, K)
     share = joint.sum(axis=1)
-    return Pool(share / share.sum(), _divided(joint), **_shapes(estimator))
-
-
-@sentence_of.register
-def _(estimator: SharedKernelClassifier) -> str:
-    n = counted(len(estimator.means_), f"{_shape(estimator)} Gaussian kernel")
+    n = plural(len(estimator.means_), f"{_shape(estimator)} Gaussian kernel")
     split = ", split by class in the end," if estimator.split_by_class else ""
-    return f"{n} {_shared(_degree(estimator))} {_classes(estimator)}{split} in {_features(estimator)}{_trained(estimator)}"
+    return Description(
+        f"{n} {_shared(_degree(estimator))} {_classes(estimator)}{split} in {_features(estimator)}{_trained(estimator)}",
+        Pool(share / share.sum(), _normalized(joint), **_shapes(estimator)),
+    )
 
 
-@pool_of.register
-def _(estimator: SharingAverageClassifier) -> Pool:
+def describe_sharing_average(estimator: Any) -> Description:
+    """`SharingAverageClassifier`: the kernels of all its networks, one network after the other."""
     members = estimator.estimators_
-    pools: list[Any] = [pool_of(member) for member in members]
-    weight = member_weights(estimator)
+    pools: list[Any] = [describe(member).pool for member in members]
     parts: dict[str, Any] = {
         name: [getattr(pool, name) for pool in pools] for name in ("class_posterior", "mean", "variance", "covariance")
     }
     if estimator.covariance_type == "tied":  # one matrix a network, not one for all
         parts["covariance"] = [np.broadcast_to(c, (len(p), *c.shape)) for c, p in zip(parts["covariance"], pools, strict=True)]
     joined: dict[str, Any] = {name: None if arrays[0] is None else np.concatenate(arrays) for name, arrays in parts.items()}
-    share = np.concatenate([w * pool.share for w, pool in zip(weight, pools, strict=True)])
+    share = np.concatenate([w * pool.share for w, pool in zip(member_weights(estimator), pools, strict=True)])
     group = tuple(member_name(member) for member, pool in zip(members, pools, strict=True) for _ in range(len(pool)))
-    return Pool(share, group=group, **joined)
-
-
-@sentence_of.register
-def _(estimator: SharingAverageClassifier) -> str:
-    members = estimator.estimators_
     strengths = dict.fromkeys(f"{member.overlap_penalty_:g}" for member in members)
     names = "sharing " + ", ".join(dict.fromkeys(_degree_name(member) for member in members))
     names += "" if list(strengths) == ["0"] else f"; overlap penalty {', '.join(strengths)}"
     sizes = sorted({len(member.means_) for member in members})
     size = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    return (
-        f"An average of {counted(len(members), 'network')} ({names}), each of {size} {_shape(estimator)} "
+    sentence = (
+        f"An average of {plural(len(members), 'network')} ({names}), each of {size} {_shape(estimator)} "
         f"Gaussian kernels for {_classes(estimator)} in {_features(estimator)}{_trained(estimator)}"
     )
+    return Description(sentence, Pool(share, group=group, **joined))
 
 
-def member_weights(estimator: SharingAverageClassifier) -> np.ndarray:
-    """Of the networks in the average, (L,); they sum to one."""
+def member_weights(estimator: Any) -> np.ndarray:
+    """Of the networks in an average, (L,); they sum to one."""
     weight = getattr(estimator, "weights_", None)
     weight = np.ones(len(estimator.estimators_)) if weight is None else np.asarray(weight, np.float64)
     return np.asarray(weight / weight.sum())
 
 
-def member_name(member: SharedKernelClassifier) -> str:
+def member_name(member: Any) -> str:
     """A network of an average by what sets it apart."""
     return f"sharing {_degree_name(member)}" + (f", penalty {member.overlap_penalty_:g}" if member.overlap_penalty_ else "")
 
 
-def _degree_name(member: SharedKernelClassifier) -> str:
+def _degree_name(member: Any) -> str:
     sharing = _degree(member)
     return sharing if isinstance(sharing, str) else "a table" if hasattr(sharing, "__len__") else f"{sharing:g}"
 
@@ -131,8 +129,27 @@ def _degree_name(member: SharedKernelClassifier) -> str:
 # -- Parzen networks ----------------------------------------------------------------------------------------------
 
 
-@pool_of.register
-def _(estimator: ParzenNetwork) -> Pool:
+def describe_parzen(estimator: Any) -> Description:
+    """`ParzenClassifier`."""
+    return Description(
+        f"A {_profile(estimator)} of radius {estimator.radius_:.4g} at each of {len(estimator.kernels_):,} training rows in "
+        f"{_features(estimator)}; the one of {_classes(estimator)} with the most votes wins.",
+        _parzen_pool(estimator),
+    )
+
+
+def describe_reduced_parzen(estimator: Any) -> Description:
+    """`ReducedParzenClassifier`."""
+    edited = len(estimator.edited_indices_)
+    left = "" if edited == estimator.n_rows_ else f", {edited:,} of which editing had left"
+    return Description(
+        f"{plural(len(estimator.kernels_), _profile(estimator))} of radius {estimator.radius_:.4g}, chosen from "
+        f"{estimator.n_rows_:,} training rows{left}, for {_classes(estimator)} in {_features(estimator)}.",
+        _parzen_pool(estimator),
+    )
+
+
+def _parzen_pool(estimator: Any) -> Pool:
     codes = np.searchsorted(estimator.classes_, estimator.kernel_classes_)
     prior = np.asarray(estimator.class_prior_)
     votes = np.bincount(codes, estimator.kernel_weights_, minlength=len(prior))
@@ -144,24 +161,6 @@ def _(estimator: ParzenNetwork) -> Pool:
     return Pool(share / share.sum(), np.eye(len(prior))[codes], mean, variance, rows=np.asarray(estimator.kept_indices_))
 
 
-@sentence_of.register
-def _(estimator: ParzenClassifier) -> str:
-    return (
-        f"A {_profile(estimator)} of radius {estimator.radius_:.4g} at each of {len(estimator.kernels_):,} training rows in "
-        f"{_features(estimator)}; the one of {_classes(estimator)} with the most votes wins."
-    )
-
-
-@sentence_of.register
-def _(estimator: ReducedParzenClassifier) -> str:
-    edited = len(estimator.edited_indices_)
-    left = "" if edited == estimator.n_rows_ else f", {edited:,} of which editing had left"
-    return (
-        f"{counted(len(estimator.kernels_), _profile(estimator))} of radius {estimator.radius_:.4g}, chosen from "
-        f"{estimator.n_rows_:,} training rows{left}, for {_classes(estimator)} in {_features(estimator)}."
-    )
-
-
 def _profile(estimator: Any) -> str:
     if callable(estimator.kernel):
         return "star-shaped kernel"
@@ -171,56 +170,44 @@ def _profile(estimator: Any) -> str:
 # -- RBF networks and neurons -------------------------------------------------------------------------------------
 
 
-@pool_of.register
-def _(estimator: RBFNetwork) -> Pool:
+def describe_rbf(estimator: Any) -> Description:
+    """`RBFNetworkClassifier` and `RBFNetworkRegressor`."""
     share = np.asarray(estimator.mixing_)
-    weight = np.asarray(estimator.readout_)[:-1]
-    return Pool(share / share.sum(), weight=weight, **_shapes(estimator))
-
-
-@sentence_of.register
-def _(estimator: RBFNetwork) -> str:
-    n = counted(len(estimator.means_), f"{_shape(estimator)} Gaussian kernel")
-    task = f"for {_classes(estimator)}" if isinstance(estimator, RBFNetworkClassifier) else "for real outputs"
+    n = plural(len(estimator.means_), f"{_shape(estimator)} Gaussian kernel")
+    task = f"for {_classes(estimator)}" if hasattr(estimator, "classes_") else "for real outputs"
     layer = estimator.readout.replace("_", "-")
     how = "the two layers trained one after the other" if estimator.training == "two_stage" else "both layers trained together"
-    return (
+    return Description(
         f"A radial basis function network: {n} in {_features(estimator)} and a {layer} output layer {task}, "
-        f"{how} ({estimator.training}){_trained(estimator, fitted='')}"
+        f"{how} ({estimator.training}){_trained(estimator, fitted='')}",
+        Pool(share / share.sum(), weight=np.asarray(estimator.readout_)[:-1], **_shapes(estimator)),
     )
 
 
-@pool_of.register
-def _(estimator: CompetitiveNeuronsClassifier) -> Pool:
+def describe_competitive(estimator: Any) -> Description:
+    """`CompetitiveNeuronsClassifier`."""
     share = np.asarray(estimator.mixing_)
     weight = np.asarray(estimator.weights_).reshape(len(share), -1, estimator.n_features_in_ + 1)[:, :, :-1]
-    place = {"mean": estimator.means_, "variance": estimator.covariances_} if estimator.local else {}
-    return Pool(share / share.sum(), weight=weight, word="neuron", **place)
-
-
-@sentence_of.register
-def _(estimator: CompetitiveNeuronsClassifier) -> str:
-    n = counted(len(estimator.mixing_), "neuron")
+    placed = {"mean": estimator.means_, "variance": estimator.covariances_} if estimator.local else {}
     place = ", each with a place of its own," if estimator.local else ""
     rows = f"the rows{place} of {_classes(estimator)} in {_features(estimator)}"
-    return f"A mixture of {n} that compete for {rows}{_trained(estimator)}"
+    return Description(
+        f"A mixture of {plural(len(share), 'neuron')} that compete for {rows}{_trained(estimator)}",
+        Pool(share / share.sum(), weight=weight, word="neuron", **placed),
+    )
 
 
-# -- the right to refuse ------------------------------------------------------------------------------------------
+# -- classifiers that refuse --------------------------------------------------------------------------------------
 
 
-@pool_of.register
-def _(estimator: RejectClassifier) -> Pool | None:
-    return pool_of(estimator.estimator_)
+def describe_reject(estimator: Any) -> Description:
+    """`RejectClassifier`: the model inside, and when it refuses."""
+    inside = describe(estimator.estimator_)
+    return Description(f"{inside.sentence} {refusals(estimator)}", inside.pool)
 
 
-@sentence_of.register
-def _(estimator: RejectClassifier) -> str:
-    return f"{sentence_of(estimator.estimator_)} {refusal_of(estimator)}"
-
-
-def refusal_of(estimator: RejectClassifier) -> str:
-    """When a classifier refuses a row, in a sentence."""
+def refusals(estimator: Any) -> str:
+    """When a `RejectClassifier` refuses a row, in a sentence."""
     rules = []
     if estimator.ambiguity_threshold_ is not None:
         rules.append(f"ambiguous where the probability of an error exceeds {100 * estimator.ambiguity_threshold_:.3g} %")
@@ -229,29 +216,23 @@ def refusal_of(estimator: RejectClassifier) -> str:
     return f"It refuses a row as {' and as '.join(rules)}." if rules else "It may refuse rows, but no threshold is set."
 
 
-# -- words --------------------------------------------------------------------------------------------------------
-
-
-def counted(n: int, word: str) -> str:
-    """`12 kernels`, `1 kernel`, `3 classes`."""
-    plural = word if n == 1 else f"{word}es" if word.endswith("s") else f"{word}s"
-    return f"{n:,} {plural}"
+# -- shapes and words ---------------------------------------------------------------------------------------------
 
 
 def _family(estimator: Any) -> str:
     return str(getattr(estimator, "covariance_type_", estimator.covariance_type))  # the second may be "auto"
 
 
-def _degree(estimator: SharedKernelClassifier) -> Any:
+def _degree(estimator: Any) -> Any:
     sharing = estimator.sharing
     return estimator.sharing_degree_ if isinstance(sharing, str) and sharing == "auto" else sharing
 
 
 def _shapes(estimator: Any) -> dict[str, Any]:
-    covariance_type = _family(estimator)
+    family = FAMILIES[_family(estimator)]
     kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))
-    variance = FAMILIES[covariance_type](np.zeros(kernels.mean.shape[1])).variances(kernels)
-    covariance = kernels.covariance if FAMILIES[covariance_type].matrices else None
+    variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
+    covariance = kernels.covariance if family.matrices else None
     return {"mean": kernels.mean, "variance": np.broadcast_to(variance, kernels.mean.shape), "covariance": covariance}
 
 
@@ -259,7 +240,8 @@ def _shape(estimator: Any) -> str:
     return "diagonal" if _family(estimator) == "diag" else _family(estimator)
 
 
-def _divided(joint: np.ndarray) -> np.ndarray:
+def _normalized(joint: np.ndarray) -> np.ndarray:
+    """Rows that sum to one; all alike where there is nothing."""
     total = joint.sum(axis=1, keepdims=True)
     return np.where(total > 0, joint / np.where(total > 0, total, 1), 1 / joint.shape[1])
 
@@ -275,11 +257,11 @@ def _shared(sharing: Any) -> str:
 
 
 def _classes(estimator: Any) -> str:
-    return counted(len(estimator.classes_), "class")
+    return plural(len(estimator.classes_), "class")
 
 
 def _features(estimator: Any) -> str:
-    return counted(estimator.n_features_in_, "feature")
+    return plural(estimator.n_features_in_, "feature")
 
 
 def _trained(estimator: Any, fitted: str = ", fitted by EM") -> str:
@@ -287,4 +269,4 @@ def _trained(estimator: Any, fitted: str = ", fitted by EM") -> str:
     if n_sweeps is None:  # made from known parameters
         return "."
     end = "" if getattr(estimator, "converged_", True) else "; training stopped before it had settled"
-    return f"{fitted} in {counted(int(n_sweeps), 'sweep')}{end}."
+    return f"{fitted} in {plural(int(n_sweeps), 'sweep')}{end}."

@@ -1,7 +1,7 @@
-"""From what a user fitted to the model inside: pipelines, searches and classifiers that may refuse.
+"""From what a user fitted to the model inside: pipelines, searches, frozen estimators and classifiers that may refuse.
 
 A kernel lives in the features that the last transformer made. Where those are input columns shifted and scaled, it is told in
-the units of the input; elsewhere in the features themselves.
+the units of the input; elsewhere in the features themselves. Only public attributes of scikit-learn's classes are read.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -36,15 +37,34 @@ class Unwrapped:
 
     outer: Any
     inner: Any
+    """The last step inside everything else."""
     wrappers: tuple[Any, ...]
-    transforms: tuple[Any, ...]
-    features: tuple[Feature, ...]
+    """Pipelines, searches and others around it, the outermost first."""
+    transforms: tuple[Pipeline, ...]
+    """The steps before it, one pipeline for each pipeline it is in."""
+    input_names: tuple[str, ...]
 
-    def seen(self, X: Any) -> Any:
+    def transform(self, X: Any) -> Any:
         """Rows as the model inside sees them."""
         for transform in self.transforms:
             X = transform.transform(X)
         return X
+
+    @property
+    def steps(self) -> list[Any]:
+        """The transformers before the model, in their order."""
+        return [step for transform in self.transforms for _, step in transform.steps]
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """Of the model inside."""
+        features = [Feature(name) for name in self.input_names]
+        for transform in self.transforms:
+            features = features_after(transform, features)
+        n_features = getattr(self.inner, "n_features_in_", len(features))
+        if len(features) != n_features:  # a transformer that does not say what it makes
+            features = [Feature(f"feature {i}", made=True) for i in range(n_features)]
+        return tuple(features)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -62,8 +82,12 @@ class Unwrapped:
         return np.array([feature.offset for feature in self.features])
 
 
-def unwrapped(estimator: Any, names: Sequence[str]) -> Unwrapped:
-    """The model inside, for input columns called `names`."""
+def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrapped:
+    """The model inside; its input columns are called `input_names`, as in fit, or feature 0, feature 1 ..."""
+    if input_names is None:
+        names = getattr(estimator, "feature_names_in_", None)
+        count = getattr(estimator, "n_features_in_", 0)
+        input_names = [f"feature {i}" for i in range(count)] if names is None else [str(name) for name in names]
     inner, wrappers, transforms = estimator, [], []
     while True:
         if isinstance(inner, Pipeline):
@@ -72,37 +96,31 @@ def unwrapped(estimator: Any, names: Sequence[str]) -> Unwrapped:
             wrappers.append(inner)
             inner = inner.steps[-1][1]
             continue
-        attribute = next((name for name in INSIDE if hasattr(inner, name)), None)
-        if attribute is None and type(inner).__name__ == "FrozenEstimator":
-            attribute = "estimator"
+        names_inside = ("estimator",) if isinstance(inner, FrozenEstimator) else INSIDE
+        attribute = next((name for name in names_inside if hasattr(inner, name)), None)
         if attribute is None:
             break
         wrappers.append(inner)
         inner = getattr(inner, attribute)
-    features = [Feature(name) for name in names]
-    for transform in transforms:
-        features = after(transform, features)
-    n_features = getattr(inner, "n_features_in_", len(features))
-    if len(features) != n_features:  # a transformer that does not say what it makes
-        features = [Feature(f"feature {i}", made=True) for i in range(n_features)]
-    return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(features))
+    return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(input_names))
+
+
+# -- what transformers make of features ---------------------------------------------------------------------------
 
 
 @singledispatch
-def after(transformer: Any, features: list[Feature]) -> list[Feature]:
+def features_after(transformer: Any, features: list[Feature]) -> list[Feature]:
     """The features that a fitted transformer makes of `features`."""
     if transformer is None or transformer == "passthrough":
         return features
     if transformer == "drop":
         return []
-    try:
-        names = transformer.get_feature_names_out([feature.name for feature in features])
-    except (AttributeError, ValueError, TypeError):
+    for arguments in ([[feature.name for feature in features]], []):
         try:
-            names = transformer.get_feature_names_out()
+            return [Feature(str(name), made=True) for name in transformer.get_feature_names_out(*arguments)]
         except (AttributeError, ValueError, TypeError):
-            return []
-    return [Feature(str(name), made=True) for name in names]
+            continue
+    return []
 
 
 def _moved(features: list[Feature], scale: Any, offset: Any) -> list[Feature]:
@@ -116,7 +134,7 @@ def _moved(features: list[Feature], scale: Any, offset: Any) -> list[Feature]:
     ]
 
 
-@after.register
+@features_after.register
 def _(transformer: StandardScaler, features: list[Feature]) -> list[Feature]:
     return _moved(
         features,
@@ -125,50 +143,64 @@ def _(transformer: StandardScaler, features: list[Feature]) -> list[Feature]:
     )
 
 
-@after.register
+@features_after.register
 def _(transformer: RobustScaler, features: list[Feature]) -> list[Feature]:
     return _moved(features, transformer.scale_, transformer.center_)
 
 
-@after.register
+@features_after.register
 def _(transformer: MaxAbsScaler, features: list[Feature]) -> list[Feature]:
     return _moved(features, transformer.scale_, None)
 
 
-@after.register
+@features_after.register
 def _(transformer: MinMaxScaler, features: list[Feature]) -> list[Feature]:
     return _moved(features, 1 / transformer.scale_, -transformer.min_ / transformer.scale_)
 
 
-@after.register
+@features_after.register
 def _(transformer: SimpleImputer, features: list[Feature]) -> list[Feature]:
-    made = after.dispatch(object)(transformer, features)
+    made = features_after.dispatch(object)(transformer, features)
     same = {feature.name: feature for feature in features}
     return [same.get(feature.name, feature) for feature in made]
 
 
-@after.register
+@features_after.register
 def _(transformer: FunctionTransformer, features: list[Feature]) -> list[Feature]:
     if transformer.func is None:  # what a ColumnTransformer makes of "passthrough"
         return features
-    made: list[Feature] = after.dispatch(object)(transformer, features)
+    made: list[Feature] = features_after.dispatch(object)(transformer, features)
     return made
 
 
-@after.register
+@features_after.register
 def _(transformer: Pipeline, features: list[Feature]) -> list[Feature]:
     for _, step in transformer.steps:
-        features = after(step, features)
+        features = features_after(step, features)
     return features
 
 
-@after.register
+@features_after.register
 def _(transformer: ColumnTransformer, features: list[Feature]) -> list[Feature]:
     spans = transformer.output_indices_
     made = [Feature(f"feature {i}", made=True) for i in range(max((span.stop for span in spans.values()), default=0))]
-    inputs = transformer._transformer_to_input_indices
-    for name, step, _ in transformer.transformers_:
-        part = [features[i] for i in inputs.get(name, [])]
-        if name in spans and len(out := after(step, part)) == spans[name].stop - spans[name].start:
+    names = [str(name) for name in getattr(transformer, "feature_names_in_", ())]
+    for name, step, columns in transformer.transformers_:
+        part = [features[i] for i in column_indices(columns, len(features), names)]
+        if name in spans and len(out := features_after(step, part)) == spans[name].stop - spans[name].start:
             made[spans[name]] = out
     return made
+
+
+def column_indices(columns: Any, n_columns: int, names: Sequence[str]) -> list[int]:
+    """Places of the columns that a `ColumnTransformer` names: by place, name, slice of either, or mask, one or several."""
+    if isinstance(columns, slice):
+        ends = [columns.start, columns.stop]
+        if any(isinstance(end, str) for end in ends):  # by name, the last one included, as in pandas
+            start, stop = (None if end is None else list(names).index(end) for end in ends)
+            columns = slice(start, None if stop is None else stop + 1, columns.step)
+        return list(range(n_columns))[columns]
+    wanted = [columns] if np.ndim(columns) == 0 else list(columns)
+    if wanted and all(isinstance(column, bool | np.bool_) for column in wanted):
+        return np.flatnonzero(wanted).tolist()
+    return [list(names).index(column) if isinstance(column, str) else int(column) % n_columns for column in wanted]

@@ -1,0 +1,1 @@
+"""What can be said of a fitted model and of its predictions: its pool of kernels, what stands around it, metrics, intervals."""

@@ -1,0 +1,46 @@
+"""Values as people read them: counts of things, shares, labels and names of any kind."""
+
+from typing import Any
+
+import numpy as np
+
+JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+"""Invisible, and needed to write some languages."""
+
+MAX_LENGTH = 200
+"""Characters of a name, label or parameter; more are cut."""
+
+
+def shorten(text: str, max_length: int, end: str = "…") -> str:
+    """At most `max_length` characters; what was cut is marked by `end`."""
+    return text if len(text) <= max_length else text[: max_length - len(end)] + end
+
+
+def plural(n: int, word: str) -> str:
+    """`12 kernels`, `1 kernel`, `3 classes`."""
+    ending = "" if n == 1 else "es" if word.endswith("s") else "s"
+    return f"{n:,} {word}{ending}"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in percent."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a single value is None, NaN, or pandas' NA, which is neither equal nor unequal to itself."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:
+    """A label or name as a user reads it, without what could end a line or a file."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray):  # several outputs
+        text = ", ".join(text_of(part) for part in value.ravel())
+    elif isinstance(value, float):
+        text = min(repr(value), f"{value:.5g}", key=len)
+    else:
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    text = text.encode("utf-8", "replace").decode("utf-8")  # halves of characters are no text
+    text = "".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return shorten(text, max_length)

@@ -1,0 +1,112 @@
+"""Metrics beside scikit-learn's and SciPy's; they add up over batches, and weights count rows."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
+
+from kernelpool import bounds
+from kernelpool.inspection.metrics import N_BINS, Metrics, Rate, bin_sums, binomial_interval, coverage_curve
+
+
+@pytest.fixture
+def predictions():
+    rng = np.random.default_rng(0)
+    return rng.integers(3, size=200), rng.dirichlet(np.full(3, 0.5), size=200), rng.integers(3, size=200)
+
+
+def same(a, b):
+    for name in vars(a):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), err_msg=name)
+
+
+def test_metrics_are_those_of_scikit_learn(predictions):
+    true, probability, _ = predictions
+    found = Metrics.of(true, probability)
+    named = probability.argmax(axis=1)
+    assert found.confusion.tolist() == confusion_matrix(true, named).tolist()
+    assert found.log_loss == pytest.approx(log_loss(true, probability))
+    assert found.brier == pytest.approx(brier_score_loss(true, probability, labels=[0, 1, 2], scale_by_half=False))
+    right, said = calibration_curve(named == true, probability.max(axis=1), n_bins=N_BINS)
+    assert [b["right"] for b in found.calibration()] == pytest.approx(right.tolist())
+    assert [b["said"] for b in found.calibration()] == pytest.approx(said.tolist())
+    counts = np.array([b["n_rows"] for b in found.calibration()])
+    assert found.calibration_error == pytest.approx(counts @ np.abs(right - said) / 200)
+    assert found.rate(0.05).n_errors == (named != true).sum()
+
+
+def test_metrics_add_up_over_batches(predictions):
+    true, probability, decision = predictions
+    whole, parts = Metrics.of(true, probability, decision=decision), Metrics.none(3)
+    for at in np.array_split(np.arange(200), 7):
+        parts = parts + Metrics.of(true[at], probability[at], decision=decision[at])
+    same(whole, parts)
+    assert whole.decisions[:, 0].tolist() == np.bincount(decision, minlength=3).tolist()
+    wrong, accepted = probability.argmax(axis=1) != true, whole.accepted(0.05)
+    assert (accepted.n_errors, accepted.n_rows) == (wrong[decision == 0].sum(), (decision == 0).sum())
+
+
+def test_a_row_of_weight_three_is_a_row_three_times(predictions):
+    true, probability, decision = predictions
+    weight = np.arange(200) % 4
+    again = np.repeat(np.arange(200), weight)
+    same(
+        Metrics.of(true, probability, decision=decision, weight=weight),
+        Metrics.of(true[again], probability[again], decision=decision[again]),
+    )
+
+
+def test_rows_without_a_class_are_counted_apart(predictions):
+    true, probability, _ = predictions
+    true = np.where(np.arange(200) < 30, -1, true)
+    found = Metrics.of(true, probability)
+    assert found.n_unlabeled == 30
+    same(found, Metrics.of(true[30:], probability[30:]) + Metrics.of(true[:30], probability[:30]))
+    assert found.n_rows == 170
+
+
+def test_a_class_that_the_model_does_not_know_is_an_error_of_no_probability():
+    found = Metrics.of(np.array([0, 2]), np.array([[0.9, 0.1], [1.0, 0.0]]), n_true=3)
+    assert found.confusion.tolist() == [[1, 0], [0, 0], [1, 0]]
+    assert found.n_errors == 1
+    assert found.log_loss == pytest.approx((-np.log(0.9) - np.log(np.finfo(float).tiny)) / 2)
+    assert found.brier == pytest.approx((2 * 0.1**2 + 1) / 2)
+
+
+def test_labels_without_probabilities_are_judged():
+    found = Metrics.of(np.array([0, 1, 1]), named=np.array([0, 0, 1]), n_classes=2)
+    assert (found.confusion.tolist(), found.n_errors, found.n_rows) == ([[1, 0], [1, 1]], 1, 3)
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (17, 400)])
+def test_the_interval_is_clopper_and_pearsons(k, n):
+    low, high = binomial_interval(k, n)
+    expected = binomtest(k, n).proportion_ci(0.95, "exact")
+    assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert float(low) == pytest.approx(bounds.binomial_lower(k, n, 0.025), abs=1e-12)
+    assert float(high) == pytest.approx(bounds.binomial_upper(k, n, 0.025), abs=1e-12)
+
+
+def test_a_rate_is_a_sentence_and_a_record():
+    rate = Rate.of(3, 1200, 0.05)
+    assert str(rate) == "0.2 % (95 % interval 0.1 to 0.7 %; 3 of 1,200 rows)"
+    assert rate.to_dict() == {
+        "n_rows": 1200, "n_errors": 3, "error": 3 / 1200, "low": rate.low, "high": rate.high, "confidence": 0.95,
+    }  # fmt: skip
+
+
+def test_rows_at_the_edge_of_a_bin_go_where_scikit_learn_puts_them():
+    p, y = np.array([0.125, 0.25, 0.5, 0.5, 0.75, 1.0]), np.array([0, 1, 0, 1, 1, 1])
+    sums = bin_sums(p, y, np.linspace(0, 1, 5))
+    true, mean = calibration_curve(y, p, n_bins=4)
+    np.testing.assert_allclose(sums[:, 2] / sums[:, 0], true)
+    np.testing.assert_allclose(sums[:, 1] / sums[:, 0], mean)
+
+
+def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never():
+    ambiguity, wrong = np.array([0.1, 0.3, 0.3, 0.0, 0.2]), np.array([0, 1, 0, 1, 1], bool)
+    curve = coverage_curve(ambiguity, wrong, np.ones(5), np.array([0, 0, 0, 0, 1], bool))
+    np.testing.assert_allclose(curve.thresholds, [0.0, 0.1, 0.3])
+    np.testing.assert_allclose(curve.coverage, [0.2, 0.4, 0.8])
+    np.testing.assert_allclose(curve.error, [1, 1 / 2, 2 / 4])
