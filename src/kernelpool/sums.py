@@ -5,7 +5,7 @@ frozen dataclass is used, not a NamedTuple: `+` on two tuples concatenates them.
 """
 
 from dataclasses import dataclass, fields
-from typing import Self, TypeVar, dataclass_transform
+from typing import Any, Self, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -17,7 +17,11 @@ def record(cls: type[T]) -> type[T]:
 
 
 class Sums:
-    """Field-by-field addition for a record."""
+    """Field-by-field addition for a record; a tuple is added entry by entry."""
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))  # type: ignore[arg-type]
+        return type(self)(*(_plus(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)))  # type: ignore[arg-type]
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return tuple(map(_plus, a, b)) if isinstance(a, tuple) else a + b

@@ -20,7 +20,7 @@ from kernelpool.acceleration import Squarem
 from kernelpool.em import Outcome, Stop, em
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.penalties import DISTANCES, Conjugate, NoPenalty, Overlap
+from kernelpool.penalties import DISTANCES, Anchor, Conjugate, NoPenalty, Overlap, Penalty, Sum
 from kernelpool.rows import ArrayRows, Frame
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
@@ -45,7 +45,7 @@ def found():
         cls
         for module in modules
         for _, cls in inspect.getmembers(module, inspect.isclass)
-        if cls.__module__ == module.__name__ and hasattr(cls, "center") and not getattr(cls, "_is_protocol", False)
+        if cls.__module__ == module.__name__ and issubclass(cls, Penalty) and cls.__name__ not in ("Penalty", "PriorRows")
     ]
     return [*classes, example()["Wall"]] if PAGE.exists() else classes
 
@@ -65,8 +65,11 @@ WORDS = {
     "n_kernels": lambda family, strength: [M],
     "shrinkage": lambda family, strength: [0.01],
     "home": lambda family, strength: [some_kernels(family, seed=9)],
-    "conjugate": lambda family, strength: [Conjugate(np.array([1.0, 1.2, 0.8]), M)],
-    "overlap": lambda family, strength: [Overlap(strength)],
+    "terms": lambda family, strength: [
+        (Conjugate(np.array([1.0, 1.2, 0.8]), M), Overlap(strength)),
+        (Conjugate(np.array([1.0, 1.2, 0.8]), M), Anchor(strength, some_kernels(family, seed=9))),
+        (NoPenalty(), Anchor(strength, some_kernels(family, seed=9)), Anchor(strength, some_kernels(family, seed=8))),
+    ],
 }
 """What a penalty's parameters may be given, by their names: one penalty is made of every combination."""
 
@@ -76,7 +79,8 @@ def forms_of(cls, family, strength=4.0):
     names = [] if cls.__init__ is object.__init__ else list(inspect.signature(cls).parameters)
     unknown = [name for name in names if name not in WORDS]
     assert not unknown, f"say in WORDS what {cls.__name__} may be given for {unknown}"
-    return [cls(**dict(zip(names, values, strict=True))) for values in product(*(WORDS[n](family, strength) for n in names))]
+    every = product(*(WORDS[n](family, strength) for n in names))
+    return [cls(*values[0]) if cls is Sum else cls(**dict(zip(names, values, strict=True))) for values in every]
 
 
 ALL = [pytest.param(cls, id=cls.__name__) for cls in found()]
@@ -121,7 +125,7 @@ def assert_same(a, b, **close):
 
 def test_all_are_found():
     names = {cls.__name__ for cls in found()}
-    assert {"NoPenalty", "Conjugate", "Overlap", "ConjugateOverlap", "Anchor", "Wall"} <= names
+    assert {"NoPenalty", "Conjugate", "Overlap", "Sum", "Anchor", "Wall"} <= names
     exported = {cls.__name__ for cls in found() if cls.__module__.startswith("kernelpool")}
     assert exported <= set(kernelpool.penalties.__all__)
 
@@ -131,8 +135,8 @@ def test_it_answers_what_it_is_asked(cls, family):
     for penalty in forms_of(cls, family):
         assert isinstance(penalty.by_class, bool)
         assert isinstance(penalty.monotone, bool)
-        for question in ("center", "prior_statistics", "mixing", "objective"):
-            asked = list(inspect.signature(getattr(NoPenalty, question)).parameters)
+        for question in ("prior_statistics", "shares", "mixing", "objective"):
+            asked = list(inspect.signature(getattr(Penalty, question)).parameters)
             assert list(inspect.signature(getattr(cls, question)).parameters) == asked
 
 
@@ -169,6 +173,26 @@ def test_strength_zero_is_no_penalty_bit_for_bit(cls, family, scene):
             here = expected
 
 
+def test_a_sum_of_penalties_adds_what_they_state(family):
+    """Whatever the order and the brackets."""
+    rng = np.random.default_rng(5)
+    kernel, kernels = FAMILIES[family](np.zeros(D)), some_kernels(family)
+    a, b = Conjugate(np.array([1.0, 1.2, 0.8]), M), Anchor(3.0, some_kernels(family, seed=9))
+    sub = kernelpool.penalties.Subkernels(rng.dirichlet(np.ones(K), size=M), tuple(some_kernels(family, s) for s in range(K)))
+    overlap = Overlap(2.0)
+    origin = np.zeros((M, D))
+    moments = Moments(np.ones((M, K)), np.ones((M, D)), 9 * kernel.flat(kernels.covariance))
+    each = [p.prior_statistics(kernel, moments, origin, sub) for p in (a, b, overlap)]
+    values = sum(p.objective(kernel, kernels, sub) for p in (a, b, overlap))
+    for total in (a + b + overlap, a + (b + overlap), overlap + b + a):
+        assert total.by_class
+        assert not total.monotone
+        assert total.objective(kernel, kernels, sub) == pytest.approx(values, rel=1e-12)
+        found_ = total.prior_statistics(kernel, moments, origin, sub)
+        for name, value in vars(found_).items():
+            np.testing.assert_allclose(value, sum(getattr(one, name) for one in each), rtol=1e-12, atol=1e-14)
+
+
 @those(lambda cls: cls is not NoPenalty)
 def test_it_changes_something(cls, family, scene):
     x, y, weight, params, sharing = scene
@@ -181,7 +205,7 @@ def test_it_changes_something(cls, family, scene):
         assert max(moved, widened, np.abs(better.mixing - plain.mixing).max()) > 1e-4
 
 
-@those(lambda cls: cls.monotone)
+@those(lambda cls: cls is not Overlap)
 def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
     """Of the expected complete log-likelihood plus the belief: no kernel nearby has more of it."""
     rng = np.random.default_rng(2)
@@ -189,7 +213,7 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
     x, responsibility = rng.normal(size=(60, D)), rng.dirichlet(np.ones(M), size=60)
     second = kernel.pool_moments(responsibility.T @ kernel.square(x.T).T)
     moments = Moments(responsibility.sum(axis=0)[:, None], responsibility.T @ x, second)
-    for penalty in forms_of(cls, family):
+    for penalty in (penalty for penalty in forms_of(cls, family) if penalty.monotone):
 
         def value(kernels, penalty=penalty):
             natural_params = kernel.natural_params(kernels, 1e-16)
@@ -198,8 +222,7 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
             )
 
         moment_origin = np.zeros((M, D))
-        mean = penalty.center(kernel, moments, moment_origin, None)
-        best = kernel.estimate(moments, moment_origin, mean, *penalty.prior_statistics(kernel, mean))
+        best = kernel.estimate(moments, moment_origin, penalty.prior_statistics(kernel, moments, moment_origin, None))
         top, vector = value(best), kernel.coordinates(best.covariance)
 
         def along(step, towards, wider, best=best, vector=vector):
@@ -225,7 +248,9 @@ def test_columns_are_distributions_whatever_the_masses(cls, family):
                 posterior = rng.dirichlet(np.ones(K), size=M)
                 posterior[:, 2] = 0
                 means = rng.normal(size=(M, K, D)) * 5
-                sub = kernelpool.penalties.Subkernels(posterior, means, (kernels.covariance,) * K)
+                sub = kernelpool.penalties.Subkernels(
+                    posterior, tuple(Kernels(means[:, k], kernels.covariance) for k in range(K))
+                )
                 mixing = penalty.mixing(kernel, mass, before, kernels, sub)
                 assert (mixing >= 0).all()
                 np.testing.assert_allclose(mixing.sum(axis=0), 1)
@@ -238,8 +263,9 @@ def test_kernels_in_another_order(cls, family, scene):
     order = np.array([3, 0, 4, 2, 1])
     index = FAMILIES[family](np.zeros(D)).take
     for penalty, other in zip(forms_of(cls, family), forms_of(cls, family), strict=True):
-        if hasattr(penalty, "home"):
-            other.home = index(penalty.home, order)
+        for one, turned in zip(getattr(penalty, "terms", [penalty]), getattr(other, "terms", [other]), strict=True):
+            if hasattr(one, "home"):
+                turned.home = index(one.home, order)
         better, value = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
         turned = Params(index(params.kernels, order), params.mixing[order], params.class_prior)
         found_, same = network_of(family, other, sharing[order]).sweep(rows_of(x, y, weight), turned)
@@ -295,6 +321,6 @@ def test_the_worked_example_does_what_the_page_says():
     assert f"a variance of {low:.0e}; with it, it keeps {high:.2f}." in PAGE.read_text()
     kernel = FAMILIES["diag"](np.zeros(2))
     moments = Moments(np.array([[4.0]]), np.array([[0.0, 0.0]]), np.array([[8.0, 2.0]]))
-    scatter, count = names["Wall"](3.0, np.array([1.0, 2.0])).prior_statistics(kernel, np.zeros((1, 2)))
-    found_ = kernel.estimate(moments, np.zeros((1, 2)), np.zeros((1, 2)), scatter, count)
+    wall = names["Wall"](3.0, np.array([1.0, 2.0]))
+    found_ = kernel.estimate(moments, np.zeros((1, 2)), wall.rows(kernel, np.zeros((1, 2))))
     np.testing.assert_allclose(found_.covariance, [[(8 + 3) / 4, (2 + 6) / 4]])

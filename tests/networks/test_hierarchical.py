@@ -301,3 +301,17 @@ def test_phoneme():
     )
     assert abs(shared - 21.9) < 1.5
     assert abs(split - 15.3) < 1
+
+
+@pytest.mark.filterwarnings("ignore:.*lost all their rows")
+def test_a_kernel_prior_stays_in_force_while_a_split_is_refined(family):
+    """Four distinct rows, each repeated: the anchor is too weak to keep the subkernels off the floor, the prior is not."""
+    x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
+    y = np.repeat([0, 1], 20)
+    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
+    floor = 1e-6 * x.var(axis=0).mean()
+    settings = {"covariance_type": family, "random_state": 0, "split_by_class": True, "split_anchor": 1e-9, "tol": 1e-8}
+    free = SharedKernelClassifier(4, **settings).fit(x, y)
+    held = SharedKernelClassifier(4, kernel_prior="conjugate", **settings).fit(x, y)
+    assert smallest(free.covariances_).min() < 10 * floor
+    assert smallest(held.covariances_).min() > 1000 * floor

@@ -28,5 +28,5 @@ def test_known_cases():
     log_density = np.where(np.arange(2)[:, None] == (np.arange(10) < 7), 0.0, -1e9)
     np.testing.assert_allclose(stacked(log_density, ones), [(3 + 1) / 12, (7 + 1) / 12])
     np.testing.assert_allclose(stacked(log_density, 2 * ones), [(6 + 1) / 22, (14 + 1) / 22])
-    np.testing.assert_allclose(stacked(log_density, ones, prior_statistics=0.0), [0.3, 0.7])
+    np.testing.assert_allclose(stacked(log_density, ones, prior_rows=0.0), [0.3, 0.7])
     np.testing.assert_allclose(stacked(log_density - 1e6, ones), [4 / 12, 8 / 12])  # far from every network

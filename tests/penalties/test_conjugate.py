@@ -66,8 +66,7 @@ def test_the_m_step_is_the_mode_of_the_posterior(family):
     if family == "tied":
         second = second.sum(axis=0, keepdims=True)
     moments = Moments(responsibility.sum(axis=0)[:, None], first, second)
-    mean = penalty.center(kernel, moments, np.zeros((M, D)), None)
-    best = kernel.estimate(moments, np.zeros((M, D)), mean, *penalty.prior_statistics(kernel, mean))
+    best = kernel.estimate(moments, np.zeros((M, D)), penalty.rows(kernel, np.zeros((M, D))))
     top, _ = posterior_terms(family, kernel, best, x, responsibility)
     for _ in range(60):
         vector = kernel.coordinates(best.covariance)

@@ -14,7 +14,7 @@ from ..kernels import FAMILIES, Kernels
 from ..networks.em_log import EMLog, Hidden, Mixture, OutputLayer, Peaks, Run, train
 from ..networks.readout import Values
 from ..networks.shared_kernel import Params
-from ..penalties import Conjugate
+from ..penalties import Penalty
 from ..rows import Block, Rows, as_rows
 from ..starts import ClassSample
 from ..starts.sample import Sample, _of_block
@@ -59,9 +59,9 @@ class HiddenTraining(Training):
         """Blocks that leave room for the columns of the output layer."""
         self.rows = self.data.rows.framed(self.frame, self._width + 4 * n_kernels)
 
-    def _network(self, sharing: np.ndarray) -> Mixture:
-        penalty = Conjugate(self.variance, len(sharing)) if self.kernel_prior == "conjugate" else None
-        return Mixture(self.kernel, match_array(sharing, like=self.rows.home), penalty)
+    def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> Mixture:
+        own = self._penalty(sharing)
+        return Mixture(self.kernel, match_array(sharing, like=self.rows.home), own if penalty is None else own + penalty)
 
 
 def _sample_of(block: Block, seed: int, most: int) -> Sample:

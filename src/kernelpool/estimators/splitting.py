@@ -10,7 +10,7 @@ from ..arrays import match_array
 from ..em import Fit, Outcome
 from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned
-from ..networks.shared_kernel import Params, SharedKernel, sharing_table
+from ..networks.shared_kernel import Params, sharing_table
 from ..penalties import Anchor
 from ..rows import one_blas_thread
 from .training import Training
@@ -61,7 +61,7 @@ def _refined(
     """EM from the subkernels; none if they are to stay as they are, or if the fit was told to stop."""
     if np.isfinite(anchor) and shared.outcome is not Outcome.STOPPED:
         return training.run(born, alone, owners, on_sweep, Anchor(anchor, born.kernels) if anchor else None)
-    _, objective = SharedKernel(training.kernel, match_array(alone, like=training.rows.home)).sweep(training.rows, born)
+    _, objective = training._network(alone).sweep(training.rows, born)
     return Fit(born, objective, [objective], change=shared.change, outcome=shared.outcome)
 
 

@@ -15,7 +15,7 @@ from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..networks.learned_sharing import Learned, LearnedSharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
-from ..penalties import DISTANCES, Conjugate, ConjugateOverlap, Overlap, Penalty
+from ..penalties import DISTANCES, Conjugate, NoPenalty, Overlap, Penalty
 from ..rows import Rows, one_blas_thread
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from ..training.validation import TrainingData, frame_of, label_name
@@ -171,9 +171,8 @@ class Training:
         on_sweep: Callable[[Fit[Params]], bool] | None = None,
         penalty: Penalty | None = None,
     ) -> Fit[Params]:
-        """EM from `start`, under `penalty` in place of the estimator's; a `Learned` start has its sharing learned."""
-        network: Any = self._network(sharing)
-        network.penalty = network.penalty if penalty is None else penalty
+        """EM from `start`, under `penalty` beside the estimator's own; a `Learned` start has its sharing learned."""
+        network: Any = self._network(sharing, penalty)
         if isinstance(start, Learned):
             network = LearnedSharing(self.kernel, network.penalty)
         rows = self._rows_for(network)
@@ -194,15 +193,18 @@ class Training:
     def _rows_for(self, network: SharedKernel | LearnedSharing) -> Rows:
         return self._by_class if network.takes_classes_apart else self.rows
 
-    def _network(self, sharing: np.ndarray) -> SharedKernel:
-        return SharedKernel(self.kernel, match_array(sharing, like=self.rows.home), self._penalty(sharing))
+    def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> SharedKernel:
+        own = self._penalty(sharing)
+        table = match_array(sharing, like=self.rows.home)
+        return SharedKernel(self.kernel, table, own if penalty is None else own + penalty)
 
-    def _penalty(self, sharing: np.ndarray) -> Penalty | None:
-        conjugate = Conjugate(self.variance, len(sharing)) if self.kernel_prior == "conjugate" else None
-        if self.overlap is None or self.overlap.strength == 0:
-            return conjugate
-        overlap = self.overlap.scaled(self.data.weight, sharing)
-        return overlap if conjugate is None else ConjugateOverlap(conjugate, overlap)
+    def _penalty(self, sharing: np.ndarray) -> Penalty:
+        penalty: Penalty = NoPenalty()
+        if self.kernel_prior == "conjugate":
+            penalty = penalty + Conjugate(self.variance, len(sharing))
+        if self.overlap is not None and self.overlap.strength != 0:
+            penalty = penalty + self.overlap.scaled(self.data.weight, sharing)
+        return penalty
 
     def _class_weight(self) -> Any:
         weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ..registry import FamilyClasses, FamilyRecord, Field, register_family
 from .diag import Diag
 from .full import Full
-from .gaussian import Gaussian, Kernels, Moments, NaturalParams
+from .gaussian import Gaussian, Kernels, Moments, NaturalParams, PriorStatistics
 from .spherical import Spherical
 from .tied import Tied
 
@@ -22,4 +22,15 @@ for _family, _covariances in (
         FamilyRecord(_family.name, _family, _covariances, _family.equivariant, onnx="kernelpool.export.networks:gaussian")
     )
 
-__all__ = ["FAMILIES", "Diag", "Full", "Gaussian", "Kernels", "Moments", "NaturalParams", "Spherical", "Tied"]
+__all__ = [
+    "FAMILIES",
+    "Diag",
+    "Full",
+    "Gaussian",
+    "Kernels",
+    "Moments",
+    "NaturalParams",
+    "PriorStatistics",
+    "Spherical",
+    "Tied",
+]

@@ -79,6 +79,30 @@ class Moments(Sums):
     """(M, S); one for all kernels, (1, S), in the tied family."""
 
 
+@record
+class PriorStatistics(Sums):
+    """What is added to the moments of M kernels before kernels are estimated from them; zeros add nothing, bit for bit.
+
+    The first four are those of rows that might have been seen before, about the same points as the moments.
+    """
+
+    mass: Array | float = 0.0
+    """Their number, where a mean is taken, (M,)."""
+    first: Array | float = 0.0
+    """(M, d)."""
+    second: Array | float = 0.0
+    """(M, S), or (1, S)."""
+    count: float = 0.0
+    """Their number, where a covariance is taken."""
+    pull_mass: Array | float = 0.0
+    """Rows that draw the means alone, (M,): covariances are taken about the means without them."""
+    pull_first: Array | float = 0.0
+    """(M, d)."""
+
+
+NO_PRIOR = PriorStatistics()
+
+
 class Gaussian(ABC):
     """A family of Gaussian kernels."""
 
@@ -318,12 +342,29 @@ class Gaussian(ABC):
         xp, mean = namespace(natural_params.kernels.mean), natural_params.kernels.mean
         return xp.where(self._is_guarded(natural_params.guarded, mean), mean, xp.zeros_like(mean))
 
-    def estimate(self, moments: Moments, moment_origin: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
-        """(36): kernels at `mean` from moments about `moment_origin`, with a prior's `scatter` (M, S) and `count` added."""
-        xp, step = namespace(mean), mean - moment_origin
-        mass = xp.sum(moments.mass, axis=1)
-        about_mean = moments.second + self._shift(mass, moments.first, step) + scatter
-        return Kernels(mean, self.apply_floor(self.unflatten(about_mean / (mass + count)[:, None], mean.shape[1])))
+    def estimate(self, moments: Moments, moment_origin: Array, prior: PriorStatistics = NO_PRIOR) -> Kernels:
+        """(35), (36): the most likely kernels, from moments about `moment_origin` and what a prior adds to them."""
+        xp = namespace(moment_origin)
+        n_rows = xp.sum(moments.mass, axis=1)
+        mass, first = n_rows + prior.mass, moments.first + prior.first
+        step = (first + prior.pull_first) / (mass + prior.pull_mass)[:, None]
+        second = moments.second + prior.second + self.pool_moments(self._shift(mass, first, step))
+        return Kernels(moment_origin + step, self.covariances(second, n_rows, prior.count))
+
+    def covariances(self, second: Array, mass: Array, count: float) -> Array:
+        """Covariances at or above the floor from flat scatters (M, S) of `mass` (M,) and `count` more rows."""
+        return self.apply_floor(self.unflatten(second / (mass + count)[:, None], self.floor.shape[0]))
+
+    def log_prior(self, kernels: Kernels, prior: PriorStatistics) -> float:
+        """log p(x|j) summed over the rows that `prior` stands for, about the origin, up to a constant."""
+        xp = namespace(kernels.mean)
+        precision, log_size = self.precision(kernels.covariance)
+        mass = prior.mass + xp.zeros_like(kernels.mean[:, 0])
+        # where there is no mass there is no first moment either: any other mass leaves the product zero
+        shift = self._shift(xp.where(mass > 0, mass, xp.ones_like(mass)), prior.first + 0 * kernels.mean, kernels.mean)
+        shift = xp.where(mass[:, None] > 0, shift, xp.zeros_like(shift))
+        scatter = prior.second + self.pool_moments(shift)
+        return float(-0.5 * (prior.count * xp.sum(log_size) + xp.sum(self.dual(precision) * scatter)))
 
     def _shift(self, mass: Array, first: Array, step: Array) -> Array:
         """sum r (z - step)(z - step)' - sum r z z', flat (M, S)."""

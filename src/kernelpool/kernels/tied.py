@@ -71,12 +71,9 @@ class Tied(Full):
     def apply_floor(self, covariance: Array) -> Array:
         return super().apply_floor(covariance) if covariance.ndim == 3 else super().apply_floor(covariance[None, ...])[0, ...]
 
-    def estimate(self, moments: Moments, moment_origin: Array, mean: Array, scatter: Array | float, count: float) -> Kernels:
-        xp = namespace(mean)
-        mass = xp.sum(moments.mass, axis=1)
-        shift = xp.sum(self._shift(mass, moments.first, mean - moment_origin), axis=0, keepdims=True)
-        pooled = (moments.second + shift + scatter) / (xp.sum(mass) + count)  # (1, S)
-        return Kernels(mean, self.apply_floor(self.unflatten(pooled, mean.shape[1]))[0, ...])
+    def covariances(self, second: Array, mass: Array, count: float) -> Array:
+        pooled = second / (namespace(mass).sum(mass) + count)  # (1, S)
+        return self.apply_floor(self.unflatten(pooled, self.floor.shape[0]))[0, ...]
 
     def coordinates(self, covariance: Array) -> Array:
         return super().coordinates(covariance[None, ...])

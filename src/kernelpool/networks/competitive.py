@@ -269,8 +269,7 @@ class Competitive:
         vanished = totals.mass <= VANISHED * totals.weight / totals.mass.shape[0]
         if bool(xp.any(vanished)):
             moments = kernel.with_pseudocounts(moments, moment_origin, vanished, params.kernels, VANISHED)
-        mean = moment_origin + moments.first / xp.sum(moments.mass, axis=1)[:, None]
-        return kernel.estimate(moments, moment_origin, mean, 0.0, 0.0)
+        return kernel.estimate(moments, moment_origin)
 
     # -- one block ------------------------------------------------------------------------------------------------
 

@@ -64,9 +64,7 @@ def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: f
     moments = _side_by_side(kernel, totals, mass)
     absent = moments.mass[:, 0] <= VANISHED * totals.weight / n_kernels
     moments = kernel.with_pseudocounts(moments, moment_origin, absent, home, VANISHED)
-    anchor = Anchor(belief, home)
-    mean = anchor.center(kernel, moments, moment_origin, None)
-    born = kernel.estimate(moments, moment_origin, mean, *anchor.prior_statistics(kernel, mean))
+    born = kernel.estimate(moments, moment_origin, Anchor(belief, home).rows(kernel, moment_origin))
     chosen = _chosen(mass, least)
     mixing = xp.stack([_column(mass, k, chosen) for k in range(n_classes)], axis=1)
     keep = xp.asarray([k * n_kernels + j for j, k in chosen], dtype=xp.int64, device=device(mass))
@@ -76,8 +74,8 @@ def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: f
 
 def _side_by_side(kernel: Gaussian, totals: TotalsByClass, mass: Array) -> Moments:
     """Moments of all subkernels as if they were kernels, those of class 0 first, (K M, ...)."""
-    xp, d, width = namespace(mass), totals.first.shape[2], totals.second.shape[2]
-    first, second = xp.reshape(totals.first, (-1, d)), xp.reshape(totals.second, (-1, width))
+    xp = namespace(mass)
+    first, second = (xp.concat([getattr(m, name) for m in totals.by_class]) for name in ("first", "second"))
     return Moments(xp.reshape(mass.T, (-1, 1)), first, kernel.pool_moments(second))
 
 

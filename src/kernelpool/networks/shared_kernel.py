@@ -21,6 +21,7 @@ A kernel that loses its rows keeps its place instead of dividing by zero.
 """
 
 import math
+from dataclasses import replace
 
 from ..arrays import (
     LOG_ZERO,
@@ -102,10 +103,8 @@ class Totals(Sums):
 class TotalsByClass(Totals):
     """The same, and the moments of each class apart, for penalties that ask for them."""
 
-    first: Array
-    """(K, M, d)."""
-    second: Array
-    """(K, M, S), or (K, 1, S) in the tied family."""
+    by_class: tuple[Moments, ...]
+    """Of each class."""
 
 
 @record
@@ -177,7 +176,6 @@ class SharedKernel:
             and not (e_step_params.natural_params.guarded or self.penalty.by_class)
         ):
             return self._expect_by_class(block, e_step_params, block.classes, e_step_params.usable)
-        xp = namespace(block.x)
         n_columns = e_step_params.table.shape[1]
         phi = self._features(block)  # (K + 1 + P, n)
         responsibility, log_evidence = self._responsibility(block, e_step_params, phi)
@@ -185,9 +183,8 @@ class SharedKernel:
         plain = self._totals(block, e_step_params, sums[:n_columns, :].T, sums[n_columns:, :], responsibility, log_evidence)
         if not self.penalty.by_class:
             return plain
-        parts = [self._moments_of(block, e_step_params, phi, responsibility, k) for k in range(n_columns - 1)]
-        first, second = xp.stack([p.first for p in parts]), xp.stack([p.second for p in parts])
-        return TotalsByClass(plain.log_likelihood, plain.weight, plain.moments, first, second)
+        by_class = tuple(self._moments_of(block, e_step_params, phi, responsibility, k) for k in range(n_columns - 1))
+        return TotalsByClass(plain.log_likelihood, plain.weight, plain.moments, by_class)
 
     def _expect_by_class(
         self, block: Block, e_step_params: EStepParams, classes: dict[int, slice], usable: tuple[UsableKernels, ...]
@@ -254,13 +251,13 @@ class SharedKernel:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
         mass = self.by_class(totals.moments.mass, e_step_params)
-        moments = Moments(mass, totals.moments.first, totals.moments.second)
+        moments = replace(totals.moments, mass=mass)
         moment_origin = self.kernel.moment_origin(match_array(e_step_params.natural_params, like=mass))
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
         if bool(xp.any(vanished)):
             moments = self.kernel.with_pseudocounts(moments, moment_origin, vanished, params.kernels, VANISHED)
-        mean = self.penalty.center(self.kernel, moments, moment_origin, subkernels)
-        kernels = self.kernel.estimate(moments, moment_origin, mean, *self.penalty.prior_statistics(self.kernel, mean))
+        prior = self.penalty.prior_statistics(self.kernel, moments, moment_origin, subkernels)
+        kernels = self.kernel.estimate(moments, moment_origin, prior)
         mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
         return Params(kernels, mixing, params.class_prior)
 
@@ -269,17 +266,16 @@ class SharedKernel:
         xp = namespace(params.mixing)
         mass = self.by_class(totals.moments.mass, e_step_params)
         moment_origin = self.kernel.moment_origin(match_array(e_step_params.natural_params, like=mass))
-        means, covariances = [], []
-        for k in range(mass.shape[1]):
-            moments = Moments(mass[:, k : k + 1], totals.first[k, ...], totals.second[k, ...])
+        by_class = []
+        for k, moments in enumerate(totals.by_class):
             absent = mass[:, k] <= VANISHED * totals.weight / mass.shape[0]
+            moments = replace(moments, mass=mass[:, k : k + 1])
             moments = self.kernel.with_pseudocounts(moments, moment_origin, absent, params.kernels, VANISHED)
-            means.append(moment_origin + moments.first / moments.mass)
-            covariances.append(self.kernel.estimate(moments, moment_origin, means[-1], 0.0, 0.0).covariance)
+            by_class.append(self.kernel.estimate(moments, moment_origin))
         prior = params.mixing * params.class_prior
         of_kernel = xp.sum(prior, axis=1)[:, None]
         class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
-        return Subkernels(class_posterior, xp.stack(means, axis=1), tuple(covariances))
+        return Subkernels(class_posterior, tuple(by_class))
 
     def by_class(self, mass: Array, e_step_params: EStepParams) -> Array:
         """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""

@@ -19,21 +19,21 @@ is ever zero.
 from ..arrays import Array, logsumexp, namespace
 from ..em import Stop, em
 
-IMAGINED = 1.0
+PRIOR_ROWS = 1.0
 """Rows that each network is taken to have explained before any is seen."""
 
 
-def stacked(log_density: Array, weight: Array, prior_statistics: float = IMAGINED) -> Array:
+def stacked(log_density: Array, weight: Array, prior_rows: float = PRIOR_ROWS) -> Array:
     """The weights of the networks, (L,)."""
     xp, n_networks = namespace(log_density), log_density.shape[0]
-    total = xp.sum(weight) + prior_statistics * n_networks
+    total = xp.sum(weight) + prior_rows * n_networks
 
     def sweep(share: Array) -> tuple[Array, float]:
         log_joint = log_density + xp.log(share)[:, None]  # (L, n)
         log_evidence = logsumexp(log_joint, axis=0)
         mass = xp.exp(log_joint - log_evidence) @ weight
-        objective = (weight @ log_evidence + prior_statistics * xp.sum(xp.log(share))) / total
-        return (mass + prior_statistics) / total, float(objective)
+        objective = (weight @ log_evidence + prior_rows * xp.sum(xp.log(share))) / total
+        return (mass + prior_rows) / total, float(objective)
 
     start = xp.ones_like(log_density[:, 0]) / n_networks
     return em(sweep, start, Stop(max_iter=2000, tol=1e-10)).params

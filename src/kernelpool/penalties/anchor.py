@@ -19,39 +19,24 @@ Deviations: the paper lets the strength differ by kernel and between mean and co
 """
 
 from ..arrays import Array, match_array, namespace
-from ..kernels import Gaussian, Kernels, Moments
-from .none import NoPenalty
-from .subkernels import Subkernels
+from ..kernels import Gaussian, Kernels, PriorStatistics
+from .penalty import PriorRows, Subkernels
 
 
-class Anchor(NoPenalty):
+class Anchor(PriorRows):
     """As if `strength` more rows, drawn from `home`, had been seen of every kernel."""
 
     def __init__(self, strength: float, home: Kernels) -> None:
         self.strength, self.home = strength, home
 
-    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
-        """(n_j mean_j + nu mu_0j) / (n_j + nu)."""
-        mass = namespace(moments.mass).sum(moments.mass, axis=1)[:, None]
-        home = match_array(self.home.mean, like=moment_origin)
-        return moment_origin + (moments.first + self.strength * (home - moment_origin)) / (mass + self.strength)
+    def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
+        """nu rows with the mean and covariance of `home`."""
+        xp, home = namespace(moment_origin), match_array(self.home, like=moment_origin)
+        away = home.mean - moment_origin
+        second = kernel.pool_moments(self.strength * (kernel.flat(home.covariance) + kernel.square(away.T).T))
+        n_rows = kernel.pool_moments(xp.ones_like(away[:, :1]))  # a tied covariance counts the rows of all kernels
+        return PriorStatistics(self.strength, self.strength * away, second, self.strength * float(n_rows[0, 0]))
 
-    def prior_statistics(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
-        """nu (Sigma_0j + (mean - mu_0j)(mean - mu_0j)'), flat, and the rows it counts for."""
-        xp = namespace(mean)
-        rows = kernel.pool_moments(xp.ones_like(mean[:, :1]))  # a tied covariance is told of the rows of all kernels
-        return kernel.pool_moments(self.strength * self._scatter(kernel, mean)), self.strength * float(rows[0, 0])
-
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
-        """-nu times the sum of the divergences, (tr(Sigma^-1 S) - d + log |Sigma| - log |Sigma_0|) / 2 each."""
-        xp, (n_kernels, d) = namespace(kernels.mean), kernels.mean.shape
-        precision, log_size = kernel.precision(kernels.covariance)
-        _, log_home = kernel.precision(match_array(self.home.covariance, like=kernels.mean))
-        grown = xp.sum(log_size - log_home + xp.zeros_like(kernels.mean[:, 0]))
-        spread = xp.sum(kernel.dual(precision) * self._scatter(kernel, kernels.mean))
-        return float(-0.5 * self.strength * (spread - n_kernels * d + grown))
-
-    def _scatter(self, kernel: Gaussian, mean: Array) -> Array:
-        """S = Sigma_0j + (mean - mu_0j)(mean - mu_0j)', flat, (M, S)."""
-        home = match_array(self.home, like=mean)
-        return kernel.flat(home.covariance) + kernel.square((mean - home.mean).T).T
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
+        """-nu times the sum of the divergences."""
+        return super().objective(kernel, kernels) - super().objective(kernel, match_array(self.home, like=kernels.mean))

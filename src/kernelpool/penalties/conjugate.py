@@ -24,13 +24,12 @@ where the prior is on single variances (spherical, diagonal); their mean is then
 dimensions the prior narrows kernels instead of widening them. There we take 3, as the paper does for one dimension.
 """
 
-from ..arrays import Array, match_array, namespace
-from ..kernels import Gaussian, Kernels, Moments
-from .none import NoPenalty
-from .subkernels import Subkernels
+from ..arrays import Array, match_array
+from ..kernels import Gaussian, PriorStatistics
+from .penalty import PriorRows
 
 
-class Conjugate(NoPenalty):
+class Conjugate(PriorRows):
     """As if `shrinkage` rows lay at the mean of the data, and some more spread as a kernel is expected to be."""
 
     def __init__(self, variance: Array, n_kernels: int, shrinkage: float = 0.01) -> None:
@@ -38,23 +37,8 @@ class Conjugate(NoPenalty):
         self.variance = variance / n_kernels ** (2 / variance.shape[0])
         """What is expected of a kernel along each feature, (d,)."""
 
-    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
-        """(n_j mean_j + kappa mu_P) / (n_j + kappa), with mu_P at the origin."""
-        mass = namespace(moments.mass).sum(moments.mass, axis=1)[:, None]
-        return (moments.first + mass * moment_origin) / (mass + self.shrinkage)
-
-    def prior_statistics(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
-        """Lambda + kappa (mean - mu_P)(mean - mu_P)', flat, and the rows it counts for."""
-        scatter, count = self._prior(kernel, mean)
-        return scatter + kernel.pool_moments(self.shrinkage * kernel.square(mean.T).T), count
-
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
-        """log p(mu, Sigma), up to a constant."""
-        xp = namespace(kernels.mean)
-        precision, log_size = kernel.precision(kernels.covariance)
-        scatter, count = self._prior(kernel, kernels.mean)
-        pull = self.shrinkage * xp.sum(kernels.mean * kernel.apply(precision, kernels.mean))
-        return float(-0.5 * (count * xp.sum(log_size) + pull + xp.sum(kernel.dual(precision) * scatter)))
-
-    def _prior(self, kernel: Gaussian, mean: Array) -> tuple[Array, float]:
-        return kernel.prior(match_array(self.variance, like=mean), mean.shape[0])
+    def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
+        """kappa rows at mu_P, the origin, and a scatter of Lambda that counts for nu_P and some more rows."""
+        scatter, count = kernel.prior(match_array(self.variance, like=moment_origin), moment_origin.shape[0])
+        second = scatter + kernel.pool_moments(self.shrinkage * kernel.square(moment_origin.T).T)
+        return PriorStatistics(self.shrinkage, -self.shrinkage * moment_origin, second, count)

@@ -26,10 +26,8 @@ than the paper's (its wish list) replace :math:`\delta / 8` in (27) and (29) by 
 from typing import Protocol
 
 from ..arrays import Array, namespace
-from ..kernels import Gaussian, Kernels, Moments
-from .conjugate import Conjugate
-from .none import NoPenalty
-from .subkernels import Subkernels
+from ..kernels import Gaussian, Kernels, Moments, PriorStatistics
+from .penalty import Penalty, Subkernels
 
 
 class Distance(Protocol):
@@ -47,7 +45,12 @@ class Distance(Protocol):
 
 def apart(kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
     """(30): delta_jk, (M, K)."""
-    return kernel.distance(kernels, subkernels.mean - kernels.mean[:, None, :])
+    return kernel.distance(kernels, _means(subkernels) - kernels.mean[:, None, :])
+
+
+def _means(subkernels: Subkernels) -> Array:
+    """mu_jk, (M, K, d)."""
+    return namespace(subkernels.posterior).stack([kernels.mean for kernels in subkernels.kernels], axis=1)
 
 
 class Bhattacharyya:
@@ -64,11 +67,11 @@ class Bhattacharyya:
         xp = namespace(kernels.mean)
         _, log_size = kernel.precision(kernels.covariance)
         columns = []
-        for k, covariance in enumerate(subkernels.covariance):
-            both = Kernels(kernels.mean, 0.5 * (kernels.covariance + covariance))
+        for own in subkernels.kernels:
+            both = Kernels(kernels.mean, 0.5 * (kernels.covariance + own.covariance))
             _, log_both = kernel.precision(both.covariance)
-            _, log_own = kernel.precision(covariance)
-            away = subkernels.mean[:, k : k + 1, :] - kernels.mean[:, None, :]
+            _, log_own = kernel.precision(own.covariance)
+            away = (own.mean - kernels.mean)[:, None, :]
             columns.append(kernel.distance(both, away)[:, 0] / 8 + 0.5 * (log_both - 0.5 * (log_size + log_own)))
         return xp.stack(columns, axis=1)
 
@@ -109,9 +112,9 @@ class KullbackLeibler:
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
         precision, log_size = kernel.precision(kernels.covariance)
         columns = []
-        for covariance in subkernels.covariance:
-            _, log_own = kernel.precision(covariance)
-            columns.append(0.5 * (kernel.trace(precision, covariance) - d + log_size - log_own))
+        for own in subkernels.kernels:
+            _, log_own = kernel.precision(own.covariance)
+            columns.append(0.5 * (kernel.trace(precision, own.covariance) - d + log_size - log_own))
         shapes = xp.stack(columns, axis=1) + xp.zeros_like(subkernels.posterior)
         return apart(kernel, kernels, subkernels) / 2 + shapes
 
@@ -125,7 +128,7 @@ DISTANCES: dict[str, type[Distance]] = {
 """Every distance by the name under which users ask for it."""
 
 
-class Overlap(NoPenalty):
+class Overlap(Penalty):
     """Draws each mean towards its classes' means, and weight away from the classes that lie far off."""
 
     by_class = True
@@ -135,54 +138,26 @@ class Overlap(NoPenalty):
         self.strength = strength
         self.distance = Bhattacharyya() if distance is None else distance
 
-    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
-        """(27): as if 2 * strength * slope more rows of each class lay at its mean."""
+    def prior_statistics(
+        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
+    ) -> PriorStatistics:
+        """(27): as if 2 * strength * slope more rows of each class lay at its mean; (28) leaves the shapes to the rows."""
         assert subkernels is not None
-        xp = namespace(moments.mass)
-        mass = xp.sum(moments.mass, axis=1)
-        plain = moment_origin + moments.first / mass[:, None]
-        here = kernel.estimate(moments, moment_origin, plain, 0.0, 0.0)
+        xp, here = namespace(moments.mass), kernel.estimate(moments, moment_origin)
         pull = 2 * self.strength * subkernels.posterior * self.distance.slope(apart(kernel, here, subkernels))  # (M, K)
-        drawn = xp.sum(pull[:, :, None] * (subkernels.mean - moment_origin[:, None, :]), axis=1)
-        return moment_origin + (moments.first + drawn) / (mass + xp.sum(pull, axis=1))[:, None]
+        drawn = xp.sum(pull[:, :, None] * (_means(subkernels) - moment_origin[:, None, :]), axis=1)
+        return PriorStatistics(pull_mass=xp.sum(pull, axis=1), pull_first=drawn)
 
-    def mixing(self, kernel: Gaussian, mass: Array, before: Array, moved: Kernels, subkernels: Subkernels | None) -> Array:
-        """(29), negative shares cut at zero; a class that would have none left keeps its shares of mass."""
+    def shares(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
+        """(29)."""
         assert subkernels is not None
-        xp, posterior = namespace(mass), subkernels.posterior
-        distance = self.distance.value(kernel, moved, subkernels)
+        xp, posterior = namespace(subkernels.posterior), subkernels.posterior
+        distance = self.distance.value(kernel, kernels, subkernels)
         typical = xp.sum(posterior * distance, axis=1)[:, None]
-        share = mass + self.strength * posterior * (typical - distance)
-        share = xp.where(share > 0, share, xp.zeros_like(share))
-        left = xp.sum(share, axis=0) > 0
-        return super().mixing(kernel, xp.where(left, share, mass), before, moved, subkernels)
+        return self.strength * posterior * (typical - distance)
 
     def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
         """(22), second term."""
         assert subkernels is not None
         xp = namespace(kernels.mean)
         return -self.strength * float(xp.sum(subkernels.posterior * self.distance.exact(kernel, kernels, subkernels)))
-
-
-class ConjugateOverlap(Overlap):
-    """The overlap penalty with a conjugate prior on every kernel: both beliefs at once, their logarithms added."""
-
-    def __init__(self, conjugate: Conjugate, overlap: Overlap) -> None:
-        super().__init__(overlap.strength, overlap.distance)
-        self.conjugate = conjugate
-
-    def center(self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None) -> Array:
-        """(27) with the prior's rows, which lie at the origin, counted among the kernel's."""
-        shrinkage = self.conjugate.shrinkage
-        mass = moments.mass + shrinkage / moments.mass.shape[1]
-        return super().center(
-            kernel, Moments(mass, moments.first - shrinkage * moment_origin, moments.second), moment_origin, subkernels
-        )
-
-    def prior_statistics(self, kernel: Gaussian, mean: Array) -> tuple[Array | float, float]:
-        """(28) leaves the shapes to the rows, and so to the prior."""
-        return self.conjugate.prior_statistics(kernel, mean)
-
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
-        """Both log-priors."""
-        return super().objective(kernel, kernels, subkernels) + self.conjugate.objective(kernel, kernels, subkernels)

@@ -1,0 +1,118 @@
+r"""What a penalty is, and what a sum of penalties is.
+
+.. math:: \text{objective} = \log p(\text{rows} \mid \Theta) + \sum_i \log p_i(\Theta)
+
+A penalty states what it adds to the sufficient statistics of the M-step, as if rows had been seen before the first one
+(`prior_statistics`), and what it adds to each class's share of mass in each kernel (`shares`). Its term of the objective
+follows from the former. Statistics add, and so do penalties.
+"""
+
+from functools import reduce
+from operator import add
+
+from ..arrays import Array, namespace
+from ..kernels import Gaussian, Kernels, Moments, PriorStatistics
+from ..sums import record
+
+
+@record
+class Subkernels:
+    """Kernel j as the rows of class k alone would have it (Constantinopoulos, Titsias & Likas 2002, (11), (12), (15))."""
+
+    posterior: Array
+    """P(C_k|j), (M, K), equation (15)."""
+    kernels: tuple[Kernels, ...]
+    """For each class its M kernels, (11) and (12); a kernel itself where a class has no rows in it."""
+
+
+class Penalty:
+    """Believes nothing: every default is maximum likelihood.
+
+    `subkernels` are what each class sees in each kernel; they are worked out only for a penalty whose `by_class` is true.
+    A penalty that is not `monotone` cannot promise that its M-step never lowers the objective.
+    """
+
+    by_class: bool = False
+    """Whether the moments of each class in each kernel are needed."""
+    monotone: bool = True
+    """Whether the objective never falls."""
+
+    def prior_statistics(
+        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
+    ) -> PriorStatistics:
+        """What is added to the moments of the M kernels, about `moment_origin` (M, d), before kernels are estimated."""
+        return PriorStatistics()
+
+    def shares(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
+        """What is added to the mass of each kernel in each class, (M, K), before mixing weights are taken."""
+        return 0.0
+
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
+        """log p(Theta), up to a constant: what the penalty adds to the log-likelihood."""
+        return 0.0
+
+    def mixing(self, kernel: Gaussian, mass: Array, before: Array, kernels: Kernels, subkernels: Subkernels | None) -> Array:
+        """(37): pi_jk, (M, K), negative shares cut at zero.
+
+        A class that would have no share left keeps its shares of mass, and one without mass the column it had.
+        """
+        xp = namespace(mass)
+        share = mass + self.shares(kernel, kernels, subkernels)
+        share = xp.where(share > 0, share, xp.zeros_like(share))
+        share = xp.where(xp.sum(share, axis=0) > 0, share, mass)
+        of_class = xp.sum(share, axis=0)
+        return xp.where(of_class > 0, share / xp.where(of_class > 0, of_class, xp.ones_like(of_class)), before)
+
+    def __add__(self, other: "Penalty") -> "Penalty":
+        return Sum(self, other)
+
+
+class NoPenalty(Penalty):
+    """Maximum likelihood."""
+
+
+class PriorRows(Penalty):
+    """A penalty that is a conjugate prior: as if some rows had been seen of every kernel, and nothing else.
+
+    Such a prior states the statistics of those rows about the origin; their log-likelihood is its term of the objective.
+    """
+
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
+        """The expected log-likelihood of the rows that were seen before, up to a constant."""
+        return kernel.log_prior(kernels, self.rows(kernel, namespace(kernels.mean).zeros_like(kernels.mean)))
+
+    def prior_statistics(
+        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
+    ) -> PriorStatistics:
+        return self.rows(kernel, moment_origin)
+
+    def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
+        """The statistics of those rows, about `moment_origin` (M, d)."""
+        raise NotImplementedError
+
+
+class Sum(Penalty):
+    """Several penalties at once: their statistics, shares and terms of the objective add."""
+
+    def __init__(self, *terms: Penalty) -> None:
+        self.terms: tuple[Penalty, ...] = tuple(t for term in terms for t in (term.terms if isinstance(term, Sum) else (term,)))
+
+    @property
+    def by_class(self) -> bool:  # type: ignore[override]
+        return any(term.by_class for term in self.terms)
+
+    @property
+    def monotone(self) -> bool:  # type: ignore[override]
+        return all(term.monotone for term in self.terms)
+
+    def prior_statistics(
+        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
+    ) -> PriorStatistics:
+        each = (term.prior_statistics(kernel, moments, moment_origin, subkernels) for term in self.terms)
+        return reduce(add, each, PriorStatistics())
+
+    def shares(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
+        return sum((term.shares(kernel, kernels, subkernels) for term in self.terms), 0.0)
+
+    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
+        return sum(term.objective(kernel, kernels, subkernels) for term in self.terms)
