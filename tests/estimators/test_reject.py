@@ -22,8 +22,8 @@ from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifie
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.estimators.reject import Decision
-from kernelpool.estimators.reject_rules import NOTHING_BELOW
 from kernelpool.inspection.metrics import ambiguity_of
+from kernelpool.selection.reject import NOTHING_BELOW
 
 
 @parametrize_with_checks(
@@ -530,3 +530,33 @@ def test_binomial_error_bars_are_what_they_say():
     n, j = 19, 2
     grid = (np.arange(200_000) + 0.5) / 200_000  # where the new row lies; below the j-th lowest with P(Bin(n, u) <= j - 1)
     assert binom.cdf(j - 1, n, grid).mean() == pytest.approx(j / (n + 1), abs=1e-6)
+
+
+class Interrupted(GaussianNB):
+    """Ctrl-C while the held-out rows of the second fold are judged."""
+
+    n_judged = 0
+
+    def predict_proba(self, X):
+        Interrupted.n_judged += 1
+        if Interrupted.n_judged == 2:
+            raise KeyboardInterrupt
+        return super().predict_proba(X)
+
+
+def test_an_interrupted_fit_is_no_fit():
+    clouds = make_clouds(100, random_state=0)
+    reject = RejectClassifier(Interrupted(), ambiguity=0.1, ambiguity_rule="rate")
+    with pytest.raises(KeyboardInterrupt):
+        reject.fit(*clouds)
+    with pytest.raises(NotFittedError):
+        reject.decide(clouds[0])
+
+
+def test_a_label_that_is_refused_leaves_nothing_fitted():
+    clouds = make_clouds(100, random_state=0)
+    reject = RejectClassifier(GaussianNB(), ambiguity=0.1, novel_label="novel")
+    with pytest.raises(KernelpoolError, match="novel_label must be a number"):
+        reject.fit(*clouds)
+    with pytest.raises(NotFittedError):
+        reject.predict(clouds[0])

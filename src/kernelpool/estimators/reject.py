@@ -1,32 +1,35 @@
-"""The right to say "I don't know": labels refused to rows that are ambiguous, or unlike anything seen.
+"""A classifier with a reject option: no label for rows that are ambiguous, or unlike anything seen.
 
 C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970.
-The rules and their symbols are those of `kernelpool.estimators.reject_rules`.
+The rules and their symbols are those of `kernelpool.selection.reject`.
 
 A row is *novel* where its density is below a threshold, and else *ambiguous* where its largest class probability is. Novelty
 comes first: probabilities mean little where there were no rows to learn them from.
 """
 
 from enum import IntEnum
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
-from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.utils import Bunch, _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_method_params, _check_sample_weight, check_is_fitted, has_fit_parameter
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
 from ..inspection.notebook import NotebookMixin
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
-from .passing_on import PER_CLASS, delegate_to_estimator
-from .reject_fitting import HeldOut, fitted, fitted_and_judged, routed
-from .reject_thresholds import ambiguity_threshold, novelty_threshold, refusal_label
+from ..selection.reject import HeldOutPredictions, ambiguity_threshold, is_novel, novelty_threshold
 
 
 class Decision(IntEnum):
@@ -35,6 +38,16 @@ class Decision(IntEnum):
     ACCEPTED = 0
     AMBIGUOUS = 1
     NOVEL = 2
+
+
+def _estimator_has(method: str) -> Any:
+    """Make a method available where the wrapped classifier has it."""
+
+    def has(self: Any) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return available_if(has)
 
 
 class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,7 +64,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     estimator : classifier
         Any classifier with `predict_proba`; for `novelty` it needs `score_samples` as well, as density classifiers have.
     ambiguity : float or None, default=None
-        How doubtful a row may be; `ambiguity_rule` says in what sense. None refuses no row for it.
+        How ambiguous a row may be; `ambiguity_rule` says in what sense. None refuses no row for it.
     novelty : float or None, default=None
         How unlike the training rows a row may be; `novelty_rule` says in what sense. None refuses no row for it.
     ambiguity_rule : {"threshold", "rate", "error", "cost"}, default="threshold"
@@ -120,10 +133,10 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
     >>> network = SharedKernelClassifier(n_kernels=12, random_state=0)
-    >>> careful = RejectClassifier(network, ambiguity=0.2, novelty=0.01).fit(X, y)
-    >>> careful.predict([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
+    >>> reject = RejectClassifier(network, ambiguity=0.2, novelty=0.01).fit(X, y)
+    >>> reject.predict([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
     array([ 0, -2, -1])
-    >>> careful.decide([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
+    >>> reject.decide([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
     array([0, 1, 2], dtype=int8)
     """
 
@@ -188,21 +201,30 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             The fitted estimator.
         """
         self._check_parameters()
-        kwargs = routed(self, sample_weight, fit_params)
-        if self._looks_at_rows():
-            self.estimator_, held_out = fitted_and_judged(self, X, y, sample_weight, kwargs)
+        routed = self._route(sample_weight, fit_params)
+        if self._needs_held_out_rows():
+            estimator, held_out = self._fit_and_predict_held_out(X, y, sample_weight, routed)
         else:
-            self.estimator_, held_out = fitted(self, X, y, kwargs), None
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+            estimator, held_out = self._fit_estimator(X, y, routed), None
         if held_out is not None and not held_out.weight.sum() > 0:
             raise KernelpoolError("sample_weight is zero for every held-out row; at least one must be positive.")
-        self.novel_label_ = refusal_label("novel_label", self.novel_label, 1, "novel", self.classes_)
-        self.ambiguous_label_ = refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", self.classes_)
-        self.novelty_threshold_ = None if self.novelty is None else novelty_threshold(self, held_out)
-        self.ambiguity_threshold_ = None if self.ambiguity is None else ambiguity_threshold(self, held_out)
+        classes = np.asarray(estimator.classes_)
+        novel_label = _refusal_label("novel_label", self.novel_label, 1, "novel", classes)
+        ambiguous_label = _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes)
+        novelty, ambiguity = None, None
+        if self.novelty is not None:
+            novelty = novelty_threshold(float(self.novelty), self.novelty_rule, held_out)
+        if self.ambiguity is not None:
+            ambiguity = ambiguity_threshold(
+                float(self.ambiguity), self.ambiguity_rule, held_out, classes=classes, novelty_threshold=novelty
+            )
+        self.estimator_ = estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+        self.novel_label_, self.ambiguous_label_ = novel_label, ambiguous_label
+        self.novelty_threshold_, self.ambiguity_threshold_ = novelty, ambiguity
         return self
 
     def _check_parameters(self) -> None:
@@ -217,9 +239,67 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             if np.isnan(self.novelty):
                 raise KernelpoolError("novelty must be a number; got nan.")
 
-    def _looks_at_rows(self) -> bool:
+    def _needs_held_out_rows(self) -> bool:
         ambiguity = self.ambiguity is not None and self.ambiguity_rule != "threshold"
         return ambiguity or (self.novelty is not None and self.novelty_rule == "rate")
+
+    def _route(self, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
+        """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return Bunch(estimator=routed.estimator, splitter=routed.get("splitter", Bunch(split={})))
+        given = dict(fit_params)
+        if sample_weight is not None:
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                given["sample_weight"] = sample_weight
+            elif self.cv != "prefit" and not isinstance(self.estimator, FrozenEstimator):
+                name = type(self.estimator).__name__
+                warn(f"{name}.fit takes no sample_weight: the weights count for the thresholds alone.", UserWarning)
+        return Bunch(estimator=Bunch(fit=given), splitter=Bunch(split={}))
+
+    def _fit_estimator(self, X: Any, y: Any, routed: Any) -> Any:
+        """The classifier, fitted to all rows unless it came fitted."""
+        if self.cv != "prefit":
+            return clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError as error:
+            raise NotFittedError("cv='prefit' needs an estimator that is fitted; fit it first, or leave cv=None.") from error
+        return self.estimator
+
+    def _fit_and_predict_held_out(self, X: Any, y: Any, sample_weight: Any, routed: Any) -> tuple[Any, HeldOutPredictions]:
+        """The classifier, and what it, or its clones, predict for rows that were left out."""
+        if y is None:
+            raise ValueError("RejectClassifier requires y to be passed, but the target y is None.")
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        with_score = self.novelty is not None
+        if self.cv == "prefit":
+            model = self._fit_estimator(X, y, routed)
+            return model, _predictions(model, X, y, weight, with_score)
+        folds = []
+        for train, test in self._splits(X, y, routed.splitter.split):
+            fit_params = _check_method_params(X, routed.estimator.fit, indices=train)
+            model = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **fit_params)
+            folds.append(_predictions(model, _safe_indexing(X, test), y[test], weight[test], with_score))
+        names = ("ambiguity", "score", "wrong", "label", "weight")
+        held_out = HeldOutPredictions(*(np.concatenate([getattr(fold, name) for fold in folds]) for name in names))
+        return self._fit_estimator(X, y, routed) if self.refit else model, held_out
+
+    def _splits(self, X: Any, y: np.ndarray, split_params: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+        if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
+            cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
+        else:
+            cv = check_cv(self.cv, y, classifier=True)
+        splits = list(cv.split(X, y, **split_params))
+        if not self.refit and len(splits) != 1:
+            raise KernelpoolError(
+                f"refit=False keeps the one classifier that was judged, but cv makes {len(splits)} of them. "
+                f"Use a share of the rows such as cv=0.25, or refit=True."
+            )
+        return splits
 
     @property
     def classes_(self) -> np.ndarray:
@@ -227,11 +307,6 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         return np.asarray(self.estimator_.classes_)
 
     # -- decisions --------------------------------------------------------------------------------------------------
-
-    def _novel(self, score: np.ndarray) -> np.ndarray:
-        if self.novelty_threshold_ is None:
-            return np.zeros(len(score), bool)
-        return ~(score >= self.novelty_threshold_)  # -inf and NaN are novel
 
     def decide(self, X: Any) -> np.ndarray:
         """What becomes of each row.
@@ -252,7 +327,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         if self.ambiguity_threshold_ is not None:
             decision[~(ambiguity <= self.ambiguity_threshold_)] = Decision.AMBIGUOUS
         if self.novelty_threshold_ is not None:
-            decision[self._novel(to_numpy(self.estimator_.score_samples(X)))] = Decision.NOVEL
+            decision[is_novel(to_numpy(self.estimator_.score_samples(X)), self.novelty_threshold_)] = Decision.NOVEL
         return decision
 
     def accepted(self, X: Any) -> np.ndarray:
@@ -365,32 +440,109 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             A named tuple of `coverage`, `error` and `thresholds`, all rising with the threshold but for the error.
         """
         judged, _ = self._judged(X, y, sample_weight)
-        return coverage_curve(judged.ambiguity, judged.wrong, judged.weight, self._novel(judged.score))
+        return coverage_curve(judged.ambiguity, judged.wrong, judged.weight, is_novel(judged.score, self.novelty_threshold_))
 
-    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[HeldOut, np.ndarray]:
+    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[HeldOutPredictions, np.ndarray]:
         check_is_fitted(self)
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
         weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
-        judged = HeldOut.judged(self.estimator_, X, y, weight, self.novelty_threshold_ is not None)
-        accepted = ~self._novel(judged.score)
+        judged = _predictions(self.estimator_, X, y, weight, self.novelty_threshold_ is not None)
+        accepted = ~is_novel(judged.score, self.novelty_threshold_)
         if self.ambiguity_threshold_ is not None:
             accepted &= judged.ambiguity <= self.ambiguity_threshold_
         return judged, accepted
 
-    # -- what the classifier itself says ----------------------------------------------------------------------------
+    # -- predictions of the wrapped classifier ----------------------------------------------------------------------------
 
-    predict_proba = delegate_to_estimator("predict_proba", "Class probabilities, untouched by any refusal.", PER_CLASS)
-    predict_log_proba = delegate_to_estimator("predict_log_proba", "Logarithm of `predict_proba`.", PER_CLASS)
-    decision_function = delegate_to_estimator(
-        "decision_function", "Decision function of the classifier.", "(n_samples,) or (n_samples, n_classes)"
-    )
-    score_samples = delegate_to_estimator("score_samples", "log p(x), by which rows are novel.", "(n_samples,)")
-    log_density = delegate_to_estimator("log_density", "log p(x|C_k) of every class.", PER_CLASS)
+    @_estimator_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, untouched by any refusal.
 
-    # -- scikit-learn's habits --------------------------------------------------------------------------------------
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probability : array of shape (n_samples, n_classes)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @_estimator_has("predict_log_proba")  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probability : array of shape (n_samples, n_classes)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
+    @_estimator_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Decision function of the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        score : array of shape (n_samples,) or (n_samples, n_classes)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    @_estimator_has("score_samples")  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Any:
+        """log p(x), by which rows are novel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.score_samples(X)
+
+    @_estimator_has("log_density")  # type: ignore[untyped-decorator]
+    def log_density(self, X: Any) -> Any:
+        """log p(x|C_k) of every class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples, n_classes)
+            As the classifier has it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.log_density(X)
+
+    # -- metadata and tags --------------------------------------------------------------------------------------
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Where `sample_weight` and other words go: see scikit-learn's guide to metadata routing."""
+        """Where `sample_weight` and other parameters go: see scikit-learn's guide to metadata routing."""
         fits = MethodMapping().add(caller="fit", callee="fit")
         splits = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=fits)
@@ -401,6 +553,29 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         tags.input_tags = wrapped.input_tags
         tags.classifier_tags = wrapped.classifier_tags
         return tags
+
+
+def _predictions(model: Any, X: Any, y: np.ndarray, weight: np.ndarray, with_score: bool) -> HeldOutPredictions:
+    ambiguity = ambiguity_of(to_numpy(model.predict_proba(X)))
+    score = np.asarray(to_numpy(model.score_samples(X)), np.float64) if with_score else np.zeros(len(ambiguity))
+    return HeldOutPredictions(ambiguity, score, to_numpy(model.predict(X)) != y, y, weight)
+
+
+def _refusal_label(name: str, given: Any, below: int, word: str, classes: np.ndarray) -> Any:
+    """The label that is given; or, where classes are numbers, so far `below` all of them, else `word`."""
+    numbers, taken = classes.dtype.kind in "biuf", classes.tolist()
+    if given is not None and isinstance(given, str) == numbers:
+        wanted = "a number" if numbers else "a string"
+        raise KernelpoolError(f"{name} must be {wanted}, as the classes are; got {given!r}.")
+    if given is not None and given in taken:
+        raise KernelpoolError(f"{name} must not be one of the classes {taken}; got {given!r}.")
+    if given is not None:
+        return given
+    kind = float if classes.dtype.kind == "f" else int
+    found = kind(np.floor(min(float(classes.min()), 0.0))) - below if numbers else word
+    if found in taken:
+        raise KernelpoolError(f"A class is called {found!r}: name another {name}.")
+    return found
 
 
 register(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.stats import beta
 
+from ..selection.reject import accepted_up_to
 from ..sums import Sums, record
 from ..text import percent, plural
 
@@ -237,12 +238,3 @@ def coverage_curve(ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray,
     kept = ~novel & (weight > 0)
     level, accepted, errors = accepted_up_to(ambiguity[kept], wrong[kept], weight[kept])
     return CoverageCurve(accepted / weight.sum(), errors / accepted, level)
-
-
-def accepted_up_to(ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct ambiguities, rising, with the weight of the rows up to each and of the errors among them."""
-    counted = weight > 0
-    level, at = np.unique(ambiguity[counted], return_inverse=True)
-    accepted = np.bincount(at, weight[counted], minlength=len(level))
-    errors = np.bincount(at, weight[counted] * wrong[counted], minlength=len(level))
-    return level, np.cumsum(accepted), np.cumsum(errors)

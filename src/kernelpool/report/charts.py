@@ -6,7 +6,7 @@ Colors are classes of the style sheet (s0, s1, ...: series), because a page may 
 import math
 from dataclasses import dataclass, field
 
-from ..estimators.reject_rules import NOTHING_BELOW
+from ..selection.reject import NOTHING_BELOW
 from .records import Accepted, Evaluation, Map, Outliers, Regression, Run
 
 MINUS = "\N{MINUS SIGN}"

@@ -12,6 +12,7 @@ from ...estimators.shared_kernel import SharedKernelClassifier
 from ...inspection.metrics import ambiguity_of
 from ...inspection.pipeline import Unwrapped
 from ...inspection.pool import Pool, describe
+from ...selection.reject import is_novel
 from ..kernels import class_posterior_by_rows
 from .plane import Plane, plane_of
 from .style import DARK, GRAY, axes_for, codes_of, color_of, mark_of, mixed, model_in, refuse, rgb, tint
@@ -335,6 +336,6 @@ def _decided(inner: Any, refusals: RejectClassifier | None, x: np.ndarray) -> np
         doubt = ambiguity_of(to_numpy(inner.predict_proba(x)))
         label = np.where(doubt <= refusals.ambiguity_threshold_, label, len(classes) - 1 + Decision.AMBIGUOUS)
     if refusals.novelty_threshold_ is not None:
-        novel = refusals._novel(to_numpy(inner.score_samples(x)))
+        novel = is_novel(to_numpy(inner.score_samples(x)), refusals.novelty_threshold_)
         label = np.where(novel, len(classes) - 1 + Decision.NOVEL, label)
     return label

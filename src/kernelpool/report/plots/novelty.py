@@ -7,7 +7,7 @@ import numpy as np
 from ...arrays import to_numpy
 from ...errors import KernelpoolError
 from ...estimators.reject import RejectClassifier
-from ...estimators.reject_rules import NOTHING_BELOW
+from ...selection.reject import NOTHING_BELOW
 from .style import DARK, axes_for, color_of, tidy
 
 BINS = 40
