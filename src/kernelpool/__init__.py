@@ -3,10 +3,9 @@
 from . import bounds
 from .estimators.competitive import CompetitiveNeuronsClassifier
 from .estimators.multi_edit import MultiEdit
-from .estimators.parzen import ParzenClassifier
+from .estimators.parzen import ParzenClassifier, ReducedParzenClassifier
 from .estimators.rbf_network import RBFNetworkClassifier
 from .estimators.rbf_regressor import RBFNetworkRegressor
-from .estimators.reduced_parzen import ReducedParzenClassifier
 from .estimators.reject import RejectClassifier
 from .estimators.shared_kernel import SharedKernelClassifier
 from .estimators.sharing_average import SharingAverageClassifier

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -129,3 +130,14 @@ def test_two_parts_and_too_few_rows_are_refused(clouds):
         MultiEdit(n_parts=2).fit(*clouds)
     with pytest.raises(KernelpoolError, match="n_parts=9 needs at least as many rows; got 8 samples"):
         MultiEdit(n_parts=9).fit(clouds[0][:8], clouds[1][:8])
+
+
+def test_an_interrupted_fit_is_no_fit(clouds):
+    def interrupt(info):
+        raise KeyboardInterrupt
+
+    edit = MultiEdit(random_state=0, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        edit.fit(*clouds)
+    with pytest.raises(NotFittedError):
+        edit.get_support()

@@ -1,21 +1,20 @@
 """Parzen classifiers: against scikit-learn's neighbors and densities, and what reduction must keep."""
 
 import tracemalloc
+from itertools import count
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity, RadiusNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
 
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
-from kernelpool.estimators.reduction import Reduction
-from kernelpool.estimators.smallest_network import Search
-from kernelpool.selection.held_out import folds
-from kernelpool.training.validation import apportion_kernels, labeled
 
 
 @parametrize_with_checks(
@@ -209,6 +208,22 @@ def test_a_star_shaped_kernel_is_a_density():
     assert density[1] == 0
 
 
+def test_the_gauge_of_a_star_shaped_kernel_is_measured_at_fit_alone():
+    asked = []
+
+    def gauge(u):
+        asked.append(len(u))
+        return np.abs(u).max(axis=1)
+
+    network = ParzenClassifier(gauge, 1.0).fit([[0.0, 0.0], [9.0, 9.0]], [0, 1])
+    asked.clear()
+    network.predict([[0.0, 0.0]])
+    network.score_samples([[0.0, 0.0]])
+    assert max(asked) <= 2  # a row and two kernels; not many directions
+    # the volume of a cube of half-side 1 is 4
+    assert network.log_density([[0.0, 0.0]])[0, 0] == pytest.approx(-np.log(4), abs=0.01)
+
+
 @pytest.mark.parametrize("algorithm", ["tree", "blocks"])
 def test_predictions_hold_no_table_of_rows_by_kernels(algorithm):
     X, y = make_clouds(20_000, random_state=0)
@@ -293,96 +308,6 @@ def test_auto_takes_a_size_within_the_tolerance_and_none_that_failed(clouds):
     assert network.score(X, y) > 1 - network.full_error_ - 0.04
 
 
-class FakeFold:
-    """A fold of 100 rows, of which networks misclassify as many as it is told; the full one none."""
-
-    full_wrong, weight, n_rows = np.zeros(100), np.ones(100), 1000
-
-    def __init__(self, errors):
-        self.errors, self.asked = errors, []
-
-    def wrong(self, size):
-        self.asked.append(size)
-        return (np.arange(100) < self.errors[size]).astype(float)
-
-
-def search(*errors, tolerance=0.05):
-    found = object.__new__(Search)
-    found.tolerance, found.folds, found.curve = tolerance, [FakeFold(e) for e in errors], []
-    found.n_classes, found.n_rows, found.doubt, found.full_error = 2, 4000, np.inf, 0.1
-    return found
-
-
-def test_the_search_doubles_then_halves_the_last_step():
-    # 2 of 100 rows: 2 + 1.4 <= 5 points. 4 of 100: 4 + min(2.0, 2.5) > 5
-    found = search({2: 30, 4: 20, 8: 4, 16: 2, 11: 2})
-    assert found.smallest() == 11
-    assert found.curve == [(2, 0.3), (4, 0.2), (8, 0.04), (11, 0.02), (16, 0.02)]
-    assert search({2: 30, 4: 20, 8: 4, 16: 2, 11: 4}).smallest() == 16
-    assert search({2: 2}).smallest() == 2
-
-
-def test_where_rows_are_too_few_half_of_the_tolerance_must_do():
-    found = search({2: 3}, tolerance=0.06)  # standard error 1.7 points, half of the tolerance 3
-    assert found.suffices(2)
-    # one row of 100: standard error 1 point, which is all of the tolerance
-    assert not search({2: 1}, tolerance=0.01).suffices(2)
-    assert search({2: 1}, tolerance=0.02).suffices(2)
-    assert search({2: 0}, tolerance=0.0).suffices(2)
-
-
-def test_hopeless_sizes_are_judged_by_some_rows_only():
-    found = search({2: 50}, {2: 50})
-    assert not found.suffices(2)
-    assert [fold.asked for fold in found.folds] == [[2], []]
-    close = search({2: 6}, {2: 6})
-    assert not close.suffices(2)
-    assert [fold.asked for fold in close.folds] == [[2], [2]]
-
-
-def test_the_full_network_is_judged_by_every_row_left_out(clouds):
-    X, y = clouds[0][:200], clouds[1][:200]
-    network = ReducedParzenClassifier(4, radius=0.3, edit=False)
-    reduction = Reduction(network, labeled(network, X, y, None).merge_duplicates(), None, np.random.RandomState(0))
-    wrong = [
-        ParzenClassifier(radius=0.3).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0] != y[i]
-        for i in range(200)
-    ]
-    np.testing.assert_array_equal(reduction.full_wrong(), np.asarray(wrong)[reduction.data.index])
-
-
-class FakeReduction:
-    """Networks of all rows whose errors are told beforehand; the full one errs on a tenth of the rows."""
-
-    def __init__(self, errors):
-        self.errors, self.asked = errors, []
-
-    def reduce(self, size):
-        self.asked.append(size)
-        return self.errors[size]
-
-    def keep_everything(self):
-        self.asked.append("all")
-
-
-def test_the_network_itself_must_pass_or_is_enlarged():
-    # 2 of 100 rows, standard error 1.4 points: 3.6 of the tolerance of 5 are left
-    found = FakeReduction({2: 0.14, 3: 0.137, 5: 0.135})
-    small = search({2: 2})
-    small.reduction = found
-    small.build()
-    assert found.asked == [2, 3, 5]
-    never = FakeReduction(dict.fromkeys((2, 3, 5, 8, 12, 17, 25, 36, 51, 73, 104, 148, 210, 297, 421, 596, 843, 1193, 1688), 1))
-    small.reduction = never
-    small.build()
-    assert never.asked[-2:] == [1688, "all"]
-
-
-def test_all_rows_are_kept_where_half_of_them_are_not_enough():
-    found = search(dict.fromkeys((2, 4, 8, 16, 32, 64, 128, 256, 512), 50))
-    assert found.smallest() == 4000
-
-
 @pytest.mark.parametrize("radius", ["loo", 0.3])
 def test_where_all_rows_are_needed_the_network_is_the_full_one(radius):
     rng = np.random.default_rng(0)
@@ -394,14 +319,6 @@ def test_where_all_rows_are_needed_the_network_is_the_full_one(radius):
     assert len(network.kernels_) == len(np.unique(X, axis=0))
     np.testing.assert_allclose(network.predict_proba(X), full.predict_proba(X), atol=1e-12)
     assert hasattr(network, "radii_") == (radius == "loo")
-
-
-def test_folds_hold_every_row_once_and_share_the_classes_out():
-    codes = np.array([0] * 10 + [1] * 2 + [2] * 9)
-    parts = folds(codes, 4, np.random.RandomState(0))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(21))
-    counts = np.array([np.bincount(codes[part], minlength=3) for part in parts])
-    assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
 
 
 def test_a_row_that_stands_twice_is_one_row_of_twice_the_weight_and_order_does_not_matter(clouds):
@@ -424,31 +341,6 @@ def test_editing_may_be_left_to_the_error(clouds, edit):
     assert (n == 800) if edit is False else (n < 800) if edit is True else n > 0
 
 
-def test_editing_may_end_after_its_first_round(clouds):
-    """Whatever is kept, it is what one of the two left; and on these rows one round leaves more than many."""
-    X, y = clouds[0][:800], clouds[1][:800]
-    judge = ParzenClassifier(radius=ParzenClassifier(random_state=0).fit(X, y).radius_)
-    network = ReducedParzenClassifier(16, edit=True, max_sweeps=1, random_state=0)
-    pools = Reduction(network, labeled(network, X, y, None).merge_duplicates(), None, np.random.RandomState(0)).pools
-    assert len(pools) == 2
-    assert set(pools[1]) < set(pools[0])  # the first round is the same in both
-    once = MultiEdit(judge, max_rounds=1, random_state=0).fit(X, y)
-    assert len(pools[0]) == pytest.approx(len(once.sample_indices_), rel=0.02)
-
-
-def test_a_fixed_radius_lets_the_errors_choose_the_rows(monkeypatch):
-    X, y = make_clouds(300, random_state=0)
-    network = ReducedParzenClassifier(20, radius=0.5, max_sweeps=0, random_state=0)
-    reduction = Reduction(network, labeled(network, X, y, None).merge_duplicates(), None, np.random.RandomState(0))
-    assert len(reduction.pools) == 3
-    for best in range(3):
-        monkeypatch.setattr(reduction, "_keep", lambda pool, *_, best=best: float(pool is not reduction.pools[best]))
-        assert reduction._best_way(20, 0) == (best, 0)
-    network.fit(X, y)
-    assert network.radius_ == 0.5
-    assert not hasattr(network, "radii_")
-
-
 def test_any_resampler_may_edit(clouds):
     edit = MultiEdit(ParzenClassifier(radius=0.3), max_rounds=1, random_state=0)
     network = ReducedParzenClassifier(40, edit=edit, max_sweeps=1, random_state=0).fit(*clouds)
@@ -462,11 +354,6 @@ def test_a_fraction_counts_rows_and_classes_get_their_shares():
     assert np.bincount(network.kernel_classes_).tolist() == [20, 4]
 
 
-def test_kernels_are_dealt_out_by_websters_method():
-    assert apportion_kernels(np.array([53.0, 24.0, 23.0]), np.array([99, 99, 99]), 7) == [3, 2, 2]
-    assert apportion_kernels(np.array([98.0, 1.0, 1.0]), np.array([3, 99, 99]), 7) == [3, 2, 2]
-
-
 def test_names_and_verbosity(clouds, capsys):
     X, y = pd.DataFrame(clouds[0][:200], columns=["a", "b"]), clouds[1][:200]
     network = ReducedParzenClassifier(10, max_sweeps=1, random_state=0, verbose=1).fit(X, y)
@@ -474,6 +361,94 @@ def test_names_and_verbosity(clouds, capsys):
     out = capsys.readouterr().out
     assert "full network: 200 kernels of radius" in out
     assert "reduced: 10 of" in out
+
+
+# -- small and odd training sets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_kernels", [2, "auto"])
+@pytest.mark.parametrize("edit", [False, "auto"])
+def test_one_row_a_class_is_enough(n_kernels, edit):
+    network = ReducedParzenClassifier(n_kernels, edit=edit, random_state=0).fit([[0.0], [1.0]], ["a", "b"])
+    assert network.predict([[-1.0], [2.0]]).tolist() == ["a", "b"]
+
+
+def test_folds_may_lack_a_class():
+    X = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [5.0]])
+    network = ReducedParzenClassifier("auto", random_state=0).fit(X, [0, 0, 0, 0, 0, 1])
+    assert network.predict([[0.1], [6.0]]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("n_kernels", [2, "auto"])
+def test_a_class_without_weight_has_no_kernels(n_kernels):
+    X, y = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]]), [0, 0, 0, 0, 1]
+    network = ReducedParzenClassifier(n_kernels, random_state=0).fit(X, y, [1.0, 1.0, 1.0, 1.0, 0.0])
+    assert network.classes_.tolist() == [0, 1]
+    assert network.class_prior_.tolist() == [1, 0]
+    assert network.predict([[0.1], [6.0]]).tolist() == [0, 0]
+
+
+def test_every_training_row_may_be_wrong():
+    """Of two rows at each place one is of the other class: left out of its own vote, every row is outvoted at every radius."""
+    X, y = np.repeat(np.arange(6.0), 2)[:, None], np.tile([0, 1], 6)
+    weight = np.random.default_rng(0).uniform(0.01, 1, size=12) / 3  # in another order they add up to another sum
+    network = ReducedParzenClassifier(12, edit=False, max_sweeps=0, random_state=0).fit(X, y, weight)
+    np.testing.assert_allclose(network.radius_errors_, 1)
+
+
+# -- interrupted fits --------------------------------------------------------------------------------------------------
+
+
+def interrupt_at(monkeypatch, call):
+    """Ctrl-C at the given call of the function that computes errors at every radius, from 0."""
+    from kernelpool.training import parzen
+
+    calls, real = count(), parzen.errors_by_radius
+
+    def interrupted(*args):
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(parzen, "errors_by_radius", interrupted)
+
+
+@pytest.mark.parametrize("estimator", [ParzenClassifier(), ReducedParzenClassifier(8), ReducedParzenClassifier("auto")])
+def test_a_fit_interrupted_before_it_has_a_network_is_no_fit(clouds, monkeypatch, estimator):
+    X, y = clouds[0][:200], clouds[1][:200]
+    network = clone(estimator)
+    interrupt_at(monkeypatch, 0)
+    with pytest.raises(KeyboardInterrupt):
+        network.fit(X, y)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(network)
+    with pytest.raises(NotFittedError):
+        network.predict(X)
+
+
+@pytest.mark.parametrize("call", [2, 3, 5])
+def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypatch, call):
+    X, y = clouds[0][:200], clouds[1][:200]
+    network = ReducedParzenClassifier(8, random_state=0)
+    interrupt_at(monkeypatch, call)
+    with pytest.raises(KeyboardInterrupt, match="interrupted; the best network tried so far was kept"):
+        network.fit(X, y)
+    check_is_fitted(network)
+    assert network.kernels_.shape == (8, 2)
+    assert network.score(X, y) > 0.7
+    assert network.n_rows_ == 200
+    assert bounds.certify_by_compression(network, X, y).n_kernels == 8
+
+
+def test_an_interrupted_search_for_a_size_keeps_the_full_network(clouds, monkeypatch):
+    X, y = clouds[0][:200], clouds[1][:200]
+    network = ReducedParzenClassifier("auto", random_state=0)
+    interrupt_at(monkeypatch, 9)
+    with pytest.raises(KeyboardInterrupt, match="while sizes were tried; the full network, of all rows, was kept"):
+        network.fit(X, y)
+    full = ParzenClassifier(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(network.predict(X), full.predict(X))
+    assert network.full_error_ == pytest.approx(full.radius_errors_.min())
 
 
 # -- certificates ------------------------------------------------------------------------------------------------------
@@ -519,7 +494,10 @@ def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression
         (ParzenClassifier(radius=0), "The 'radius' parameter of ParzenClassifier must be .* Got 0"),
         (ParzenClassifier("cube"), "The 'kernel' parameter of ParzenClassifier must be"),
         (ParzenClassifier(class_prior=[1.0]), r"class_prior must have shape \(2,\); got \(1,\)"),
-        (ParzenClassifier(class_prior=[0.5, 0.6]), r"class_prior must not be negative and must sum to one; got \[0.5, 0.6\]"),
+        (ParzenClassifier(class_prior=[0.5, 0.6]), r"class_prior must sum to one.* \[1.1\]"),
+        (ParzenClassifier(class_prior=[1.5, -0.5]), "class_prior must not be negative"),
+        (ParzenClassifier(np.float64), "kernel must be one of .* or a function of differences.*; got the class numpy.float64"),
+        (ReducedParzenClassifier(9, kernel=dict), "kernel must be one of .*; got the class builtins.dict"),
         (ParzenClassifier("gaussian", algorithm="tree"), "algorithm='tree' needs kernel='hypersphere'"),
         (ParzenClassifier(lambda u: u), "kernel must return one number a row"),
         (ParzenClassifier(lambda u: np.abs(u).max(axis=1) <= 1), "floats expected; got .* bool"),

@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kernelpool.networks import parzen
-from kernelpool.networks.parzen import Network, decided, kernel_posterior, log_votes, network, radius_errors
-from kernelpool.networks.parzen_kernels import PROFILES, StarShaped, squared_distances
+from kernelpool.networks.parzen import ParzenParams, decided, kernel_posterior, log_votes, parzen_params, radius_errors
+from kernelpool.networks.parzen_kernels import PROFILES, squared_distances
 from kernelpool.networks.parzen_reduction import DEFENSE, Reducer
 from kernelpool.rows import ArrayRows, Block
 
@@ -39,7 +39,7 @@ def votes_written_out(kernel, center, weight, offsets, x, radius):
 def test_votes_are_sums_of_heights(kernel, tile, xp, small, monkeypatch):
     monkeypatch.setattr(parzen, "TILE", tile)
     center, weight, offsets, x = small
-    net = network(xp.asarray(center), xp.asarray(weight), offsets, xp.zeros(3), 0.9)
+    net = parzen_params(xp.asarray(center), xp.asarray(weight), offsets, xp.zeros(3), 0.9)
     found = np.exp(np.asarray(log_votes(Block(xp.asarray(x)), PROFILES[kernel](), net)))
     np.testing.assert_allclose(found, votes_written_out(kernel, center, weight, offsets, x, 0.9), rtol=1e-12, atol=1e-300)
 
@@ -63,19 +63,19 @@ def test_distances_from_products_and_from_differences_agree():
 
 def test_kernels_much_narrower_than_their_distance_from_the_origin_use_differences():
     center = np.array([[1e3, 0.0], [1e3 + 1e-6, 0.0]])
-    net = network(center, np.ones(2), (0, 1, 2), np.zeros(2), 1e-7)
+    net = parzen_params(center, np.ones(2), (0, 1, 2), np.zeros(2), 1e-7)
     assert net.narrow
     assert np.exp(log_votes(Block(center), PROFILES["hypersphere"](), net)).tolist() == [[1, 0], [0, 1]]
 
 
 def test_far_rows_keep_the_order_of_gaussian_kernels():
-    net = network(np.array([[0.0], [1.0]]), np.ones(2), (0, 1, 2), np.zeros(2), 0.01)
+    net = parzen_params(np.array([[0.0], [1.0]]), np.ones(2), (0, 1, 2), np.zeros(2), 0.01)
     votes = log_votes(Block(np.array([[100.0], [-100.0]])), PROFILES["gaussian"](), net)
     np.testing.assert_allclose(votes, [[-0.5e8, -0.5 * 9900**2], [-0.5e8, -0.5 * 10100**2]], rtol=1e-12)
 
 
 def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
-    net = network(np.array([[0.0], [0.5], [4.0]]), np.ones(3), (0, 2, 3), np.zeros(2), 1.0)
+    net = parzen_params(np.array([[0.0], [0.5], [4.0]]), np.ones(3), (0, 2, 3), np.zeros(2), 1.0)
     block = Block(np.array([[0.2], [9.0], [-7.0], [1.4]]))
     profile = PROFILES["hypersphere"]()
     joint = decided(log_votes(block, profile, net), block, profile, net)
@@ -87,7 +87,7 @@ def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
 def test_kernel_posteriors_are_shares_of_votes(small):
     center, weight, offsets, x = small
     scale = np.log([0.2, 0.3, 0.5])
-    net = network(center, weight, offsets, scale, 0.9)
+    net = parzen_params(center, weight, offsets, scale, 0.9)
     joint = HEIGHTS["gaussian"](cdist(x, center) / 0.9) * weight * np.repeat(np.exp(scale), np.diff(offsets))
     found = kernel_posterior(Block(x), PROFILES["gaussian"](), net)
     np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
@@ -103,7 +103,7 @@ def test_all_radii_in_one_pass_cost_what_each_would(kernel):
     x[7] = 30.0  # far from all, so that only its other copy covers it
     offsets = tuple(np.searchsorted(y, np.arange(4)).tolist())
     radii = (2.0 ** (-np.arange(12) / 4)).tolist()
-    net = network(x, weight, offsets, np.zeros(3), 1.0)
+    net = parzen_params(x, weight, offsets, np.zeros(3), 1.0)
     block = Block(x, np.arange(40), weight)
     found = radius_errors(block, PROFILES[kernel](), net, radii, y, np.arange(40))
     for i, radius in enumerate(radii):
@@ -122,18 +122,11 @@ def test_all_radii_in_one_pass_cost_what_each_would(kernel):
 def test_errors_at_the_radii_add_up_over_blocks():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(1500, 2)), np.sort(rng.integers(2, size=1500))
-    net = network(x, np.ones(1500), (0, int((y == 0).sum()), 1500), np.zeros(2), 1.0)
+    net = parzen_params(x, np.ones(1500), (0, int((y == 0).sum()), 1500), np.zeros(2), 1.0)
     params = (PROFILES["hypersphere"](), net, [1.0, 0.3], y, np.arange(1500))
     whole = radius_errors(Block(x, np.arange(1500)), *params)
     parts = ArrayRows(x, np.arange(1500), width=2048).total(radius_errors, *params)
     assert whole.wrong.tolist() == parts.wrong.tolist()
-
-
-def test_a_star_shaped_set_is_given_by_its_gauge():
-    cube = StarShaped(lambda u: np.abs(u).max(axis=1), math.log(4))
-    net = network(np.zeros((1, 2)), np.ones(1), (0, 1), np.zeros(1), 2.0)
-    votes = log_votes(Block(np.array([[1.9, -1.9], [2.1, 0.0]])), cube, net)
-    assert votes[:, 0].tolist() == [0.0, -math.inf]
 
 
 # -- reduction ---------------------------------------------------------------------------------------------------------
@@ -204,6 +197,6 @@ def test_fitted_votes_maximize_the_criterion():
 
 
 def test_networks_are_passed_as_records():
-    net = network(np.zeros((2, 1)), np.ones(2), (0, 1, 2), np.zeros(2), 1.0)
-    assert isinstance(net, Network)
+    net = parzen_params(np.zeros((2, 1)), np.ones(2), (0, 1, 2), np.zeros(2), 1.0)
+    assert isinstance(net, ParzenParams)
     assert net.n_classes == 2

@@ -5,7 +5,7 @@ from scipy.stats import sem
 from sklearn.metrics import log_loss
 
 from kernelpool.datasets import make_clouds
-from kernelpool.selection.held_out import Loss, choose, folds_of, loss_of, n_folds
+from kernelpool.selection.held_out import Loss, choose, folds, folds_of, loss_of, n_folds
 
 
 def drawn(n=4000, sharpness=1.0, seed=0):
@@ -97,3 +97,11 @@ def test_folds_keep_equal_rows_together_and_ignore_the_order():
 
 def test_few_rows_have_more_folds():
     assert n_folds(len(make_clouds(400)[0])) > n_folds(len(make_clouds(4000)[0])) >= 2
+
+
+def test_folds_hold_every_row_once_and_share_the_classes_out():
+    codes = np.array([0] * 10 + [1] * 2 + [2] * 9)
+    parts = folds(codes, 4, np.random.RandomState(0))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(21))
+    counts = np.array([np.bincount(codes[part], minlength=3) for part in parts])
+    assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..estimators.competitive import CompetitiveNeuronsClassifier
-from ..estimators.parzen import ParzenClassifier
+from ..estimators.parzen import ParzenClassifier, ReducedParzenClassifier
 from ..estimators.rbf_network import RBFNetworkClassifier
-from ..estimators.reduced_parzen import ReducedParzenClassifier
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier
 from .columns import CATEGORY, NUMBER, Feature

@@ -42,6 +42,10 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
 
     classes_: np.ndarray
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """A fit that was interrupted or failed may have seen the features; it has no classes unless it has kept a network."""
+        return hasattr(self, "classes_")
+
     def _scores(self, rows: Rows) -> Question:
         raise NotImplementedError
 

@@ -1,7 +1,6 @@
 """Multi-edit: drop the rows that lie among those of another class."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -14,29 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import KernelpoolError
 from ..registry import BOOL, COUNT, FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
+from ..training.parzen import EditedRows, RoundInfo, multi_edit
 from .parzen import ParzenClassifier
-
-
-@dataclass(frozen=True)
-class RoundInfo:
-    """What a callback is told after each round of editing.
-
-    Attributes
-    ----------
-    round : int
-        Rounds made so far.
-    n_kept : int
-        Rows that are left.
-    n_dropped : int
-        Rows dropped in this round.
-    n_quiet : int
-        Rounds in a row, this one included, that dropped nothing.
-    """
-
-    round: int
-    n_kept: int
-    n_dropped: int
-    n_quiet: int
 
 
 class MultiEdit(BaseEstimator):  # type: ignore[misc]
@@ -132,6 +110,10 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
         self.callback = callback
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """A fit that was interrupted has seen the features, and kept no rows."""
+        return hasattr(self, "sample_indices_")
+
     def fit(self, X: Any, y: Any) -> Self:
         """Find the rows to keep; see `sample_indices_`.
 
@@ -178,10 +160,28 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
             raise KernelpoolError(f"n_parts={self.n_parts} needs at least as many rows; got {len(x)} samples.")
         classes, codes = np.unique(labels, return_inverse=True)
         rng = check_random_state(self.random_state)
-        self.classifier_ = self._judge(x, codes, rng)
-        self._edit(x, codes, classes, rng)
-        at = self.sample_indices_
-        return _safe_indexing(X, at), _safe_indexing(y, at)
+        classifier = self._judge(x, codes, rng)
+
+        def predict(judges: np.ndarray, part: np.ndarray) -> np.ndarray:
+            return np.asarray(clone(classifier).fit(x[judges], codes[judges]).predict(x[part]))
+
+        edited = multi_edit(
+            codes,
+            predict,
+            rng,
+            n_parts=self.n_parts,
+            n_quiet=self.n_quiet,
+            max_rounds=self.max_rounds,
+            on_round=self._on_round,
+        )
+        self._set_edited(edited, classifier, classes)
+        return _safe_indexing(X, edited.kept), _safe_indexing(y, edited.kept)
+
+    def _set_edited(self, edited: EditedRows, classifier: Any, classes: np.ndarray) -> None:
+        self.classifier_ = classifier
+        self.sample_indices_, self.history_ = edited.kept, edited.history
+        self.n_rounds_, self.quiet_ = len(edited.history) - 1, edited.quiet
+        self.spared_classes_ = classes[edited.spared]
 
     def get_support(self, indices: bool = False) -> np.ndarray:
         """Which rows were kept.
@@ -214,37 +214,8 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
             return ParzenClassifier(radius=1.0)
         return ParzenClassifier(radius=ParzenClassifier(random_state=rng).fit(x[part], codes[part]).radius_)
 
-    def _edit(self, x: np.ndarray, codes: np.ndarray, classes: np.ndarray, rng: np.random.RandomState) -> None:
-        """Steps 1-5 of the paper."""
-        pool, history, quiet = np.arange(len(x)), [len(x)], 0
-        spared: set[int] = set()
-        while quiet < self.n_quiet and len(history) <= self.max_rounds and len(pool) >= self.n_parts:
-            parts = np.array_split(rng.permutation(pool), self.n_parts)
-            right = [self._right(x, codes, part, parts[(i + 1) % self.n_parts]) for i, part in enumerate(parts)]
-            kept = np.concatenate([part[good] for part, good in zip(parts, right, strict=True)])
-            lost = np.setdiff1d(np.unique(codes[pool]), np.unique(codes[kept]))
-            if len(lost):  # no round may take a whole class away
-                spared |= set(lost.tolist())
-                kept = np.concatenate([kept, pool[np.isin(codes[pool], lost)]])
-            quiet = quiet + 1 if len(kept) == len(pool) else 0
-            n_dropped, pool = len(pool) - len(kept), kept
-            history.append(len(pool))
-            if self._told(RoundInfo(len(history) - 1, len(pool), n_dropped, quiet)):
-                break
-        self.sample_indices_, self.history_ = np.sort(pool), np.array(history)
-        self.n_rounds_, self.quiet_ = len(history) - 1, quiet >= self.n_quiet
-        self.spared_classes_ = classes[sorted(spared)]
-
-    def _right(self, x: np.ndarray, codes: np.ndarray, part: np.ndarray, judges: np.ndarray) -> np.ndarray:
-        """Which rows of `part` the rows of `judges` classify correctly."""
-        present = np.unique(codes[judges])
-        if len(present) == 1:  # most classifiers refuse to learn from one class
-            return np.asarray(codes[part] == present[0])
-        judge = clone(self.classifier_).fit(x[judges], codes[judges])
-        return np.asarray(judge.predict(x[part]) == codes[part])
-
-    def _told(self, info: RoundInfo) -> bool:
-        """Tell of a round; True if somebody asks to stop."""
+    def _on_round(self, info: RoundInfo) -> bool:
+        """Report a round; True if the callback asks to stop."""
         if self.verbose:
             print(f"MultiEdit: round {info.round}, {info.n_dropped} dropped, {info.n_kept} left")
         return self.callback is not None and bool(self.callback(info))

@@ -1,20 +1,222 @@
-"""Parzen classifier: a scikit-learn shell of `kernelpool.networks.parzen`."""
+"""Parzen classifiers, full and reduced: scikit-learn shells of `kernelpool.training.parzen`."""
 
+import math
 from collections.abc import Callable
-from numbers import Real
+from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from ..arrays import Array, is_numpy_array, namespace, safe_log
 from ..errors import KernelpoolError
-from ..registry import BOOL, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..networks.parzen import ParzenParams, kernel_posterior, log_prior_scale
+from ..networks.parzen_kernels import PROFILES, TILE, Profile
+from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..rows import Block, Frame, Rows
 from ..selection.held_out import split
-from ..training.validation import Labeled, checked_prior, labeled
-from .parzen_network import ParzenNetwork
+from ..selection.parzen_size import SizeSearch
+from ..training.parzen import (
+    OCTAVE,
+    FittedParzen,
+    Labeled,
+    ParzenConfig,
+    ReducedParzen,
+    Reduction,
+    ReductionConfig,
+    RoundInfo,
+    build_trees,
+    class_scores,
+    fit_full_network,
+    joint_or_counts,
+    labeled,
+    profile_of,
+)
+from ..training.validation import checked_class_prior
+from ._base import Answer, DensityClassifier, Question, evidence, log_softmax
+
+
+class ParzenNetwork(DensityClassifier):
+    """Kernels of one radius and answers from them; a subclass says which rows they are."""
+
+    kernels_: np.ndarray
+    kernel_classes_: np.ndarray
+    kernel_weights_: np.ndarray
+    radius_: float
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions(set(PROFILES)), callable],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "class_prior": ["array-like", None],
+        "algorithm": [StrOptions({"auto", "tree", "blocks"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    # -- the kernels ------------------------------------------------------------------------------------------------
+
+    def _config(self, data: Labeled) -> ParzenConfig:
+        """What the parameters say of every network of this fit."""
+        return ParzenConfig(
+            profile_of(self.kernel, data.x.shape[1]),
+            None if isinstance(self.radius, str) else float(self.radius),
+            None if self.class_prior is None else checked_class_prior(self.class_prior, len(data.classes)),
+            self.algorithm,
+            self.n_jobs,
+        )
+
+    def _set_network(self, network: FittedParzen, data: Labeled, config: ParzenConfig) -> None:
+        """Set the attributes of a network, all that predictions need."""
+        trees = build_trees(network.params(), config.profile, self.algorithm)
+        self.classes_ = data.classes
+        self.kernels_, self.kernel_weights_, self.kept_indices_ = network.kernels, network.weight, network.index
+        self.kernel_classes_ = data.classes[network.codes]
+        self.radius_ = network.radius
+        for name in ("radii_", "radius_errors_"):
+            self.__dict__.pop(name, None)
+        if network.choice is not None:
+            self.radii_, self.radius_errors_ = network.choice.radii, network.choice.errors
+        self._votes, self._prior_given = network.votes, network.class_prior is not None
+        self.class_prior_ = network.votes / network.votes.sum() if network.class_prior is None else network.class_prior
+        self._origin, self._unit = network.frame.origin, network.frame.unit
+        self._log_volume = config.profile.log_volume(self.kernels_.shape[1])
+        self._trees = trees
+
+    def _network(self) -> ParzenParams:
+        """The parameters in the frame."""
+        return FittedParzen(
+            kernels=self.kernels_,
+            codes=np.searchsorted(self.classes_, self.kernel_classes_),
+            weight=self.kernel_weights_,
+            index=self.kept_indices_,
+            class_prior=self.class_prior_ if self._prior_given else None,
+            votes=self._votes,
+            frame=self._frame,
+            radius=self.radius_,
+        ).params()
+
+    @property
+    def _frame(self) -> Frame:
+        return Frame(self._origin, self._unit)
+
+    @property
+    def _profile(self) -> Profile:
+        return profile_of(self.kernel, self.n_features_in_, self._log_volume)
+
+    def _build_trees(self) -> Any:
+        """Trees in which to count the kernels around a row, where that is worth while."""
+        return build_trees(self._network(), self._profile, self.algorithm)
+
+    # -- predictions ------------------------------------------------------------------------------------------------
+
+    def _of_votes(self, rows: Rows, function: Callable[..., Array], params: ParzenParams, *before: Any) -> Question:
+        trees = self._trees if is_numpy_array(getattr(rows, "x", None)) else None
+        log_norm = self._log_volume + self.n_features_in_ * math.log(self.radius_)
+        return rows.framed(self._frame, TILE), function, (*before, self._profile, params, log_norm, trees)
+
+    def _each(self, X: Any, answer: Answer) -> Array:
+        return self._ask(X, lambda rows: self._of_votes(rows, _of_scores, self._network(), answer))
+
+    def _density(self, rows: Rows) -> Question:
+        alone = log_prior_scale(np.ones_like(self._votes), self._votes)
+        return self._of_votes(rows, _joint, replace(self._network(), log_scale=alone))
+
+    def _posterior(self, rows: Rows) -> Question:
+        return rows.framed(self._frame, TILE), kernel_posterior, (self._profile, self._network())
+
+    def score_samples(self, X: Any) -> Any:
+        """log p(x), the classes summed out: low where a row is unlike anything seen.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : array of shape (n_samples,)
+            In the units of the data; minus infinity where no kernel reaches.
+        """
+        return self._ask(X, lambda rows: self._of_votes(rows, _evidence, self._network()))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of `predict_proba`.
+
+        Minus infinity where the probability is zero, or too small for a floating-point number, as those of narrow kernels
+        often are. `log_density` still tells such classes apart.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probability : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        return self._ask(X, lambda rows: self._of_votes(rows, _log_probability, self._network()))
+
+    def covered(self, X: Any) -> Any:
+        """Whether any kernel covers each row; where none does, `predict` names the class of the nearest kernel.
+
+        `score_samples` is minus infinity there. Hyperspheres, Epanechnikov's kernels and star-shaped sets are zero beyond their
+        radius; Gaussian kernels cover everything.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        covered : array of shape (n_samples,)
+            Booleans.
+        """
+        return self._ask(X, lambda rows: self._of_votes(rows, _covered, self._network()))
+
+    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        chosen = np.empty(len(codes), int)
+        for k in np.unique(codes):
+            in_class = np.flatnonzero(self.kernel_classes_ == self.classes_[k])
+            share = self.kernel_weights_[in_class] / self.kernel_weights_[in_class].sum()
+            chosen[codes == k] = rng.choice(in_class, size=(codes == k).sum(), p=share)
+        deviates = self._profile.sample(len(codes), self.n_features_in_, rng)
+        return np.asarray(self.kernels_[chosen] + self.radius_ * deviates)
+
+
+def _joint(block: Block, *params: Any) -> Array:
+    """log P(C_k) p(x|C_k), (n, K), in the type of the rows."""
+    joint = joint_or_counts(block, *params)
+    return namespace(joint).astype(joint, block.x.dtype)
+
+
+def _evidence(block: Block, *params: Any) -> Array:
+    total = evidence(joint_or_counts(block, *params))
+    return namespace(total).astype(total, block.x.dtype)
+
+
+def _covered(block: Block, *params: Any) -> Array:
+    joint = joint_or_counts(block, *params)
+    return namespace(joint).max(joint, axis=1) > -np.inf
+
+
+def _of_scores(block: Block, answer: Answer, *params: Any) -> Array:
+    """What `answer` makes of the class scores, numbers in the type of the rows."""
+    result = answer(class_scores(block, *params))
+    xp = namespace(result)
+    return xp.astype(result, block.x.dtype) if xp.isdtype(result.dtype, "real floating") else result
+
+
+def _log_probability(block: Block, *params: Any) -> Array:
+    """Logarithm of the probability as it is rounded in the type of the rows."""
+    log_probability = log_softmax(class_scores(block, *params))
+    xp = namespace(log_probability)
+    return safe_log(xp.astype(xp.exp(log_probability), block.x.dtype))
 
 
 class ParzenClassifier(ParzenNetwork):
@@ -134,29 +336,16 @@ class ParzenClassifier(ParzenNetwork):
             The fitted estimator.
         """
         data = labeled(self, X, y, sample_weight)
-        prior = checked_prior(self.class_prior, len(data.classes))
+        config = self._config(data)
         rng = check_random_state(self.random_state)
-        everything = np.arange(len(data.x))
-        if self.radius == "validation" and X_val is None:
-            self._judge_by_some(data, prior, rng)
-        self._set_kernels(data, everything, data.weight, prior)
-        if self.radius == "loo":
-            own = np.empty(len(data.x), np.int64)
-            own[np.argsort(data.codes, kind="stable")] = everything
-            self.radius_ = self._best_radius(data, data, own, rng)
-        elif self.radius == "validation" and X_val is not None:
-            query = self._validation_rows(X_val, y_val, data)
-            self.radius_ = self._best_radius(data, query, np.full(len(query.x), -1), rng)
-        elif self.radius != "validation":
-            self.radius_ = float(self.radius)
-        self._plant_trees()
+        held_out = None
+        if self.radius == "validation":
+            given = X_val is not None
+            held_out = (
+                self._validation_rows(X_val, y_val, data) if given else split(data.codes, self.validation_fraction, rng)[1]
+            )
+        self._set_network(fit_full_network(data, config, rng, held_out), data, config)
         return self
-
-    def _judge_by_some(self, data: Labeled, prior: np.ndarray | None, rng: np.random.RandomState) -> None:
-        """The radius at which most rows classify the others best."""
-        others, judged = split(data.codes, self.validation_fraction, rng)
-        self._set_kernels(data, others, data.weight[others], prior)
-        self.radius_ = self._best_radius(data, data.part(judged), np.full(len(judged), -1), rng)
 
     def _validation_rows(self, X_val: Any, y_val: Any, data: Labeled) -> Labeled:
         if y_val is None:
@@ -170,6 +359,269 @@ class ParzenClassifier(ParzenNetwork):
             raise KernelpoolError(f"y_val must hold labels of y, {data.classes.tolist()}; got {unknown[0]!r}.")
         codes = np.searchsorted(data.classes, labels)
         return Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
+
+
+class ReducedParzenClassifier(ParzenNetwork):
+    r"""A Parzen classifier with few kernels: edited, then reduced to those that best represent the rest.
+
+    First the rows that lie among those of another class are edited away (`MultiEdit`): they cannot win a vote. Then, class by
+    class, those K of the N kernels are kept whose density is closest to that of all of them, by Fukunaga's entropy criterion
+    :math:`\sum_i \ln(p_K(x_i) / p_N(x_i))`. Few kernels represent a density best at a larger radius than many do: the densities
+    are compared at multiples of the radius of the full network, up to 16, and the multiple is taken whose kernels then classify
+    the training rows best, none voting for itself. A row that stands several times counts as one row of more weight.
+
+    Parameters
+    ----------
+    n_kernels : int, float or "auto", default=0.05
+        How many kernels to keep, in all, or what share of the distinct rows; they are dealt out to the classes in proportion to
+        the rows left of each. "auto" takes the smallest number whose error is within `tolerance` of the full network's, by
+        cross-validation; all rows where half of them are not enough.
+    kernel : {"hypersphere", "gaussian", "epanechnikov"} or callable, default="hypersphere"
+        As in `ParzenClassifier`.
+    radius : float or "loo", default="loo"
+        The common radius. "loo" chooses one by leave-one-out for the full network, with which rows are edited, and one for the
+        reduced network: the radius at which its kernels classify the training rows best.
+    edit : bool, "auto" or resampler, default="auto"
+        Whether to edit first, as the paper does: with what the first round of `MultiEdit` leaves or with what is left at its
+        end, whichever then classifies the training rows better. "auto" may take all rows as well. Or what edits, a `MultiEdit`
+        or anything else with `fit_resample` and `sample_indices_`.
+    method : {"entropy", "herding"}, default="entropy"
+        Fukunaga's criterion with exchanges, started from herding; or kernel herding alone (Chen, Welling & Smola 2010), which
+        is quicker.
+    weights : {"equal", "em"}, default="equal"
+        One vote a kernel, as in the paper; or votes fitted by EM to the same criterion. Only equal votes can be certified by
+        `bounds.certify_by_compression`.
+    tolerance : float, default=0.01
+        For ``n_kernels="auto"``: by how much the error may exceed that of the full network. The excess found must stay below it
+        by a standard error, or by half of the tolerance where that is less.
+    validation_fraction : float, default=0.25
+        For ``n_kernels="auto"``: share of the rows set aside while sizes are tried; all rows are, in turn.
+    n_candidates : int, default=64
+        Rows that are tried in the place of a kernel.
+    max_sweeps : int, default=10
+        Most passes of exchanges over the kernels.
+    tol : float, default=1e-3
+        Exchanges end when a pass adds less than this to the criterion, a mean over the rows.
+    class_prior : array-like of shape (n_classes,), default=None
+        Prior probabilities of the classes. None lets every kernel vote alike.
+    algorithm : {"auto", "tree", "blocks"}, default="auto"
+        As in `ParzenClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the editing, of the candidates, and of `sample`.
+    n_jobs : int or None, default=None
+        Threads, as in `SharedKernelClassifier`.
+    verbose : int, default=0
+        1 prints a line for each stage, 2 also one for each round of editing.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Prior probabilities of the classes.
+    radius_ : float
+        Radius of the kernels.
+    full_radius_ : float
+        Radius of the full network, at which rows were edited.
+    radii_, radius_errors_ : ndarray
+        Candidates for `radius_` and their errors on the training rows, where it was chosen.
+    kernels_, kernel_classes_, kernel_weights_ : ndarray
+        The kernels kept, sorted by class, with their classes and votes.
+    kept_indices_ : ndarray of shape (n_kernels,)
+        The training rows that they are.
+    edited_indices_ : ndarray
+        The training rows among which kernels were chosen: those that editing left, or all.
+    criterion_ : ndarray of shape (n_classes,)
+        Mean :math:`\ln(p_K / p_N)` over the edited rows of each class, with equal votes; zero at best.
+    curve_ : list of (int, float)
+        For ``n_kernels="auto"``: the sizes tried and their errors on rows set aside; of a hopeless size, on some of them.
+    full_error_ : float
+        For ``n_kernels="auto"``: that of the full network, each row left out of its own vote.
+    n_rows_ : int
+        Training rows.
+    n_choices_ : int or None
+        Radii that might have been taken, for `bounds.certify_by_compression`; None where the network depends on more.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    References
+    ----------
+    M. A. Kraaijveld and R. P. W. Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991.
+    K. Fukunaga and R. R. Hayes, "The reduced Parzen classifier", IEEE PAMI 11(4), 1989.
+    Y. Chen, M. Welling and A. Smola, "Super-samples from kernel herding", UAI 2010.
+
+    Examples
+    --------
+    >>> from kernelpool import ReducedParzenClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(2000, random_state=0)
+    >>> network = ReducedParzenClassifier(n_kernels=40, random_state=0).fit(X, y)
+    >>> network.kernels_.shape
+    (40, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ParzenNetwork._parameter_constraints,
+        "n_kernels": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto"}),
+        ],
+        "radius": [StrOptions({"loo"}), Interval(Real, 0, None, closed="neither")],
+        "edit": ["boolean", StrOptions({"auto"}), HasMethods("fit_resample")],
+        "method": [StrOptions({"entropy", "herding"})],
+        "weights": [StrOptions({"equal", "em"})],
+        "tolerance": [Interval(Real, 0, 1, closed="left")],
+        "n_candidates": [Interval(Integral, 2, None, closed="left")],
+        "max_sweeps": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_kernels: int | float | str = 0.05,
+        *,
+        kernel: str | Callable[[np.ndarray], np.ndarray] = "hypersphere",
+        radius: float | str = "loo",
+        edit: Any = "auto",
+        method: str = "entropy",
+        weights: str = "equal",
+        tolerance: float = 0.01,
+        validation_fraction: float = 0.25,
+        n_candidates: int = 64,
+        max_sweeps: int = 10,
+        tol: float = 1e-3,
+        class_prior: Any = None,
+        algorithm: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_kernels = n_kernels
+        self.kernel = kernel
+        self.radius = radius
+        self.edit = edit
+        self.method = method
+        self.weights = weights
+        self.tolerance = tolerance
+        self.validation_fraction = validation_fraction
+        self.n_candidates = n_candidates
+        self.max_sweeps = max_sweeps
+        self.tol = tol
+        self.class_prior = class_prior
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Edit the rows, choose the kernels among those left, and choose their radius.
+
+        Interrupting a fit (Ctrl-C) leaves the estimator with the best network tried so far, if there is one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; rows of weight zero take no part. Editing counts every distinct row once.
+
+        Returns
+        -------
+        self : ReducedParzenClassifier
+            The fitted estimator.
+        """
+        data = labeled(self, X, y, sample_weight).merge_duplicates()
+        config = self._config(data)
+        rng = check_random_state(self.random_state)
+        size = self._size(data)
+        on_round = _print_round if self.verbose > 1 else None
+        if size is not None:
+            reduction = Reduction(data, config, self._reduction_config(), rng, self._say, on_round)
+            try:
+                found = reduction.reduce(size)
+            except KeyboardInterrupt:
+                if reduction.best_trial is None:
+                    raise
+                self._set_reduced(reduction.best_trial, data, config)
+                raise KeyboardInterrupt("interrupted; the best network tried so far was kept") from None
+            self._set_reduced(found, data, config)
+            return self
+        search = SizeSearch.prepare(
+            data,
+            config,
+            self._reduction_config(),
+            rng,
+            tolerance=float(self.tolerance),
+            validation_fraction=self.validation_fraction,
+            say=self._say,
+            on_round=on_round,
+        )
+        try:
+            found = search.build()
+        except KeyboardInterrupt:
+            best = search.reduction.best_trial
+            self._set_reduced(best or search.reduction.full_network(), data, config, search)
+            which = "the best network tried so far" if best else "the full network, of all rows,"
+            raise KeyboardInterrupt(f"interrupted while sizes were tried; {which} was kept") from None
+        self._set_reduced(found, data, config, search)
+        return self
+
+    def _reduction_config(self) -> ReductionConfig:
+        edit = self.edit if isinstance(self.edit, bool | str) else _resampler(self.edit)
+        return ReductionConfig(self.method, self.weights, self.n_candidates, self.max_sweeps, self.tol, edit)
+
+    def _set_reduced(self, found: ReducedParzen, data: Labeled, config: ParzenConfig, search: SizeSearch | None = None) -> None:
+        self._set_network(found.network, data, config)
+        self.full_radius_, self.criterion_, self.edited_indices_ = found.full_radius, found.criterion, found.edited
+        for name in ("curve_", "full_error_"):
+            self.__dict__.pop(name, None)
+        if search is not None:
+            self.curve_, self.full_error_ = search.curve, search.full_error
+        self.n_rows_ = data.n_rows
+        simple = self.weights == "equal" and config.class_prior is None
+        in_list = config.radius is not None or 2.0**-32 <= self.radius_ < 2.0**32
+        self.n_choices_ = None if not (simple and in_list) else 1 if config.radius is not None else 64 * OCTAVE
+
+    def _size(self, data: Labeled) -> int | None:
+        """How many kernels to keep; None if that is to be found."""
+        n, n_classes = len(data.x), len(np.unique(data.codes))
+        if self.n_kernels == "auto":
+            return None
+        size = self.n_kernels if isinstance(self.n_kernels, Integral) else max(n_classes, round(float(self.n_kernels) * n))
+        if size > n:
+            raise KernelpoolError(f"n_kernels must not exceed the number of distinct rows, {n}; got {size}.")
+        if size < n_classes:
+            raise KernelpoolError(f"n_kernels must be at least the number of classes, {n_classes}; got {size}.")
+        return int(size)
+
+    def _say(self, line: str) -> None:
+        if self.verbose:
+            print(f"ReducedParzenClassifier: {line}")
+
+
+def _resampler(editor: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The positions of the rows that a resampler keeps, as a function of rows and codes."""
+
+    def kept(x: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        own = clone(editor) if isinstance(editor, BaseEstimator) else editor
+        own.fit_resample(x, codes)
+        if not hasattr(own, "sample_indices_"):
+            raise KernelpoolError(f"edit must tell which rows it kept in sample_indices_; {type(own).__name__} does not.")
+        return np.unique(own.sample_indices_)
+
+    return kept
+
+
+def _print_round(info: RoundInfo) -> bool:
+    print(f"MultiEdit: round {info.round}, {info.n_dropped} dropped, {info.n_kept} left")
+    return False
 
 
 PARZEN_FITTED = {
@@ -201,8 +653,39 @@ register(
         has_density=True,
         fitted=PARZEN_FITTED,
         optional=PARZEN_OPTIONAL,
-        parameters={"kernel": Field("choice", options=("hypersphere", "epanechnikov", "gaussian"))},
-        rebuilt={"_trees": lambda model: model._plant_trees()},
+        parameters={"kernel": Field("choice", options=tuple(PROFILES))},
+        rebuilt={"_trees": lambda model: model._build_trees()},
+        check="kernelpool.files.checks:parzen",
+        probe=lambda model: model.kernels_,
+        onnx="kernelpool.export.networks:parzen",
+    )
+)
+
+register(
+    EstimatorRecord(
+        ReducedParzenClassifier,
+        describe="kernelpool.inspection.pool:describe_reduced_parzen",
+        command="reduced-parzen",
+        depends_on_units=True,
+        has_density=True,
+        fitted={
+            **PARZEN_FITTED,
+            "full_radius_": Field("float", low=0.0, open_low=True),
+            "criterion_": Field("floats", ("C",), finite=False),
+            "edited_indices_": Field("integers", ("E",), distinct=True),
+            "n_rows_": COUNT,
+            "n_choices_": replace(COUNT, options=(None,)),
+        },
+        optional={
+            **PARZEN_OPTIONAL,
+            "curve_": Field("list", parts=(Field("tuple", parts=(COUNT, Field("float"))),)),
+            "full_error_": Field("float"),
+        },
+        parameters={
+            "kernel": Field("choice", options=tuple(PROFILES)),
+            "edit": Field("model", classes=("MultiEdit",), options=(True, False)),
+        },
+        rebuilt={"_trees": lambda model: model._build_trees()},
         check="kernelpool.files.checks:parzen",
         probe=lambda model: model.kernels_,
         onnx="kernelpool.export.networks:parzen",

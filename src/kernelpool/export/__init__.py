@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
 from ..estimators.competitive import CompetitiveNeuronsClassifier
-from ..estimators.parzen import ParzenClassifier
+from ..estimators.parzen import ParzenClassifier, ReducedParzenClassifier
 from ..estimators.rbf_network import RBFNetworkClassifier
 from ..estimators.rbf_regressor import RBFNetworkRegressor
-from ..estimators.reduced_parzen import ReducedParzenClassifier
 from ..estimators.reject import RejectClassifier
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier

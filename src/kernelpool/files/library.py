@@ -7,14 +7,14 @@ import numpy as np
 from ..errors import ModelFileError
 from ..estimators.competitive import CompetitiveNeuronsClassifier
 from ..estimators.multi_edit import MultiEdit
-from ..estimators.parzen import ParzenClassifier
+from ..estimators.parzen import ParzenClassifier, ReducedParzenClassifier
 from ..estimators.rbf_network import RBFNetworkClassifier
 from ..estimators.rbf_regressor import RBFNetworkRegressor
-from ..estimators.reduced_parzen import ReducedParzenClassifier
 from ..estimators.reject import RejectClassifier
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier
 from ..kernels import FAMILIES
+from ..training.parzen import profile_of
 from .kinds import (
     Anything,
     Choice,
@@ -163,7 +163,7 @@ def _parzen(model: Any, sizes: Sizes) -> None:
         raise ModelFileError("there must be votes, and one unit for all features.")
     if not model._prior_given:
         _close("class_prior_", model.class_prior_, model._votes / model._votes.sum())
-    _close("_log_volume", model._log_volume, model._profile(sizes["d"]).log_volume(sizes["d"]))
+    _close("_log_volume", model._log_volume, profile_of(model.kernel, sizes["d"]).log_volume(sizes["d"]))
 
 
 PARZEN_FITTED: dict[str, Kind] = {
@@ -188,7 +188,7 @@ PARZEN = Schema(
     optional=PARZEN_OPTIONAL,
     rebuilt=frozenset({"_trees"}),
     check=_parzen,
-    rebuild=lambda model: model._plant_trees(),
+    rebuild=lambda model: setattr(model, "_trees", model._build_trees()),
     probe=answers(lambda model: model.kernels_),
 )
 
@@ -210,7 +210,7 @@ REDUCED_PARZEN = Schema(
     parameters={"edit": Either((Model(("MultiEdit",)), Anything()))},
     rebuilt=frozenset({"_trees"}),
     check=_parzen,
-    rebuild=lambda model: model._plant_trees(),
+    rebuild=lambda model: setattr(model, "_trees", model._build_trees()),
     probe=answers(lambda model: model.kernels_),
 )
 

@@ -132,8 +132,8 @@ def _degree_name(member: Any) -> str:
 def describe_parzen(estimator: Any) -> Description:
     """`ParzenClassifier`."""
     return Description(
-        f"A {_profile(estimator)} of radius {estimator.radius_:.4g} at each of {len(estimator.kernels_):,} training rows in "
-        f"{_features(estimator)}; the one of {_classes(estimator)} with the most votes wins.",
+        f"A {estimator._profile.noun} of radius {estimator.radius_:.4g} at each of {len(estimator.kernels_):,} training rows "
+        f"in {_features(estimator)}; the one of {_classes(estimator)} with the most votes wins.",
         _parzen_pool(estimator),
     )
 
@@ -143,7 +143,7 @@ def describe_reduced_parzen(estimator: Any) -> Description:
     edited = len(estimator.edited_indices_)
     left = "" if edited == estimator.n_rows_ else f", {edited:,} of which editing had left"
     return Description(
-        f"{plural(len(estimator.kernels_), _profile(estimator))} of radius {estimator.radius_:.4g}, chosen from "
+        f"{plural(len(estimator.kernels_), estimator._profile.noun)} of radius {estimator.radius_:.4g}, chosen from "
         f"{estimator.n_rows_:,} training rows{left}, for {_classes(estimator)} in {_features(estimator)}.",
         _parzen_pool(estimator),
     )
@@ -155,16 +155,8 @@ def _parzen_pool(estimator: Any) -> Pool:
     votes = np.bincount(codes, estimator.kernel_weights_, minlength=len(prior))
     share = estimator.kernel_weights_ * (prior / np.where(votes > 0, votes, 1))[codes]
     mean = np.asarray(estimator.kernels_, np.float64)
-    # the standard deviation of a ball of radius r is r / sqrt(d + 2) along each feature, that of 1 - u² r / sqrt(d + 4)
-    shrunk = {"gaussian": 1.0, "epanechnikov": mean.shape[1] + 4.0}.get(str(estimator.kernel), mean.shape[1] + 2.0)
-    variance = np.broadcast_to(estimator.radius_**2 / shrunk, mean.shape)
+    variance = np.broadcast_to(estimator.radius_**2 * estimator._profile.variance(mean.shape[1]), mean.shape)
     return Pool(share / share.sum(), np.eye(len(prior))[codes], mean, variance, rows=np.asarray(estimator.kept_indices_))
-
-
-def _profile(estimator: Any) -> str:
-    if callable(estimator.kernel):
-        return "star-shaped kernel"
-    return {"hypersphere": "hypersphere", "gaussian": "Gaussian kernel"}.get(estimator.kernel, f"{estimator.kernel} kernel")
 
 
 # -- RBF networks and neurons -------------------------------------------------------------------------------------

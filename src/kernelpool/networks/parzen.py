@@ -37,7 +37,7 @@ NARROW = 1e-6
 
 
 @record
-class Network:
+class ParzenParams:
     """M kernels of a common radius, in a frame, sorted by class."""
 
     center: Array
@@ -62,11 +62,11 @@ class Network:
             yield slice(start, min(start + TILE, self.offsets[k + 1]))
 
 
-def network(center: Array, weight: Array, offsets: tuple[int, ...], log_scale: Array, radius: float) -> Network:
-    """A network whose distances are computed in the way that its radius allows."""
+def parzen_params(center: Array, weight: Array, offsets: tuple[int, ...], log_scale: Array, radius: float) -> ParzenParams:
+    """Parameters of a network whose distances are computed in the way that its radius allows."""
     xp = namespace(center)
     largest = float(xp.max(xp.sum(center**2, axis=1))) if center.shape[0] else 0.0
-    return Network(center, weight, offsets, log_scale, radius, radius**2 < NARROW * largest)
+    return ParzenParams(center, weight, offsets, log_scale, radius, radius**2 < NARROW * largest)
 
 
 def log_prior_scale(prior: Any, votes: Any) -> Any:
@@ -76,68 +76,73 @@ def log_prior_scale(prior: Any, votes: Any) -> Any:
     return xp.where(votes > 0, safe_log(prior / safe), -xp.inf)
 
 
-def log_votes(block: Block, profile: Profile, net: Network) -> Array:
+def log_votes(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the class covers the row."""
     xp, x = namespace(block.x), as_float64(block.x)
     columns = [
-        profile.log_total(_tiles(x, profile, net, k)) for k in range(net.n_classes) if net.offsets[k] < net.offsets[k + 1]
+        profile.log_total(_tiles(x, profile, params, k))
+        for k in range(params.n_classes)
+        if params.offsets[k] < params.offsets[k + 1]
     ]
     nothing = xp.full((x.shape[0],), -xp.inf, dtype=x.dtype, device=device(x))
     filled = iter(columns)
-    return xp.stack([next(filled) if net.offsets[k] < net.offsets[k + 1] else nothing for k in range(net.n_classes)], axis=1)
+    return xp.stack(
+        [next(filled) if params.offsets[k] < params.offsets[k + 1] else nothing for k in range(params.n_classes)], axis=1
+    )
 
 
-def _tiles(x: Array, profile: Profile, net: Network, k: int) -> Iterator[tuple[Array, Array]]:
-    center, weight = as_float64(net.center), as_float64(net.weight)
-    x = x / net.radius
-    for span in net.spans(k):
-        yield profile.squared(x, center[span, :] / net.radius, net.narrow), weight[span]
+def _tiles(x: Array, profile: Profile, params: ParzenParams, k: int) -> Iterator[tuple[Array, Array]]:
+    center, weight = as_float64(params.center), as_float64(params.weight)
+    x = x / params.radius
+    for span in params.spans(k):
+        yield profile.squared(x, center[span, :] / params.radius, params.narrow), weight[span]
 
 
-def nearest_class(block: Block, profile: Profile, net: Network) -> Array:
+def nearest_class(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """The class of the nearest kernel, (n,); the first of those at the same distance."""
-    return namespace(block.x).argmin(_least(as_float64(block.x), profile, net), axis=1)
+    return namespace(block.x).argmin(_least(as_float64(block.x), profile, params), axis=1)
 
 
-def _least(x: Array, profile: Profile, net: Network) -> Array:
+def _least(x: Array, profile: Profile, params: ParzenParams) -> Array:
     """Squared distance of the nearest kernel of each class, (n, K)."""
-    xp, center = namespace(x), as_float64(net.center)
+    xp, center = namespace(x), as_float64(params.center)
     far = xp.full((x.shape[0],), xp.inf, dtype=x.dtype, device=device(x))
     columns = []
-    for k in range(net.n_classes):
+    for k in range(params.n_classes):
         least = far
-        for span in net.spans(k):
-            least = xp.minimum(least, xp.min(profile.squared(x, center[span, :], net.narrow), axis=1))
+        for span in params.spans(k):
+            least = xp.minimum(least, xp.min(profile.squared(x, center[span, :], params.narrow), axis=1))
         columns.append(least)
     return xp.stack(columns, axis=1)
 
 
-def log_joint(block: Block, profile: Profile, net: Network, log_norm: float) -> Array:
+def log_joint(block: Block, profile: Profile, params: ParzenParams, log_norm: float) -> Array:
     """log P(C_k) p(x|C_k), (n, K), with the integral of a kernel taken out by `log_norm`."""
-    votes = log_votes(block, profile, net)
-    return votes + (match_array(net.log_scale, like=votes) - log_norm)
+    votes = log_votes(block, profile, params)
+    return votes + (match_array(params.log_scale, like=votes) - log_norm)
 
 
-def decided(joint: Array, block: Block, profile: Profile, net: Network) -> Array:
+def decided(joint: Array, block: Block, profile: Profile, params: ParzenParams) -> Array:
     """`joint` with rows that no kernel covers given to the class of their nearest kernel."""
     xp = namespace(joint)
     (rows,) = xp.nonzero(xp.max(joint, axis=1) == -xp.inf)
     if rows.shape[0]:
-        nearest = nearest_class(Block(xp.take(block.x, rows, axis=0)), profile, net)
+        nearest = nearest_class(Block(xp.take(block.x, rows, axis=0)), profile, params)
         classes = xp.arange(joint.shape[1], dtype=nearest.dtype, device=device(joint))
         chosen = classes[None, :] == nearest[:, None]
         joint[rows, :] = safe_log(xp.astype(chosen, joint.dtype))
     return joint
 
 
-def kernel_posterior(block: Block, profile: Profile, net: Network) -> Array:
+def kernel_posterior(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """P(i|x), the class summed out, (n, M); all on the nearest kernel where none covers the row."""
     xp, x = namespace(block.x), as_float64(block.x)
-    squared = profile.squared(x, as_float64(net.center), net.narrow) / net.radius**2
-    counts = [net.offsets[k + 1] - net.offsets[k] for k in range(net.n_classes)]
-    share = xp.concat([xp.full((n,), float(net.log_scale[k]), dtype=x.dtype, device=device(x)) for k, n in enumerate(counts)])
-    log_height = safe_log(profile.height(squared)) if profile.compact else -0.5 * squared
-    log_posterior = log_height + (safe_log(as_float64(net.weight)) + share)
+    squared = profile.squared(x, as_float64(params.center), params.narrow) / params.radius**2
+    counts = [params.offsets[k + 1] - params.offsets[k] for k in range(params.n_classes)]
+    share = xp.concat(
+        [xp.full((n,), float(params.log_scale[k]), dtype=x.dtype, device=device(x)) for k, n in enumerate(counts)]
+    )
+    log_posterior = profile.log_height(squared) + (safe_log(as_float64(params.weight)) + share)
     total = logsumexp(log_posterior, axis=1)
     (rows,) = xp.nonzero(total == -xp.inf)
     if rows.shape[0]:
@@ -162,49 +167,53 @@ class RadiusErrors(Sums):
     weight: Array
 
 
-def radius_errors(block: Block, profile: Profile, net: Network, radii: list[float], label: Array, own: Array) -> RadiusErrors:
+def radius_errors(
+    block: Block, profile: Profile, params: ParzenParams, radii: list[float], label: Array, own: Array
+) -> RadiusErrors:
     """Errors of one block at all radii, from one pass over its distances.
 
     `block.y` holds positions in `label` (the class of a row) and `own` (the kernel that the row itself is, or -1). A row is
     left out of its own vote; one that counts w times is left out once, as if it stood there w times.
     """
     xp = namespace(block.x)
-    wrong, uncovered = _judged(block, profile, net, radii, label, own)
+    wrong, uncovered = _judged(block, profile, params, radii, label, own)
     counts = xp.ones_like(wrong[0, :]) if block.weight is None else as_float64(block.weight)
     return RadiusErrors(wrong @ counts, uncovered @ counts, xp.sum(counts))
 
 
-def wrong_rows(block: Block, profile: Profile, net: Network, label: Array, own: Array) -> Array:
+def wrong_rows(block: Block, profile: Profile, params: ParzenParams, label: Array, own: Array) -> Array:
     """One for each row that the network misclassifies, the row left out of its own vote, zero for the others, (n,)."""
-    return _judged(block, profile, net, [net.radius], label, own)[0][0, :]
+    return _judged(block, profile, params, [params.radius], label, own)[0][0, :]
 
 
-def _judged(block: Block, profile: Profile, net: Network, radii: list[float], label: Array, own: Array) -> tuple[Array, Array]:
+def _judged(
+    block: Block, profile: Profile, params: ParzenParams, radii: list[float], label: Array, own: Array
+) -> tuple[Array, Array]:
     """Whether each row is misclassified, and whether no kernel covers it, at every radius, (R, n) each, ones and zeros."""
     xp, x = namespace(block.x), as_float64(block.x)
     label, own = xp.take(label, block.y), xp.take(own, block.y)
-    votes, least = _votes_by_radius(x, profile, net, radii, own)  # (R, n, K), (n, K)
-    classes = xp.arange(net.n_classes, dtype=label.dtype, device=device(x))
+    votes, least = _votes_by_radius(x, profile, params, radii, own)  # (R, n, K), (n, K)
+    classes = xp.arange(params.n_classes, dtype=label.dtype, device=device(x))
     mine = xp.astype(classes[None, :] == label[:, None], x.dtype)
-    weight = as_float64(net.weight)
+    weight = as_float64(params.weight)
     again = xp.where(own >= 0, xp.take(weight, xp.where(own >= 0, own, xp.zeros_like(own))) - 1, xp.zeros_like(x[:, 0]))
     again = xp.clip(again, min=0.0)  # the other copies of the row
     votes += (again[:, None] * mine)[None, :, :]
     least = xp.where((again[:, None] * mine) > 0, xp.zeros_like(least), least)
     uncovered = xp.max(votes, axis=2) == 0  # (R, n)
-    scale = xp.exp(as_float64(net.log_scale) - float(xp.max(net.log_scale)))
+    scale = xp.exp(as_float64(params.log_scale) - float(xp.max(params.log_scale)))
     chosen = xp.where(uncovered, xp.argmin(least, axis=1)[None, :], xp.argmax(votes * scale, axis=2))
     return xp.astype(chosen != label[None, :], x.dtype), xp.astype(uncovered, x.dtype)
 
 
-def _votes_by_radius(x: Array, profile: Profile, net: Network, radii: list[float], own: Array) -> tuple[Array, Array]:
+def _votes_by_radius(x: Array, profile: Profile, params: ParzenParams, radii: list[float], own: Array) -> tuple[Array, Array]:
     xp, home = namespace(x), device(x)
-    center, weight = as_float64(net.center), as_float64(net.weight)
-    votes = xp.zeros((len(radii), x.shape[0], net.n_classes), dtype=x.dtype, device=home)
-    least = xp.full((x.shape[0], net.n_classes), xp.inf, dtype=x.dtype, device=home)
-    for k in range(net.n_classes):
-        for span in net.spans(k):
-            squared = profile.squared(x, center[span, :], net.narrow)
+    center, weight = as_float64(params.center), as_float64(params.weight)
+    votes = xp.zeros((len(radii), x.shape[0], params.n_classes), dtype=x.dtype, device=home)
+    least = xp.full((x.shape[0], params.n_classes), xp.inf, dtype=x.dtype, device=home)
+    for k in range(params.n_classes):
+        for span in params.spans(k):
+            squared = profile.squared(x, center[span, :], params.narrow)
             itself = own[:, None] == xp.arange(span.start, span.stop, dtype=own.dtype, device=home)[None, :]
             squared = xp.where(itself, xp.inf, squared)
             least[:, k] = xp.minimum(least[:, k], xp.min(squared, axis=1))

@@ -8,13 +8,13 @@ A kernel has height one at its center; at radius one it integrates to ``exp(log_
     K(u) = [u \le 1], \qquad 1 - u^2, \qquad e^{-u^2/2}, \qquad u = \|x - x_i\| / r
 
 Deviations: the paper's star-shaped set (x in S implies cx in S "for all c >= 1": for c <= 1 is meant) is given by its gauge,
-the factor by which the set must grow to reach a point.
+the factor by which the set must grow to reach a point. It is in `kernelpool.training.parzen`, which measures its volume.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from ..arrays import Array, as_float64, device, log_weighted_sums, logsumexp, namespace, safe_log
 
@@ -28,8 +28,10 @@ INSIDE = 1 + 1e-9
 class Profile(ABC):
     """Height of a kernel over the squared distance from its center, in units of the radius; one at the center."""
 
-    compact: ClassVar[bool] = True
-    """Whether it is zero beyond the radius."""
+    noun: ClassVar[str]
+    """What one kernel is called."""
+    countable: ClassVar[bool] = False
+    """Whether kernels of equal weight may be counted in a tree in place of adding up heights."""
 
     @abstractmethod
     def height(self, squared: Array) -> Array:
@@ -38,6 +40,22 @@ class Profile(ABC):
     @abstractmethod
     def log_volume(self, d: int) -> float:
         """Logarithm of its integral in d dimensions at radius one."""
+
+    @abstractmethod
+    def sample(self, n: int, d: int, rng: Any) -> Array:
+        """Draws from the kernel of radius one at zero, (n, d); `rng` is a NumPy random state."""
+
+    @abstractmethod
+    def variance(self, d: int) -> float:
+        """Variance along each feature in d dimensions at radius one."""
+
+    def largest_radius(self, d: int) -> float:
+        """Largest radius worth trying, in units of the spread of the rows."""
+        return 1.0
+
+    def log_height(self, squared: Array) -> Array:
+        """Logarithm of the height."""
+        return safe_log(self.height(squared))
 
     def squared(self, x: Array, center: Array, narrow: bool) -> Array:
         """Squared distances of rows from centers, (n, m)."""
@@ -56,6 +74,9 @@ class Profile(ABC):
 class Hypersphere(Profile):
     """The indicator of a ball: one vote for all rows within the radius."""
 
+    noun = "hypersphere"
+    countable = True
+
     def height(self, squared: Array) -> Array:
         return namespace(squared).astype(squared <= INSIDE, squared.dtype)
 
@@ -69,9 +90,18 @@ class Hypersphere(Profile):
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d)
 
+    def variance(self, d: int) -> float:
+        return 1 / (d + 2)
+
+    def sample(self, n: int, d: int, rng: Any) -> Array:
+        normal = rng.standard_normal((n, d))
+        return rng.uniform(size=(n, 1)) ** (1 / d) * normal / _norm(normal)
+
 
 class Epanechnikov(Profile):
     """1 - u^2 within the radius."""
+
+    noun = "epanechnikov kernel"
 
     def height(self, squared: Array) -> Array:
         return namespace(squared).clip(1 - squared, min=0.0)
@@ -79,17 +109,38 @@ class Epanechnikov(Profile):
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d) + math.log(2 / (d + 2))
 
+    def variance(self, d: int) -> float:
+        return 1 / (d + 4)
+
+    def sample(self, n: int, d: int, rng: Any) -> Array:
+        """The squared length is of the beta distribution with parameters d / 2 and 2."""
+        normal = rng.standard_normal((n, d))
+        return rng.beta(d / 2, 2, size=(n, 1)) ** 0.5 * normal / _norm(normal)
+
 
 class GaussianProfile(Profile):
     """exp(-u^2 / 2); the radius is the standard deviation."""
 
-    compact = False
+    noun = "Gaussian kernel"
 
     def height(self, squared: Array) -> Array:
         return namespace(squared).exp(-0.5 * squared)
 
+    def log_height(self, squared: Array) -> Array:
+        return -0.5 * squared
+
+    def largest_radius(self, d: int) -> float:
+        """The standard deviation of a ball of radius one along each axis."""
+        return 1 / math.sqrt(d + 2)
+
     def log_volume(self, d: int) -> float:
         return 0.5 * d * math.log(2 * math.pi)
+
+    def variance(self, d: int) -> float:
+        return 1.0
+
+    def sample(self, n: int, d: int, rng: Any) -> Array:
+        return rng.standard_normal((n, d))
 
     def log_total(self, tiles: Iterator[tuple[Array, Array]]) -> Array:
         parts = [log_weighted_sums(-0.5 * squared.T, weight[:, None])[0, :] for squared, weight in tiles]
@@ -107,24 +158,6 @@ class GaussianProfile(Profile):
             yield seen[i]
 
 
-class StarShaped(Hypersphere):
-    """The indicator of a star-shaped set, given by its gauge: g(x - center) <= radius is inside."""
-
-    def __init__(self, gauge: Callable[[Array], Array], log_volume: float) -> None:
-        self.gauge, self._log_volume = gauge, log_volume
-
-    def log_volume(self, d: int) -> float:
-        return self._log_volume
-
-    def squared(self, x: Array, center: Array, narrow: bool) -> Array:
-        xp, step = namespace(x), max(1, TILE // (2 * x.shape[1]))  # differences take d times the room of distances
-        parts = []
-        for start in range(0, center.shape[0], step):
-            away = x[:, None, :] - center[None, start : min(start + step, center.shape[0]), :]
-            parts.append(xp.reshape(self.gauge(xp.reshape(away, (-1, x.shape[1]))), away.shape[:2]))
-        return xp.concat(parts, axis=1) ** 2
-
-
 def _count(inside: Array, weight: Array) -> Array:
     """inside @ weight, (n,); equal weights are counted, which is exact in float32 up to 2^24 and twice as fast."""
     xp = namespace(inside)
@@ -135,6 +168,11 @@ def _count(inside: Array, weight: Array) -> Array:
 
 
 PROFILES: dict[str, type[Profile]] = {"hypersphere": Hypersphere, "epanechnikov": Epanechnikov, "gaussian": GaussianProfile}
+
+
+def _norm(x: Array) -> Array:
+    """Euclidean length of each row, (n, 1)."""
+    return namespace(x).linalg.vector_norm(x, axis=1, keepdims=True)
 
 
 def ball_log_volume(d: int) -> float:
