@@ -1,6 +1,8 @@
 """Test-set sizes and certificates: how far the error of a classifier can be trusted.
 
-The mathematics is in `kernelpool.networks.bounds`; here it meets classifiers and test rows, and answers in sentences.
+The paper's bounds and sample compression are in `kernelpool.networks.bounds`; here are bounds from test rows (Clopper and
+Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934), and
+certificates of classifiers, which print as sentences.
 """
 
 from dataclasses import dataclass
@@ -8,19 +10,13 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .errors import KernelpoolError
+from .inspection.metrics import binomial_interval
 from .inspection.pipeline import unwrap
-from .networks.bounds import (
-    binomial_lower,
-    binomial_upper,
-    certified_error,
-    compression_bound,
-    paired_difference,
-    paired_p_value,
-    test_size,
-)
+from .networks.bounds import certified_error, check_errors, check_share, compression_bound, test_size
 from .text import percent, plural
 
 __all__ = [
@@ -37,6 +33,118 @@ __all__ = [
     "paired_p_value",
     "test_size",
 ]
+
+
+# -- error rates on test rows -------------------------------------------------------------------------------------------
+
+
+def binomial_upper(n_errors: int, n_rows: int, doubt: float = 0.05, *, n_tried: int = 1) -> float:
+    """Clopper & Pearson's upper bound of an error rate, from one test set and a network fixed before it.
+
+    Parameters
+    ----------
+    n_errors : int
+        Misclassified test rows.
+    n_rows : int
+        Test rows.
+    doubt : float, default=0.05
+        Probability that the bound is wrong.
+    n_tried : int, default=1
+        Networks among which the test rows chose: the bound then holds for all of them at once (union bound).
+
+    Returns
+    -------
+    error : float
+        The true error exceeds it with probability at most `doubt`.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.binomial_upper(0, 100, 0.05), 4)  # 1 - 0.05 ** (1 / 100)
+    0.0295
+    """
+    check_share("doubt", doubt)
+    check_errors(n_errors, n_rows)
+    if n_tried < 1:
+        raise KernelpoolError(f"n_tried must be at least 1; got {n_tried}.")
+    return float(binomial_interval(n_errors, n_rows, 2 * doubt / n_tried)[1])
+
+
+def binomial_lower(n_errors: int, n_rows: int, doubt: float = 0.05) -> float:
+    """Clopper & Pearson's lower bound of an error rate: the mirror of `binomial_upper`.
+
+    Parameters
+    ----------
+    n_errors : int
+        Misclassified test rows.
+    n_rows : int
+        Test rows.
+    doubt : float, default=0.05
+        Probability that the bound is wrong.
+
+    Returns
+    -------
+    error : float
+        The true error is smaller with probability at most `doubt`.
+    """
+    check_share("doubt", doubt)
+    check_errors(n_errors, n_rows)
+    return float(binomial_interval(n_errors, n_rows, 2 * doubt)[0])
+
+
+def paired_difference(n_worse: int, n_better: int, n_rows: int, doubt: float = 0.05) -> float:
+    """Upper bound of the error of one network less that of another, tested on the same rows.
+
+    The difference is the rate of rows that only the first gets wrong less the rate of those that only the second does; each
+    rate gets its binomial bound at half the doubt. Rows that both get wrong, or neither, tell nothing and widen nothing.
+
+    Parameters
+    ----------
+    n_worse : int
+        Rows that only the first network misclassifies.
+    n_better : int
+        Rows that only the second misclassifies.
+    n_rows : int
+        Test rows.
+    doubt : float, default=0.05
+        Probability that the bound is wrong.
+
+    Returns
+    -------
+    difference : float
+        In [-1, 1]; the first network errs at most that much more.
+    """
+    if n_worse + n_better > n_rows:
+        raise KernelpoolError(f"n_worse + n_better must not exceed n_rows={n_rows}; got {n_worse + n_better}.")
+    return binomial_upper(n_worse, n_rows, doubt / 2) - binomial_lower(n_better, n_rows, doubt / 2)
+
+
+def paired_p_value(n_worse: int, n_better: int) -> float:
+    """McNemar's exact test: probability of `n_worse` or more such rows if the first network were no worse than the second.
+
+    Parameters
+    ----------
+    n_worse : int
+        Rows that only the first network misclassifies.
+    n_better : int
+        Rows that only the second misclassifies.
+
+    Returns
+    -------
+    p_value : float
+        Small where the first network is worse.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.paired_p_value(3, 0), 6)  # three tosses, three heads
+    0.125
+    """
+    check_errors(n_worse, n_worse + n_better)
+    return float(binom.cdf(n_better, n_worse + n_better, 0.5))
+
+
+# -- certificates -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def binomial_interval(n_errors: Any, n_rows: Any, doubt: float = 0.05) -> tuple[
     """Clopper and Pearson's interval of a share, wrong with a probability of at most `doubt`; from none of n to all of n."""
     k, n = np.asarray(n_errors, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
     with np.errstate(invalid="ignore"):
-        low, high = beta.ppf(doubt / 2, k, n - k + 1), beta.ppf(1 - doubt / 2, k + 1, n - k)
+        low, high = beta.ppf(doubt / 2, k, n - k + 1), beta.isf(doubt / 2, k + 1, n - k)
     return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
 
 

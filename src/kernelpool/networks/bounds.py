@@ -1,8 +1,7 @@
 r"""How far the error of a network of K out of N kernels can be trusted.
 
 Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991, Theorem 1, Corollary 1 and
-Theorem 3; Langford, "Tutorial on practical prediction theory for classification", JMLR 6, 2005, sections 3 and 5; Clopper &
-Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934.
+Theorem 3; Langford, "Tutorial on practical prediction theory for classification", JMLR 6, 2005, sections 3 and 5.
 
 .. math:: m \ge \frac{2 (K \ln(eN/K) + \ln(1/\delta))}{\gamma^2 \epsilon}
     \qquad m \ge \max\Bigl(\frac{8}{\gamma^2\epsilon} \ln\frac{8}{\delta},\;
@@ -20,8 +19,9 @@ paper               here                  meaning
 ==================  ====================  ================================================================================
 
 Deviations: Theorem 1 is also used as it stands, which needs no slack and is never worse. The paper's bounds hold for every
-network that could have been chosen, and are loose for it; a binomial bound holds for the one network that was fixed before
-the test rows were seen, and a union over those that were tried stands between the two.
+network that could have been chosen, and are loose for it; a binomial bound (`kernelpool.bounds.binomial_upper`) holds for the
+one network that was fixed before the test rows were seen. Its tail is written out here for `compression_bound` alone, which
+asks for probabilities far below the smallest number that SciPy's functions can return.
 """
 
 import math
@@ -78,8 +78,8 @@ def test_size(
     1207957
     """
     _check_counts(n_kernels, n_kept, radius)
-    _check_share("error", error)
-    _check_share("doubt", doubt)
+    check_share("error", error)
+    check_share("doubt", doubt)
     _check_slack(slack)
     scale = slack**2 * error
     if radius == "fixed":
@@ -131,7 +131,7 @@ def certified_error(
     0.1
     """
     _check_counts(n_kernels, n_kept, radius)
-    _check_share("doubt", doubt)
+    check_share("doubt", doubt)
     if not n_rows > 0:
         raise KernelpoolError(f"n_rows must be positive; got {n_rows}.")
     if not 0 <= test_error <= 1:
@@ -177,58 +177,7 @@ def _falling_to(needed: Callable[[float], float], n_rows: float) -> float:
     return math.exp(high)
 
 
-# -- binomial tails -----------------------------------------------------------------------------------------------------
-
-
-def binomial_upper(n_errors: int, n_rows: int, doubt: float = 0.05, *, n_tried: int = 1) -> float:
-    """Clopper & Pearson's upper bound of an error rate, from one test set and a network fixed before it.
-
-    Parameters
-    ----------
-    n_errors : int
-        Misclassified test rows.
-    n_rows : int
-        Test rows.
-    doubt : float, default=0.05
-        Probability that the bound is wrong.
-    n_tried : int, default=1
-        Networks among which the test rows chose: the bound then holds for all of them at once (union bound).
-
-    Returns
-    -------
-    error : float
-        The true error exceeds it with probability at most `doubt`.
-
-    Examples
-    --------
-    >>> from kernelpool import bounds
-    >>> round(bounds.binomial_upper(0, 100, 0.05), 4)  # 1 - 0.05 ** (1 / 100)
-    0.0295
-    """
-    _check_share("doubt", doubt)
-    if n_tried < 1:
-        raise KernelpoolError(f"n_tried must be at least 1; got {n_tried}.")
-    return _binomial_inverse(n_errors, n_rows, math.log(doubt) - math.log(n_tried))
-
-
-def binomial_lower(n_errors: int, n_rows: int, doubt: float = 0.05) -> float:
-    """Clopper & Pearson's lower bound of an error rate: the mirror of `binomial_upper`.
-
-    Parameters
-    ----------
-    n_errors : int
-        Misclassified test rows.
-    n_rows : int
-        Test rows.
-    doubt : float, default=0.05
-        Probability that the bound is wrong.
-
-    Returns
-    -------
-    error : float
-        The true error is smaller with probability at most `doubt`.
-    """
-    return 1 - binomial_upper(n_rows - n_errors, n_rows, doubt)
+# -- sample compression -----------------------------------------------------------------------------------------------------
 
 
 def compression_bound(*, n_rows: int, n_kept: int, n_errors: int, doubt: float = 0.05, n_choices: float = 1) -> float:
@@ -263,7 +212,7 @@ def compression_bound(*, n_rows: int, n_kept: int, n_errors: int, doubt: float =
     >>> round(bounds.compression_bound(n_rows=5000, n_kept=10, n_errors=50, doubt=0.05), 3)
     0.039
     """
-    _check_share("doubt", doubt)
+    check_share("doubt", doubt)
     if not 0 <= n_kept < n_rows:
         raise KernelpoolError(f"n_kept must lie in [0, n_rows - 1], here {n_rows - 1}; got {n_kept}.")
     if n_choices < 1:
@@ -271,59 +220,6 @@ def compression_bound(*, n_rows: int, n_kept: int, n_errors: int, doubt: float =
     log_subsets = math.lgamma(n_rows + 1) - math.lgamma(n_kept + 1) - math.lgamma(n_rows - n_kept + 1)
     log_doubt = math.log(doubt) - math.log(n_rows) - log_subsets - math.log(n_choices)
     return _binomial_inverse(n_errors, n_rows - n_kept, log_doubt)
-
-
-def paired_difference(n_worse: int, n_better: int, n_rows: int, doubt: float = 0.05) -> float:
-    """Upper bound of the error of one network less that of another, tested on the same rows.
-
-    The difference is the rate of rows that only the first gets wrong less the rate of those that only the second does; each
-    rate gets its binomial bound at half the doubt. Rows that both get wrong, or neither, tell nothing and widen nothing.
-
-    Parameters
-    ----------
-    n_worse : int
-        Rows that only the first network misclassifies.
-    n_better : int
-        Rows that only the second misclassifies.
-    n_rows : int
-        Test rows.
-    doubt : float, default=0.05
-        Probability that the bound is wrong.
-
-    Returns
-    -------
-    difference : float
-        In [-1, 1]; the first network errs at most that much more.
-    """
-    if n_worse + n_better > n_rows:
-        raise KernelpoolError(f"n_worse + n_better must not exceed n_rows={n_rows}; got {n_worse + n_better}.")
-    return binomial_upper(n_worse, n_rows, doubt / 2) - binomial_lower(n_better, n_rows, doubt / 2)
-
-
-def paired_p_value(n_worse: int, n_better: int) -> float:
-    """McNemar's exact test: probability of `n_worse` or more such rows if the first network were no worse than the second.
-
-    Parameters
-    ----------
-    n_worse : int
-        Rows that only the first network misclassifies.
-    n_better : int
-        Rows that only the second misclassifies.
-
-    Returns
-    -------
-    p_value : float
-        Small where the first network is worse.
-
-    Examples
-    --------
-    >>> from kernelpool import bounds
-    >>> round(bounds.paired_p_value(3, 0), 6)  # three tosses, three heads
-    0.125
-    """
-    _check_errors(n_worse, n_worse + n_better)
-    n = n_worse + n_better
-    return 1.0 if n_worse == 0 else min(1.0, math.exp(log_binomial_cdf(n_better, n, 0.5)))
 
 
 def log_binomial_cdf(k: int, n: int, p: float) -> float:
@@ -359,7 +255,7 @@ def _log_beta_fraction(a: float, b: float, x: float) -> float:
 
 def _binomial_inverse(n_errors: int, n_rows: int, log_doubt: float) -> float:
     """The largest p with log P(X <= n_errors) >= log_doubt: the binomial tail, inverted."""
-    _check_errors(n_errors, n_rows)
+    check_errors(n_errors, n_rows)
     if n_errors == n_rows:
         return 1.0
     low, high = 0.0, 1.0
@@ -374,7 +270,8 @@ def _binomial_inverse(n_errors: int, n_rows: int, log_doubt: float) -> float:
 # -- checks -------------------------------------------------------------------------------------------------------------
 
 
-def _check_errors(n_errors: int, n_rows: int) -> None:
+def check_errors(n_errors: int, n_rows: int) -> None:
+    """There are no more errors than rows."""
     if n_rows < 0 or not 0 <= n_errors <= n_rows:
         raise KernelpoolError(f"n_errors must lie in [0, n_rows], here {n_rows}; got {n_errors}.")
 
@@ -388,7 +285,8 @@ def _check_counts(n_kernels: int, n_kept: int, radius: str) -> None:
         raise KernelpoolError(f"n_kept must lie in [1, n_kernels], here {n_kernels}; got {n_kept}.")
 
 
-def _check_share(name: str, value: float) -> None:
+def check_share(name: str, value: float) -> None:
+    """A share lies between 0 and 1."""
     if not 0 < value < 1:
         raise KernelpoolError(f"{name} must lie between 0 and 1, both excluded; got {value}.")
 
