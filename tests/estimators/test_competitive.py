@@ -19,7 +19,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import make_one_against_two, make_xor, missing_reason
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
-from kernelpool.estimators.competitive_training import Lbfgs
 from papers.competitive_neurons import SETTINGS, trials
 
 # few steps: hundreds of quasi-Newton steps on a dozen rows turn rounding, 1e-16, into differences that the checks would see
@@ -119,23 +118,6 @@ def test_tol_is_in_units_of_the_precision(plane, precision):
     model = CompetitiveNeuronsClassifier(4, precision=precision, tol=1e-3, n_steps=3, random_state=0).fit(*plane)
     *before, last = np.diff(model.history_)
     assert last < 1e-3 * precision <= min(before)
-
-
-def test_the_solver_never_climbs():
-    weight = np.zeros((1, 1, 2))
-
-    def steep(w):
-        return float(np.sum((w - 3) ** 2)), 2 * (w - 3)
-
-    def misleading(w):
-        return float(np.sum(w)) + 5, -np.ones_like(w)
-
-    found, cost = Lbfgs(10.0, 20)(steep, weight, steep(weight))
-    np.testing.assert_allclose(found, 3, atol=1e-4)
-    assert cost == pytest.approx(0, abs=1e-6)
-    found, cost = Lbfgs(10.0, 20)(misleading, weight, misleading(weight))
-    np.testing.assert_array_equal(found, weight)
-    assert cost == 5
 
 
 # -- limits -------------------------------------------------------------------------------------------------------------

@@ -6,19 +6,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..arrays import Array, safe_log
-from ..em import Outcome, best_of
+from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, EStepParams, Params
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows
+from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.validation import training_data
 from ._base import Answer, ProbabilityClassifier, Question, fit_monitor, identity
-from .competitive_training import NeuronTraining, Trace, weights_in
 
 
 class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
@@ -194,31 +195,36 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs)
         if data.unlabeled_weight > 0:
             raise KernelpoolError("y must hold a label for every row; some are None. Drop those rows: neurons need labels.")
-        training = NeuronTraining(self, data)
-        traces: list[Trace] = []
-        monitor = fit_monitor(self, X, y, sample_weight)
-        with monitor.fitting(self.n_init, training.outside, training.constants, training.frame.log_volume):
-            for i in range(self.n_init):
-                with monitor.start(i) as on_sweep:
-                    traces.append(training.run(on_sweep))
-                if traces[-1].fit.outcome is Outcome.INTERRUPTED:
-                    break
-        best = best_of([trace.fit for trace in traces])
-        self._keep(next(trace for trace in traces if trace.fit is best), training)
-        fell = f"The weights left the range of numbers at sweep {best.n_sweeps}: lower learning_rate, or solver='lbfgs'."
-        warn_if_unfinished(best, self.max_iter, fell if self.solver == "gradient" else None)
+        config = CompetitiveConfig(
+            n_neurons=self.n_neurons,
+            precision=self.precision,
+            repulsion=self.repulsion,
+            decay=self.decay,
+            solver=self.solver,
+            learning_rate=self.learning_rate,
+            n_steps=self.n_steps,
+            local=self.local,
+            margin=self.margin,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            seed=check_random_state(self.random_state).randint(2**31),
+        )
+        found = fit_neurons(data, config, fit_monitor(self, X, y, sample_weight))
+        self._set_attributes(found)
+        fell = f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, or solver='lbfgs'."
+        warn_if_unfinished(found.fit, self.max_iter, fell if self.solver == "gradient" else None)
         return self
 
-    def _keep(self, trace: Trace, training: NeuronTraining) -> None:
-        self.classes_, self.location_, self.scale_ = training.data.classes, training.scaling.origin, training.scaling.unit
+    def _set_attributes(self, found: FittedNeurons) -> None:
+        self.classes_, self.location_, self.scale_ = found.classes, found.scaling.origin, found.scaling.unit
         for name in ("means_", "covariances_"):
             self.__dict__.pop(name, None)
-        for name, value in training.outside(trace.fit.params).items():
+        for name, value in found.attributes.items():
             setattr(self, name, value)
-        shift = training.frame.log_volume
-        self.history_, self.bound_history_ = np.asarray(trace.fit.history) - shift, np.asarray(trace.bounds) - shift
-        self.penalty_history_, self.objective_ = np.asarray(trace.penalties), float(self.history_[-1])
-        self.n_iter_, self.converged_ = trace.fit.n_sweeps, trace.fit.outcome is Outcome.CONVERGED
+        self.history_, self.bound_history_, self.penalty_history_ = found.history, found.bounds, found.penalties
+        self.objective_ = float(found.history[-1])
+        self.n_iter_, self.converged_ = found.fit.n_sweeps, found.fit.outcome is Outcome.CONVERGED
 
     # -- prediction -------------------------------------------------------------------------------------------------
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.competitive_training import weights_in
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import LARGEST
 from ..networks.parzen import log_prior_scale
 from ..networks.parzen_kernels import INSIDE
 from ..rows import Frame, max_abs_value
+from ..training.competitive import weights_in
 from ..training.validation import frame_of
 from .graph import Graph
 

@@ -1,20 +1,18 @@
-"""How competing neurons are trained on given data; the estimator sets it up and keeps what it returns."""
+"""Competing neurons from rows: settings and data in, fitted parameters out."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.utils import check_random_state
 
 from ..arrays import Array, match_array, to_numpy
-from ..em import Fit, Stop, em
+from ..em import Fit, Outcome, Stop, best_of, em
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, Cost, GradientStep, Params
 from ..rows import Frame, Rows, one_blas_thread
 from ..starts import sample_rows
-from ..training.validation import TrainingData
+from .monitor import FitMonitor, OnSweep
+from .validation import TrainingData
 
 START_LENGTH = 4.0
 """Of the first weight vectors, for features of unit variance: steep enough that neurons begin with opinions of their own."""
@@ -23,6 +21,47 @@ LOCAL_FLOOR = 0.01
 """Smallest variance of a place, as a part of the feature's variance."""
 
 DEFAULT_DECAY = 0.003
+
+
+@dataclass(frozen=True)
+class CompetitiveConfig:
+    """Settings of a mixture of neurons; the words are those of `CompetitiveNeuronsClassifier`."""
+
+    n_neurons: int
+    precision: float
+    repulsion: float
+    decay: float | None
+    """None takes the default of the solver."""
+    solver: str
+    """"lbfgs", or "gradient": the paper's single step (5), which need not raise the objective."""
+    learning_rate: float | None
+    n_steps: int
+    local: bool
+    margin: bool
+    n_init: int
+    max_iter: int
+    tol: float
+    seed: int
+
+    @property
+    def is_printed_rule(self) -> bool:
+        """Whether the M-step is that of the paper as printed."""
+        return self.solver == "gradient"
+
+
+@dataclass(frozen=True)
+class FittedNeurons:
+    """A trained mixture in the units of the data, and how its run went."""
+
+    attributes: dict[str, np.ndarray]
+    """weights_, mixing_ and, where neurons have places, means_ and covariances_."""
+    classes: np.ndarray
+    scaling: Frame
+    """By which features are standardized."""
+    fit: Fit[Params]
+    history: np.ndarray
+    bounds: np.ndarray
+    penalties: np.ndarray
 
 
 class Lbfgs:
@@ -46,84 +85,97 @@ class Lbfgs:
         return match_array(found.x.reshape(shape), like=weight), float(found.fun * self.n_rows)
 
 
-class Trace:
-    """A run of EM and what was written down of it on the way."""
+@dataclass(frozen=True)
+class _Run:
+    fit: Fit[Params]
+    bounds: list[float]
+    penalties: list[float]
 
-    def __init__(self, penalty: Callable[[Params], float]) -> None:
-        self.fit: Fit[Params]
-        self.last: Params
-        self.bounds: list[float] = []
-        self.penalties: list[float] = []
-        self._penalty = penalty
 
-    def write(self, fit: Fit[Params]) -> None:
-        """After each sweep."""
-        self.last = fit.params
-        self.bounds.append(fit.params.bound)
-        self.penalties.append(self._penalty(fit.params))
+def fit_neurons(data: TrainingData, config: CompetitiveConfig, monitor: FitMonitor | None = None) -> FittedNeurons:
+    """The best of the starts."""
+    training = NeuronTraining(data, config)
+    monitor = FitMonitor("", max_iter=config.max_iter) if monitor is None else monitor
+    runs: list[_Run] = []
+    with monitor.fitting(config.n_init, training.attributes, training.constants, training.frame.log_volume):
+        for i in range(config.n_init):
+            with monitor.start(i) as on_sweep:
+                runs.append(training.run(on_sweep))
+            if runs[-1].fit.outcome is Outcome.INTERRUPTED:
+                break
+    best = best_of([run.fit for run in runs])
+    run, shift = next(run for run in runs if run.fit is best), training.frame.log_volume
+    return FittedNeurons(
+        attributes=training.attributes(best.params),
+        classes=data.classes,
+        scaling=training.scaling,
+        fit=best,
+        history=np.asarray(best.history) - shift,
+        bounds=np.asarray(run.bounds) - shift,
+        penalties=np.asarray(run.penalties),
+    )
 
 
 class NeuronTraining:
     """One data set, one set of parameters, any number of starts."""
 
-    def __init__(self, estimator: Any, data: TrainingData) -> None:
-        self.data, self.estimator = data, estimator
+    def __init__(self, data: TrainingData, config: CompetitiveConfig) -> None:
+        self.data, self.config = data, config
         self.scaling = Frame(data.mean, np.where(data.variance > 0, data.variance, 1.0) ** 0.5)
         # densities change with the units of the features, errors do not
-        self.frame = self.scaling if estimator.local else Frame(data.mean, np.ones_like(data.mean))
-        self.rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
+        self.frame = self.scaling if config.local else Frame(data.mean, np.ones_like(data.mean))
+        self.rng = np.random.default_rng(config.seed)
         self.network = self._network()
-        n_scratch = 2 * estimator.n_neurons * self.network.n_outputs
+        n_scratch = 2 * config.n_neurons * self.network.n_outputs
         self.rows: Rows = data.rows.framed(self.scaling, n_scratch + 2 * len(data.mean))
-        self.tol = estimator.tol * estimator.precision
 
     def _network(self) -> Competitive:
-        e, n_classes, d = self.estimator, len(self.data.classes), len(self.data.mean)
-        printed = e.solver == "gradient"
-        rate = e.learning_rate if e.learning_rate is not None else 4 * e.n_neurons / self.data.weight
-        decay = e.decay if e.decay is not None else 0.0 if printed else DEFAULT_DECAY
+        c, d = self.config, len(self.data.mean)
+        rate = c.learning_rate if c.learning_rate is not None else 4 * c.n_neurons / self.data.weight
+        decay = c.decay if c.decay is not None else 0.0 if c.is_printed_rule else DEFAULT_DECAY
         return Competitive(
-            n_classes,
-            precision=e.precision,
-            repulsion=e.repulsion,
+            len(self.data.classes),
+            precision=c.precision,
+            repulsion=c.repulsion,
             decay=decay,
-            margin=e.margin,
-            kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.home)) if e.local else None,
-            repel_rows=printed,
-            solver=GradientStep(rate) if printed else Lbfgs(self.data.weight, e.n_steps),
+            margin=c.margin,
+            kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.home)) if c.local else None,
+            repel_rows=c.is_printed_rule,
+            solver=GradientStep(rate) if c.is_printed_rule else Lbfgs(self.data.weight, c.n_steps),
         )
 
-    def run(self, on_sweep: Callable[[Fit[Params]], bool]) -> Trace:
+    def run(self, on_sweep: OnSweep) -> _Run:
         """EM from one start."""
-        factor = -self.estimator.precision
-        trace = Trace(lambda params: factor * self.network.penalty(params.weight))
-        printed = self.estimator.solver == "gradient"
+        c, bounds, penalties = self.config, [], []
+        last: list[Params] = []
 
-        def watched(fit: Fit[Params]) -> bool:
-            trace.write(fit)
+        def record(fit: Fit[Params]) -> bool:
+            last[:] = [fit.params]
+            bounds.append(fit.params.bound)
+            penalties.append(-c.precision * self.network.penalty(fit.params.weight))
             return on_sweep(fit)
 
-        stop = Stop(self.estimator.max_iter, self.tol, monotone=not printed)
+        stop = Stop(c.max_iter, c.tol * c.precision, monotone=not c.is_printed_rule)
         # the objective of float32 rows is itself no better than float32
         stop = replace(stop, eps=max(stop.eps, 8 * self.data.rows.eps))
         # held at one thread for the whole run: BLAS takes longer to change its mind than a sweep over few rows
         # steps that are too long end in NaN, and EM tells of it
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            trace.fit = em(lambda params: self.network.sweep(self.rows, params), self._start(), stop, on_sweep=watched)
-        if printed:  # (5) need not raise the objective, so the highest means nothing: the last parameters are the result
-            trace.fit = replace(trace.fit, params=trace.last, objective=trace.fit.history[-1])
-        return trace
+            fit = em(lambda params: self.network.sweep(self.rows, params), self._start(), stop, on_sweep=record)
+        if c.is_printed_rule:  # (5) need not raise the objective, so the highest means nothing: the last parameters count
+            fit = replace(fit, params=last[0], objective=fit.history[-1])
+        return _Run(fit, bounds, penalties)
 
     def _start(self) -> Params:
-        e, d = self.estimator, len(self.data.mean)
-        columns = [_spread_directions(e.n_neurons, d + 1, self.rng) for _ in range(self.network.n_outputs)]
+        n_neurons, d = self.config.n_neurons, len(self.data.mean)
+        columns = [_spread_directions(n_neurons, d + 1, self.rng) for _ in range(self.network.n_outputs)]
         weight = START_LENGTH * np.stack(columns, axis=1)
         kernels = None
-        if e.local:
+        if self.config.local:
             samples = sample_rows(self.rows, len(self.data.classes), int(self.rng.integers(2**31)))
             x = np.concatenate([sample.x for sample in samples])
-            kernels = Kernels(self.rng.choice(x, e.n_neurons), np.ones((e.n_neurons, d)))
-        mixing = np.full(e.n_neurons, 1 / e.n_neurons)
+            kernels = Kernels(self.rng.choice(x, n_neurons), np.ones((n_neurons, d)))
+        mixing = np.full(n_neurons, 1 / n_neurons)
         weight, mixing, kernels = match_array((weight, mixing, kernels), like=self.rows.home)
         return Params(weight, mixing, kernels, float("nan"))
 
@@ -132,7 +184,7 @@ class NeuronTraining:
         """Fitted attributes that do not change while training."""
         return {"classes_": self.data.classes, "location_": self.scaling.origin, "scale_": self.scaling.unit}
 
-    def outside(self, params: Params) -> dict[str, np.ndarray]:
+    def attributes(self, params: Params) -> dict[str, np.ndarray]:
         """Fitted attributes, in the units of the data."""
         weight = weights_out(to_numpy(params.weight), self.scaling)
         found = {"weights_": weight[:, 0, :] if weight.shape[1] == 1 else weight, "mixing_": np.array(to_numpy(params.mixing))}
