@@ -1,0 +1,1 @@
+"""Maximizers of smooth objectives whose gradients are sums over rows."""
