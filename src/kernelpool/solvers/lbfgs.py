@@ -1,14 +1,15 @@
 """L-BFGS on a network's coordinates.
 
-Liu & Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical Programming 45, 1989. The steps are
-SciPy's (`scipy.optimize`, method L-BFGS-B, which has bounds on coordinates as well); here are the best point so far,
-a callback that may end the search, and an interruption (Ctrl-C) that loses nothing.
+Liu & Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical Programming 45, 1989. The
+steps are SciPy's (`scipy.optimize.minimize`, method L-BFGS-B, which knows bounds on coordinates as well). Added here: the best
+point so far is kept, a callback may end the search, and an interruption (Ctrl-C) loses nothing.
 
 Points are vectors on the host: parameters are few, whatever the number of rows and wherever these live.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from scipy.optimize import minimize
 
@@ -51,7 +52,7 @@ def maximize(
     `on_step(point, objective)` is told of the start and of every step; True ends the search there. An exception that is not
     an interruption passes through.
     """
-    seen: dict[str, Array | float] = {"point": start, "objective": -float("inf")}
+    seen: dict[str, Any] = {"point": start, "objective": -float("inf")}
     history: list[float] = []
     evaluated: list[tuple[Array, float]] = []
 

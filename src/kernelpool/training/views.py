@@ -27,47 +27,63 @@ METRIC_RIDGE = 1e-3
 
 
 @dataclass(frozen=True)
+class Warp:
+    """Yeo and Johnson's transform of every feature, then mean zero and variance one."""
+
+    exponent: np.ndarray
+    """(d,)."""
+    center: np.ndarray
+    """(d,)."""
+    scale: np.ndarray
+    """(d,)."""
+
+    def transform(self, u: np.ndarray) -> np.ndarray:
+        """Warped rows, (n, d)."""
+        return np.clip((yeo_johnson(u, self.exponent) - self.center) / self.scale, -FARTHEST, FARTHEST)
+
+    def inverse(self, z: np.ndarray) -> np.ndarray:
+        """The way back, (n, d)."""
+        return inverse_yeo_johnson(z * self.scale + self.center, self.exponent)
+
+    def log_jacobian(self, u: np.ndarray) -> np.ndarray:
+        """log |dz / du| of each row, (n,)."""
+        slope = (self.exponent - 1) * np.sign(u) * np.log1p(np.abs(u))  # log of the derivative of psi
+        return np.asarray(slope.sum(axis=1) - np.log(self.scale).sum())
+
+
+@dataclass(frozen=True)
 class View:
-    """One view of the features; the arrays are in the order of its steps."""
+    """One view of the features; its parts are in the order of its steps."""
 
     center: np.ndarray
     """(d,)."""
     scale: np.ndarray
     """(d,)."""
-    exponent: np.ndarray | None = None
-    """Of the warp, (d,); None leaves the features straight."""
-    warped_center: np.ndarray | None = None
-    warped_scale: np.ndarray | None = None
+    warp: Warp | None = None
+    """None leaves the features straight."""
     metric: np.ndarray | None = None
-    """(d, d), or None."""
+    """A linear map, (d, d)."""
 
     def transform(self, x: np.ndarray) -> np.ndarray:
         """Rows in this view, (n, d)."""
         z = (x - self.center) / self.scale
-        if self.exponent is not None:
-            z = np.clip((yeo_johnson(z, self.exponent) - self.warped_center) / self.warped_scale, -FARTHEST, FARTHEST)
+        z = z if self.warp is None else self.warp.transform(z)
         return z if self.metric is None else z @ self.metric.T
 
     def inverse(self, z: np.ndarray) -> np.ndarray:
         """Rows of this view in the units of the data, (n, d)."""
-        if self.metric is not None:
-            z = np.linalg.solve(self.metric, z.T).T
-        if self.exponent is not None:
-            z = inverse_yeo_johnson(z * self.warped_scale + self.warped_center, self.exponent)
+        z = z if self.metric is None else np.linalg.solve(self.metric, z.T).T
+        z = z if self.warp is None else self.warp.inverse(z)
         return z * self.scale + self.center
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         """log |dz / dx| of each row, (n,)."""
-        log_volume = np.full(len(x), -np.log(self.scale).sum())
-        if self.exponent is not None:
-            u = (x - self.center) / self.scale
-            slope = (self.exponent - 1) * np.sign(u) * np.log1p(np.abs(u))  # log of the derivative of psi
-            log_volume += slope.sum(axis=1) - np.log(self.warped_scale).sum()
-        return log_volume if self.metric is None else log_volume + np.linalg.slogdet(self.metric)[1]
-
-    def with_metric(self, metric: np.ndarray) -> "View":
-        """The same view, followed by a linear map."""
-        return replace(self, metric=metric)
+        constant = -np.log(self.scale).sum()
+        if self.metric is not None:
+            constant += np.linalg.slogdet(self.metric)[1]
+        if self.warp is None:
+            return np.full(len(x), constant)
+        return constant + self.warp.log_jacobian((x - self.center) / self.scale)
 
 
 def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
@@ -102,7 +118,7 @@ def warped_view(x: np.ndarray, plain: View) -> View:
     exponent = np.where(np.isfinite(exponent), np.clip(exponent, -3, 5), 1.0)
     warped = yeo_johnson(z, exponent)
     scale = warped.std(axis=0)
-    return replace(plain, exponent=exponent, warped_center=warped.mean(axis=0), warped_scale=np.where(scale > 1e-9, scale, 1.0))
+    return replace(plain, warp=Warp(exponent, warped.mean(axis=0), np.where(scale > 1e-9, scale, 1.0)))
 
 
 def learned_metric(z: np.ndarray, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:
