@@ -16,7 +16,15 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from .errors import KernelpoolError
 from .inspection.metrics import binomial_interval
 from .inspection.pipeline import unwrap
-from .networks.bounds import certified_error, check_errors, check_share, compression_bound, test_size
+from .networks.bounds import (
+    capacity,
+    certified_error,
+    check_errors,
+    check_share,
+    compression_bound,
+    test_size,
+    test_size_for_capacity,
+)
 from .text import percent, plural
 
 __all__ = [
@@ -24,6 +32,7 @@ __all__ = [
     "Comparison",
     "binomial_lower",
     "binomial_upper",
+    "capacity",
     "certified_error",
     "certify",
     "certify_by_compression",
@@ -32,6 +41,7 @@ __all__ = [
     "paired_difference",
     "paired_p_value",
     "test_size",
+    "test_size_for_capacity",
 ]
 
 

@@ -10,7 +10,7 @@ from scipy.stats import beta, binom, binomtest
 
 from kernelpool import bounds
 from kernelpool.errors import KernelpoolError
-from kernelpool.networks.bounds import capacity, log_binomial_cdf, log_networks
+from kernelpool.networks.bounds import log_binomial_cdf, log_networks
 
 shares = st.floats(1e-4, 0.99)
 sizes = st.integers(2, 100_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n)))
@@ -38,6 +38,17 @@ def test_theorem_3_is_its_first_term_where_doubt_is_tiny():
     assert size == pytest.approx(8 / 0.5 * math.log(8 / 1e-250))
 
 
+def test_theorem_2_for_any_capacity():
+    given = {"error": 0.2, "doubt": 0.01, "slack": 0.4}
+    scale = 0.4**2 * 0.2
+    assert bounds.test_size_for_capacity(7.5, **given) == pytest.approx(16 * 7.5 / scale * math.log(16 / scale))
+    assert bounds.test_size_for_capacity(1, **{**given, "doubt": 1e-250}) == pytest.approx(8 / scale * math.log(8e250))
+    of_kernels = bounds.test_size_for_capacity(bounds.capacity(1000, 20), error=0.1, doubt=0.05, slack=0.5)
+    assert of_kernels == pytest.approx(1_207_957, rel=1e-6)  # Theorem 3
+    with pytest.raises(KernelpoolError, match=r"capacity must be at least 1; got 0\.5\."):
+        bounds.test_size_for_capacity(0.5, error=0.1)
+
+
 @given(sizes, shares, shares, st.floats(0.01, 1), st.sampled_from(["fixed", "chosen"]))
 def test_the_certified_error_is_the_inverse_of_the_test_size(size, error, doubt, slack, radius):
     given_ = {"n_kernels": size[0], "n_kept": size[1], "doubt": doubt, "slack": slack, "radius": radius}
@@ -51,7 +62,7 @@ def test_the_number_of_networks_is_bounded_from_above(size):
     exact = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
     assert exact <= log_networks(n, k) * (1 + 1e-12) + 1e-9
     # the proof of Theorem 3 demands m K (eN/K)^K <= 2^m at m = capacity
-    m = capacity(n, k)
+    m = bounds.capacity(n, k)
     assert math.log2(m * k) + k * math.log2(math.e * n / k) <= m * (1 + 1e-12)
 
 

@@ -59,4 +59,5 @@ def test_every_figure_that_shows_a_result_is_there():
         "em-log-5",
         "competitive-neurons-2",
         "minimal-kernel-networks-2",
+        "minimal-kernel-networks-sizes",
     }

@@ -124,14 +124,6 @@ def test_a_quick_run_is_a_part_of_the_full_one(module):
 # -- comparison ---------------------------------------------------------------------------------------------------
 
 
-def test_calibration_error_by_hand():
-    posterior = np.array([[0.9, 0.1], [0.62, 0.38], [0.62, 0.38]])
-    # right at 0.9: 0.1 apart; one right and one wrong at 0.62: |1.24 - 1| apart
-    assert comparison.calibration_error(posterior, np.array([0, 1]), np.array([0, 1, 0])) == pytest.approx(
-        100 * (0.1 + 0.24) / 3
-    )
-
-
 def test_one_full_mixture_a_class_is_qda():
     X, y = make_blobs([3000, 700, 300], cluster_std=3, n_features=2, random_state=0)  # unequal, so that the priors count
     ours = comparison.ClassMixtures(sizes=(1,), shapes=("full",)).fit(X, y)
@@ -165,3 +157,16 @@ def test_editing_removes_the_overlap():
     assert wrong_side.mean() > 0.1
     assert wrong_side[edited.kept].mean() < 0.03
     assert edited.error_after < edited.error_best + 2
+    assert set(edited.reduced) <= set(edited.kept)
+    assert len(edited.reduced) == minimal_kernel_networks.N_REDUCED
+    assert edited.error_reduced < edited.error_best + 2
+
+
+def test_the_bounds_of_the_discussion():
+    sizes = minimal_kernel_networks
+    assert sizes.baum_haussler(36) == pytest.approx(18 * sizes.baum_haussler(2))  # "a factor d"
+    for error in (0.1, 0.01):  # (ln L + ln 2/delta) / (2 g^2 e^2) over 2 (ln L + ln 1/delta) / (g^2 e)
+        log_networks = 20 * np.log(np.e * 50)
+        ratio = (log_networks + np.log(40)) / (log_networks + np.log(20)) / (4 * error)
+        assert sizes.absolute(error) / sizes.corollary_1(error) == pytest.approx(ratio)
+    assert "| 0.1 | 8,099 | 20,386 | 2.5 | 1,207,957 |" in sizes.comparison()

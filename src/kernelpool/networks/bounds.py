@@ -1,7 +1,7 @@
 r"""How far the error of a network of K out of N kernels can be trusted.
 
-Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991, Theorem 1, Corollary 1 and
-Theorem 3; Langford, "Tutorial on practical prediction theory for classification", JMLR 6, 2005, sections 3 and 5.
+Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991, Theorems 1 and 2, Corollary 1
+and Theorem 3; Langford, "Tutorial on practical prediction theory for classification", JMLR 6, 2005, sections 3 and 5.
 
 .. math:: m \ge \frac{2 (K \ln(eN/K) + \ln(1/\delta))}{\gamma^2 \epsilon}
     \qquad m \ge \max\Bigl(\frac{8}{\gamma^2\epsilon} \ln\frac{8}{\delta},\;
@@ -84,9 +84,55 @@ def test_size(
     scale = slack**2 * error
     if radius == "fixed":
         return 2 * (log_networks(n_kernels, n_kept) + math.log(1 / doubt)) / scale
-    return max(8 / scale * math.log(8 / doubt), 16 * capacity(n_kernels, n_kept) / scale * math.log(16 / scale))
+    return test_size_for_capacity(capacity(n_kernels, n_kept), error=error, doubt=doubt, slack=slack)
 
 
+def test_size_for_capacity(
+    capacity: float,
+    *,
+    error: float,
+    doubt: float = 0.05,  # noqa: PT028
+    slack: float = 0.5,  # noqa: PT028
+) -> float:
+    """Theorem 2: rows that a test set needs before a classifier chosen from a set of finite capacity can be trusted.
+
+    If a classifier of the set, chosen in whatever way, misclassifies at most a share ``(1 - slack) * error`` of that many
+    test rows, its true error exceeds `error` with probability at most `doubt`.
+
+    Parameters
+    ----------
+    capacity : float
+        Capacity (Vapnik-Chervonenkis dimension) of the set of classifiers, V, or a bound on it; at least 1.
+    error : float
+        The error to certify, in (0, 1).
+    doubt : float, default=0.05
+        Probability that the certificate is wrong, in (0, 1).
+    slack : float, default=0.5
+        How far below `error` the test error must stay, in (0, 1].
+
+    Returns
+    -------
+    n_rows : float
+        Rows needed; round up.
+
+    Examples
+    --------
+    A straight line in the plane has capacity 3:
+
+    >>> from kernelpool import bounds
+    >>> round(bounds.test_size_for_capacity(3, error=0.1))
+    12406
+    """
+    if not capacity >= 1:
+        raise KernelpoolError(f"capacity must be at least 1; got {capacity}.")
+    check_share("error", error)
+    check_share("doubt", doubt)
+    _check_slack(slack)
+    scale = slack**2 * error
+    return max(8 / scale * math.log(8 / doubt), 16 * capacity / scale * math.log(16 / scale))
+
+
+test_size_for_capacity.__test__ = False  # type: ignore[attr-defined]
 test_size.__test__ = False  # type: ignore[attr-defined]  # imported into a test module, it is no test
 
 
@@ -156,7 +202,30 @@ def log_networks(n_kernels: int, n_kept: int) -> float:
 
 
 def capacity(n_kernels: int, n_kept: int) -> float:
-    """2 (log K + K log(eN/K)), base 2: the capacity V of networks of K out of N kernels with a common radius, at most."""
+    """V <= 2 (log2 K + K log2(eN/K)): capacity of networks of K out of N kernels with a common radius, at most.
+
+    The capacity, or Vapnik-Chervonenkis dimension, is the largest number of rows that the networks can label in every way;
+    `test_size_for_capacity` makes a test-set size of it.
+
+    Parameters
+    ----------
+    n_kernels : int
+        Kernels to choose from, N.
+    n_kept : int
+        Kernels chosen, K.
+
+    Returns
+    -------
+    capacity : float
+        A bound from above.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.capacity(1000, 20), 1)
+    292.1
+    """
+    _check_counts(n_kernels, n_kept, "chosen")
     return 2 * (math.log2(n_kept) + n_kept * math.log2(math.e * n_kernels / n_kept))
 
 
