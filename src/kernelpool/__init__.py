@@ -1,16 +1,26 @@
-"""Classifiers that pool kernels: shared Gaussian mixtures that know their densities."""
+"""Classifiers that pool kernels: shared Gaussian mixtures that know their densities.
 
-from . import bounds
-from .estimators.competitive import CompetitiveNeuronsClassifier
-from .estimators.multi_edit import MultiEdit
-from .estimators.parzen import ParzenClassifier, ReducedParzenClassifier
-from .estimators.rbf_network import RBFNetworkClassifier
-from .estimators.rbf_regressor import RBFNetworkRegressor
-from .estimators.reject import RejectClassifier
-from .estimators.shared_kernel import SharedKernelClassifier
-from .estimators.sharing_average import SharingAverageClassifier
-from .export import to_onnx
-from .files import load, save
+Names are imported on first use (PEP 562), so that `kernelpool --help` does not wait for scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import bounds
+    from .estimators import (
+        CompetitiveNeuronsClassifier,
+        MultiEdit,
+        ParzenClassifier,
+        RBFNetworkClassifier,
+        RBFNetworkRegressor,
+        ReducedParzenClassifier,
+        RejectClassifier,
+        SharedKernelClassifier,
+        SharingAverageClassifier,
+    )
+    from .export import to_onnx
+    from .files import load, save
 
 __all__ = [
     "CompetitiveNeuronsClassifier",
@@ -29,3 +39,17 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_MODULES = {"bounds": "bounds", "load": "files", "save": "files", "to_onnx": "export"}
+"""Where names are that are no estimators."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{_MODULES.get(name, 'estimators')}", __name__)
+    return module if name == "bounds" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -13,16 +13,16 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if not missing:
-        from .cli.app import app
+        from .cli.app import run
 
-        app(given, prog_name="kernelpool")
-        return 0
+        return run(given)
     if given[:1] == ["demo"]:
         from .cli import demo
 
         return demo.main(given[1:])
     print(
-        f'The command line needs {", ".join(missing)}: pip install "kernelpool[cli]"\n`kernelpool demo` runs without it.',
+        f"The command line needs {', '.join(missing)}: pip install '.[cli]' in kernelpool's folder.\n"
+        "`kernelpool demo` runs without it.",
         file=sys.stderr,
     )
     return NOT_INSTALLED

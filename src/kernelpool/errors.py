@@ -7,6 +7,7 @@
         CollapsedKernelError    a kernel has no width left and no floor to stand on
         MissingDatasetError     a data set that is nowhere to be found
         ModelFileError          a model that cannot be written, or a file that is not what it claims to be
+        TableError              a table that cannot be read, or not used as it is
         UnequalChunksError      Dask arrays whose chunks do not line up
     Warning
       ModelFileWarning          a model file that another version of scikit-learn has written
@@ -46,6 +47,27 @@ class MissingDatasetError(KernelpoolError):
 
 class ModelFileError(KernelpoolError):
     """A model that cannot be written to a file, or a file that holds no model that can be trusted."""
+
+
+class TableError(KernelpoolError):
+    """A table that cannot be read, or not used as it is.
+
+    Parameters
+    ----------
+    message : str
+        What was found, with file, row and column where they are known.
+    advice : str
+        What to do, naming parameters as Python has them (`drop=`); the command line turns them into its options.
+    **details
+        The same for programs.
+    """
+
+    def __init__(self, message: str, advice: str = "", **details: object) -> None:
+        super().__init__(f"{message} {advice}" if advice else message)
+        self.message, self.advice, self.details = message, advice, details
+
+    def __reduce__(self) -> tuple[type, tuple[str, str], dict[str, object]]:
+        return type(self), (self.message, self.advice), {"details": self.details}
 
 
 class UnequalChunksError(KernelpoolError):

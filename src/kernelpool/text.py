@@ -1,5 +1,7 @@
 """Values as people read them: counts of things, shares, labels and names of any kind."""
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -44,3 +46,30 @@ def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:
     text = text.encode("utf-8", "replace").decode("utf-8")  # halves of characters are no text
     text = "".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)
     return shorten(text, max_length)
+
+
+# -- names and cells in messages ------------------------------------------------------------------------------------
+
+
+def shown(name: Any, longest: int = 60) -> str:
+    """A name or cell that may be printed: control characters are escaped, and it is not too long."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in str(name))
+    return shorten(text, longest)
+
+
+def quoted(name: Any) -> str:
+    """The same in quotes."""
+    return f"'{shown(name)}'"
+
+
+def listed(names: Sequence[Any], most: int = 5) -> str:
+    """Names in quotes, separated by commas; those after the first `most` are counted."""
+    text = ", ".join(quoted(name) for name in names[:most])
+    return text if len(names) <= most else f"{text} and {len(names) - most:,} more"
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """`; did you mean 'Churn'?` where a known name is like the given one, and a full stop otherwise."""
+    by_lower = {other.lower(): other for other in known}
+    found = get_close_matches(name.lower(), list(by_lower), n=1)
+    return f"; did you mean {quoted(by_lower[found[0]])}?" if found else "."

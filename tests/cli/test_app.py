@@ -1,18 +1,19 @@
 """The commands as a whole: help, exit codes, JSON, progress, and the demo."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import kernelpool
 from kernelpool.cli import demo
-from kernelpool.cli.app import app
-from kernelpool.cli.screen import MEANINGS, Exit, Screen, plain, plural, shown
+from kernelpool.cli.app import COMMANDS, as_options, load_command
+from kernelpool.cli.screen import MEANINGS, Exit, Screen, plain
+from kernelpool.text import plural, shown
 
 from .tables import QUICK, colors, write_csv
-
-COMMANDS = ("fit", "predict", "evaluate", "report", "sample", "certify", "export", "demo")
 
 
 def test_help_names_every_command_and_exit_code(run):
@@ -28,8 +29,8 @@ def test_help_names_every_command_and_exit_code(run):
 def test_every_command_explains_itself(run, name):
     text = run(name, "--help").text
     assert f"Usage: kernelpool {name}" in text
-    commands = {command.name: command for command in app.registered_commands}
-    assert commands[name].callback.__doc__.split(".")[0] in text
+    assert load_command(name).callback.__doc__.split("\n")[0] == COMMANDS[name]
+    assert COMMANDS[name] in text
     if name != "demo":
         assert f"Example: kernelpool {name}" in text
         assert "--json" in text
@@ -54,8 +55,32 @@ def test_with_json_stdout_is_one_object_whatever_happens(run):
     ran = run("fit", "d.csv", "-t", "colour", *QUICK, "--json", "-f", code=3)
     assert ran.json["error"]["code"] == 3
     assert ran.json["error"]["meaning"] == MEANINGS[Exit.DATA]
-    assert "no column 'colour' for --target; there are 'a', 'b', 'color'" in ran.json["error"]["message"]
+    said = "d.csv: there is no column 'colour' for the target; did you mean 'color'? There are 'a', 'b', 'color'."
+    assert ran.json["error"]["message"] == said
     assert ran.err == ""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], []])
+def test_help_needs_no_scikit_learn(words):
+    code = "import sys; from kernelpool.cli.app import run; run(sys.argv[1:]); print(*sorted(m for m in sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, timeout=60)
+    assert "kernelpool" in ran.stdout
+    loaded = set(ran.stdout.splitlines()[-1].split())
+    assert "kernelpool.cli.app" in loaded
+    assert not loaded & {"sklearn", "scipy", "pyarrow"}
+
+
+@pytest.mark.parametrize(
+    ("advice", "said"),
+    [
+        ("Leave such columns out with drop=, or pass encode=True.", "Leave such columns out with --drop, or pass --encode."),
+        ("Name it, or pass drop=''.", "Name it, or pass --drop ''."),
+        ("Pass as_text=True, header=False or encoding='latin-1'.", "Pass --text-target, --no-header or --encoding latin-1."),
+        ("Leave it out with drop='a b'.", "Leave it out with --drop 'a b'."),
+    ],
+)
+def test_advice_names_options(advice, said):
+    assert as_options(advice) == said
 
 
 def test_quiet_says_results_alone(run):

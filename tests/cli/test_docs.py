@@ -9,9 +9,8 @@ import typing
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from kernelpool.cli.app import app
+from kernelpool.cli.app import COMMANDS, load_command
 from kernelpool.cli.screen import MEANINGS, Exit
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -62,7 +61,7 @@ def test_the_tutorial_runs_and_prints_what_it_shows(tmp_path):
 
 def options_of(name):
     """The table of a command's options, as `docs/cli.md` must have it."""
-    command = typer.main.get_command(app).commands[name]
+    command = load_command(name)
     rows = ["| | |", "|---|---|"]
     for parameter in command.params:
         if parameter.name == "help":
@@ -88,7 +87,7 @@ def value_of(callback, name):
     return "{" + ",".join(choice.value for choice in kinds[0]) + "}" if kinds else name.upper()
 
 
-@pytest.mark.parametrize("name", sorted(typer.main.get_command(app).commands))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_reference_lists_every_option(name):
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
     assert f"## {name}\n" in page

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from kernelpool.cli.models import MODELS
+from kernelpool import registry
 
 from .tables import colors, write_csv
 
@@ -50,7 +50,7 @@ def told(path, table):
 
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
-@pytest.mark.parametrize("kind", ["auto", *MODELS])
+@pytest.mark.parametrize("kind", ["auto", *registry.commands()])
 def test_models_with_categories_say_the_same(run, kind, scale):
     data = write_csv("data.csv", NAMES, shapes())
     few = FEW.get(kind, ["--kernels", 3] if kind != "auto" else ["--kernels", 3, "--sharing", 1])

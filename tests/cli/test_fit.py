@@ -10,8 +10,8 @@ from scipy.stats import binomtest
 from sklearn.preprocessing import StandardScaler
 
 import kernelpool
-from kernelpool.cli import fit, work
-from kernelpool.cli.reading import folds, held_out
+from kernelpool.cli import fit as fit_command
+from kernelpool.cli.saved import held_out
 from kernelpool.files import read_header
 
 from .tables import QUICK, blurred, colors, features, write_csv
@@ -71,14 +71,6 @@ def test_held_out_takes_the_share_of_every_class_and_never_all_of_one():
     assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
     assert held_out(np.array([0, 0]), 0.9, 0).sum() == 1
     assert (held_out(codes, 0.2, 1) != out).any()
-
-
-def test_folds_deal_out_every_row_once():
-    codes = np.array([0] * 7 + [1] * 5 + [-1])
-    fold = folds(codes, 3, 0)
-    assert fold[-1] == -1
-    assert np.bincount(fold[:-1]).tolist() == [4, 4, 4]
-    assert all(np.ptp(np.bincount(fold[codes == k], minlength=3)) <= 1 for k in (0, 1))
 
 
 def test_cross_validation_judges_every_row_and_fits_to_all(run, data):
@@ -196,11 +188,17 @@ def test_numbers_beside_words_need_no_scale(run, tmp_path, kind):
 
 
 def test_many_different_words_are_no_categories(run, tmp_path):
-    rows = [[a, f"name {i}", color] for i, (a, _, color) in enumerate(colors(300))]
+    rows = [[a, f"name {i // 3}", color] for i, (a, _, color) in enumerate(colors(900))]
     data = write_csv(tmp_path / "data.csv", ["a", "who", "color"], rows)
     ran = run("fit", data, "-t", "color", *QUICK, "--encode", code=3)
     assert "'who' has 300 different words" in ran.err
+    assert "Leave it out with --drop who." in ran.err
     run("fit", data, "-t", "color", *QUICK, "--encode", "--drop", "who")
+    rows = [[a, f"name {i}", color] for i, (a, _, color) in enumerate(colors(300))]
+    data = write_csv(tmp_path / "names.csv", ["a", "who", "color"], rows)
+    ran = run("fit", data, "-t", "color", *QUICK, "--encode")
+    assert "column 'who' is left out: it has a different word in nearly every row" in ran.err
+    assert run("predict", "names.safetensors", data).err.count("does not use") == 0
 
 
 def test_rows_without_a_class(run, tmp_path):
@@ -267,7 +265,7 @@ class Interrupting:
 
     def __init__(self, monkeypatch, fit, sweep=2):
         self.fits, self.fit, self.sweep = 0, fit, sweep
-        watcher = work._watcher
+        watcher = fit_command._watcher
         original = kernelpool.SharedKernelClassifier.fit
 
         def watching(*words):
@@ -286,7 +284,7 @@ class Interrupting:
                 raise KeyboardInterrupt
             return original(model, *words, **options)
 
-        monkeypatch.setattr(work, "_watcher", watching)
+        monkeypatch.setattr(fit_command, "_watcher", watching)
         monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
 
 
@@ -304,7 +302,7 @@ def test_ctrl_c_instead_of_an_answer_throws_it_away(run, data, monkeypatch):
         raise typer.Abort
 
     Interrupting(monkeypatch, fit=1)
-    monkeypatch.setattr(fit, "_offered", aborted)
+    monkeypatch.setattr(fit_command, "_offered", aborted)
     assert "nothing was saved" in run("fit", data, "-t", "color", *QUICK, code=130).err
     assert list(Path().glob("*.safetensors")) == []
 

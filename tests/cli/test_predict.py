@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kernelpool
-from kernelpool.cli import sources, text
+from kernelpool.tables import sources, text
 
 from .tables import QUICK, blurred, colors, features, write_csv
 
@@ -26,7 +26,6 @@ def expected(fitted):
 
 def in_pieces(monkeypatch, n_bytes):
     monkeypatch.setattr(text, "BLOCK", n_bytes)
-    monkeypatch.setattr(text, "HEAD", 64)
     monkeypatch.setattr(sources, "HEAD", 64)
 
 
@@ -72,10 +71,12 @@ def test_missing_and_extra_columns_are_named(run, fitted):
     ran = run("predict", fitted[1], data, "-o", "out.csv", "--json", code=3)
     assert ran.json["error"]["missing_columns"] == ["b"]
     assert ran.json["error"]["extra_columns"] == ["c", "id"]
-    assert "lacks 'b' and the model does not know 'c', 'id'" in ran.json["error"]["message"]
+    assert "it lacks 'b'. It has 'c', 'id' besides." in ran.json["error"]["message"]
     data = write_csv("e.csv", ["a", "b", "id"], [[1, 2, 3]])
-    assert "does not know 'id'" in run("predict", fitted[1], data, code=3).err
-    assert run("predict", fitted[1], data, "--drop", "id").out.splitlines()[0].startswith("label")
+    ran = run("predict", fitted[1], data)
+    assert "e.csv: the model does not use 'id'." in ran.err
+    assert ran.out.splitlines()[0].startswith("label")
+    assert "does not use" not in run("predict", fitted[1], data, "--drop", "id").err
     assert run("predict", fitted[1], data, "--keep", "id").out.splitlines()[0].startswith("id,label")
 
 
@@ -89,24 +90,35 @@ def test_columns_left_out_at_fit_may_stay_in_the_data(run):
 def test_kept_columns_must_not_be_called_like_answers(run, fitted):
     data = write_csv("d.csv", ["a", "b", "label"], [[1, 2, 3]])
     assert "'label' of its own" in run("predict", fitted[1], data, "--keep", "label", code=3).err
-    assert "no column 'x' for --keep" in run("predict", fitted[1], data, "--drop", "label", "--keep", "x", code=3).err
+    assert "no column 'x' to keep" in run("predict", fitted[1], data, "--drop", "label", "--keep", "x", code=3).err
 
 
-def test_missing_cells_are_counted_over_all_batches_and_nothing_is_written(run, fitted, monkeypatch):
-    in_pieces(monkeypatch, 100)
+def test_rows_with_missing_or_bad_cells_get_no_answer_and_the_others_do(run, fitted, monkeypatch):
     rows = [row[:2] for row in colors()]
+    whole = run("predict", fitted[1], write_csv("e.csv", ["a", "b"], rows), "--reject").out.splitlines()
+    in_pieces(monkeypatch, 100)
     rows[10][0] = rows[80][0] = rows[80][1] = ""
-    ran = run("predict", fitted[1], write_csv("d.csv", ["a", "b"], rows), "-o", "out.csv", code=3)
-    assert "3 missing cells in 2 of 90 rows" in ran.text
-    assert "'a' (2, first in d.csv, row 11), 'b' (1, first in d.csv, row 81)" in ran.text
-    assert [path.name for path in Path().iterdir()] == ["d.csv"]
-    assert run("predict", fitted[1], "d.csv", code=3).out.count("\n") <= 11  # no row after the gap, which would be out of step
-
-
-def test_a_word_where_a_number_was_is_named_by_file_row_and_column(run, fitted):
-    ran = run("predict", fitted[1], write_csv("d.csv", ["a", "b"], [[1, 2], [3, "many"]]), code=3)
-    assert "d.csv, row 2, column 'b': 'many'" in ran.err
+    rows[20][1], rows[30][1] = "many", "inf"
+    data = write_csv("d.csv", ["a", "b"], rows)
+    ran = run("predict", fitted[1], data, "-o", "out.csv", "--reject")
+    found = Path("out.csv").read_text().splitlines()
+    bad = {11, 21, 31, 81}
+    assert [line for i, line in enumerate(found) if i not in bad] == [line for i, line in enumerate(whole) if i not in bad]
+    assert {found[i] for i in bad} == {",incomplete,,,,"}
+    assert "'b' (3, first in d.csv, row 21), 'a' (2, first in d.csv, row 11)" in ran.text
+    assert "90 rows: " in ran.text
+    assert "incomplete 4" in ran.text
+    told = run("predict", fitted[1], data, "-o", "out.jsonl", "--json").json
+    assert (told["n_rows"], told["incomplete"], sum(told["labels"].values())) == (90, 4, 86)
+    ran = run("evaluate", fitted[1], write_csv("f.csv", ["a", "b", "color"], [[1, 2, "red"], [3, "many", "red"]]), code=3)
+    assert "f.csv, row 2, column 'b': 'many'" in ran.err
     assert "fitted on numbers" in ran.err
+
+
+def test_a_file_without_a_single_complete_row_is_refused(run, fitted):
+    data = write_csv("d.csv", ["a", "b"], [["", 1], [2, ""]])
+    assert "2 missing cells in 2 of 2 rows" in run("predict", fitted[1], data, "-o", "out.csv", code=3).text
+    assert not Path("out.csv").exists()
 
 
 def test_refused_rows_have_no_label(run):
@@ -172,6 +184,9 @@ def test_not_a_model(run, fitted):
     for name in ("nothing.st", "text.st", fitted[0], "."):
         ran = run("predict", name, fitted[0], code=4)
         assert "Traceback" not in ran.err
+    assert "is not a model file" in run("predict", "text.st", fitted[0], code=4).err
+    swapped = run("predict", fitted[0], fitted[1], code=4).err
+    assert "the model comes first, then the data" in swapped
     assert "no such file" in run("predict", "nothing.st", fitted[0], code=4).err
     kernelpool.save(kernelpool.RBFNetworkRegressor(2).fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]), "r.st")
     assert "RBFNetworkRegressor is not a classifier" in run("predict", "r.st", fitted[0], code=4).err

@@ -21,16 +21,16 @@ ENDLESS = ("--set", "tol=0", "--set", "max_iter=1000000000", "--set", "accelerat
 TELLING = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in a shell's background inherit a deaf ear
-from kernelpool.cli import screen, work
+from kernelpool.cli import fit, screen
 screen.BAR_AFTER = 0.0
-watcher = work._watcher
+watcher = fit._watcher
 def telling(*words):
     watch = watcher(*words)
     def told(info):
         print("sweep", info.sweep, file=sys.stderr, flush=True)
         return watch(info)
     return told
-work._watcher = telling
+fit._watcher = telling
 from kernelpool.__main__ import main
 sys.argv = ["kernelpool", *sys.argv[1:]]
 sys.exit(main())
@@ -141,7 +141,7 @@ def test_without_its_packages_the_command_says_what_to_install(monkeypatch, caps
     assert entry.main(["fit", "d.csv"]) == 8
     said = capsys.readouterr().err
     assert "needs typer, rich" in said
-    assert 'pip install "kernelpool[cli]"' in said
+    assert "pip install '.[cli]'" in said
 
 
 BARE = """
@@ -172,4 +172,4 @@ def test_the_demo_runs_from_a_bare_installation(tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert "average over all of these" in ran.stdout
     assert "here/clouds.safetensors" in ran.stdout
-    assert 'pip install "kernelpool[report]"' in ran.stdout
+    assert "pip install '.[report]'" in ran.stdout

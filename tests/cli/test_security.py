@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 import kernelpool.cli
 from kernelpool.cli.app import app
-from kernelpool.cli.screen import CommandError, shown
-from kernelpool.cli.writing import placed
+from kernelpool.cli.output import placed
+from kernelpool.cli.screen import CommandError
+from kernelpool.text import shown
 
 from .tables import QUICK, colors, write_csv
 

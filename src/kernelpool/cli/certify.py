@@ -6,11 +6,11 @@ import numpy as np
 import typer
 
 from ..bounds import certify as certified
+from ..tables.labels import codes_and_classes
+from ..tables.sources import source
 from . import options as o
-from .reading import codes_and_classes
 from .saved import open_saved
 from .screen import CommandError, Exit, Screen
-from .sources import source
 
 
 def certify(
@@ -39,6 +39,7 @@ def certify(
     decimal: o.Decimal = o.DecimalPoint.POINT,
     encoding: o.Encoding = None,
     no_header: o.NoHeader = False,
+    missing: o.Missing = None,
 ) -> None:
     """State how many new rows a model misclassifies at most.
 
@@ -50,7 +51,10 @@ def certify(
     screen = Screen(as_json, quiet)
     saved = open_saved(model, screen)
     rows = saved.read(
-        source(data, o.text_style(delimiter, decimal, encoding, no_header)), saved.target_of(target), screen, list(drop or [])
+        source(data, o.text_style(delimiter, decimal, encoding, no_header, missing)),
+        saved.target_of(target),
+        screen,
+        list(drop or []),
     )
     codes, _ = codes_and_classes(rows.labels)
     same, test = saved.split_of(rows.fingerprint(), codes)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.mixture import GaussianMixture
@@ -20,6 +20,14 @@ from ..datasets.clouds import BAYES_ERROR
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier
 from ..files import save
+
+try:
+    from typer import Option
+except ImportError:  # a bare installation runs the demo without it
+
+    def Option(*_: Any, **__: Any) -> Any:  # noqa: N802 (typer's name)
+        """Nothing: there is no command line to describe."""
+
 
 N_KERNELS = (8, 12, 16)
 SHARING = (0, 0.25, 0.5, 0.75, 1)
@@ -110,7 +118,19 @@ def _write(folder: Path, train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
         write_html(summarize(model, *train, *test, command="kernelpool demo", duration=seconds, **kwargs), page)
         print(f"A report on it:              {page}            open it in a browser")
     except ImportError:
-        print('A report needs jinja2: pip install "kernelpool[report]"')
+        print("A report needs jinja2: pip install '.[report]' in kernelpool's folder.")
+
+
+def demo(
+    output: Annotated[str, Option("--output", "-o", help="Folder for the model and the report.", metavar="FOLDER")] = FOLDER,
+) -> None:
+    """Take a first look, on generated data, in under a minute."""
+    from .screen import CommandError, Exit
+
+    try:
+        run(output)
+    except OSError as error:
+        raise CommandError(Exit.OUTPUT, f"{output}: {(error.strerror or str(error)).lower()}.") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from ..inspection.metrics import DECISIONS, Metrics
+from ..tables.labeled import Fingerprint
+from ..tables.sources import Source, source
 from ..text import percent, plural
 from . import options as o
-from .reading import Fingerprint
 from .saved import Saved, decisions, open_saved
 from .screen import CommandError, Exit, Screen
-from .sources import Source, source
 
 MOST_CLASSES = 20
 """Of a confusion matrix on the screen."""
@@ -31,6 +31,7 @@ def evaluate(
     decimal: o.Decimal = o.DecimalPoint.POINT,
     encoding: o.Encoding = None,
     no_header: o.NoHeader = False,
+    missing: o.Missing = None,
 ) -> None:
     """Judge a model on rows whose classes are known.
 
@@ -41,7 +42,7 @@ def evaluate(
     """
     screen = Screen(as_json, quiet)
     saved = open_saved(model, screen)
-    rows = source(data, o.text_style(delimiter, decimal, encoding, no_header))
+    rows = source(data, o.text_style(delimiter, decimal, encoding, no_header, missing))
     wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
     tally, counted = judged(saved, rows, saved.target_of(target), list(drop or []), wrapped, screen)
     if not tally.n_rows:

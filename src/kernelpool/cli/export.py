@@ -5,11 +5,11 @@ from typing import Annotated
 from ..errors import KernelpoolError
 from ..export import to_onnx
 from ..files.atomic import write_atomically
-from ..text import plural
+from ..text import listed, plural, shown
 from . import options as o
+from .output import check_free, placed
 from .saved import open_saved
-from .screen import CommandError, Exit, Screen, listed, shown
-from .writing import check_free, placed
+from .screen import CommandError, Exit, Screen
 
 
 def export(

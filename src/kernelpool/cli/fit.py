@@ -1,36 +1,64 @@
-"""`kernelpool fit`: from a table to a model file, with an error that can be believed."""
+"""`kernelpool fit`: from a table to a model file, with an error that can be believed.
 
+Settings are read as JSON, or as plain words where they are none, and go to the estimator's own checks; nothing is evaluated.
+
+Distances in several units mean nothing, so features are standardized inside the saved model where its record in the registry,
+or that of its kernel family, says that answers depend on units. `--scale` overrules this.
+"""
+
+import json
+import shlex
 import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
 
+from .. import registry
 from ..errors import KernelpoolError
+from ..estimators.shared_kernel import SharedKernelClassifier
 from ..files import save
+from ..inspection.metrics import Metrics, Rate
 from ..inspection.pipeline import unwrap
-from ..text import plural
+from ..tables.columns import CATEGORY, NUMBER, Feature
+from ..tables.labeled import Labeled, read_labeled
+from ..tables.labels import codes_and_classes
+from ..tables.sources import SUFFIXES, source, stem_of
+from ..text import did_you_mean, plural, quoted, shown
 from . import options as o
-from .models import ModelChoice
-from .reading import Labeled, codes_and_classes, read_labeled
+from .output import check_free, placed
 from .report import check_report, write_report
-from .screen import CommandError, Exit, Screen, plain, quoted, shown
-from .sources import source
-from .work import Work
-from .writing import check_free, placed
+from .saved import held_out
+from .screen import CommandError, Exit, Screen, plain
 
-MODEL = f"One of {', '.join(o.ModelName)}."
+AUTO = "auto"
+MODEL = f"One of {', '.join((AUTO, *registry.commands()))}."
 SHARING = "How far classes share kernels, from 0 to 1; several with commas for sharing-average."
-SET = "Any other parameter of the estimator, such as --set max_iter=500 (repeatable)."
+SET = "Any other parameter of the estimator, such as --set max_iter=500 (repeatable); --set help lists them."
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
+NOT_SETTABLE = ("callback", "verbose", "random_state", "unlabeled")
+"""Objects, or set by options of their own."""
+
+NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
+"""Endings of files that a model file is not."""
+
+LOWEST = 1000
+"""Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
 
 
 def fit(
     data: o.Data,
     target: Annotated[
-        str, o.option("--target", "-t", panel=o.DATA_PANEL, metavar="COLUMN", help="Column that holds the classes.")
-    ],
+        str | None, o.option("--target", "-t", panel=o.DATA_PANEL, metavar="COLUMN", help="Column that holds the classes.")
+    ] = None,
     drop: o.Drop = None,
     encode: Annotated[
         bool, o.option("--encode", panel=o.DATA_PANEL, help="Turn columns of words into categories, inside the saved model.")
@@ -41,13 +69,16 @@ def fit(
     text_target: Annotated[
         bool, o.option("--text-target", panel=o.DATA_PANEL, help="Take classes as text, whatever they look like.")
     ] = False,
-    model: Annotated[
-        o.ModelName, o.option("--model", "-m", panel=o.MODEL_PANEL, metavar="KIND", help=MODEL)
-    ] = o.ModelName.AUTO,
+    model: Annotated[str, o.option("--model", "-m", panel=o.MODEL_PANEL, metavar="KIND", help=MODEL)] = AUTO,
     kernels: Annotated[
         int | None, o.option("--kernels", "-k", panel=o.MODEL_PANEL, metavar="N", min=1, help="Number of kernels (neurons).")
     ] = None,
-    covariance: Annotated[o.Shape | None, o.option("--covariance", panel=o.MODEL_PANEL, help="Shape of the kernels.")] = None,
+    covariance: Annotated[
+        str | None,
+        o.option(
+            "--covariance", panel=o.MODEL_PANEL, metavar=f"{{{','.join(registry.families())}}}", help="Shape of the kernels."
+        ),
+    ] = None,
     sharing: Annotated[str | None, o.option("--sharing", panel=o.MODEL_PANEL, metavar="DEGREE", help=SHARING)] = None,
     setting: Annotated[list[str] | None, o.option("--set", panel=o.MODEL_PANEL, metavar="NAME=VALUE", help=SET)] = None,
     scale: Annotated[
@@ -75,6 +106,7 @@ def fit(
     decimal: o.Decimal = o.DecimalPoint.POINT,
     encoding: o.Encoding = None,
     no_header: o.NoHeader = False,
+    missing: o.Missing = None,
 ) -> None:
     """Fit a model to a table and write it to a file.
 
@@ -84,31 +116,40 @@ def fit(
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
     screen = Screen(as_json, quiet)
-    choice = ModelChoice(str(model), kernels, covariance and str(covariance), sharing, tuple(setting or ()), str(scale), seed)
+    choice = ModelChoice(model, kernels, covariance, sharing, tuple(setting or ()), str(scale), seed)
     choice.estimator()  # what is wrong with the settings is said before data are read
     path = output or _default_output(data)
+    _check_output(path, report)
     check_free(path, force)
     if report is not None:
         check_report(report, force)
-    style = o.text_style(delimiter, decimal, encoding, no_header)
-    rows = read_labeled(
-        source(data, style), target, screen, drop=drop, encode=encode, as_text=text_target, unlabeled=str(unlabeled)
-    )
+    rows_in = source(data, o.text_style(delimiter, decimal, encoding, no_header, missing))
+    with screen.working(f"Reading {rows_in.label}", rows_in.n_bytes) as bar:
+        rows = read_labeled(
+            rows_in,
+            target,
+            drop=drop or (),
+            encode=encode,
+            as_text=text_target,
+            unlabeled=str(unlabeled),
+            progress=lambda n_bytes, n_rows: bar.at(n_bytes, plural(n_rows, "row")),
+        )
     screen.say(_seen(rows))
-    work = Work(rows, choice, screen, holdout, cv, refit, seed, 1 - confidence, list(drop or []), str(unlabeled))
+    for name, why in rows.left_out.items():
+        screen.warn(f"column {quoted(name)} is left out: {why}.")
+    work = Work(rows, choice, screen, holdout, cv, refit, 1 - confidence, [*(drop or []), *rows.left_out], str(unlabeled))
     work.run()
     if work.interrupted:
-        path = _offered(work, path, screen)
+        path = _offered(work, path, force, screen)
     with placed(path, force) as beside:
         try:
             save(work.model, beside, summary=plain(work.summary()))
         except KernelpoolError as error:
             raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
-    record = {"model": path, **work.record(), "report": report}
     _tell(work, path, screen)
     if report is not None:
         write_report(work.model, rows, work.test, report, force, screen, command=work.command, duration=work.seconds)
-    screen.answer(record)
+    screen.answer({"model": path, **work.record(), "report": report})
     if work.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
 
@@ -116,25 +157,18 @@ def fit(
 def _default_output(data: str) -> str:
     if data == "-":
         raise CommandError(Exit.USAGE, "Name the model file with -o when the data come from stdin.")
-    name = Path(data).resolve().name
-    for _ in range(2):
-        stem, _, suffix = name.rpartition(".")
-        if stem and suffix.lower() in (
-            "csv",
-            "tsv",
-            "txt",
-            "gz",
-            "bz2",
-            "zst",
-            "parquet",
-            "pq",
-            "arrow",
-            "arrows",
-            "feather",
-            "ipc",
-        ):
-            name = stem
+    name = stem_of(data)
     return f"{name}.safetensors" if not name.startswith("-") else f"./{name}.safetensors"
+
+
+def _check_output(path: str, report: str | None) -> None:
+    ending = Path(path).suffix.lower()
+    if ending in NOT_MODELS:
+        raise CommandError(
+            Exit.USAGE, f"{shown(path, 200)}: model files are in the format safetensors; name it .safetensors, not {ending}."
+        )
+    if report is not None and Path(path).resolve() == Path(report).resolve():
+        raise CommandError(Exit.USAGE, f"{shown(path, 200)} cannot be both the model (-o) and the report (--report).")
 
 
 def _seen(rows: Labeled) -> str:
@@ -143,14 +177,14 @@ def _seen(rows: Labeled) -> str:
     named = ", ".join(f"{shown(c, 24)} {n:,}" for c, n in list(zip(classes.tolist(), counts, strict=True))[:6])
     more = f", and {len(classes) - 6} more" if len(classes) > 6 else ""
     without = int((codes < 0).sum())
-    words = sum(f.kind != "number" for f in rows.features)
+    words = sum(f.kind != NUMBER for f in rows.features)
     encoded = f" ({words} of words)" if words else ""
     tail = f"; {plural(without, 'row')} without a class" if without else ""
     size = f"{plural(len(rows), 'row')}, {plural(len(rows.features), 'feature')}{encoded}"
     return f"{rows.source}: {size}; {quoted(rows.target)}: {named}{more}{tail}"
 
 
-def _offered(work: Work, path: str, screen: Screen) -> str:
+def _offered(work: "Work", path: str, force: bool, screen: Screen) -> str:
     """Ctrl-C: ask whoever sits there; where nobody does, keep it beside the name that a finished model would have."""
     told = f" It errs on {work.rate} so far." if work.rate is not None else ""
     screen.say(f"\n{work.interrupted}.{told}")
@@ -159,15 +193,341 @@ def _offered(work: Work, path: str, screen: Screen) -> str:
             raise KeyboardInterrupt("nothing was saved")
         return path
     target = Path(path)
-    return str(target.with_name(f"{target.stem}.interrupted{target.suffix}"))
+    names = (f"{target.stem}.interrupted{f'-{n}' if n > 1 else ''}{target.suffix}" for n in range(1, 1_000_000))
+    free = (target.with_name(name) for name in names)
+    return str(next(other for other in free if force or not other.exists()))
 
 
-def _tell(work: Work, path: str, screen: Screen) -> None:
+def _tell(work: "Work", path: str, screen: Screen) -> None:
     from ..inspection.pool import describe
 
-    screen.result(shown(describe(unwrap(work.model).inner).sentence, 2000))
+    screen.result(shown(describe(work.classifier).sentence, 2000))
     if work.rate is None:
         screen.result("Error: not measured (no rows were held out).")
     else:
         screen.result(f"Error by {work.judged_by}: {work.rate}")
     screen.result(f"Model: {shown(path, 400)}")
+
+
+# -- which estimator ------------------------------------------------------------------------------------------------
+
+Setting = Any
+"""A number, a word, true, false, null, or a list of those."""
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """What the command line asks for."""
+
+    name: str = AUTO
+    kernels: int | None = None
+    covariance: str | None = None
+    sharing: str | None = None
+    settings: Sequence[str] = ()
+    scale: str = "auto"
+    seed: int = 0
+
+    def estimator(self) -> Any:
+        """The bare classifier."""
+        models = registry.commands()
+        if self.name != AUTO and self.name not in models:
+            raise CommandError(
+                Exit.USAGE,
+                f"--model {quoted(self.name)} is not known{did_you_mean(self.name, list(models))} There are "
+                f"{', '.join((AUTO, *models))}.",
+            )
+        if self.covariance is not None and self.covariance not in registry.families():
+            raise CommandError(
+                Exit.USAGE, f"--covariance must be one of {', '.join(registry.families())}; got {quoted(self.covariance)}."
+            )
+        make = SharedKernelClassifier.auto if self.name == AUTO else models[self.name].cls
+        given = self._given(make)
+        known = _parameters(make)
+        unknown = [name for name in given if name not in known and name != "random_state"]
+        if unknown:
+            hint = did_you_mean(unknown[0], list(known))
+            raise CommandError(Exit.USAGE, f"--model {self.name} has no setting {quoted(unknown[0])}{hint} {_listing(known)}")
+        return make(**given)
+
+    def _given(self, make: Callable[..., Any]) -> dict[str, Setting]:
+        given: dict[str, Setting] = {"random_state": self.seed}
+        record = registry.commands().get(self.name)
+        if record is not None:
+            given |= record.command_parameters
+        if self.kernels is not None:
+            given["n_kernels" if record is None else record.size_parameter] = self.kernels
+        if self.covariance is not None:
+            given["covariance_type"] = self.covariance
+        if self.sharing is not None:
+            several = not isinstance(_parameters(make).get("sharing", 1.0), float | int | str)
+            given["sharing"] = _sharing(self.sharing, several)
+        for text in self.settings:
+            if text == "help":
+                raise CommandError(Exit.USAGE, f"--model {self.name}: {_listing(_parameters(make))}")
+            name, value = parse_setting(text)
+            given[name] = value
+        return given
+
+    def pipeline(self, features: list[Feature]) -> Any:
+        """The classifier behind the steps that its features need; the classifier alone where they need none."""
+        from sklearn.compose import ColumnTransformer
+        from sklearn.pipeline import Pipeline
+        from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+        estimator = self.estimator()
+        scale = self.scale == "standard" or (self.scale == "auto" and registry.needs_scaling(estimator))
+        words = [f.name for f in features if f.kind == CATEGORY]
+        if not words:
+            return Pipeline([("scale", StandardScaler()), ("model", estimator)]) if scale else estimator
+        parts: list[Any] = [("words", OneHotEncoder(handle_unknown="ignore", sparse_output=False), words)]
+        numbers = [f.name for f in features if f.kind == NUMBER]
+        if numbers:  # "passthrough" would hand on an Arrow table, which scikit-learn cannot join to an array
+            as_they_are = FunctionTransformer(validate=True, feature_names_out="one-to-one")
+            parts.insert(0, ("numbers", StandardScaler() if scale else as_they_are, numbers))
+        return Pipeline([("columns", ColumnTransformer(parts)), ("model", estimator)])
+
+
+def _parameters(make: Callable[..., Any]) -> dict[str, Any]:
+    """The settings of an estimator with their defaults."""
+    from inspect import Parameter, signature
+
+    found = {p.name: p for p in signature(make).parameters.values()}
+    if any(p.kind == Parameter.VAR_KEYWORD for p in found.values()):  # hands them on to the class
+        found = {**{p.name: p for p in signature(make.__self__).parameters.values()}, **found}  # type: ignore[attr-defined]
+    found = {name: p for name, p in found.items() if p.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)}
+    return {name: p.default for name, p in sorted(found.items()) if name not in NOT_SETTABLE}
+
+
+def _listing(known: dict[str, Any]) -> str:
+    return f"Settings and their defaults: {', '.join(f'{name}={json.dumps(plain(value))}' for name, value in known.items())}."
+
+
+def parse_setting(text: str) -> tuple[str, Setting]:
+    """`name=value` of `--set`; the value is JSON, or a word."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise CommandError(Exit.USAGE, f"--set takes name=value, such as --set max_iter=500, or help; got {quoted(text)}.")
+    if name in NOT_SETTABLE:
+        instead = {"random_state": "; use --seed", "unlabeled": "; use --unlabeled"}.get(name, "")
+        raise CommandError(Exit.USAGE, f"--set {name} is not possible on the command line{instead}.")
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        found = value
+    if isinstance(found, dict) or (isinstance(found, list) and any(isinstance(item, dict | list) for item in found)):
+        raise CommandError(
+            Exit.USAGE, f"--set {name} must be a number, a word, true, false, null or a list of those; got {quoted(value)}."
+        )
+    return name, found
+
+
+def _sharing(text: str, several: bool) -> Setting:
+    if text in ("learned", "auto") and not several:
+        return text
+    try:
+        degrees = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise CommandError(
+            Exit.USAGE, f"--sharing takes a number from 0 to 1, or several with commas; got {quoted(text)}."
+        ) from None
+    if several:
+        return degrees
+    if len(degrees) > 1:
+        raise CommandError(
+            Exit.USAGE, f"--sharing takes one number here, several only with --model sharing-average; got {quoted(text)}."
+        )
+    return degrees[0]
+
+
+# -- the fit --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Work:
+    """One fit: how it is judged, what came out, and what to write down."""
+
+    rows: Labeled
+    choice: ModelChoice
+    screen: Screen
+    holdout: float
+    cv: int | None
+    refit: bool
+    doubt: float
+    dropped: list[str]
+    unlabeled: str
+    model: Any = None
+    rate: Rate | None = None
+    tally: Metrics | None = None
+    test: np.ndarray | None = None
+    lowest: dict[str, Any] | None = None
+    interrupted: str | None = None
+    seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+    command: str = ""
+
+    def run(self) -> None:
+        """Fit and judge."""
+        self.command = shlex.join(["kernelpool", *sys.argv[1:]])
+        pipeline = self.choice.pipeline(self.rows.features)
+        codes, classes = codes_and_classes(self.rows.labels)
+        self.tally = Metrics.none(len(classes))
+        start = time.perf_counter()
+        if self.cv is not None:
+            self._judge_by_folds(pipeline, codes, classes)
+            self._final(pipeline, np.arange(len(codes)))
+        else:
+            test = held_out(codes, self.holdout, self.choice.seed)
+            self._final(pipeline, np.flatnonzero(~test))
+            if test.any():
+                self.test = np.flatnonzero(test)
+                self._judge(self.model, self.test, codes, classes)
+                self._note_densities(self.test)
+            if self.refit and self.interrupted is None and self._final(clone(pipeline), np.arange(len(codes))):
+                self.test = None
+        self.seconds = time.perf_counter() - start
+        self.rate = self.tally.rate(self.doubt) if self.tally.n_rows else None
+
+    def _final(self, pipeline: Any, at: np.ndarray) -> bool:
+        """Fit to some rows; an interrupted fit counts if it left parameters, and else a model that was there before."""
+        try:
+            self._fit(pipeline, at, "Fitting")
+        except KeyboardInterrupt as error:
+            self.interrupted = str(error) or "interrupted"
+            if not self._answers(pipeline):
+                if self.model is None:
+                    raise KeyboardInterrupt("nothing has been fitted yet") from None
+                self.interrupted = "interrupted while fitting again to all rows; the model that was judged is kept"
+                return False
+        self.model = pipeline
+        return True
+
+    def _answers(self, pipeline: Any) -> bool:
+        """Whether an interrupted fit left a model that can be used."""
+        try:
+            pipeline.predict_proba(self.rows.table.slice(0, 1))
+        except (AttributeError, NotFittedError):
+            return False
+        return True
+
+    def _judge_by_folds(self, pipeline: Any, codes: np.ndarray, classes: np.ndarray) -> None:
+        labeled, without = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+        splitter = StratifiedKFold(self.cv or 2, shuffle=True, random_state=self.choice.seed)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a class of fewer rows than folds is missing in some of them
+                folds = list(splitter.split(labeled, codes[labeled]))
+        except ValueError:
+            most = np.bincount(codes[labeled]).max()
+            raise CommandError(Exit.FIT, f"--cv {self.cv}: no class has so many rows; the largest has {most}.") from None
+        for k, (train, test) in enumerate(folds):
+            model = clone(pipeline)
+            try:
+                self._fit(model, np.sort(np.concatenate([labeled[train], without])), f"Fold {k + 1} of {self.cv}:")
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("the folds were not finished, and the fit to all rows had not begun") from None
+            self._judge(model, labeled[test], codes, classes)
+
+    def _judge(self, model: Any, at: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> None:
+        assert self.tally is not None
+        table, _ = self.rows.at(at)
+        found = {label: i for i, label in enumerate(np.asarray(model.classes_).tolist())}
+        probability, seen = np.asarray(model.predict_proba(table)), np.zeros((len(at), len(classes)))
+        for i, label in enumerate(classes.tolist()):
+            if label in found:  # a fold may lack a class
+                seen[:, i] = probability[:, found[label]]
+        self.tally = self.tally + Metrics.of(codes[at], seen)
+
+    def _note_densities(self, at: np.ndarray) -> None:
+        if hasattr(self.model, "score_samples"):
+            score = np.asarray(self.model.score_samples(self.rows.at(at)[0]), np.float64)
+            lowest = np.sort(np.where(np.isfinite(score), score, -np.finfo(np.float64).max))[:LOWEST]
+            self.lowest = {"n_rows": len(score), "lowest": lowest.tolist()}
+
+    def _fit(self, pipeline: Any, at: np.ndarray, title: str) -> None:
+        table, labels = self.rows.at(at)
+        last = unwrap(pipeline).inner
+        name = type(last).__name__
+        most = last.get_params(deep=False).get("max_iter")
+        with self.screen.working(f"{title} {name}", most) as bar, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if "callback" in last.get_params(deep=False):
+                last.set_params(callback=_watcher(bar, title, name))
+            try:
+                pipeline.fit(table, labels)
+            except ValueError as error:
+                raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
+            except MemoryError:
+                raise CommandError(Exit.FIT, f"{name}: not enough memory for {plural(len(at), 'row')}.") from None
+            finally:
+                for part in (last, *getattr(last, "estimators_", ())):  # a function cannot be saved
+                    if "callback" in part.get_params(deep=False):
+                        part.set_params(callback=None)
+        for warning in caught:
+            text = shown(warning.message, 400)
+            if text not in self.warnings:
+                self.warnings.append(text)
+                self.screen.warn(text)
+
+    # -- what is told -----------------------------------------------------------------------------------------------
+
+    def record(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "estimator": type(self.classifier).__name__,
+            "chosen": _chosen(self.classifier),
+            "n_rows": len(self.rows),
+            "n_features": len(self.rows.features),
+            "classes": np.asarray(self.model.classes_).tolist(),
+            "judged_by": self.judged_by,
+            "held_out": None if self.rate is None else self.rate.to_dict(),
+            "log_loss": None if self.tally is None or not self.tally.n_rows else self.tally.log_loss,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "warnings": self.warnings,
+        }
+
+    @property
+    def classifier(self) -> Any:
+        """The estimator behind the steps of the pipeline."""
+        return unwrap(self.model).inner
+
+    @property
+    def judged_by(self) -> str | None:
+        if self.rate is None:
+            return None
+        return f"{self.cv} folds" if self.cv is not None else "rows held out"
+
+    def summary(self) -> dict[str, Any]:
+        """For the model file."""
+        return {
+            **self.record(),
+            "made_by": "kernelpool fit",
+            "command": self.command,
+            "source": self.rows.source,
+            "target": self.rows.target,
+            "features": [{"name": f.name, "kind": f.kind} for f in self.rows.features],
+            "dropped": self.dropped,
+            "unlabeled": self.unlabeled,
+            "seed": self.choice.seed,
+            "data": {"fingerprint": self.rows.fingerprint(), "n_rows": len(self.rows)},
+            "split": None if self.test is None else {"share": self.holdout, "seed": self.choice.seed, "n_rows": len(self.test)},
+            "held_out_densities": self.lowest,
+        }
+
+
+def _chosen(classifier: Any) -> dict[str, Any]:
+    """The settings that were given or found: where the fit has chosen one (`covariance_type_`), that one."""
+    given = {name: value for name, value in classifier.get_params(deep=False).items() if name not in NOT_SETTABLE}
+    found = {name: getattr(classifier, f"{name}_", value) for name, value in given.items()}
+    return {name: value for name, value in found.items() if np.ndim(value) == 0 and not hasattr(value, "get_params")}
+
+
+def _watcher(bar: Any, title: str, name: str) -> Callable[[Any], bool]:
+    """Tells a progress bar of every sweep; never asks to stop."""
+
+    def watch(info: Any) -> bool:
+        start = f" start {info.start + 1}" if info.start else ""
+        bar.at(info.sweep, f"sweep {info.sweep}, objective {info.objective:.4f}", f"{title} {name}{start}")
+        return False
+
+    return watch

@@ -6,32 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from .batches import TextStyle
-from .screen import CommandError, Exit, quoted
+from ..tables.text import TextStyle
+from ..text import quoted
+from .screen import CommandError, Exit
 
 DATA_PANEL, MODEL_PANEL, JUDGE_PANEL, OUTPUT_PANEL = "Data", "Model", "Judging", "Output"
 REJECT_PANEL, TEXT_PANEL = "Refusing rows", "Text files"
-
-
-class ModelName(StrEnum):
-    """Models that `--model` names; `models.MODELS` says what they are."""
-
-    AUTO = "auto"
-    SHARED_KERNEL = "shared-kernel"
-    SHARING_AVERAGE = "sharing-average"
-    RBF = "rbf"
-    NEURONS = "neurons"
-    PARZEN = "parzen"
-    REDUCED_PARZEN = "reduced-parzen"
-
-
-class Shape(StrEnum):
-    """Shapes of kernels."""
-
-    SPHERICAL = "spherical"
-    DIAG = "diag"
-    FULL = "full"
-    TIED = "tied"
 
 
 class Scale(StrEnum):
@@ -121,6 +101,10 @@ Decimal = Annotated[DecimalPoint, option("--decimal", panel=TEXT_PANEL, help="De
 Encoding = Annotated[
     str | None, option("--encoding", metavar="NAME", panel=TEXT_PANEL, help="Such as latin-1; UTF-8 or UTF-16 unless given.")
 ]
+Missing = Annotated[
+    list[str] | None,
+    option("--missing", metavar="WORD", panel=TEXT_PANEL, help="A word that stands for a missing number (repeatable)."),
+]
 NoHeader = Annotated[
     bool, option("--no-header", panel=TEXT_PANEL, help="The first line is data; columns are called c1, c2, ...")
 ]
@@ -149,7 +133,9 @@ Novelty = Annotated[
 ]
 
 
-def text_style(delimiter: str | None, decimal: DecimalPoint, encoding: str | None, no_header: bool) -> TextStyle:
+def text_style(
+    delimiter: str | None, decimal: DecimalPoint, encoding: str | None, no_header: bool, missing: list[str] | None
+) -> TextStyle:
     """How text files are written, checked."""
     delimiter = "\t" if delimiter in ("\\t", "tab") else delimiter
     if delimiter is not None and len(delimiter.encode(errors="replace")) != 1:
@@ -161,4 +147,4 @@ def text_style(delimiter: str | None, decimal: DecimalPoint, encoding: str | Non
             raise CommandError(
                 Exit.USAGE, f"--encoding: nobody knows {quoted(encoding)}; try utf-8, latin-1 or cp1252."
             ) from None
-    return TextStyle(delimiter, str(decimal), encoding, not no_header)
+    return TextStyle(delimiter, str(decimal), encoding, not no_header, tuple(missing or ()))

@@ -6,12 +6,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..errors import KernelpoolError
+from ..tables.labeled import Labeled
+from ..tables.labels import codes_and_classes
+from ..tables.sources import source
+from ..text import shown
 from . import options as o
-from .reading import Labeled, codes_and_classes
+from .output import check_free, placed
 from .saved import open_saved
-from .screen import CommandError, Exit, Screen, shown
-from .sources import source
-from .writing import check_free, placed
+from .screen import CommandError, Exit, Screen
 
 
 def report(
@@ -38,6 +40,7 @@ def report(
     decimal: o.Decimal = o.DecimalPoint.POINT,
     encoding: o.Encoding = None,
     no_header: o.NoHeader = False,
+    missing: o.Missing = None,
 ) -> None:
     """Write a report (HTML) on a model and the rows it was fitted to.
 
@@ -48,7 +51,7 @@ def report(
     """
     screen = Screen(as_json, quiet)
     check_report(output, force)
-    saved, style = open_saved(model, screen), o.text_style(delimiter, decimal, encoding, no_header)
+    saved, style = open_saved(model, screen), o.text_style(delimiter, decimal, encoding, no_header, missing)
     column = saved.target_of(target)
     rows = saved.read(source(data, style), column, screen, list(drop or []))
     codes, _ = codes_and_classes(rows.labels)
@@ -84,7 +87,7 @@ def _joined(rows: Labeled, other: Labeled) -> Labeled:
 def check_report(path: str, force: bool) -> None:
     """Refuses before any work what could not be written after it."""
     if find_spec("jinja2") is None:
-        raise CommandError(Exit.EXTRA, 'A report needs jinja2: pip install "kernelpool[report]"')
+        raise CommandError(Exit.EXTRA, "A report needs jinja2: pip install '.[report]' in kernelpool's folder.")
     check_free(path, force)
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import typer
 
 from ..estimators.reject import RejectClassifier
-from ..text import plural
+from ..text import plural, shown
 from . import options as o
+from .output import NAME_IT, check_free, format_of, table_output
 from .saved import Saved, open_saved
-from .screen import CommandError, Exit, Screen, shown
-from .writing import NAME_IT, check_free, format_of, table_writer
+from .screen import CommandError, Exit, Screen
 
 AT_ONCE = 1 << 16
 
@@ -48,7 +48,7 @@ def sample(
         x, y = _drawn(saved, 1, np.random.RandomState(seed))
         schema = pa.schema([(name, types.get(column.dtype, pa.float64())) for name, column in zip(names, x, strict=True)])
         schema = schema.append(pa.field(names[-1] if len(names) > len(x) else saved.target or "class", _label_type(y)))
-        with table_writer(output, kind, schema, force, raw) as writer:
+        with table_output(output, kind, schema, force, raw) as writer:
             for start in range(0, n_rows, AT_ONCE):
                 x, y = _drawn(saved, min(AT_ONCE, n_rows - start), rng)
                 columns = [

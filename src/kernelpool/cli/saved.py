@@ -6,22 +6,23 @@ What the file says of itself is checked like any other input: it may have been w
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import KernelpoolError
+from ..errors import KernelpoolError, TableError
 from ..estimators.reject import RejectClassifier
 from ..files import load, read_header
-from ..text import plural
-from .batches import Batch
-from .columns import CATEGORY, NUMBER, Feature, Gaps, features_of
-from .labels import codes_of
-from .reading import Labeled, check_column, held_out
-from .screen import CommandError, Exit, Screen, listed, quoted, shown
-from .sources import Source
+from ..tables.columns import CATEGORY, NUMBER, Feature, Gaps, check_columns, fitted_features
+from ..tables.labeled import Labeled
+from ..tables.labels import codes_of
+from ..tables.sources import Batch, Source, stem_of
+from ..text import listed, plural, quoted, shown
+from .screen import CommandError, Exit, Screen
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
+SWAPPED = "It has the name of a data file: the model comes first, then the data."
 
 
 @dataclass
@@ -59,49 +60,53 @@ class Saved:
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def take(self, source: Source, spare: set[str]) -> list[Feature]:
-        """The features among the columns of a source, matched by name; missing and unknown columns are an error."""
-        names = source.names
+    def take(self, source: Source, spare: set[str], screen: Screen) -> list[Feature]:
+        """The features among the columns of a source, matched by name; others are passed over, and that is said."""
+        left = [name for name in source.names if name not in spare]
         if self.features is None:
-            left = [name for name in names if name not in spare]
             if len(left) != self.model.n_features_in_:
-                raise CommandError(
-                    Exit.DATA,
+                raise TableError(
                     f"{source.label}: the model was fitted to {self.model.n_features_in_} columns without names; "
-                    f"there are {len(left)}: {listed(left)}. Leave others out with --drop.",
+                    f"there are {len(left)}: {listed(left)}.",
+                    "Leave others out with drop=.",
                 )
             return [Feature(name) for name in left]
-        here, known = set(names), {f.name for f in self.features} | spare
-        missing = [f.name for f in self.features if f.name not in here]
-        extra = [name for name in names if name not in known]
-        if missing or extra:
-            parts = [f"it lacks {listed(missing, 8)}"] * bool(missing) + [f"the model does not know {listed(extra, 8)}"] * bool(
-                extra
-            )
-            advice = " Leave columns out with --drop." if extra else ""
-            raise CommandError(
-                Exit.DATA,
-                f"{source.label}: the columns are not those that the model was fitted to: {' and '.join(parts)}.{advice}",
+        known = {f.name for f in self.features}
+        missing = [f.name for f in self.features if f.name not in set(source.names)]
+        extra = [name for name in left if name not in known]
+        if missing:
+            others = f" It has {listed(extra, 8)} besides." if extra else ""
+            raise TableError(
+                f"{source.label}: the columns are not those that the model was fitted to: "
+                f"it lacks {listed(missing, 8)}.{others}",
                 missing_columns=missing,
                 extra_columns=extra,
             )
+        if extra:
+            screen.say(f"{source.label}: the model does not use {listed(extra, 8)}.")
         return self.features
 
-    def batches(self, source: Source, screen: Screen, spare: set[str], title: str) -> Iterator[tuple[Batch, Any]]:
-        """Batches with their features; missing cells are counted to the end and then refused."""
-        gaps, n_rows, features = Gaps(), 0, None
+    def batches(
+        self, source: Source, screen: Screen, spare: set[str], title: str, gaps: Gaps | None = None
+    ) -> Iterator[tuple[Batch, Any, np.ndarray]]:
+        """Batches with the features of their complete rows, and which those are.
+
+        Missing cells, and cells that cannot be read, are counted in `gaps`; without it they are refused at the end.
+        """
+        lenient, gaps, n_rows, features = gaps is not None, gaps or Gaps(), 0, None
         with screen.working(f"{title} {source.label}", source.n_bytes) as bar:
             for batch in source.batches():
-                features = self.take(source, spare) if features is None else features
-                table = features_of(batch, features, gaps)
+                features = self.take(source, spare, screen) if features is None else features
+                table, complete = fitted_features(batch, features, gaps, lenient)
                 n_rows += batch.n_rows
-                if table is not None and not gaps.counts:
-                    yield batch, self._named(table)
+                if lenient or not gaps.counts:
+                    yield batch, self._named(table), complete
                 bar.at(source.bytes_read, plural(n_rows, "row"))
-        gaps.refuse(n_rows)
+        if gaps.counts and not lenient:
+            raise gaps.error(n_rows)
         if not n_rows:
-            self.take(source, spare)
-            raise CommandError(Exit.DATA, f"{source.label}: no rows below the header.")
+            self.take(source, spare, screen)
+            raise TableError(f"{source.label}: no rows below the header.")
 
     def _named(self, table: Any) -> Any:
         """A model fitted without names is fed an array."""
@@ -112,8 +117,8 @@ class Saved:
     ) -> Iterator[tuple[Any, np.ndarray]]:
         """Batches of features and class codes."""
         spare = {target, *drop, *self.set_drop()}
-        for batch, table in self.batches(source, screen, spare, title):
-            check_column(target, source.names, source.label, "--target")
+        for batch, table, _ in self.batches(source, screen, spare, title):
+            check_columns([target], source.names, source.label, "for the target")
             yield table, codes_of(batch, target, self.classes)
 
     def read(self, source: Source, target: str, screen: Screen, drop: list[str]) -> Labeled:
@@ -221,7 +226,8 @@ def open_saved(path: str, screen: Screen) -> Saved:
     except OSError as error:
         raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
     except KernelpoolError as error:
-        raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {error}") from None
+        swapped = f" {SWAPPED}" if stem_of(path) != Path(path).name else ""
+        raise CommandError(Exit.MODEL, f"{shown(path, 200)} is not a model file that can be used: {error}{swapped}") from None
     for warning in caught:
         screen.warn(shown(warning.message, 400))
     if not hasattr(model, "classes_") or not hasattr(model, "predict_proba"):
@@ -259,3 +265,12 @@ def tell_unknown_words(counts: dict[str, int], screen: Screen) -> None:
     """Rows with new categories are judged by their other columns; that should be known."""
     for name, n in counts.items():
         screen.warn(f"column {quoted(name)}: {plural(n, 'row')} with words that were not there when the model was fitted.")
+
+
+def held_out(codes: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Whether each row is held out: of every class the same share, but never all of a class; codes below 0 never."""
+    rng, out = np.random.default_rng(seed), np.zeros(len(codes), bool)
+    for code in np.unique(codes[codes >= 0]):
+        mine = rng.permutation(np.flatnonzero(codes == code))
+        out[mine[: min(int(share * len(mine) + 0.5), len(mine) - 1)]] = True
+    return out

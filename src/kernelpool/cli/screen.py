@@ -1,7 +1,7 @@
 """What people see, and what machines read instead.
 
-Results go to stdout, everything said along the way to stderr, so that results can be piped. Names and cells come from files
-that nobody has vouched for: `shown` takes the control characters out of them, and nothing is ever read as rich's markup.
+Results go to stdout, everything said along the way to stderr, so that results can be piped. Nothing is ever read as rich's
+markup, and a stderr that is full or closed ends no command.
 """
 
 import json
@@ -9,12 +9,11 @@ import math
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import IntEnum
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-import numpy as np
-
-from ..text import shorten
+from ..text import shown
 
 BAR_AFTER = 2.0
 """Seconds before a progress bar appears."""
@@ -57,23 +56,6 @@ class CommandError(Exception):
         self.code, self.message, self.details = code, message, details
 
 
-def shown(name: Any, longest: int = 60) -> str:
-    """A name or cell as it may be put on a screen: printable, and not too long."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in str(name))
-    return shorten(text, longest)
-
-
-def quoted(name: Any) -> str:
-    """The same in quotes."""
-    return f"'{shown(name)}'"
-
-
-def listed(names: Sequence[Any], most: int = 5) -> str:
-    """Names in a row; the rest is counted."""
-    text = ", ".join(quoted(name) for name in names[:most])
-    return text if len(names) <= most else f"{text} and {len(names) - most:,} more"
-
-
 class Screen:
     """Where a command speaks. With `--json` it says one JSON object at the end and nothing else."""
 
@@ -83,12 +65,12 @@ class Screen:
     def say(self, text: str) -> None:
         """A line on the way, for people."""
         if not self.as_json and not self.quiet:
-            _console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
+            _tell(text)
 
     def warn(self, text: str) -> None:
         """A line that should not be missed."""
         if not self.as_json:
-            _console(stderr=True).print(f"Warning: {text}", markup=False, highlight=False, soft_wrap=True, style="yellow")
+            _tell(f"Warning: {text}", "yellow")
 
     def result(self, text: str) -> None:
         """A line of the answer, for people."""
@@ -116,9 +98,26 @@ class Screen:
         if self.as_json:
             print(json.dumps(plain(record), allow_nan=False), flush=True)
 
-    def working(self, title: str, total: float | None = None, unit: str = "") -> "Working":
+    def fail(self, code: Exit, message: str, details: dict[str, Any]) -> NoReturn:
+        """End the command with an error, for people or for machines."""
+        import typer
+
+        if self.as_json:
+            self.answer({"error": {"code": int(code), "meaning": MEANINGS[code], "message": message, **details}})
+        else:
+            self.complain(message)
+        raise typer.Exit(int(code))
+
+    def complain(self, message: str) -> None:
+        """An error, for people."""
+        with suppress(OSError):
+            console = _console(stderr=True)
+            console.print("Error: ", style="bold red", end="", markup=False, highlight=False)
+            console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def working(self, title: str, total: float | None = None) -> "Working":
         """A progress bar for what follows, once it has taken two seconds."""
-        return Working(title, total, unit, visible=not self.as_json and not self.quiet and sys.stderr.isatty())
+        return Working(title, total, visible=not self.as_json and not self.quiet and sys.stderr.isatty())
 
 
 def _console(stderr: bool = False) -> Any:
@@ -130,8 +129,8 @@ def _console(stderr: bool = False) -> Any:
 class Working:
     """A progress bar on stderr that appears after two seconds and goes away when the work is done."""
 
-    def __init__(self, title: str, total: float | None, unit: str, visible: bool) -> None:
-        self.title, self.total, self.unit, self.visible = title, total, unit, visible
+    def __init__(self, title: str, total: float | None, visible: bool) -> None:
+        self.title, self.total, self.visible = title, total, visible
         self.done, self.note = 0.0, ""
         self._bar: Any = None
         self._task: Any = None
@@ -174,16 +173,19 @@ class Working:
                 self._bar = None
 
 
+def _tell(text: str, style: str | None = None) -> None:
+    with suppress(OSError):  # nobody can be told that nobody can be told
+        _console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True, style=style)
+
+
 def plain(value: Any) -> Any:
     """Numbers, text, lists and mappings as JSON has them; what is not a finite number becomes null."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
         return plain(value.tolist())
     if isinstance(value, list | tuple | set):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

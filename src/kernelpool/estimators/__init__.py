@@ -1,1 +1,25 @@
-"""Thin scikit-learn shells around the networks."""
+"""Thin scikit-learn shells around the networks.
+
+All of them are imported together, so that each is in the registry as soon as one is asked for.
+"""
+
+from .competitive import CompetitiveNeuronsClassifier
+from .multi_edit import MultiEdit
+from .parzen import ParzenClassifier, ReducedParzenClassifier
+from .rbf_network import RBFNetworkClassifier
+from .rbf_regressor import RBFNetworkRegressor
+from .reject import RejectClassifier
+from .shared_kernel import SharedKernelClassifier
+from .sharing_average import SharingAverageClassifier
+
+__all__ = [
+    "CompetitiveNeuronsClassifier",
+    "MultiEdit",
+    "ParzenClassifier",
+    "RBFNetworkClassifier",
+    "RBFNetworkRegressor",
+    "ReducedParzenClassifier",
+    "RejectClassifier",
+    "SharedKernelClassifier",
+    "SharingAverageClassifier",
+]

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..text import plural
-from .batches import Batch
-from .columns import is_text, words
-from .screen import CommandError, Exit, listed, quoted
+from ..errors import TableError
+from ..text import listed, plural, quoted
+from .columns import FEW, is_text, words
+from .sources import Batch
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-FEW = 20
-"""So many different values are classes, whatever they look like."""
+ROWS_A_CLASS = 3
+"""Fewer rows a class than this, on average, teach nothing about most of them."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Labels:
         known = list(self.values)
         _check_classes(self.name, known, int(counts.sum()), self.as_text)
         as_text = self.as_text or not _all_whole(known)
-        labels = np.asarray([text_of(value) if as_text else int(value) for value in known])
+        labels = np.asarray([_as_text(value) if as_text else int(value) for value in known])
         if not self.missing:
             return np.asarray(labels[codes])
         out = labels.astype(object)[codes]
@@ -68,7 +68,7 @@ def distinct_cells(batch: Batch, name: str) -> tuple[list[Any], np.ndarray]:
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        raise CommandError(Exit.DATA, f"{batch.file}, column {quoted(name)}: {array.type} cannot be a class.")
+        raise TableError(f"{batch.file}, column {quoted(name)}: {array.type} cannot be a class.")
     coded = array.dictionary_encode()
     index = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
     return _cells(coded.dictionary), np.asarray(index, np.int64)
@@ -93,7 +93,7 @@ def _cells(array: Any) -> list[Any]:
     return [str(value) for value in array.to_pylist()]
 
 
-def text_of(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """A label as text."""
     return value if isinstance(value, str) else str(value)
 
@@ -105,22 +105,20 @@ def _all_whole(known: list[Any]) -> bool:
 def _check_classes(name: str, known: list[Any], n_rows: int, as_text: bool) -> None:
     distinct = sorted(known, key=str)
     if len(distinct) > FEW and not as_text and _fractions(distinct):
-        raise CommandError(
-            Exit.DATA,
+        raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different fractional numbers such as {listed(distinct[:3])}: "
-            f"a measurement, not classes. If they are classes, pass --text-target.",
+            f"a measurement, not classes.",
+            "If they are classes, pass as_text=True.",
         )
-    if len(distinct) > FEW and len(distinct) > n_rows / 2:
-        raise CommandError(
-            Exit.DATA,
+    if len(distinct) > FEW and n_rows < ROWS_A_CLASS * len(distinct):
+        raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different values in {plural(n_rows, 'row')}, "
-            f"such as {listed(distinct[:3])}: too many for classes. Is --target the right column?",
+            f"such as {listed(distinct[:3])}: too many for classes, with {n_rows / len(distinct):.2g} rows each.",
+            "Is target= the right column?",
         )
     if len(distinct) < 2:
         found = f"only {quoted(distinct[0])}" if distinct else "nothing"
-        raise CommandError(
-            Exit.DATA, f"Column {quoted(name)} must hold at least two classes; found {found} in {plural(n_rows, 'row')}."
-        )
+        raise TableError(f"Column {quoted(name)} must hold at least two classes; found {found} in {plural(n_rows, 'row')}.")
 
 
 def _fractions(distinct: list[Any]) -> bool:
@@ -140,9 +138,24 @@ def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
     codes = np.array([*at, -1])[index]
     if (codes == -2).any():
         row = int(np.argmax(codes == -2))
-        raise CommandError(
-            Exit.DATA,
+        raise TableError(
             f"{batch.file}, row {batch.first_row + row}, column {quoted(name)}: the model knows no class "
             f"{quoted(distinct[index[row]])}, only {listed(classes.tolist(), 8)}.",
         )
     return codes
+
+
+def codes_and_classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Codes from 0, -1 where there is no label; and the classes."""
+    known = has_label(labels)
+    classes, inverse = np.unique(np.asarray(labels[known].tolist()), return_inverse=True)
+    codes = np.full(len(labels), -1)
+    codes[known] = inverse
+    return codes, classes
+
+
+def has_label(labels: np.ndarray) -> np.ndarray:
+    """Whether each row has a label; None stands for none."""
+    if labels.dtype != object:
+        return np.ones(len(labels), bool)
+    return np.array([label is not None for label in labels], bool)

@@ -1,0 +1,55 @@
+"""`kernelpool info`: what is in a model file."""
+
+from typing import Any
+
+import numpy as np
+
+from ..inspection.pipeline import unwrap
+from ..inspection.pool import describe
+from ..text import listed, percent, plural, shown
+from . import options as o
+from .saved import Saved, open_saved
+from .screen import Screen
+
+
+def info(model: o.ModelPath, as_json: o.Json = False) -> None:
+    """Say what is in a model file.
+
+    What the model is, which columns it takes, which classes it knows, and how it was made.
+
+    Example: kernelpool info irises.safetensors
+    """
+    screen = Screen(as_json)
+    saved = open_saved(model, screen)
+    record = _record(saved)
+    screen.result(record["sentence"])
+    screen.result(f"Classes:   {listed(record['classes'], 12)}")
+    names = None if record["features"] is None else [f["name"] for f in record["features"]]
+    screen.result(f"Features:  {record['n_features']}{'' if names is None else f': {listed(names, 12)}'}")
+    for label, key in (("Target", "target"), ("Left out", "dropped"), ("Made by", "command"), ("From", "source")):
+        if record[key]:
+            told = listed(record[key], 12) if isinstance(record[key], list) else shown(record[key], 300)
+            screen.result(f"{label + ':':10} {told}")
+    held_out = record["held_out"]
+    if isinstance(held_out, dict) and isinstance(held_out.get("error"), float) and isinstance(held_out.get("n_rows"), int):
+        rows = plural(held_out["n_rows"], "row")
+        screen.result(f"{'Error:':10} {percent(held_out['error'])} of {rows}, by {shown(record['judged_by'])}")
+    screen.result(f"{'Density:':10} {'known' if record['density'] else 'not known'}")
+    screen.answer(record)
+
+
+def _record(saved: Saved) -> dict[str, Any]:
+    last = unwrap(saved.model).inner
+    told = {key: saved.summary.get(key) for key in ("command", "source", "seed", "chosen", "held_out", "judged_by", "n_rows")}
+    return {
+        "model": saved.path,
+        "estimator": type(last).__name__,
+        "sentence": shown(describe(last).sentence, 2000),
+        "classes": np.asarray(saved.classes).tolist(),
+        "n_features": int(saved.model.n_features_in_),
+        "features": None if saved.features is None else [{"name": f.name, "kind": f.kind} for f in saved.features],
+        "target": saved.target,
+        "dropped": saved.set_drop(),
+        "density": saved.knows_density(),
+        **told,
+    }

@@ -1,0 +1,86 @@
+"""Where commands write: nothing is replaced unless `--force` says so, and files appear whole or not at all."""
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..tables.writing import FORMATS, table_writer
+from ..text import shown
+from .screen import CommandError, Exit
+
+NAME_IT = "--json tells about the run; with it, name the output with -o. For rows as JSON, use --format jsonl."
+
+
+def check_free(path: str, force: bool) -> None:
+    """Refuses before any work is done what could not be written after it."""
+    if path == "-":
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)} is a folder; name a file.")
+    if not target.parent.is_dir():
+        raise CommandError(Exit.OUTPUT, f"There is no folder {shown(target.parent, 200)} to write {shown(target.name)} to.")
+    if os.path.lexists(path) and not force:
+        raise CommandError(
+            Exit.OUTPUT, f"{shown(path, 200)} exists already; pass --force to replace it, or name another with -o."
+        )
+
+
+def format_of(path: str, given: str | None) -> str:
+    """csv, parquet, arrow or jsonl: what was asked for, or what the name ends with."""
+    found = given or ("csv" if path == "-" else FORMATS.get(Path(path).suffix.lower()))
+    if found is None:
+        raise CommandError(
+            Exit.USAGE, f"{shown(path, 200)}: name it .csv, .parquet, .arrow, .feather or .jsonl, or say which with --format."
+        )
+    return found
+
+
+@contextmanager
+def placed(path: str, force: bool) -> Iterator[str]:
+    """A name beside `path` to write to; the file is moved to `path` at the end, or removed if anything went wrong."""
+    check_free(path, force)
+    target = Path(path)
+    beside = str(target.with_name(f".{secrets.token_hex(4)}.{target.name[-60:]}.part"))
+    try:
+        yield beside
+        if force:
+            os.replace(beside, path)
+        else:
+            _moved_to_free(beside, path)
+    except OSError as error:
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
+    finally:
+        if os.path.lexists(beside):
+            os.unlink(beside)
+
+
+def _moved_to_free(beside: str, path: str) -> None:
+    """A link fails where a file has appeared in the meantime; a move would replace it."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        check_free(path, force=False)
+        raise
+    except OSError:  # a file system without links
+        check_free(path, force=False)
+        os.replace(beside, path)
+
+
+@contextmanager
+def table_output(path: str, kind: str, schema: Any, force: bool, raw: bool = False) -> Iterator[Any]:
+    """Writes tables to a file that appears when all are written, or to stdout."""
+    if path == "-":
+        writer = table_writer(kind, sys.stdout.buffer, schema, raw)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with placed(path, force) as beside, open(beside, "xb") as file:
+        writer = table_writer(kind, file, schema, raw)
+        yield writer
+        writer.close()

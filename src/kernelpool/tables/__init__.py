@@ -1,0 +1,14 @@
+"""Tables: columns read from files in batches, words and labels coded, missing cells found; and tables written.
+
+::
+
+    sources.py     files, folders and stdin -> batches of columns: Parquet, Arrow, text
+    text.py        delimited text -> batches of cells
+    columns.py     cells -> numbers and categories; missing cells
+    labels.py      the target column -> classes
+    labeled.py     a whole table with its classes, in memory
+    writing.py     batches -> CSV, Parquet, Arrow or JSON lines
+
+pyarrow is imported in the functions of this folder only. What cannot be read is a `TableError`: file, row and column where it
+has them, and an advice that names the parameters of these functions.
+"""

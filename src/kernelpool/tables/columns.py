@@ -1,0 +1,430 @@
+"""Columns as numbers and categories; what can be neither is named by its file, row and column.
+
+A cell is missing where a typed file has a null or a NaN, and where a text file has nothing or one of `MISSING` in a column of
+numbers. Problems are collected to the end of the data, so that one run names them all.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import TableError
+from ..text import did_you_mean, listed, plural, quoted
+from .sources import Batch
+from .text import TextStyle
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
+"""What a text file writes where a number is missing."""
+
+PERHAPS_MISSING = ("-", "--", ".", "unknown", "missing", "none", "nil", "na", "n.a.", "nan", "n/a", "null", "nothing")
+"""Words, in lower case, that may stand for a missing number; only the user can say."""
+
+ODD_NUMBERS = (
+    (re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?"), "thousands are set apart"),
+    (re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?"), "a decimal comma"),
+    (re.compile(r"[+-]?\s*[$€£¥]\s*[\d.,]+|[+-]?[\d.,]+\s*[$€£¥]"), "an amount of money"),
+    (re.compile(r"[+-]?[\d.,]+\s*%"), "a percentage"),
+)
+DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?$"
+MOST_CATEGORIES = 256
+"""A column with more different words than this is a name or a text, not a category."""
+
+FEW = 20
+"""So many different values may be categories or classes, however few rows there are."""
+
+NUMBER, CATEGORY = "number", "category"
+
+Place = tuple[str, int]
+"""A file and a row."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column that a model takes."""
+
+    name: str
+    kind: str = NUMBER
+
+
+class NotNumbersError(Exception):
+    """The first cell of a column that is no number, counted from the start of its batch."""
+
+    def __init__(self, at: int, cell: str) -> None:
+        super().__init__(cell)
+        self.at, self.cell = at, cell
+
+
+@dataclass
+class Gaps:
+    """Missing cells, counted by column."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, Place] = field(default_factory=dict)
+    rows: int = 0
+
+    def add(self, batch: Batch, missing: dict[str, np.ndarray]) -> None:
+        """The missing cells of a batch, True where there is none."""
+        if not missing:
+            return
+        for name, mask in missing.items():
+            self.counts[name] = self.counts.get(name, 0) + int(mask.sum())
+            self.first.setdefault(name, (batch.file, batch.first_row + int(np.argmax(mask))))
+        self.rows += int(np.logical_or.reduce(list(missing.values())).sum())
+
+    def told(self) -> str:
+        """The columns, the most affected first."""
+        names = sorted(self.counts, key=lambda name: -self.counts[name])
+        told = [f"{quoted(n)} ({self.counts[n]:,}, first in {self.first[n][0]}, row {self.first[n][1]})" for n in names[:8]]
+        return ", ".join(told) + (f" and {plural(len(names) - 8, 'other column')}" if len(names) > 8 else "")
+
+    def error(self, n_rows: int) -> TableError:
+        """What is missing, as an error."""
+        return TableError(
+            f"{plural(sum(self.counts.values()), 'missing cell')} in {self.rows:,} of {plural(n_rows, 'row')}: {self.told()}.",
+            "Fill them in or drop those rows first: models of incomplete rows are not supported yet.",
+            missing=dict(sorted(self.counts.items(), key=lambda item: -item[1])),
+        )
+
+
+def check_columns(wanted: Sequence[str], names: Sequence[str], source: str, purpose: str) -> None:
+    """Columns that were asked for must be there."""
+    absent = [name for name in wanted if name not in set(names)]
+    if absent:
+        hint = did_you_mean(absent[0], list(names)) if len(absent) == 1 else "."
+        raise TableError(
+            f"{source}: there is no column {listed(absent, 12)} {purpose}{hint} There are {listed(list(names), 12)}."
+        )
+
+
+def is_text(array: Any) -> bool:
+    """Whether a column holds words."""
+    import pyarrow as pa
+
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def words(array: Any) -> Any:
+    """The words of a column, without space around them; what is empty is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(array.cast(pa.string()))
+    return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
+
+
+def numbers(array: Any, style: TextStyle) -> tuple[np.ndarray, np.ndarray | None]:
+    """A column as float64, and where it has no number; NotNumbersError where a cell is something else."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if is_text(array):
+        values = _parsed(array, style)
+    elif pa.types.is_boolean(kind):
+        values = array.cast(pa.uint8()).cast(pa.float64())
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        values = pc.cast(array, pa.float64(), safe=False)
+    else:
+        first = next((i for i, cell in enumerate(array) if cell.is_valid), 0)
+        raise NotNumbersError(first, f"{array[first]} ({kind})")
+    x = np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+    missing = np.isnan(x)
+    return x, missing if missing.any() else None
+
+
+def _parsed(array: Any, style: TextStyle) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = array.cast(pa.string())
+    if style.decimal == "." and not style.missing:
+        try:  # nearly always all is well
+            return pc.cast(text, pa.float64())
+        except pa.ArrowInvalid:
+            pass
+    text = _plain(text, style)
+    try:
+        return pc.cast(text, pa.float64())
+    except pa.ArrowInvalid:
+        at = int(np.argmax(_unreadable(text)))
+        raise NotNumbersError(at, array[at].as_py()) from None
+
+
+def _plain(text: Any, style: TextStyle) -> Any:
+    """Cells as Arrow parses numbers; null where they stand for a missing one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pc.utf8_trim_whitespace(text)
+    text = pc.if_else(pc.is_in(text, pa.array([*MISSING, *style.missing])), pa.scalar(None, pa.string()), text)
+    lower = pc.utf8_lower(text)
+    text = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", text))
+    return text if style.decimal == "." else pc.replace_substring(text, style.decimal, ".")
+
+
+def _unreadable(text: Any) -> np.ndarray:
+    """True where a cell is there and is no number."""
+    coded = text.dictionary_encode()
+    bad = np.array([cell.is_valid and not _parses(cell) for cell in coded.dictionary] + [False])
+    return np.asarray(bad[np.asarray(coded.indices.fill_null(len(bad) - 1).to_numpy(zero_copy_only=False), np.int64)])
+
+
+def _parses(cell: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        cell.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def odd_number(cell: str, style: TextStyle) -> tuple[str, str]:
+    """What a cell that is no number looks like, and what to do about it; empty where it looks like nothing in particular."""
+    text = cell.strip()
+    if text.lower() in PERHAPS_MISSING:
+        return "a missing cell?", f"If {quoted(text)} stands for a missing cell, pass missing={quoted(text)}."
+    kind = next((kind for pattern, kind in ODD_NUMBERS if pattern.fullmatch(text)), "")
+    if kind == "a decimal comma" and style.decimal == ".":
+        return kind, "Pass decimal=','."
+    return kind, "Write numbers with digits and a decimal point alone." if kind else ""
+
+
+# -- features -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Features:
+    """The features of all rows, collected batch by batch; what kind each is shows at the end."""
+
+    names: list[str]
+    encode: bool
+    style: TextStyle = field(default_factory=TextStyle)
+    numbers: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    texts: dict[str, list[Any]] = field(default_factory=dict)
+    not_numbers: dict[str, tuple[str, int, str]] = field(default_factory=dict)
+    typed: set[str] = field(default_factory=set)
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Columns that can teach nothing, and why."""
+    gaps: Gaps = field(default_factory=Gaps)
+    n_rows: int = 0
+
+    def add(self, batch: Batch) -> None:
+        """A batch."""
+        missing: dict[str, np.ndarray] = {}
+        for name in self.names:
+            mask = self._add(batch, name, batch.columns[name])
+            if mask is not None and mask.any():
+                missing[name] = mask
+        self.gaps.add(batch, missing)
+        self.n_rows += batch.n_rows
+
+    def _add(self, batch: Batch, name: str, array: Any) -> np.ndarray | None:
+        text = is_text(array)
+        if self.encode and text:
+            self.texts.setdefault(name, []).append(words(array))
+        if name in self.left_out:
+            return None
+        if name not in self.not_numbers:
+            try:
+                if text and batch.typed:
+                    self.typed.add(name)
+                    raise NotNumbersError(0, array[0].as_py() or "")
+                x, mask = numbers(array, batch.style)
+                check_finite(batch, name, x)
+                self.numbers.setdefault(name, []).append(x)
+            except NotNumbersError as error:
+                if self.encode and not text:
+                    self._leave_out_or_refuse(batch, name, array, error)
+                    return None
+                self.not_numbers[name] = batch.file, batch.first_row + error.at, error.cell
+            else:
+                return mask
+        return None if not self.encode else np.asarray(words(array).is_null().to_numpy(zero_copy_only=False))
+
+    def _leave_out_or_refuse(self, batch: Batch, name: str, array: Any, error: NotNumbersError) -> None:
+        import pyarrow as pa
+
+        if pa.types.is_temporal(array.type):
+            self.left_out[name] = f"it holds dates or times such as {quoted(error.cell)}"
+            return
+        raise TableError(
+            f"{batch.file}, row {batch.first_row + error.at}, column {quoted(name)}: {quoted(error.cell)} is neither a number "
+            f"nor a word.",
+            f"Turn it into numbers or leave it out with drop={quoted(name)}.",
+        )
+
+    def table(self) -> tuple[Any, list[Feature]]:
+        """The features as an Arrow table of float64 and words, and their kinds; TableError names all that stands against it."""
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {}
+        odd = {} if self.encode else dict(self.not_numbers)
+        for name in self.names:
+            if name in self.left_out or name in odd:
+                continue
+            if name in self.not_numbers:
+                column = pa.chunked_array(self.texts[name], pa.string()).combine_chunks()
+                if name not in self.typed and self._all_numberlike(column):
+                    odd[name] = self.not_numbers[name]
+                elif not self._teaches_nothing(name, column):
+                    _check_categories(name, column)
+                    columns[name] = column
+            else:
+                x = np.concatenate(self.numbers[name])
+                if len(x) > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all()):
+                    self.left_out[name] = "it counts the rows"
+                else:
+                    columns[name] = pa.array(x)
+        gaps = self._gaps_that_matter(columns)
+        if odd:
+            raise self._not_numbers(odd, gaps)
+        if gaps.counts:
+            raise gaps.error(self.n_rows)
+        if not columns:
+            raise TableError(
+                f"No column is left to learn from: {'; '.join(f'{quoted(n)}: {w}' for n, w in self.left_out.items())}."
+            )
+        kinds = [Feature(name, CATEGORY if name in self.not_numbers else NUMBER) for name in columns]
+        return pa.table(list(columns.values()), names=list(columns)), kinds
+
+    def _gaps_that_matter(self, columns: dict[str, Any]) -> Gaps:
+        if not set(self.gaps.counts) & set(self.left_out):
+            return self.gaps
+        kept = {name: n for name, n in self.gaps.counts.items() if name not in self.left_out}
+        masks = [np.asarray(columns[name].is_null()) | _nan(columns[name]) for name in kept if name in columns]
+        rows = int(np.logical_or.reduce(masks).sum()) if masks else 0
+        return Gaps(kept, {name: self.gaps.first[name] for name in kept}, rows)
+
+    def _all_numberlike(self, column: Any) -> bool:
+        """Whether every word is a number in some way of writing, or may stand for a missing one."""
+        distinct = [cell for cell in column.unique().to_pylist() if cell is not None]
+        return all(odd_number(cell, self.style)[0] or cell in MISSING or _is_number(cell) for cell in distinct)
+
+    def _teaches_nothing(self, name: str, column: Any) -> bool:
+        import pyarrow.compute as pc
+
+        distinct = column.unique().drop_null()
+        if len(distinct) and pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
+            self.left_out[name] = f"it holds dates such as {quoted(distinct[0])}"
+        elif len(distinct) > FEW and len(distinct) > self.n_rows / 2:
+            some = listed(distinct[:2].to_pylist())
+            self.left_out[name] = (
+                f"it has a different word in nearly every row ({len(distinct):,} in {self.n_rows:,}), such as {some}"
+            )
+        return name in self.left_out
+
+    def _not_numbers(self, odd: dict[str, tuple[str, int, str]], gaps: Gaps) -> TableError:
+        told, advice = [], []
+        for name, (file, row, cell) in odd.items():
+            kind, remedy = odd_number(cell, self.style)
+            told.append(f"{file}, row {row}, column {quoted(name)}: {quoted(cell)}{f' ({kind})' if kind else ''}")
+            if remedy and remedy not in advice:
+                advice.append(remedy)
+        rest = f"; and {plural(len(odd) - 8, 'other column')}" if len(odd) > 8 else ""
+        also = f" And {plural(sum(gaps.counts.values()), 'missing cell')}: {gaps.told()}." if gaps.counts else ""
+        if any(not odd_number(cell, self.style)[0] for _, _, cell in odd.values()):
+            advice.append("Leave columns of words out with drop=, or turn them into categories with encode=True.")
+        return TableError(
+            f"Not a number: {'; '.join(told[:8])}{rest}.{also}", " ".join(advice), not_numbers=list(odd), missing=gaps.counts
+        )
+
+
+def _nan(column: Any) -> np.ndarray:
+    import pyarrow as pa
+
+    return np.isnan(np.asarray(column)) if pa.types.is_floating(column.type) else np.zeros(len(column), bool)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def check_finite(batch: Batch, name: str, x: np.ndarray) -> None:
+    """Infinite numbers are refused."""
+    infinite = np.isinf(x)
+    if infinite.any():
+        row = batch.first_row + int(np.argmax(infinite))
+        raise TableError(f"{batch.file}, row {row}, column {quoted(name)}: an infinite number.")
+
+
+def _check_categories(name: str, column: Any) -> None:
+    n = len(column.unique())
+    if n > MOST_CATEGORIES:
+        some = listed(column.unique()[:3].to_pylist())
+        raise TableError(
+            f"Column {quoted(name)} has {n:,} different words such as {some}; at most {MOST_CATEGORIES} make categories.",
+            f"Leave it out with drop={quoted(name)}.",
+        )
+
+
+def fitted_features(batch: Batch, features: Sequence[Feature], gaps: Gaps, lenient: bool = False) -> tuple[Any, np.ndarray]:
+    """The columns that a fitted model takes, of the rows that have them all.
+
+    Parameters
+    ----------
+    batch : Batch
+    features : sequence of Feature
+    gaps : Gaps
+        Missing cells are counted here.
+    lenient : bool
+        Whether a cell that is no number, or an infinite one, counts as missing too; otherwise it is a TableError.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        Of the complete rows alone.
+    complete : ndarray of bool, (n_rows,)
+    """
+    import pyarrow as pa
+
+    columns, missing = [], {}
+    for feature in features:
+        array = batch.columns[feature.name]
+        if feature.kind == CATEGORY:
+            column = words(array if is_text(array) else array.cast(pa.string()))
+            mask = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+        else:
+            x, mask = _fitted_numbers(batch, feature.name, array, lenient)
+            column = pa.array(x)
+        columns.append(column)
+        if mask.any():
+            missing[feature.name] = mask
+    gaps.add(batch, missing)
+    table = pa.table(columns, names=[feature.name for feature in features])
+    if not missing:
+        return table, np.ones(batch.n_rows, bool)
+    complete = ~np.logical_or.reduce(list(missing.values()))
+    return table.filter(pa.array(complete)), complete
+
+
+def _fitted_numbers(batch: Batch, name: str, array: Any, lenient: bool) -> tuple[np.ndarray, np.ndarray]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        x, mask = numbers(array, batch.style)
+    except NotNumbersError as error:
+        if not lenient:
+            raise TableError(
+                f"Not a number: {batch.file}, row {batch.first_row + error.at}, column {quoted(name)}: {quoted(error.cell)}.",
+                "The model was fitted on numbers there.",
+            ) from None
+        if not is_text(array):
+            return np.full(len(array), np.nan), np.ones(len(array), bool)
+        text = _plain(array.cast(pa.string()), batch.style)
+        bad = pa.array(_unreadable(text))
+        x, mask = numbers(pc.if_else(bad, pa.scalar(None, pa.string()), text), TextStyle())
+    if lenient and np.isinf(x).any():
+        mask = np.isinf(x) if mask is None else mask | np.isinf(x)
+    else:
+        check_finite(batch, name, x)
+    return x, np.zeros(len(x), bool) if mask is None else mask

@@ -1,0 +1,268 @@
+"""Files, folders and stdin as batches of columns.
+
+What a file is, is told by its first bytes, not by its name: Parquet, Arrow (file or stream, which Feather is), or text, which
+may be compressed. A file is opened once and read from front to back where the format allows it, so pipes will do. Text is
+read as text: what is a number is decided later, by `columns`, where a cell can still be named by its row.
+"""
+
+import io
+import os
+import re
+import stat
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import TableError
+from ..text import listed, plural, shown
+from .text import TextStyle, read_text
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
+COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+NOT_TABLES = {
+    b"PK\x03\x04": "an Excel workbook (.xlsx) or another zip archive",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook (.xls) or another Office file",
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x03": "a Python pickle",
+    b"\x80\x04": "a Python pickle",
+    b"\x80\x05": "a Python pickle",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite format 3": "an SQLite database",
+    b"%PDF": "a PDF document",
+    b"FEA1": "Feather version 1",
+}
+TEXT_NOT_TABLES = {
+    "JSON": re.compile(rb'\s*[\[{]\s*["\[{0-9\]}]'),
+    "HTML or XML": re.compile(rb"\s*<(!doctype|html|\?xml)\b", re.IGNORECASE),
+}
+HEAD = 1 << 20
+"""Bytes that are looked at to tell what a file is."""
+
+CELLS = 1 << 22
+"""Cells of a batch of Parquet."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of one file."""
+
+    file: str
+    first_row: int
+    """Number of its first row within the file, from 1; the header is not counted."""
+    columns: dict[str, Any]
+    """Arrow arrays by name."""
+    n_rows: int
+    typed: bool
+    """Whether the file says what its columns are; text files do not."""
+    style: TextStyle = field(default_factory=TextStyle)
+
+
+@dataclass
+class Source:
+    """Rows that can be read once, from front to back."""
+
+    label: str
+    files: list[str]
+    style: TextStyle
+    names: list[str] = field(default_factory=list)
+    """Names of the columns, known from the first batch on, or after `batches` has ended."""
+    n_bytes: int | None = None
+    """Size of the files together, where known."""
+    bytes_read: int = 0
+
+    def batches(self) -> Iterator[Batch]:
+        """Every batch of every file; the columns of all files must be the same, in any order."""
+        for path in self.files:
+            with _raw(path) as raw:
+                name = "stdin" if path == "-" else shown(path, 200)
+                names, pieces, typed = _opened(path, name, raw, self)
+                _check_names(names, name)
+                self.names = self.names or list(names)
+                _check_same(self.names, names, shown(self.files[0]), name)
+                yield from _numbered(name, names, pieces, typed, self.style)
+
+
+def source(path: str, style: TextStyle | None = None) -> Source:
+    """The rows of a file, of the files of a folder, or of stdin (`-`).
+
+    Parameters
+    ----------
+    path : str
+        A file, a folder, or `-`.
+    style : TextStyle, optional
+        How text files are written, where they do not show it themselves.
+    """
+    style = style or TextStyle()
+    if path == "-":
+        return Source("stdin", ["-"], style)
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise TableError(f"{shown(path, 200)}: {_reason(error)}.") from None
+    if not stat.S_ISDIR(mode):
+        size = os.path.getsize(path) if stat.S_ISREG(mode) else None
+        return Source(shown(path, 200), [path], style, n_bytes=size)
+    files = sorted(str(p) for p in Path(path).iterdir() if _is_data(p))
+    if not files:
+        known = ", ".join(SUFFIXES)
+        raise TableError(f"{shown(path, 200)}: no data files in this folder; expected {known} (or .gz of text).")
+    return Source(f"{shown(path, 200)} ({plural(len(files), 'file')})", files, style, n_bytes=sum(map(os.path.getsize, files)))
+
+
+def stem_of(path: str) -> str:
+    """The name of a data file without its folder and its endings."""
+    name = Path(path).resolve().name
+    for _ in range(2):
+        stem, dot, suffix = name.rpartition(".")
+        if stem and dot + suffix.lower() in (*SUFFIXES, ".gz", ".bz2", ".zst"):
+            name = stem
+    return name
+
+
+def _is_data(path: Path) -> bool:
+    suffixes = [s.lower() for s in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".bz2", ".zst"):
+        suffixes.pop()
+    return path.is_file() and not path.name.startswith((".", "_")) and bool(suffixes) and suffixes[-1] in SUFFIXES
+
+
+def _check_names(names: list[str], file: str) -> None:
+    """Every column has its own name."""
+    if not names:
+        raise TableError(f"{file}: no columns.")
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise TableError(f"{file}: several columns are named {listed(twice)}; give each its own name.")
+
+
+def _check_same(expected: list[str], found: list[str], first: str, other: str) -> None:
+    """Columns are matched by name: reordered is fine, missing or extra ones are not."""
+    here, there = set(expected), set(found)
+    missing, extra = [name for name in expected if name not in there], [name for name in found if name not in here]
+    if missing or extra:
+        parts = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(extra)} besides"] * bool(extra)
+        raise TableError(f"{other}: its columns differ from those of {first}: it {' and '.join(parts)}.")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+# -- one file -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _raw(path: str) -> Iterator[Any]:
+    """The bytes of a file, or of stdin, which stays open."""
+    if path == "-":
+        if sys.stdin is None or sys.stdin.closed:
+            raise TableError("stdin is closed: there are no data to read.")
+        yield sys.stdin.buffer
+        return
+    try:
+        raw = open(path, "rb")  # noqa: SIM115 (errors of opening alone are told so)
+    except OSError as error:
+        raise TableError(f"{shown(path, 200)}: {_reason(error)}.") from None
+    with raw:
+        yield raw
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream with its first bytes, which were looked at, put back; counts what is read."""
+
+    def __init__(self, head: bytes, rest: Any, owner: Source) -> None:
+        self.head, self.rest, self.owner = head, rest, owner
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self.head[: len(buffer)] or self.rest.read(len(buffer)) or b""
+        self.head = self.head[len(chunk) :] if self.head else b""
+        buffer[: len(chunk)] = chunk
+        self.owner.bytes_read += len(chunk)
+        return len(chunk)
+
+
+def _opened(path: str, name: str, raw: Any, owner: Source) -> tuple[list[str], Iterator[Any], bool]:
+    """The names of the columns of a file, its record batches, and whether they have types."""
+    import pyarrow as pa
+
+    try:
+        head = raw.read(HEAD)
+        if not head:
+            raise TableError(f"{name}: the file is empty.")
+        stream: Any = io.BufferedReader(_Rejoined(head, raw, owner), HEAD)
+        if head[:4] == b"PAR1":
+            return (*_parquet(_seekable(path, stream)), True)
+        if head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
+            return (*_arrow(head, path, stream), True)
+        kind = _not_a_table(head)
+        if kind is not None:
+            raise TableError(f"{name}: this is {kind}.", "Save the table as CSV, Parquet or Arrow (Feather version 2).")
+        for magic, codec in COMPRESSED.items():
+            if head.startswith(magic):
+                stream = pa.CompressedInputStream(pa.PythonFile(stream, "r"), codec)
+        return (*read_text(name, stream.read(HEAD), stream, owner.style), False)
+    except OSError as error:
+        raise TableError(f"{name}: {_reason(error)}.") from None
+    except (pa.ArrowException, MemoryError) as error:  # lengths that are lies ask for much memory
+        raise TableError(f"{name}: {shown(_first_line(error), 300)}") from None
+
+
+def _not_a_table(head: bytes) -> str | None:
+    """What a file is that is no table."""
+    for kind, pattern in TEXT_NOT_TABLES.items():
+        if pattern.match(head[:1000]):
+            return kind
+    return next((kind for magic, kind in NOT_TABLES.items() if head.startswith(magic)), None)
+
+
+def _seekable(path: str, stream: Any) -> Any:
+    """The file itself, or all that a pipe has to give."""
+    import pyarrow as pa
+
+    return pa.OSFile(path) if path != "-" and os.path.isfile(path) else pa.BufferReader(stream.read())
+
+
+def _parquet(file: Any) -> tuple[list[str], Iterator[Any]]:
+    import pyarrow.parquet as pq
+
+    parquet = pq.ParquetFile(file)
+    names = parquet.schema_arrow.names
+    return names, parquet.iter_batches(batch_size=max(64, CELLS // max(1, len(names))))
+
+
+def _arrow(head: bytes, path: str, stream: Any) -> tuple[list[str], Iterator[Any]]:
+    import pyarrow as pa
+
+    if head[:6] == b"ARROW1":
+        file = pa.ipc.open_file(_seekable(path, stream))
+        return file.schema.names, (file.get_batch(i) for i in range(file.num_record_batches))
+    pieces = pa.ipc.open_stream(stream)
+    return pieces.schema.names, pieces
+
+
+def _numbered(name: str, names: list[str], pieces: Iterator[Any], typed: bool, style: TextStyle) -> Iterator[Batch]:
+    """Record batches with the numbers of their rows."""
+    import pyarrow as pa
+
+    row = 1
+    try:
+        for piece in pieces:
+            if piece.num_rows:
+                if typed:
+                    piece.validate(full=True)  # a file may lie about its own lengths
+                yield Batch(name, row, dict(zip(names, piece.columns, strict=True)), piece.num_rows, typed, style)
+            row += piece.num_rows
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
+        raise TableError(f"{name}: damaged after row {row - 1}: {shown(_first_line(error), 300)}") from None
