@@ -40,7 +40,7 @@ from .saved import held_out
 from .screen import CommandError, Exit, Screen, plain
 
 AUTO = "auto"
-MODEL = f"One of {', '.join((AUTO, *registry.commands()))}."
+MODEL = f"One of {', '.join((AUTO, *sorted(registry.commands())))}."
 SHARING = "How far classes share kernels, from 0 to 1; several with commas for sharing-average."
 SET = "Any other parameter of the estimator, such as --set max_iter=500 (repeatable); --set help lists them."
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
