@@ -314,7 +314,7 @@ def test_nothing_is_kept_of_a_fit_that_has_not_begun(run, data, monkeypatch):
 
 
 def test_an_interrupted_choice_of_settings_ends_with_the_best_so_far(run, data, monkeypatch):
-    from kernelpool.estimators.search import Search
+    from kernelpool.selection.search import Search
 
     judge, judged = Search._judge, []
 

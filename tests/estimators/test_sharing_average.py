@@ -214,12 +214,12 @@ def test_bad_words_are_named(blobs, kwargs, message):
 
 
 def test_a_stop_by_the_user_while_weights_are_found(blobs, monkeypatch):
-    from kernelpool.estimators import averaging
+    from kernelpool.selection import stacking
 
     def interrupted(*_):
         raise KeyboardInterrupt("interrupted while weights were found")
 
-    monkeypatch.setattr(averaging, "stacked", interrupted)
+    monkeypatch.setattr(stacking, "stacked", interrupted)
     model = SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*blobs)

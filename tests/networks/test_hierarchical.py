@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import load_phoneme, make_clouds, missing_reason
 from kernelpool.em import Fit, Outcome
-from kernelpool.estimators.splitting import _joined
+from kernelpool.training.shared_kernel import _joined
 
 BELIEF = 20.0
 

@@ -5,7 +5,7 @@ from scipy.stats import sem
 from sklearn.metrics import log_loss
 
 from kernelpool.datasets import make_clouds
-from kernelpool.selection.held_out import Loss, choose, folds, folds_of, loss_of, n_folds
+from kernelpool.selection.held_out import Loss, choose, folds, held_out_loss, n_folds, stratified_folds
 
 
 def drawn(n=4000, sharpness=1.0, seed=0):
@@ -20,7 +20,7 @@ def drawn(n=4000, sharpness=1.0, seed=0):
 def test_plain_loss_is_the_log_loss():
     logits, code = drawn()
     weight = np.random.default_rng(1).uniform(0.5, 2, size=len(code))
-    found = loss_of(logits + 1000.0, code, weight)
+    found = held_out_loss(logits + 1000.0, code, weight)
     expected = log_loss(code, np.exp(log_softmax(logits, axis=1)), sample_weight=weight)
     assert found.mean(found.plain) == pytest.approx(expected)
     assert found.mean(found.wrong) == pytest.approx(weight @ (logits.argmax(axis=1) != code) / weight.sum())
@@ -30,21 +30,21 @@ def test_plain_loss_is_the_log_loss():
 def test_tempered_loss_does_not_depend_on_how_sure_a_network_is(sharpness):
     honest, code = drawn()
     sure, _ = drawn(sharpness=sharpness)
-    a, b = (loss_of(logits, code, np.ones(len(code))) for logits in (honest, sure))
+    a, b = (held_out_loss(logits, code, np.ones(len(code))) for logits in (honest, sure))
     assert b.beta == pytest.approx(1 / sharpness, rel=0.1)
     assert b.mean(b.tempered) == pytest.approx(a.mean(a.tempered), abs=1e-4)
     assert sharpness == 1 or b.mean(b.plain) > a.mean(a.plain) + 0.1
 
 
 def test_losses_stay_finite_where_a_class_is_impossible():
-    found = loss_of(np.array([[0.0, -np.inf], [0.0, -1e12]]), np.array([1, 0]), np.ones(2))
+    found = held_out_loss(np.array([[0.0, -np.inf], [0.0, -1e12]]), np.array([1, 0]), np.ones(2))
     assert np.isfinite(found.plain).all()
     assert np.isfinite(found.tempered).all()
 
 
 def test_standard_error_is_that_of_the_paired_difference():
     logits, code = drawn(500)
-    a, b = loss_of(logits, code, np.ones(500)), loss_of(logits + logits**2, code, np.ones(500))
+    a, b = held_out_loss(logits, code, np.ones(500)), held_out_loss(logits + logits**2, code, np.ones(500))
     behind, error = b.behind(a)
     assert behind == pytest.approx(b.tempered.mean() - a.tempered.mean())
     assert error == pytest.approx(sem(b.tempered - a.tempered, ddof=0))
@@ -71,7 +71,7 @@ def test_folds_deal_out_every_class():
     rng = np.random.default_rng(0)
     code = np.repeat([0, 1, 2, -1], [52, 23, 1, 30])
     key, weight = rng.random(len(code)), np.ones(len(code))
-    fold = folds_of(key, code, weight, 5)
+    fold = stratified_folds(code, 5, key=key, weight=weight)
     for k in (0, 1):
         counts = np.bincount(fold[code == k], minlength=5)
         assert counts.max() - counts.min() <= 1
@@ -83,16 +83,16 @@ def test_folds_deal_out_every_class():
 def test_folds_keep_equal_rows_together_and_ignore_the_order():
     rng = np.random.default_rng(0)
     key, code = rng.random(60), np.repeat([0, 1], 30)
-    fold = folds_of(key, code, np.ones(60), 3)
+    fold = stratified_folds(code, 3, key=key, weight=np.ones(60))
     order = rng.permutation(60)
-    np.testing.assert_array_equal(folds_of(key[order], code[order], np.ones(60), 3), fold[order])
+    np.testing.assert_array_equal(stratified_folds(code[order], 3, key=key[order], weight=np.ones(60)), fold[order])
     twice = np.r_[np.arange(60), np.arange(10)]
-    np.testing.assert_array_equal(folds_of(key[twice], code[twice], np.ones(70), 3), fold[twice])
+    np.testing.assert_array_equal(stratified_folds(code[twice], 3, key=key[twice], weight=np.ones(70)), fold[twice])
     some = np.ones(60)
     some[::2] = 0
-    found = folds_of(key, code, some, 3)
+    found = stratified_folds(code, 3, key=key, weight=some)
     assert (found[::2] == -1).all()
-    np.testing.assert_array_equal(found[1::2], folds_of(key[1::2], code[1::2], np.ones(30), 3))
+    np.testing.assert_array_equal(found[1::2], stratified_folds(code[1::2], 3, key=key[1::2], weight=np.ones(30)))
 
 
 def test_few_rows_have_more_folds():

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespace, to_numpy
-from ..em import Outcome, Stop
+from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
 from ..networks.em_log import EMLog, Hidden, Mixture, OutputLayer, Peaks, Run, train
@@ -19,7 +19,9 @@ from ..rows import Block, Rows, as_rows
 from ..starts import ClassSample
 from ..starts.sample import Sample, _of_block
 from ..sums import Sums, record
+from ..training.config import FitConfig, KernelConfig
 from ..training.monitor import Progress
+from ..training.shared_kernel import MixtureTraining
 from ..training.validation import (
     FLOATS,
     TrainingData,
@@ -29,7 +31,6 @@ from ..training.validation import (
     lives_elsewhere,
     mean_and_variance,
 )
-from .training import Training
 
 LARGEST_TARGET = 1e140
 
@@ -43,12 +44,12 @@ MOST_SAMPLED = 20_000
 """Rows from which starts are made."""
 
 
-class HiddenTraining(Training):
+class HiddenTraining(MixtureTraining):
     """The hidden layer: a shared-kernel network with one class."""
 
-    def __init__(self, data: TrainingData, **settings: Any) -> None:
+    def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig) -> None:
         alone = replace(data, classes=np.zeros(1, int), class_weight=np.array([data.weight]), unlabeled_weight=0.0)
-        super().__init__(alone, class_prior=np.ones(1), starving="move", **settings)
+        super().__init__(alone, kernel, fit, class_prior=np.ones(1))
 
     def samples(self, seed: int) -> list[ClassSample]:
         """Rows of all classes, labeled or not."""
@@ -145,11 +146,8 @@ class RBFTraining:
         self.covariance_type = estimator.covariance_type if self.given is None else self.given.covariance_type
         self.training = HiddenTraining(
             data,
-            covariance_type=self.covariance_type,
-            covariance_floor=estimator.covariance_floor,
-            kernel_prior=estimator.kernel_prior,
-            stop=Stop(estimator.max_iter, estimator.tol),
-            accelerated=True,
+            KernelConfig(self.covariance_type, estimator.covariance_floor, estimator.kernel_prior),
+            FitConfig(estimator.max_iter, estimator.tol),
         )
         self.hidden = Hidden(self.training.kernel, estimator.activation, float(estimator.temperature or 1))
         self.rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
@@ -247,7 +245,7 @@ class RBFTraining:
         return fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
 
     def _fitted(self, run: Run, loss: float, settled: bool) -> Fitted:
-        means, covariances, mixing = self.training.outside(run.network.hidden)
+        means, covariances, mixing = self.training.in_data_units(run.network.hidden)
         log_scale = to_numpy(run.network.layer.log_scale)
         if self.hidden.activation != "normalized":
             log_scale = log_scale - self.training.frame.log_volume / self.hidden.temperature

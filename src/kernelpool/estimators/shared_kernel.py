@@ -6,37 +6,48 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from ..em import Fit, Outcome, best_of
-from ..errors import KernelpoolError
-from ..kernels import FAMILIES
-from ..networks.shared_kernel import Params
+from ..em import Outcome
+from ..errors import KernelpoolError, StarvedKernelWarning, warn
+from ..kernels import FAMILIES, Kernels, NaturalParams
+from ..networks.shared_kernel import SharedKernel
 from ..penalties import DISTANCES
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
+from ..rows import Block, Frame, Rows
+from ..selection.search import resolve_auto
+from ..training.config import (
+    FitConfig,
+    KernelConfig,
+    PenaltyConfig,
+    PreviousFit,
+    SharedKernelConfig,
+    StartConfig,
+    is_auto,
+)
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
 from ..training.validation import (
-    TrainingData,
     check_columns,
     check_degree,
     check_positive,
     check_shape,
+    class_codes,
     family_of,
-    is_auto,
-    is_learned,
+    is_unlabeled,
+    mixture_frame,
     named_features,
     training_data,
 )
-from ._base import fit_monitor
-from .automatic import planned
-from .setup import Setup
-from .shared_kernel_network import SharedKernelNetwork
-from .splitting import Result, split_by_class
-from .training import Trained
+from ._base import DensityClassifier, Question, fit_monitor
+
+CLOSED = 1e-8
+"""Sharing at or below this is none."""
 
 
-class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
+class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     r"""Class densities as mixtures of Gaussian kernels that classes may share.
 
     Each class is a mixture :math:`p(x|C_k) = \sum_j \pi_{jk}\, p(x|j)` over one common pool of kernels (the probabilistic
@@ -178,6 +189,10 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
     0.10
     """
 
+    means_: np.ndarray
+    covariances_: np.ndarray
+    covariance_type_: str
+    mixing_: np.ndarray
     _n_kernels_asked: int
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -295,66 +310,86 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         self : SharedKernelClassifier
             The fitted estimator.
         """
+        config = self._config()
+        data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
+        with named_features(getattr(self, "feature_names_in_", None)):
+            resolved = resolve_auto(config, data, self._say)
+            network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight))
+        if config.start.previous is None:
+            self._n_kernels_asked = network.n_kernels_asked
+        self._keep(network, resolved.config, resolved.selection)
+        if network.starved is not None and not is_auto(self.n_kernels):  # a network that was grown is pruned without a word
+            warn(network.starved, StarvedKernelWarning)
+        warn_if_unfinished(network.fit, self.max_iter)
+        if resolved.interrupted:
+            raise KeyboardInterrupt("interrupted while settings were chosen; the best so far was fitted to all rows")
+        return self
+
+    def _config(self) -> SharedKernelConfig:
+        """The parameters as records."""
         if self.split_by_class and self.warm_start:
             raise KernelpoolError("warm_start cannot go on from a network that was split; set split_by_class=False.")
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
-        data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
-        with named_features(getattr(self, "feature_names_in_", None)):
-            plan = planned(self, data)
-            setup = Setup(plan, data)
-            if not setup.warm:
-                self._n_kernels_asked = len(setup.owners)
-            result = self._best_start(setup, X, y, sample_weight)
-        told = not is_auto(self.n_kernels)  # a network that was grown is pruned without a word
-        trained = setup.training.trained(result.fit, result.sharing, result.owners, told=told)
-        self._keep(trained, data, setup.class_prior, plan)
-        self.__dict__.pop("parents_", None)
-        if result.parents is not None:
-            self.parents_ = result.parents
-        warn_if_unfinished(result.fit, self.max_iter)
-        if getattr(plan, "_interrupted", False):
-            raise KeyboardInterrupt("interrupted while settings were chosen; the best so far was fitted to all rows")
-        return self
+        several = hasattr(self.n_kernels, "__len__") and not isinstance(self.n_kernels, str)
+        return SharedKernelConfig(
+            KernelConfig(self.covariance_type, self.covariance_floor, self.kernel_prior),
+            StartConfig(
+                list(self.n_kernels) if several else self.n_kernels,  # type: ignore[arg-type]
+                self.owners,
+                self.init,
+                self.n_init,
+                self.means_init,
+                self.covariances_init,
+                self.mixing_init,
+                self._previous() if self.warm_start and hasattr(self, "means_") else None,
+            ),
+            self.sharing,
+            PenaltyConfig(self.overlap_penalty, self.overlap_units, self.overlap_distance),
+            FitConfig(
+                self.max_iter,
+                self.tol,
+                self.acceleration is not None,
+                self.starving,
+                int(check_random_state(self.random_state).randint(2**31)),
+                self.n_jobs,
+            ),
+            self.class_prior,
+            self.split_anchor if self.split_by_class else None,
+        )
 
-    def _best_start(self, setup: Setup, X: Any, y: Any, sample_weight: Any) -> Result:
-        sharing, learned = setup.sharing(setup.estimator.sharing), is_learned(self.sharing)
-        fits: list[Fit[Params]] = []
-        monitor = fit_monitor(self, X, y, sample_weight)
-        with monitor.fitting(setup.n_starts + bool(self.split_by_class), **setup.training.described()):
-            for i, place in enumerate(setup.places()):
-                start = setup.start(place, sharing, learned=learned)
-                with monitor.start(i) as on_sweep:
-                    fits.append(setup.training.run(start, sharing, setup.owners, on_sweep))
-                if fits[-1].outcome is Outcome.INTERRUPTED:
-                    break
-            result = Result(best_of(fits), sharing, setup.owners)
-            if self.split_by_class and fits[-1].outcome is not Outcome.INTERRUPTED:
-                with monitor.start(setup.n_starts) as on_sweep:
-                    result = split_by_class(setup.training, result, self.split_anchor, on_sweep)
-        return result
+    def _previous(self) -> PreviousFit:
+        return PreviousFit(
+            self.means_,
+            self.covariances_,
+            self.mixing_,
+            self.owners_,
+            self.classes_,
+            self._n_kernels_asked,
+            self.covariance_type_,
+            self.overlap_penalty_,
+            self.sharing_degree_,
+            getattr(self, "selection_", None),
+        )
 
-    def _keep(self, trained: Trained, data: TrainingData, class_prior: np.ndarray, plan: Any = None) -> None:
-        self.classes_, self.class_prior_ = data.classes, class_prior
-        self.means_, self.covariances_, self.mixing_ = trained.means, trained.covariances, trained.mixing
-        self.owners_, self.sharing_ = data.classes[trained.owners], trained.sharing
-        self.history_, self.objective_ = trained.history, trained.objective
-        self.n_iter_ = trained.fit.n_sweeps
-        self.converged_ = trained.fit.outcome is Outcome.CONVERGED
-        self._keep_settings(self if plan is None else plan)
+    def _keep(self, network: FittedNetwork, config: SharedKernelConfig, selection: dict[str, np.ndarray] | None = None) -> None:
+        self.classes_, self.class_prior_ = network.classes, network.class_prior
+        self.means_, self.covariances_, self.mixing_ = network.means, network.covariances, network.mixing
+        self.owners_, self.sharing_ = network.classes[network.owners], network.sharing
+        self.history_, self.objective_ = network.history, network.objective
+        self.n_iter_ = network.fit.n_sweeps
+        self.converged_ = network.fit.outcome is Outcome.CONVERGED
+        self.n_kernels_, self.covariance_type_ = len(self.means_), config.kernel.covariance_type
+        self.overlap_penalty_ = float(config.penalty.strength)
+        self.sharing_degree_ = float("nan") if hasattr(config.sharing, "__len__") else float(config.sharing)
+        for name, value in {"selection_": selection, "parents_": network.parents}.items():
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
 
-    def _keep_settings(self, plan: Any) -> None:
-        """What was asked for, or chosen."""
-        self.n_kernels_, self.covariance_type_ = len(self.means_), plan.covariance_type
-        self.overlap_penalty_ = float(plan.overlap_penalty)
-        self.sharing_degree_ = float("nan") if hasattr(plan.sharing, "__len__") else float(plan.sharing)
-        self.__dict__.pop("selection_", None)
-        if hasattr(plan, "selection_"):
-            self.selection_ = plan.selection_
-
-    def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """What would be kept of a fit that stopped with these parameters."""
-        return parameters
+    def _say(self, line: str) -> None:
+        if self.verbose:
+            print(f"auto: {line}")
 
     @classmethod
     def auto(cls, **parameters: Any) -> Self:
@@ -441,6 +476,131 @@ class SharedKernelClassifier(CallbackSupportMixin, SharedKernelNetwork):
         model.owners_ = labels[np.argmax(mixing * prior, axis=1)]
         model.n_features_in_ = means.shape[1]
         return model
+
+    # -- what a fitted network says ---------------------------------------------------------------------------------
+
+    def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
+        """The fitted network, its kernels in a frame (their own, if none is given), and that frame."""
+        kernel = FAMILIES[self.covariance_type_](np.zeros(self.means_.shape[1]))
+        kernels = Kernels(np.asarray(self.means_), np.asarray(self.covariances_))
+        if frame is None:
+            share = self.mixing_ @ self.class_prior_
+            frame = mixture_frame(kernel, kernels, share / share.sum())
+        return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
+
+    def _density(self, rows: Rows) -> Question:
+        network, kernels, frame = self._network()
+        natural_params = network.kernel.natural_params(kernels, rows.eps)
+        framed = rows.framed(frame, natural_params.weight.shape[0] + natural_params.weight.shape[1] + 2 * len(self.classes_))
+        return framed, _log_density, (network, natural_params, self.mixing_, frame.log_volume)
+
+    def _posterior(self, rows: Rows) -> Question:
+        framed, _, (network, natural_params, mixing, _) = self._density(rows)
+        return framed, _kernel_posterior, (network, natural_params, mixing, self.class_prior_)
+
+    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        network, kernels, frame = self._network()
+        x = np.empty((len(codes), self.n_features_in_))
+        chosen = np.empty(len(codes), int)
+        for k in range(len(self.classes_)):
+            mine = codes == k
+            chosen[mine] = rng.choice(len(self.mixing_), size=mine.sum(), p=self.mixing_[:, k] / self.mixing_[:, k].sum())
+        for j in np.unique(chosen):
+            mine = chosen == j
+            noise = rng.standard_normal((mine.sum(), x.shape[1]))
+            covariance = network.kernel.of_kernel(kernels.covariance, j)
+            x[mine] = kernels.mean[j] + network.kernel.deviate(covariance, noise)
+        outside: np.ndarray = frame.outside(x)
+        return outside
+
+    # -- model choice -----------------------------------------------------------------------------------------------
+
+    def n_parameters(self) -> int:
+        """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class priors."""
+        check_is_fitted(self)
+        n_kernels, n_classes = self.mixing_.shape
+        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
+        # a weight that learned sharing has all but closed is no longer free
+        free = getattr(self, "sharing_", np.ones_like(self.mixing_)) > CLOSED
+        n_mixing = int(free.sum()) - n_classes
+        return n_kernels * self.n_features_in_ + kernel.n_parameters(n_kernels, self.n_features_in_) + n_mixing + n_classes - 1
+
+    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their class summed out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        log_likelihood : float
+            Summed over the rows.
+        """
+        check_is_fitted(self)
+        labels = np.asarray(y)
+        unlabeled = is_unlabeled(labels, self.unlabeled)
+        unknown = set(labels[~unlabeled].tolist()) - set(self.classes_.tolist())
+        if unknown:
+            raise ValueError(f"y contains labels that were not seen in fit: {sorted(map(str, unknown))[:5]}.")
+        codes = class_codes(labels, self.classes_, self.unlabeled)
+        with np.errstate(divide="ignore"):
+            joint = np.asarray(self.log_density(X)) + np.log(self.class_prior_)
+        known = joint[np.arange(len(codes)), np.maximum(codes, 0)]
+        by_row = np.where(codes < 0, np.logaddexp.reduce(joint, axis=1), known)
+        return float(by_row.sum() if sample_weight is None else np.asarray(sample_weight) @ by_row)
+
+    def bic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion, -2 log p(X, y) + (number of parameters) log n: the lower the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        bic : float
+            The criterion.
+        """
+        n = len(y) if sample_weight is None else float(np.sum(sample_weight))
+        return -2 * self.log_likelihood(X, y, sample_weight) + self.n_parameters() * float(np.log(n))
+
+    def aic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Akaike information criterion, -2 log p(X, y) + 2 (number of parameters): the lower the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        aic : float
+            The criterion.
+        """
+        return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
+
+
+def _log_density(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, log_volume: float) -> Any:
+    return network.log_density(block, natural_params, mixing) - log_volume
+
+
+def _kernel_posterior(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, class_prior: Any) -> Any:
+    return network.kernel_posterior(block, natural_params, mixing, class_prior)
 
 
 register(

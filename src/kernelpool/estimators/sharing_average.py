@@ -1,6 +1,8 @@
 """Average over degrees of sharing: the scikit-learn shell of Titsias & Likas 2001, section III-B."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -9,16 +11,18 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..arrays import Array, logsumexp, namespace, safe_log
-from ..em import Fit, Outcome, best_of
+from ..em import Outcome
+from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, NaturalParams
-from ..networks.shared_kernel import Params, SharedKernel
+from ..networks.shared_kernel import SharedKernel
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows
+from ..selection.stacking import held_out_weights
+from ..training.config import SharedKernelConfig, is_learned
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
-from ..training.validation import TrainingData, named_features, training_data
+from ..training.shared_kernel import FittedNetwork, fit_from_common_starts
+from ..training.validation import check_degree, named_features, training_data
 from ._base import DensityClassifier, Question, fit_monitor
-from .averaging import Choice, choices_of, held_out_weights, run_of, setups_of
-from .setup import Setup
 from .shared_kernel import SharedKernelClassifier
 
 Member = tuple[SharedKernel, NaturalParams, Array]
@@ -212,63 +216,75 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self : SharingAverageClassifier
             The fitted estimator.
         """
-        choices = choices_of(self)
+        members = self._members()
+        first = members[0]._config().fit  # one seed for all, so that networks of one size come from one start
+        configs = [replace(member._config(), fit=first) for member in members]
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
-        setups = setups_of(self, choices, data)
         with named_features(getattr(self, "feature_names_in_", None)):
-            fits = self._fits(setups, choices, X, y, sample_weight)
-            self._gather(setups, choices, fits, data)
-            if len(self.estimators_) == len(choices) and self.weights == "held_out":
-                self.weights_ = held_out_weights(self, choices, data)
-        if any(run.outcome is Outcome.INTERRUPTED for runs in fits for run in runs):
-            raise KeyboardInterrupt(f"interrupted; {len(self.estimators_)} of {len(choices)} networks were kept")
+            networks = fit_from_common_starts(data, configs, fit_monitor(self, X, y, sample_weight))
+            self._keep(members, networks, configs)
+            if len(networks) == len(members) and self.weights == "held_out":
+                self.weights_ = held_out_weights(configs, data)
+        if any(network.fit.outcome is Outcome.INTERRUPTED for network in networks):
+            raise KeyboardInterrupt(f"interrupted; {len(networks)} of {len(members)} networks were kept")
         return self
 
-    def _fits(
-        self, setups: dict[int | None, Setup], choices: list[Choice], X: Any, y: Any, weight: Any
-    ) -> list[list[Fit[Params]]]:
-        """The runs of every choice, one a start; fewer if interrupted."""
-        fits: list[list[Fit[Params]]] = [[] for _ in choices]
-        n_starts = sum(setups[choice.total].n_starts for choice in choices)
-        first = next(iter(setups.values()))
-        monitor = fit_monitor(self, X, y, weight)
-        with monitor.fitting(n_starts, **first.training.described()):
-            for total, setup in setups.items():
-                mine = [(choice, runs) for choice, runs in zip(choices, fits, strict=True) if choice.total == total]
-                for place in setup.places():
-                    for choice, runs in mine:
-                        with monitor.start(sum(map(len, fits))) as on_sweep:
-                            runs.append(run_of(setup, choice, place, on_sweep))
-                        if runs[-1].outcome is Outcome.INTERRUPTED:
-                            return fits
-        return fits
-
-    def _gather(
-        self, setups: dict[int | None, Setup], choices: list[Choice], fits: list[list[Fit[Params]]], data: TrainingData
-    ) -> None:
-        self.classes_, self.class_prior_ = data.classes, next(iter(setups.values())).class_prior
-        self.estimators_ = [
-            self._member(setups[choice.total], choice, best_of(runs))
-            for choice, runs in zip(choices, fits, strict=True)
-            if runs
+    def _members(self) -> list[SharedKernelClassifier]:
+        """A network, not yet fitted, for every number of kernels, degree of sharing and strength of the penalty."""
+        degrees, strengths = list(self.sharing), [float(s) for s in np.ravel(self.overlap_penalty)]
+        totals: list[Any] = [None] if self.kernel_totals is None else list(self.kernel_totals)
+        if not degrees or not strengths or not totals:
+            raise KernelpoolError(
+                "sharing, overlap_penalty and kernel_totals must hold at least one value; got an empty sequence."
+            )
+        for value in degrees:
+            if isinstance(value, str) and not is_learned(value):
+                raise KernelpoolError(f"Each value of sharing must be a number in [0, 1] or 'learned'; got {value!r}.")
+            if not isinstance(value, str):
+                check_degree(value, "Each value of sharing")
+        if min(strengths) < 0:
+            raise KernelpoolError(f"Each value of overlap_penalty must be at least 0; got {min(strengths)}.")
+        if self.kernel_totals is not None:
+            self._check_totals(totals)
+        common = {k: v for k, v in self.get_params(deep=False).items() if k not in ("kernel_totals", "weights")}
+        return [
+            SharedKernelClassifier(
+                **{
+                    **common,
+                    "n_kernels": self.n_kernels if total is None else int(total),
+                    "sharing": degree,
+                    "overlap_penalty": strength,
+                }
+            )
+            for total, degree, strength in product(totals, degrees, strengths)
         ]
-        self.weights_ = np.full(len(self.estimators_), 1 / len(self.estimators_))
+
+    def _check_totals(self, totals: list[Any]) -> None:
+        for total in totals:
+            if isinstance(total, bool) or int(total) != total or total < 1:
+                raise KernelpoolError(f"Each value of kernel_totals must be a whole number above zero; got {total!r}.")
+        for name in ("n_kernels", "owners", "means_init", "covariances_init", "mixing_init"):
+            if getattr(self, name) is not None:
+                raise KernelpoolError(f"{name} and kernel_totals both say how many kernels there are; leave {name} at None.")
+
+    def _keep(
+        self, members: list[SharedKernelClassifier], networks: list[FittedNetwork], configs: list[SharedKernelConfig]
+    ) -> None:
+        self.classes_, self.class_prior_ = networks[0].classes, networks[0].class_prior
+        self.estimators_ = members[: len(networks)]
+        for member, network, config in zip(members, networks, configs, strict=False):
+            member._keep(network, config)
+            member.n_features_in_ = self.n_features_in_
+            if hasattr(self, "feature_names_in_"):
+                member.feature_names_in_ = self.feature_names_in_
+        self.weights_ = np.full(len(networks), 1 / len(networks))
         self.n_iter_ = max(member.n_iter_ for member in self.estimators_)
         self.converged_ = all(member.converged_ for member in self.estimators_)
-
-    def _member(self, setup: Setup, choice: Choice, best: Fit[Params]) -> SharedKernelClassifier:
-        kwargs = {k: v for k, v in self.get_params(deep=False).items() if k not in ("kernel_totals", "weights")}
-        if choice.total is not None:
-            kwargs["n_kernels"] = choice.total
-        member = SharedKernelClassifier(**{**kwargs, "sharing": choice.sharing, "overlap_penalty": choice.strength})
-        training = setup.training.penalized(choice.strength)
-        member._keep(training.trained(best, setup.sharing(choice.sharing), setup.owners), setup.data, setup.class_prior)
-        member.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            member.feature_names_in_ = self.feature_names_in_
-        if best.outcome is not Outcome.INTERRUPTED:
-            warn_if_unfinished(best, self.max_iter)
-        return member
+        for network in networks:
+            if network.starved is not None:
+                warn(network.starved, StarvedKernelWarning)
+            if network.fit.outcome is not Outcome.INTERRUPTED:
+                warn_if_unfinished(network.fit, self.max_iter)
 
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """The network now in training stands for all."""

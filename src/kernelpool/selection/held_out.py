@@ -14,12 +14,20 @@ taken whose plain log-loss is lowest, again up to one standard error, and of the
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from sklearn.model_selection import train_test_split
+
+from ..arrays import to_numpy
+from ..rows import Block, as_rows
+from ..starts.sample import Sample, _uniform
+from ..training.validation import TrainingData
+
+MOST_ROWS = 20_000
+"""Settings are chosen on a sample of about this many rows where there are more."""
 
 COLDEST, HOTTEST = 1 / 64, 2.0
 """Bounds of beta."""
@@ -50,8 +58,8 @@ class Loss:
         return mean, float(np.sqrt(self.mean((difference - mean) ** 2) / self.weight.sum()))
 
 
-def loss_of(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -> Loss:
-    """From log P(C_k) p(x|C_k), (n, K), of held-out rows of classes `code`."""
+def held_out_loss(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -> Loss:
+    """From log P(C_k|x) up to a constant of the row, (n, K), of held-out rows of classes `code`."""
     log_joint = log_joint - log_joint.max(axis=1, keepdims=True)
     log_joint = np.maximum(log_joint, -1e8)
 
@@ -88,28 +96,103 @@ def _lowest(among: list[int], losses: list[Loss], kind: str) -> list[int]:
     return [i for i in among if ahead[i][0] <= ahead[i][1]]
 
 
+# -- rows and folds -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """Rows on the host, in the units of the data."""
+
+    x: np.ndarray
+    """(n, d)."""
+    code: np.ndarray
+    """(n,); -1 without a label."""
+    weight: np.ndarray
+    """(n,)."""
+    key: np.ndarray
+    """A number in (0, 1) made from the content of the row, (n,)."""
+
+    def where(self, mask: np.ndarray) -> "SampledRows":
+        """Some of the rows."""
+        return SampledRows(self.x[mask], self.code[mask], self.weight[mask], self.key[mask])
+
+
+def draw_rows(data: TrainingData, seed: int) -> SampledRows:
+    """Rows on the host; of each class, and of the rows without one, no more than its part of `MOST_ROWS`."""
+    unit = float(np.sqrt(data.variance.mean())) or 1.0
+    most = max(MOST_ROWS // (len(data.classes) + 1), 1000)
+    drawn = data.rows.total(_of_block, seed, most, data.mean, unit)
+    order = np.argsort(drawn.key * drawn.weight, kind="stable")
+    x, code, weight = drawn.x[order], drawn.code[order], _as_common(drawn.code[order], drawn.weight[order], most, data)
+    return SampledRows(x, code, weight, _uniform((x - data.mean) / unit, seed))
+
+
+def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingData) -> np.ndarray:
+    """Weights that make each class as common in the sample as it is in the data."""
+    drawn = np.bincount(code + 1, minlength=len(data.classes) + 1)  # rows of no class come first
+    if (drawn < most).all():
+        return weight
+    # a row was drawn the more often the more it weighs: among those drawn of a class all count alike
+    total = np.concatenate([[data.unlabeled_weight], data.class_weight])
+    return np.asarray((total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1])
+
+
+def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: float) -> Sample:
+    x, code = np.asarray(to_numpy(block.x), dtype=np.float64), to_numpy(block.y)
+    weight = np.ones(len(x)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
+    x, code, weight = x[weight > 0], code[weight > 0], weight[weight > 0]
+    # as in starts.sample, but rows without a label are drawn too
+    uniform = _uniform((x - np.asarray(to_numpy(mean), dtype=np.float64)) / unit, seed)
+    return Sample(-np.log(uniform) / weight, code, x, weight, most).thinned()
+
+
+def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> TrainingData:
+    """The training data less the rows that are held out: `rows` are those that train."""
+    labeled = rows.code >= 0
+    return replace(
+        data,
+        rows=as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs),
+        class_weight=np.bincount(rows.code[labeled], rows.weight[labeled], minlength=len(data.classes)),
+        unlabeled_weight=float(rows.weight[~labeled].sum()),
+        n_rows=float(np.count_nonzero(rows.weight)),
+    )
+
+
 def n_folds(weight: float) -> int:
     """Few rows need more folds: what is held out must be enough to tell networks apart."""
     return 5 if weight < 1500 else 3
 
 
-def folds_of(key: np.ndarray, code: np.ndarray, weight: np.ndarray, n_folds: int) -> np.ndarray:
+def stratified_folds(
+    code: np.ndarray, n_folds: int, *, key: np.ndarray, weight: np.ndarray | None = None, spare_single: bool = True
+) -> np.ndarray:
     """The fold in which each row is held out, (n,); -1 for those that always train.
 
-    Rows are dealt out class by class in the order of `key`, a number made from their content: equal rows meet in one fold, a
-    row of weight two is the same as the row twice, and the order of the rows means nothing. Rows without a label always train,
-    and so does the only row of a class.
+    Rows are dealt out class by class in the order of `key`. Rows of equal keys meet in one fold: where the key is made from the
+    content of a row, a row of weight two is the same as the row twice, and the order of the rows means nothing. Rows without a
+    label or weight always train, and so does the only row of a class if `spare_single`.
     """
-    fold = np.full(len(key), -1)
+    fold = np.full(len(code), -1)
+    usable = code >= 0 if weight is None else (code >= 0) & (weight > 0)
     start = 0
     for k in np.unique(code[code >= 0]):
-        mine = np.flatnonzero((code == k) & (weight > 0))
-        distinct, place = np.unique(key[mine], return_inverse=True)
-        if len(distinct) > 1:
+        in_class = np.flatnonzero((code == k) & usable)
+        distinct, place = np.unique(key[in_class], return_inverse=True)
+        if len(distinct) > spare_single:
             # the next class goes on where this one stopped, so that folds are of equal size
-            fold[mine] = (start + place) % n_folds
+            fold[in_class] = (start + place) % n_folds
             start += len(distinct)
     return fold
+
+
+def folds(codes: np.ndarray, n_folds: int, rng: np.random.RandomState) -> list[np.ndarray]:
+    """Positions of the rows of each fold, drawn at random, with the classes in the same shares as far as may be."""
+    key = np.empty(len(codes))
+    for code in np.unique(codes):
+        in_class = rng.permutation(np.flatnonzero(codes == code))
+        key[in_class] = np.arange(len(in_class))
+    fold = stratified_folds(codes, n_folds, key=key, spare_single=False)
+    return [np.flatnonzero(fold == f) for f in range(min(n_folds, len(codes)))]
 
 
 def split(codes: np.ndarray, fraction: float, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
@@ -121,9 +204,3 @@ def split(codes: np.ndarray, fraction: float, rng: np.random.RandomState) -> tup
         np.arange(len(codes)), test_size=fraction, random_state=rng, stratify=codes if enough else None
     )
     return np.sort(others), np.sort(judged)
-
-
-def folds(codes: np.ndarray, n_folds: int, rng: np.random.RandomState) -> list[np.ndarray]:
-    """Positions of the rows in each of some parts, with the classes in the same shares as far as may be."""
-    order = np.concatenate([rng.permutation(np.flatnonzero(codes == code)) for code in np.unique(codes)])
-    return [np.sort(order[i::n_folds]) for i in range(min(n_folds, len(order)))]

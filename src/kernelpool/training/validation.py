@@ -271,16 +271,6 @@ def mixture_frame(kernel: Gaussian, kernels: Kernels, share: np.ndarray) -> Fram
 # -- parameters ---------------------------------------------------------------------------------------------------
 
 
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is to be chosen by the data."""
-    return isinstance(value, str) and value == "auto"
-
-
-def is_learned(sharing: Any) -> bool:
-    """Whether the degrees of sharing are to be learned."""
-    return isinstance(sharing, str) and sharing == "learned"
-
-
 def check_degree(sharing: float, name: str) -> None:
     """A degree of sharing lies in [0, 1]."""
     if not 0 <= sharing <= 1:
@@ -332,11 +322,6 @@ def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> 
         wanted = "positive (variances, not deviations)"
     if bad.any():
         raise KernelpoolError(f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not.")
-
-
-def total_of(n_kernels: Any) -> int | None:
-    """How many kernels in all were asked for."""
-    return None if n_kernels is None else int(np.sum(n_kernels))
 
 
 def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:

@@ -8,12 +8,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import make_clouds
-from kernelpool.em import Stop
 from kernelpool.errors import CollapsedKernelError, StarvedKernelWarning
-from kernelpool.estimators import parts
-from kernelpool.estimators.parts import Cell, Part, sampled
 from kernelpool.networks import shared_kernel
-from kernelpool.selection.held_out import folds_of, loss_of
+from kernelpool.selection import held_out
+from kernelpool.selection.candidates import Candidate, CandidateFits
+from kernelpool.selection.held_out import draw_rows, held_out_loss, stratified_folds
+from kernelpool.training.config import FitConfig, SharedKernelConfig, StartConfig
 from kernelpool.training.validation import training_data
 
 SMALL = {"max_iter": 30, "tol": 1e-3}
@@ -77,8 +77,8 @@ def test_held_out_losses_are_those_of_gaussians_fitted_without_the_fold(blobs):
     tried = model.selection_
     assert tried["covariance_type"].tolist() == ["spherical", "diag", "full", "tied"]
     seed = int(np.random.RandomState(3).randint(2**31))
-    rows = sampled(training_data(model, x, y, None, None, 1.0, None), seed)
-    fold = folds_of(rows.key, rows.code, rows.weight, 5)
+    rows = draw_rows(training_data(model, x, y, None, None, 1.0, None), seed)
+    fold = stratified_folds(rows.code, 5, key=rows.key, weight=rows.weight)
     assert sorted(map(tuple, rows.x)) == sorted(map(tuple, x))
     losses = []
     for i, family in enumerate(tried["covariance_type"]):
@@ -98,7 +98,7 @@ def test_held_out_losses_are_those_of_gaussians_fitted_without_the_fold(blobs):
         assert tried["tempered_loss"][i] == pytest.approx(
             min(-s[np.arange(len(x)), rows.code].mean() for s in scaled), abs=1e-4
         )
-        losses.append(loss_of(joint, rows.code, rows.weight))
+        losses.append(held_out_loss(joint, rows.code, rows.weight))
     best = losses[int(np.argmin(tried["tempered_loss"]))]
     for i, loss in enumerate(losses):
         difference = loss.tempered - best.tempered
@@ -206,15 +206,16 @@ def test_sharing_can_be_opened_again():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(200, 2)), np.repeat([0, 1], 100)
     model = SharedKernelClassifier([1, 1], random_state=0)
-    rows = sampled(data := training_data(model, x, y, None, None, 1.0, None), 0)
-    part = Part(model, data, rows, rows.where(rows.code == 0), Stop(20, 1e-4))
-    alone, shared = Cell("diag", 0, 0.0, 0.0), Cell("diag", 0, 1.0, 0.0)
-    part.begin(alone)
-    np.testing.assert_array_equal(part.params[alone].mixing, np.eye(2))
-    part.change(shared, alone)
-    assert part.params[shared].mixing.min() > 0.02
-    part.change(alone, shared)
-    np.testing.assert_array_equal(part.params[alone].mixing, np.eye(2))
+    rows = draw_rows(data := training_data(model, x, y, None, None, 1.0, None), 0)
+    config = SharedKernelConfig(start=StartConfig([1, 1]), fit=FitConfig(20, 1e-4))
+    fits = CandidateFits(config, data, rows, rows.where(rows.code == 0))
+    alone, shared = Candidate("diag", 0, 0.0, 0.0), Candidate("diag", 0, 1.0, 0.0)
+    fits.begin(alone)
+    np.testing.assert_array_equal(fits.params[alone].mixing, np.eye(2))
+    fits.change(shared, alone)
+    assert fits.params[shared].mixing.min() > 0.02
+    fits.change(alone, shared)
+    np.testing.assert_array_equal(fits.params[alone].mixing, np.eye(2))
 
 
 def test_penalty_is_chosen_from_the_papers_range():
@@ -268,17 +269,17 @@ def test_unlabeled_rows_train_and_are_never_held_out():
     assert model.classes_.tolist() == [0, 1]
     assert model.score(x, y) > 0.97
     data = training_data(model, x, hidden, None, -1, 1.0, None)
-    rows = sampled(data, 0)
+    rows = draw_rows(data, 0)
     assert (rows.code < 0).sum() == 100
-    assert (folds_of(rows.key, rows.code, rows.weight, 5)[rows.code < 0] == -1).all()
+    assert (stratified_folds(rows.code, 5, key=rows.key, weight=rows.weight)[rows.code < 0] == -1).all()
 
 
 def test_many_rows_are_sampled_with_their_classes_as_common_as_they_are(monkeypatch):
-    monkeypatch.setattr(parts, "MOST_ROWS", 3000)
+    monkeypatch.setattr(held_out, "MOST_ROWS", 3000)
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6000, 2)), np.repeat([0, 1, -1], [4000, 500, 1500])
     model = SharedKernelClassifier(unlabeled=-1)
-    rows = sampled(training_data(model, x, y, None, -1, 1.0, None), 0)
+    rows = draw_rows(training_data(model, x, y, None, -1, 1.0, None), 0)
     assert np.bincount(rows.code + 1).tolist() == [1000, 1000, 500]
     np.testing.assert_allclose(np.bincount(rows.code + 1, rows.weight) / rows.weight.sum(), np.array([1500, 4000, 500]) / 6000)
     assert rows.weight.sum() == pytest.approx(2500)

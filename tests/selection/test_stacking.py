@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from kernelpool.networks.stacking import stacked
+from kernelpool.selection.stacking import stacked
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,328 @@
+r"""A greedy search through the settings of a network, judged on held-out rows.
+
+Networks are warm-started from each other, so that a combination costs some sweeps and not a fit: for each family a network
+grows from one kernel a class by splitting (`starts.grown`) until that no longer helps; the best then goes through degrees of
+sharing and strengths of the overlap penalty, and its number of kernels is looked at once more. The network that is trained on
+all rows starts from the one that the search ended with.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..errors import CollapsedKernelError, KernelpoolError
+from ..kernels import FAMILIES
+from ..training.config import SharedKernelConfig, is_auto
+from ..training.validation import TrainingData
+from .candidates import Candidate, CandidateFits
+from .held_out import Loss, choose, draw_rows, held_out_loss, n_folds, stratified_folds
+
+FIRST_SHARING = 0.1
+"""Sharing while networks grow: nearly separate mixtures, in which no row is far from every kernel of its class."""
+
+DEGREES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+STRENGTHS = (5.0, 20.0)
+
+GROWTH = 0.5
+"""Part of the kernels that is split in one step."""
+
+PATIENCE = 2
+"""Steps of growth in a row that bring nothing before a family is given up,"""
+
+EARLY = 4
+"""but not before it has this many kernels a class: round kernels often need some before they gain anything."""
+
+HOPELESS = 2
+"""A family is given up too when it has spent this many times the numbers of another's best network and is still well behind it
+(by two standard errors)."""
+
+ROWS_A_KERNEL = 5
+"""Fewest rows for each kernel."""
+
+MOST_SWEEPS, LOOSEST = 50, 1e-4
+"""Networks that are only compared need not settle as far as the one that is kept."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Settings with nothing "auto" left."""
+
+    config: SharedKernelConfig
+    selection: dict[str, np.ndarray] | None = None
+    """What was tried, a column an entry; None where nothing was to be chosen."""
+    interrupted: bool = False
+    """Whether the user ended the search (Ctrl-C): the best setting so far was taken."""
+
+
+def resolve_auto(config: SharedKernelConfig, data: TrainingData, say: Callable[[str], None]) -> Resolved:
+    """The settings with what is "auto" filled in, and with the start that the search ended with.
+
+    A search that is interrupted (Ctrl-C) ends with the best setting so far; interrupt again to end the fit.
+    """
+    if not config.has_auto:
+        return Resolved(config)
+    _check(config)
+    if config.start.previous is not None:
+        return _going_on(config)
+    search, interrupted = Search(config, data, say), False
+    try:
+        chosen = search.run()
+    except KeyboardInterrupt:
+        if not search.tried:
+            raise
+        chosen, interrupted = search.best, True
+    return Resolved(search.finish(chosen), search.table(chosen), interrupted)
+
+
+def _going_on(config: SharedKernelConfig) -> Resolved:
+    """A warm start: what was chosen by the previous fit stays chosen."""
+    before = config.start.previous
+    assert before is not None
+    chosen = replace(
+        config,
+        start=replace(config.start, n_kernels=before.n_kernels),
+        kernel=replace(config.kernel, covariance_type=before.covariance_type),
+        penalty=replace(config.penalty, strength=before.overlap_penalty),
+        sharing=before.sharing_degree if is_auto(config.sharing) else config.sharing,
+    )
+    return Resolved(chosen, before.selection)
+
+
+def _check(config: SharedKernelConfig) -> None:
+    start = config.start
+    if is_auto(start.n_kernels):
+        given = {
+            "owners": start.owners,
+            "means_init": start.means,
+            "covariances_init": start.covariances,
+            "mixing_init": start.mixing,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise KernelpoolError(
+                    f"n_kernels='auto' places the kernels itself and takes no {name}; leave it out, or say how many kernels."
+                )
+        if hasattr(config.sharing, "__len__") and not isinstance(config.sharing, str):
+            raise KernelpoolError(
+                "n_kernels='auto' takes no table of sharing, which has a line for each kernel; "
+                "give one number, 'auto' or 'learned'."
+            )
+    if is_auto(config.kernel.covariance_type) and start.covariances is not None:
+        raise KernelpoolError(
+            "covariance_type='auto' takes no covariances_init, whose shape depends on the type; leave it out, or name the type."
+        )
+
+
+class Search:
+    """Tries settings; `tried` remembers what each came to on the held-out rows."""
+
+    def __init__(self, config: SharedKernelConfig, data: TrainingData, say: Callable[[str], None]) -> None:
+        self.config, self.data, self.say = config, data, say
+        self.grows = is_auto(config.start.n_kernels)
+        seed = config.fit.seed
+        self._next_seed = int(check_random_state(seed).randint(2**31))
+        rows = draw_rows(data, seed)
+        fold = stratified_folds(rows.code, n_folds(data.weight), key=rows.key, weight=rows.weight)
+        compared = self._compared()
+        self.folds = [
+            CandidateFits(compared, data, rows.where(fold != f), rows.where(fold == f)) for f in np.unique(fold[fold >= 0])
+        ]
+        self.whole = CandidateFits(compared, data, rows, rows.where(fold == -2))
+        self.tried: dict[Candidate, Loss] = {}
+
+    def _compared(self) -> SharedKernelConfig:
+        """The settings of networks that are only compared."""
+        config, fit, start = self.config, self.config.fit, self.config.start
+        if self.grows:
+            start = replace(start, n_kernels=(self.data.class_weight > 0).astype(int).tolist())
+        fit = replace(fit, max_iter=min(fit.max_iter, MOST_SWEEPS), tol=max(fit.tol, LOOSEST), seed=self._next_seed)
+        return replace(config, start=start, fit=fit, penalty=replace(config.penalty, strength=0.0))
+
+    # -- the search -------------------------------------------------------------------------------------------------
+
+    def run(self) -> Candidate:
+        """The candidate that is chosen: the first one, where no row could be held out."""
+        family, sharing, strength = self.config.kernel.covariance_type, self.config.sharing, self.config.penalty.strength
+        first = Candidate(
+            family,
+            0,
+            FIRST_SHARING if isinstance(sharing, str) else None if np.ndim(sharing) else sharing,
+            0.0 if is_auto(strength) else strength,
+        )
+        families = list(FAMILIES) if is_auto(family) else [family]
+        if not self.folds:
+            return replace(first, covariance_type=families[0])
+        self._each_family(first, families)
+        if is_auto(sharing):
+            self._share(self.best)
+        if is_auto(strength):
+            self._penalize(self.best)
+        if self.grows:
+            self._resize(self.best)
+        candidates = list(self.tried)
+        sizes = [(self.size(candidate), candidate.overlap_penalty) for candidate in candidates]
+        return candidates[choose([self.tried[candidate] for candidate in candidates], sizes)]
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate with the lowest tempered loss so far."""
+        return min(self.tried, key=self._loss)
+
+    def _loss(self, candidate: Candidate) -> float:
+        loss = self.tried[candidate]
+        return loss.mean(loss.tempered)
+
+    def _each_family(self, first: Candidate, families: list[str]) -> None:
+        collapsed = None
+        for family in families:
+            try:
+                self._grow(replace(first, covariance_type=family))
+            except CollapsedKernelError as error:  # without a floor, some families have no fit on few rows
+                collapsed = error
+            for fold in self.folds:
+                fold.forget_other_families(self.best.covariance_type if self.tried else family)
+        if not self.tried and collapsed is not None:
+            raise collapsed
+
+    def _grow(self, candidate: Candidate) -> None:
+        """From few kernels to many, until that brings nothing any more."""
+        for fold in self.folds:
+            fold.begin(candidate)
+        self._judge(candidate)
+        lowest, since, enough = self._loss(candidate), 0, EARLY * len(self.data.classes)
+        while self.grows and (since < PATIENCE or self.n_kernels(candidate) < enough):
+            before, candidate = candidate, replace(candidate, n_splits=candidate.n_splits + 1)
+            n_new = _n_new(self.n_kernels(before))
+            if (self.n_kernels(before) + n_new) * ROWS_A_KERNEL > self.whole.train.weight.sum():
+                return
+            if not all(fold.grow(candidate, before, n_new) for fold in self.folds):
+                return
+            self._judge(candidate)
+            if self.n_kernels(candidate) >= enough and self._hopeless(candidate):
+                return
+            since = 0 if self._loss(candidate) < lowest else since + 1
+            lowest = min(lowest, self._loss(candidate))
+
+    def _hopeless(self, candidate: Candidate) -> bool:
+        others = [other for other in self.tried if other.covariance_type != candidate.covariance_type]
+        if not others:
+            return False
+        best = min(others, key=self._loss)
+        behind, error = self.tried[candidate].behind(self.tried[best])
+        return behind > 2 * error and self.size(candidate) > HOPELESS * self.size(best)
+
+    def _share(self, candidate: Candidate) -> None:
+        """Degrees of sharing, outwards from the one that the network has."""
+        assert candidate.sharing is not None
+        more = [s for s in sorted(DEGREES) if s > candidate.sharing]
+        less = [s for s in sorted(DEGREES, reverse=True) if s < candidate.sharing]
+        for degrees in (more, less):
+            self._along([replace(candidate, sharing=s) for s in degrees], candidate)
+
+    def _penalize(self, candidate: Candidate) -> None:
+        """Strengths of the penalty, for the sharing that was best and for full sharing, which the penalty is made for."""
+        degrees = {candidate.sharing, 1.0} if is_auto(self.config.sharing) else {candidate.sharing}
+        for sharing in sorted(degrees - {0.0}, key=str):  # separate mixtures have no overlap
+            first = replace(candidate, sharing=sharing)
+            self._along([replace(first, overlap_penalty=s) for s in STRENGTHS], first)
+
+    def _resize(self, candidate: Candidate) -> None:
+        """Fewer or more kernels, under the sharing and the penalty that were best."""
+        for n_splits in (candidate.n_splits - 1, candidate.n_splits + 1):
+            other = replace(candidate, n_splits=n_splits)
+            grown = [known for known in self.tried if known.size_key == other.size_key]
+            if grown and other not in self.tried:
+                self._along([other], grown[0])
+
+    def _along(self, candidates: Iterable[Candidate], before: Candidate) -> None:
+        """One candidate after the other, each from the one before."""
+        for candidate in candidates:
+            for fold in self.folds:
+                fold.change(candidate, before)
+            self._judge(candidate)
+            before = candidate
+
+    def finish(self, chosen: Candidate) -> SharedKernelConfig:
+        """The settings that were chosen; where the network was grown, it is grown again on all rows to be started from."""
+        config = self.config
+        config = replace(
+            config,
+            kernel=replace(config.kernel, covariance_type=chosen.covariance_type),
+            penalty=replace(config.penalty, strength=chosen.overlap_penalty),
+            sharing=chosen.sharing if is_auto(config.sharing) else config.sharing,
+            fit=replace(config.fit, seed=self._next_seed),
+        )
+        if not self.grows:
+            return config
+        grown = self._grown(chosen)
+        means, covariances, mixing = self.whole.training(grown).in_data_units(self.whole.params[grown])
+        owners = self.data.classes[self.whole.owners[grown.size_key]]
+        start = replace(config.start, n_kernels=len(means), owners=owners, means=means, covariances=covariances, mixing=mixing)
+        return replace(config, start=start)
+
+    def _grown(self, chosen: Candidate) -> Candidate:
+        """The chosen network on all rows, by the way it was reached on the folds; or one nearly as large."""
+        whole = self.whole
+        candidate = next((other for other in self.tried if other.covariance_type == chosen.covariance_type), chosen)
+        whole.begin(candidate)
+        for n_splits in range(1, chosen.n_splits + 1):
+            before, candidate = candidate, replace(candidate, n_splits=n_splits)
+            if not whole.grow(candidate, before, _n_new(len(whole.owners[before.size_key]))):
+                candidate = before
+                break
+        last = replace(chosen, n_splits=candidate.n_splits)
+        if last != candidate:
+            whole.change(last, candidate)
+        return last
+
+    # -- the record -------------------------------------------------------------------------------------------------
+
+    def n_kernels(self, candidate: Candidate) -> int:
+        """Kernels of the networks of a candidate; where a fold could not be grown as far as the others, the fewest."""
+        return min(len(fold.owners[candidate.size_key]) for fold in self.folds)
+
+    def size(self, candidate: Candidate) -> int:
+        """Numbers in the kernels of a candidate."""
+        n_kernels, d = self.n_kernels(candidate), self.data.rows.n_features
+        return n_kernels * d + FAMILIES[candidate.covariance_type](np.zeros(d)).n_parameters(n_kernels, d)
+
+    def _judge(self, candidate: Candidate) -> None:
+        loss = held_out_loss(
+            np.concatenate([fold.log_joint(candidate) for fold in self.folds]),
+            np.concatenate([fold.held_out.code for fold in self.folds]),
+            np.concatenate([fold.held_out.weight for fold in self.folds]),
+        )
+        self.tried[candidate] = loss
+        sharing = "given" if candidate.sharing is None else f"{candidate.sharing:g}"
+        self.say(
+            f"{candidate.covariance_type}, {self.n_kernels(candidate)} kernels, sharing {sharing}, "
+            f"penalty {candidate.overlap_penalty:g}: "
+            f"held-out loss {loss.mean(loss.tempered):.4f} tempered, {loss.mean(loss.plain):.4f} plain, "
+            f"error {100 * loss.mean(loss.wrong):.1f} %"
+        )
+
+    def table(self, chosen: Candidate) -> dict[str, np.ndarray]:
+        """What was tried and what it came to, a column an entry; `pandas.DataFrame` takes it as it is."""
+        candidates, losses = list(self.tried), list(self.tried.values())
+        best = self.tried[self.best] if candidates else None
+        return {
+            "covariance_type": np.array([candidate.covariance_type for candidate in candidates]),
+            "n_kernels": np.array([self.n_kernels(candidate) for candidate in candidates], dtype=int),
+            "sharing": np.array(
+                [np.nan if candidate.sharing is None else candidate.sharing for candidate in candidates], dtype=float
+            ),
+            "overlap_penalty": np.array([candidate.overlap_penalty for candidate in candidates], dtype=float),
+            "tempered_loss": np.array([loss.mean(loss.tempered) for loss in losses]),
+            "behind": np.array([loss.behind(best)[0] for loss in losses]) if best else np.array([]),
+            "behind_error": np.array([loss.behind(best)[1] for loss in losses]) if best else np.array([]),
+            "log_loss": np.array([loss.mean(loss.plain) for loss in losses]),
+            "error": np.array([loss.mean(loss.wrong) for loss in losses]),
+            "beta": np.array([loss.beta for loss in losses]),
+            "chosen": np.array([candidate == chosen for candidate in candidates], dtype=bool),
+        }
+
+
+def _n_new(n_kernels: int) -> int:
+    return int(np.ceil(GROWTH * n_kernels))
