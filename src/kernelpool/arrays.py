@@ -8,7 +8,7 @@ done here and nowhere else.
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from operator import is_
 from typing import Any
@@ -21,6 +21,7 @@ from scipy.linalg.lapack import dtrtri
 
 __all__ = [
     "Array",
+    "Float64",
     "as_float64",
     "cholesky",
     "clip",
@@ -79,8 +80,19 @@ def _fields_of(record: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(record)) if is_dataclass(record) else None
 
 
+@dataclass(frozen=True)
+class Float64:
+    """An array that `match_array` moves to another library or device and leaves in float64, whatever the type of the rows."""
+
+    value: Array
+
+
 def match_array(value: Any, like: Array) -> Any:
     """`value`, an array or a record or tuple of arrays, in the library, device and float type of `like`."""
+    if isinstance(value, Float64):
+        xp = namespace(like)
+        array = value.value if namespace(value.value) is xp else xp.asarray(to_numpy(value.value))
+        return Float64(xp.asarray(array, dtype=xp.float64, device=device(like)))
     if type(value) is np.ndarray and type(like) is np.ndarray and value.dtype == like.dtype:
         return value
     names = _fields_of(value.__class__)

@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks.em_log import EMLog, Hidden, Mixture, Network, Run, train
+from kernelpool.networks.em_log import EMLog, Hidden, Mixture, RBFParams, Run, train
 from kernelpool.networks.least_squares import LeastSquares
 from kernelpool.networks.logistic import Logistic
 from kernelpool.networks.readout import Labels, Readout, Values, pseudo_inverse, solved
@@ -286,8 +286,7 @@ def test_singular_columns_are_solved_all_the_same(problem):
             network = em_log.read(rows, params)
             assert np.isfinite(network.readout.weight).all()
             assert np.abs(network.readout.weight).max() < 1e4
-            em_log.once = True
-            assert np.isfinite(em_log.read(rows, params, network).readout.weight).all()
+            assert np.isfinite(em_log.read(rows, params, network, once=True).readout.weight).all()
 
 
 def test_blocks_add_up(setting):
@@ -357,7 +356,7 @@ class Scripted:
 
     def sweep(self, rows, params, before):
         n = 1 if before is None else before.readout + 1
-        return params, Network(params, None, n), -1.0 / n
+        return params, RBFParams(params, None, n), -1.0 / n
 
     def score(self, rows, layer, readout):
         return self.losses[readout - 1]

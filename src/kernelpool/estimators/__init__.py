@@ -6,8 +6,7 @@ All of them are imported together, so that each is in the registry as soon as on
 from .competitive import CompetitiveNeuronsClassifier
 from .multi_edit import MultiEdit
 from .parzen import ParzenClassifier, ReducedParzenClassifier
-from .rbf_network import RBFNetworkClassifier
-from .rbf_regressor import RBFNetworkRegressor
+from .rbf import RBFNetworkClassifier, RBFNetworkRegressor
 from .reject import RejectClassifier
 from .shared_kernel import SharedKernelClassifier
 from .sharing_average import SharingAverageClassifier

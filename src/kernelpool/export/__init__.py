@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import KernelpoolError
 from ..estimators.competitive import CompetitiveNeuronsClassifier
 from ..estimators.parzen import ParzenClassifier, ReducedParzenClassifier
-from ..estimators.rbf_network import RBFNetworkClassifier
-from ..estimators.rbf_regressor import RBFNetworkRegressor
+from ..estimators.rbf import RBFNetworkClassifier, RBFNetworkRegressor
 from ..estimators.reject import RejectClassifier
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier

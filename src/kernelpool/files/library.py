@@ -8,8 +8,7 @@ from ..errors import ModelFileError
 from ..estimators.competitive import CompetitiveNeuronsClassifier
 from ..estimators.multi_edit import MultiEdit
 from ..estimators.parzen import ParzenClassifier, ReducedParzenClassifier
-from ..estimators.rbf_network import RBFNetworkClassifier
-from ..estimators.rbf_regressor import RBFNetworkRegressor
+from ..estimators.rbf import RBFNetworkClassifier, RBFNetworkRegressor
 from ..estimators.reject import RejectClassifier
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier

@@ -159,7 +159,7 @@ class OutputLayer(Protocol):
 
 
 @record
-class Network:
+class RBFParams:
     """Both layers."""
 
     hidden: Params
@@ -173,19 +173,19 @@ class EMLog:
     def __init__(self, mixture: Mixture, hidden: Hidden, output: OutputLayer, *, link: bool, once: bool) -> None:
         self.mixture, self.hidden, self.output, self.link, self.once = mixture, hidden, output, link, once
 
-    def sweep(self, rows: Rows, params: Params, before: Network | None) -> tuple[Params, Network, float]:
+    def sweep(self, rows: Rows, params: Params, before: RBFParams | None) -> tuple[Params, RBFParams, float]:
         """Parameters for the next sweep, the network of this one, and the log-likelihood a row of the given mixture."""
         params, log_likelihood = self.mixture.sweep(rows, params)  # 1a-1d
         network = self.read(rows, params, before)  # 1e
         return (self.linked(network) if self.link else params), network, log_likelihood
 
-    def read(self, rows: Rows, params: Params, before: Network | None = None) -> Network:
-        """Step 1e: the output layer of a hidden layer."""
+    def read(self, rows: Rows, params: Params, before: RBFParams | None = None, *, once: bool | None = None) -> RBFParams:
+        """Step 1e: the output layer of a hidden layer; `once` in place of that of the training, if given."""
         layer = self.hidden.layer(rows, params)
-        solve = self.output.step if self.once else self.output.solve
-        return Network(params, layer, solve(rows, layer, None if before is None else carried(before, layer)))
+        solve = self.output.step if (self.once if once is None else once) else self.output.solve
+        return RBFParams(params, layer, solve(rows, layer, None if before is None else carried(before, layer)))
 
-    def linked(self, network: Network) -> Params:
+    def linked(self, network: RBFParams) -> Params:
         """Step 1f: mixing weights from the output layer, |beta_j| / sum |beta|, in the units of the activation."""
         params, weight = network.hidden, network.readout.weight[:-1, :]
         xp = namespace(weight)
@@ -200,7 +200,7 @@ class EMLog:
         return Params(params.kernels, mixing[:, None], params.class_prior)
 
 
-def carried(before: Network, layer: Layer) -> Any:
+def carried(before: RBFParams, layer: Layer) -> Any:
     """The output layer of the sweep before with the same weights in the units of the activation, for the columns of `layer`."""
     xp, readout = namespace(layer.log_unit), before.readout
     factor = xp.exp(xp.clip(layer.log_unit - before.layer.log_unit, min=-LARGEST, max=LARGEST))
@@ -212,7 +212,7 @@ def carried(before: Network, layer: Layer) -> Any:
 class Run:
     """How a training went."""
 
-    network: Network
+    network: RBFParams
     """Of the best sweep; of the last, where nothing is watched."""
     history: list[float] = field(default_factory=list)
     """Loss of rows left out after every sweep; empty where nothing is watched."""

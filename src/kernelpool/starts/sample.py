@@ -60,11 +60,12 @@ class Sample:
 
 def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = 20_000) -> list[ClassSample]:
     """About `most` rows in all, as many of each class."""
-    drawn = rows.total(_of_block, seed, max(most // n_classes, 1000))
+    drawn = rows.total(sample_block, seed, max(most // n_classes, 1000))
     return [drawn.of_class(k) for k in range(n_classes)]
 
 
-def _of_block(block: Block, seed: int, most: int) -> Sample:
+def sample_block(block: Block, seed: int, most: int) -> Sample:
+    """At most `most` rows of each class of one block."""
     x = np.asarray(to_numpy(block.x), dtype=np.float64)
     code = to_numpy(block.y)
     weight = np.ones(len(x)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)

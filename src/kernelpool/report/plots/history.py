@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...estimators.competitive import CompetitiveNeuronsClassifier
-from ...estimators.rbf_layers import RBFNetwork
+from ...estimators.rbf import RBFNetwork
 from .style import DARK, axes_for, color_of, model_in, refuse, tidy
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))

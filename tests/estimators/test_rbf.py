@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_friedman1
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
 
 from kernelpool import RBFNetworkClassifier, RBFNetworkRegressor, SharedKernelClassifier
 from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
@@ -515,23 +517,82 @@ def test_progress_is_shown(rows, capsys):
     assert "RBFNetworkClassifier" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
-def test_an_interrupted_fit_keeps_the_best_sweep(cls, monkeypatch):
+def interrupt_at(monkeypatch, call):
+    """Ctrl-C at the given sweep, from 1."""
     from kernelpool.networks.em_log import EMLog
 
-    sweep, calls = EMLog.sweep, []
+    sweep, calls = EMLog.sweep, itertools.count(1)
 
     def interrupted(self, *args):
-        calls.append(1)
-        if len(calls) == 4:
+        if next(calls) == call:
             raise KeyboardInterrupt
         return sweep(self, *args)
 
     monkeypatch.setattr(EMLog, "sweep", interrupted)
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(200, 2))
-    y = (x[:, 0] > 0).astype(int) if cls is RBFNetworkClassifier else x[:, 0]
-    model = cls(4, random_state=0)
+
+
+def half_plane(cls):
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    return x, (x[:, 0] > 0).astype(int) if cls is RBFNetworkClassifier else x[:, 0]
+
+
+@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
+def test_an_interrupted_fit_keeps_the_best_sweep(cls, monkeypatch):
+    interrupt_at(monkeypatch, 4)
+    (x, y), model = half_plane(cls), cls(4, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="interrupted after 3 sweeps; the best network so far was kept"):
         model.fit(x, y)
     assert model.score(x, y) > 0.8
+
+
+@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
+def test_an_interrupted_start_leaves_those_before_it(cls, monkeypatch):
+    (x, y), settings = half_plane(cls), {"max_iter": 2, "patience": None, "random_state": 0}
+    alone = cls(4, **settings).fit(x, y)
+    interrupt_at(monkeypatch, 3)  # the first sweep of the second start
+    model = cls(4, n_init=2, **settings)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 1 of 2 starts; the best network so far was kept"):
+        model.fit(x, y)
+    np.testing.assert_array_equal(model.readout_, alone.readout_)
+    np.testing.assert_array_equal(model.predict(x), alone.predict(x))
+
+
+@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
+def test_a_fit_interrupted_before_it_has_a_network_is_no_fit(cls, monkeypatch):
+    interrupt_at(monkeypatch, 1)
+    (x, y), model = half_plane(cls), cls(4, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(x, y)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    with pytest.raises(NotFittedError):
+        model.predict(x)
+
+
+def test_the_hidden_layer_may_be_of_a_new_family(rows):
+    """A family that no table of shapes knows."""
+    from kernelpool.kernels import Diag
+    from kernelpool.registry import FamilyRecord, Field, register_family, unregister_family
+
+    class Twin(Diag):
+        name = "twin"
+
+    register_family(FamilyRecord("twin", Twin, Field("floats", ("M", "d"), low=0.0, open_low=True)))
+    try:
+        X, y = rows
+        settings = {"training": "two_stage", "random_state": 0}
+        twin, diag = (RBFNetworkClassifier(4, covariance_type=name, **settings).fit(X, y) for name in ("twin", "diag"))
+        again, other = (RBFNetworkClassifier(hidden=model, **settings).fit(X, y) for model in (twin, diag))
+        assert again.covariance_type_ == "twin"
+        np.testing.assert_array_equal(again.predict_proba(X), other.predict_proba(X))
+    finally:
+        unregister_family("twin")
+
+
+def test_float32_rows_do_not_round_the_output_layer(rows):
+    X, y = rows
+    network = RBFNetworkClassifier(5, training="two_stage", random_state=0).fit(X, y)
+    single = X.astype(np.float32)
+    network.readout_ = network.readout_ + 1e6  # of which float32 would keep two digits after the point
+    expected = network.activations(single) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
+    np.testing.assert_allclose(network.decision_function(single), expected, rtol=1e-12)
