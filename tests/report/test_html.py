@@ -8,6 +8,7 @@ import stat
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,8 +16,13 @@ import pytest
 from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
 from kernelpool.report import charts, html, render_html, summarize, write_html
+from kernelpool.report.records import Bin
+from kernelpool.text import text_of
 
 from .conftest import HOSTILE
+
+mpl = pytest.importorskip("matplotlib", reason="reports need matplotlib: pip install 'kernelpool[report]'")
+from matplotlib.figure import Figure  # noqa: E402
 
 
 class Page(HTMLParser):
@@ -51,7 +57,7 @@ def hostile_page(hostile_summary):
 
 def test_names_from_the_data_stay_text(hostile_page):
     page = Page(hostile_page)
-    assert page.tags.count("script") == page.tags.count("style") == page.tags.count("title") == 1
+    assert page.tags.count("script") == page.tags.count("style") == 1
     assert not {"img", "iframe", "object", "embed", "base", "form", "input"} & set(page.tags)
     assert page.tags.count("link") == 1
     assert not [name for name, _ in page.attributes if name.startswith("on") or name in ("autofocus", "style", "src", "action")]
@@ -125,31 +131,111 @@ def test_numbers_for_readers():
     assert (html.seconds(0.25), html.seconds(12.34), html.seconds(600)) == ("250 ms", "12.3 s", "10.0 min")
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3.7, 12), (1e-9, 3e-9), (1e15, 1e15 + 40), (-0.004, -0.001)])
-def test_ticks_are_round_and_inside(low, high):
-    ticks = charts.rounds(low, high)
-    assert 3 <= len(ticks) <= 11
-    assert min(ticks) >= low - 1e-9 * abs(low)
-    assert max(ticks) <= high + 1e-9 * abs(high)
-    steps = np.diff(ticks)
-    assert np.allclose(steps, steps[0], rtol=1e-3)
-    lead = steps[0] / 10 ** np.floor(np.log10(steps[0]) + 1e-6)
-    assert np.isclose([1, 2, 2.5, 5, 10], lead, rtol=1e-3).any()
+# -- charts -------------------------------------------------------------------------------------------------------
 
 
-def test_ellipses_are_drawn_as_they_stretch():
-    """Points on the ellipse in the units of the data must lie on the ellipse in the picture."""
-    chart = charts.Chart("", "", "", (-2.0, 6.0), (10.0, 40.0))
-    x, y, long, short, angle = 1.0, 22.0, 3.0, 0.5, 70.0
-    cx, cy, rx, ry, turned = charts._drawn(chart, x, y, long, short, angle)
-    t = np.linspace(0, 2 * np.pi, 50)
-    a, b = np.radians(angle), np.radians(turned)
-    px = x + long * np.cos(t) * np.cos(a) - short * np.sin(t) * np.sin(a)
-    py = y + long * np.cos(t) * np.sin(a) + short * np.sin(t) * np.cos(a)
-    dx = np.array([chart.x(v) for v in px]) - cx
-    dy = np.array([chart.y(v) for v in py]) - cy
-    along, across = dx * np.cos(b) + dy * np.sin(b), -dx * np.sin(b) + dy * np.cos(b)
-    assert np.allclose((along / rx) ** 2 + (across / ry) ** 2, 1, atol=0.02)
+def drawn(function, record):
+    """The axes that a chart is drawn on."""
+    figure = Figure(layout="constrained")
+    ax = figure.add_subplot()
+    function(ax, record)
+    figure.canvas.draw()
+    return ax
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_dots_of_the_calibration_chart_stand_where_they_belong(summary):
+    """A dot below the axis was moved up to its edge: 44 % stood at 50, none at 20."""
+    bins = tuple(
+        Bin(low / 10, low / 10 + 0.1, low / 10 + 0.05, accuracy, 0.0, 1.0, 50)
+        for low, accuracy in ((2, 0.0), (5, 0.44), (7, 0.1), (9, 1.0))
+    )
+    ax = drawn(charts._calibration, replace(summary.evaluation, calibration=bins))
+    dots = ax.lines[1]
+    np.testing.assert_allclose(dots.get_xydata(), [(0.25, 0.0), (0.55, 0.44), (0.75, 0.1), (0.95, 1.0)])
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    assert left <= 0.25 < 0.95 <= right
+    assert low <= 0 < 1 <= high
+
+
+def test_intervals_of_the_charts_have_the_confidence_that_was_asked_for(fitted, two_clouds):
+    found = summarize(fitted, *two_clouds, doubt=0.3).evaluation
+    ax = drawn(charts._calibration, found)
+    ends = [(segment[0][1], segment[1][1]) for segment in ax.containers[0][2][0].get_segments()]
+    np.testing.assert_allclose(ends, [(b.accuracy_low, b.accuracy_high) for b in found.calibration], atol=1e-9)
+
+
+def test_ellipses_of_the_map_are_those_of_the_summary(summary):
+    ax = drawn(charts._map, summary.map)
+    ellipses = ax.patches[1::2]  # each lies on a white one
+    assert len(ellipses) == len(summary.map.ellipses) == 4
+    for patch, e in zip(ellipses, summary.map.ellipses, strict=True):
+        np.testing.assert_allclose(patch.center, (e.x, e.y))
+        np.testing.assert_allclose((patch.width, patch.height), (2 * e.long, 2 * e.short), rtol=1e-6)
+        assert np.sin(np.radians(patch.angle - e.angle)) == pytest.approx(0, abs=1e-6)
+
+
+def test_kernels_of_the_map_have_the_classes_of_the_model(fitted, summary):
+    posterior = fitted.mixing_ * fitted.class_prior_
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    order = np.argsort(-(fitted.mixing_ @ fitted.class_prior_), kind="stable")
+    np.testing.assert_allclose([e.classes for e in summary.map.ellipses], posterior[order])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_charts_hold_names_as_text(name, summary):
+    """What a browser, matplotlib's mathematics or XML might take for something else."""
+    shown = text_of(name)
+    renamed = replace(summary.map, labels=(shown, f"$\\frac{shown}$"), axes=(shown, "$x$"))
+    page = Page(charts.charts_of(replace(summary, map=renamed))["kernels"])
+    assert set(page.tags) <= {"svg", "g", "defs", "clippath", "path", "rect", "use", "text", "title", "desc", "pattern"}
+    assert not [key for key, _ in page.attributes if key.startswith("on") or key in ("style", "class", "src")]
+    assert {value for key, value in page.attributes if key == "href" and not value.startswith("#kernels-")} == set()
+    assert {shown, f"$\\frac{shown}$", "$x$"} <= set(page.text)
+
+
+def test_charts_are_named_for_those_who_cannot_see_them(summary):
+    for name, drawing in charts.charts_of(summary).items():
+        root = ElementTree.fromstring(drawing)
+        assert root.get("role") == "img"
+        title, description = root[0], root[1]
+        assert (title.tag, title.get("id")) == ("title", root.get("aria-labelledby"))
+        assert (description.tag, description.get("id")) == ("desc", root.get("aria-describedby"))
+        assert len(title.text) > 10
+        assert re.search("[0-9]", description.text), name
+
+
+def test_ids_are_different_in_all_charts_and_lead_somewhere(summary):
+    page = Page(render_html(summary))
+    ids = [value for key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    targets = {value[1:] for key, value in page.attributes if key == "href" and value.startswith("#")}
+    targets |= {found for _, value in page.attributes for found in re.findall(r"url\(#([^)]*)\)", value or "")}
+    assert len(targets) > 10
+    assert targets <= set(ids)
+
+
+def test_charts_are_the_same_whatever_style_is_set_and_leave_it_alone(summary):
+    before = charts.charts_of(summary)
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red", "text.usetex": True}):
+        assert charts.charts_of(summary) == before
+        assert mpl.rcParams["font.size"] == 30
+
+
+def test_colors_follow_the_style_sheet(summary):
+    """Of classes, lines and text; else a chart would not be readable in the dark."""
+    found = charts.charts_of(summary)
+    text = "".join(found.values())
+    for name, drawing in found.items():
+        mixed = r"<path [^>]*>" if name == "kernels" else "no such shape"  # shared kernels have colors between those of classes
+        assert re.findall(r'(?:fill|stroke)="(#[0-9a-f]+)"', re.sub(mixed, "", drawing)) == []
+    style = (files("kernelpool.report") / "templates" / "report.css").read_text("utf-8")
+    used = set(re.findall(r"var\((--\w+)\)", text))
+    assert {"--ink", "--quiet", "--rule", "--s0", "--s1"} <= used
+    assert all(style.count(f"{name}: #") == 3 for name in used)  # light, dark and print
 
 
 # -- classifiers that refuse --------------------------------------------------------------------------------------
@@ -191,46 +277,31 @@ def test_the_page_says_what_is_refused_and_how_wrong_the_rest_is(reject_classifi
 def test_thresholds_in_use_are_marked_in_the_charts(reject_classifier):
     model, rows = reject_classifier
     summary = summarize(model, *rows)
-    chart = charts.reject_chart(summary.evaluation)
     decision = model.decide(rows[2])
     coverage = np.mean(decision == 0)
     wrong = np.mean(model.predict(rows[2])[decision == 0] != rows[3][decision == 0])
-    x = chart.x(coverage)
-    assert [line for line in chart.lines if line[1] == "own"] == [(f"{x},{chart.bottom} {x},{chart.top}", "own")]
-    assert [dot[:2] for dot in chart.dots if dot[3] == "own"] == [(x, chart.y(wrong))]
-    accepted, of_them = (label[3] for label in chart.labels)
-    assert accepted == f"in use: {100 * coverage:.1f} % accepted,"
-    assert of_them == f"{round(100 * wrong, 2):g} % of them wrong"
-    chart = charts.novelty_chart(summary.outliers)
-    x = chart.x(model.novelty_threshold_)
-    assert chart.left < x < chart.right
-    assert [line[0].split(",")[0] for line in chart.lines if line[1] == "own"] == [str(x)]
-    assert [label[3] for label in chart.labels] == [f"novel below {html.number(model.novelty_threshold_)}"]
+    ax = drawn(charts._reject, summary.evaluation)
+    star = next(line for line in ax.lines if line.get_marker() == "*")
+    np.testing.assert_allclose(star.get_xydata(), [(100 * coverage, 100 * wrong)])
+    assert f"in use: {100 * coverage:.0f} % accepted, {100 * wrong:.1f} % wrong" in legend(ax)
+    ax = drawn(charts._novelty, summary.outliers)
+    assert ax.lines[-1].get_xdata()[0] == model.novelty_threshold_
+    assert ax.get_xlim()[0] < model.novelty_threshold_ < ax.get_xlim()[1]
+    assert legend(ax)[-1] == f"threshold {html.number(model.novelty_threshold_)}"
     page = render_html(summary)
-    assert "The dot is what the classifier itself accepts." in page
-    assert "Solid: what the classifier calls novel below." in page
+    assert "The star is what the classifier itself accepts." in page
+    assert "Dashed: what the classifier calls novel below." in page
 
 
 def test_the_point_in_use_stands_among_the_others_by_its_coverage(reject_classifier):
     model, rows = reject_classifier
     found = summarize(model, *rows).evaluation
     for coverage in (0.99, 0.85, 0.1):
-        points = charts.bought(replace(found, refused=replace(found.refused, coverage=coverage)))
+        points = html._bought(found, charts.in_use(replace(found, refused=replace(found.refused, coverage=coverage))))
         shares = [point.coverage for point, _ in points]
         assert shares == sorted(shares, reverse=True)
         assert [point.coverage for point, own in points if own] == [coverage]
         assert [point.threshold for point, own in points if own] == [0.8]
-
-
-def test_a_label_stands_on_the_side_that_has_room():
-    chart = charts.Chart("", "", "", (0.0, 1.0), (0.0, 1.0))
-    chart.upright(0.1, "own", "a")
-    chart.upright(0.9, "own", "b", "c")
-    assert [(label[2], label[3]) for label in chart.labels] == [("start", "a"), ("end", "b"), ("end", "c")]
-    (left, *_), (right, upper, *_), (_, lower, *_) = chart.labels
-    assert left > chart.x(0.1)
-    assert right < chart.x(0.9)
-    assert chart.top < upper < lower
 
 
 def test_thresholds_that_are_not_there_are_not_marked(reject_classifier, fitted):
@@ -238,25 +309,25 @@ def test_thresholds_that_are_not_there_are_not_marked(reject_classifier, fitted)
     unset = RejectClassifier(SharedKernelClassifier(4, random_state=0)).fit(*rows[:2])
     for model in (fitted, unset):
         summary = summarize(model, *rows)
-        assert charts.reject_chart(summary.evaluation).labels == charts.novelty_chart(summary.outliers).labels == []
+        assert not [text for text in legend(drawn(charts._reject, summary.evaluation)) if "in use" in text]
+        assert not [text for text in legend(drawn(charts._novelty, summary.outliers)) if "threshold" in text]
         page = render_html(summary)
-        assert "The dot is" not in page
-        assert "Solid:" not in page
+        assert "The star is" not in page
+        assert "Dashed:" not in page
         assert "in use" not in page
         assert "calls a row novel" not in page
 
 
 @pytest.mark.parametrize(
-    ("threshold", "text", "at"), [(-1e5, "← novel below \N{MINUS SIGN}100000", "left"), (1e3, "novel below 1000 →", "right")]
+    ("threshold", "text", "at"), [(-1e5, "threshold \N{MINUS SIGN}1e+05 ←", 0), (1e3, "threshold 1000 →", -1)]
 )
 def test_a_threshold_far_from_the_rows_is_marked_at_the_edge(reject_classifier, threshold, text, at):
     model, rows = reject_classifier
     outliers = replace(summarize(model, *rows).outliers, novelty=threshold)
-    chart = charts.novelty_chart(outliers)
-    assert chart.x_range == charts.novelty_chart(replace(outliers, novelty=None)).x_range
-    assert chart.labels[0][3] == text
-    own = next(line for line, kind in chart.lines if kind == "own")
-    assert float(own.split(",")[0]) == pytest.approx(getattr(chart, at), abs=0.01)
+    ax = drawn(charts._novelty, outliers)
+    assert ax.lines[-1].get_xdata()[0] == outliers.edges[at]
+    assert legend(ax)[-1] == text
+    assert np.ptp(ax.get_xlim()) < 2 * (outliers.edges[-1] - outliers.edges[0])
 
 
 def test_rows_of_no_density_alone_are_novel(two_clouds):
@@ -265,17 +336,10 @@ def test_rows_of_no_density_alone_are_novel(two_clouds):
     lowest = float(np.finfo(float).min)
     model = RejectClassifier(ParzenClassifier(radius=1.5), novelty=lowest, novelty_rule="threshold").fit(x, y)
     summary = summarize(model, x, y, far, np.append(y_test, 0))
-    assert charts.novelty_chart(summary.outliers).labels == []
+    assert legend(drawn(charts._novelty, summary.outliers)) == ["training", "held out"]
     page = render_html(summary)
     assert f"{(model.decide(far) == 2).sum()} novel (no density at all)" in page
     assert "calls a row novel where it has no density at all" in page
-
-
-def test_the_name_of_an_axis_has_room_beside_its_ticks():
-    for high in (1.0, 0.00123, 123456.0):
-        chart = charts.Chart("", "", "", (0.0, 1.0), (0.0, high)).axes()
-        longest = max(len(text) for _, text in chart.y_ticks)
-        assert chart.left - 7 - 7 * longest >= 13 + 9  # 7 a digit; the name stands at 13 and is 12 high
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -315,4 +379,4 @@ def test_places_that_cannot_be_written_to_are_named(summary, tmp_path):
 
 def test_the_templates_are_in_the_package():
     names = {entry.name for entry in (files("kernelpool.report") / "templates").iterdir()}
-    assert {"report.html", "chart.html", "report.css", "report.js"} <= names
+    assert {"report.html", "report.css", "report.js"} <= names

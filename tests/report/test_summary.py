@@ -31,7 +31,8 @@ from kernelpool import (
     SharingAverageClassifier,
 )
 from kernelpool.errors import KernelpoolError
-from kernelpool.report import evaluation, making, render_html, summarize, table
+from kernelpool.report import data, evaluation, render_html, summarize
+from kernelpool.report import summary as summary_module
 from kernelpool.text import text_of
 
 SEED = {"random_state": 0}
@@ -75,6 +76,35 @@ def test_names_come_from_the_frame_from_the_user_or_by_number(fitted, two_clouds
     frame = pd.DataFrame(x, columns=["width", "height"])
     framed = SharedKernelClassifier(4, **SEED).fit(frame, y)
     assert summarize(framed, frame, y).kernels.features == ("width", "height")
+
+
+def test_names_of_a_pyarrow_table_are_its_names_and_not_its_data(two_clouds):
+    """Its `columns` are arrays: reports of the command line showed data in place of names."""
+    pa = pytest.importorskip("pyarrow", reason="tables of the command line need pyarrow: pip install 'kernelpool[cli]'")
+    x, y, x_test, y_test = two_clouds
+    table, test = (pa.table({"length": part[:, 0], "width": part[:, 1]}) for part in (x, x_test))
+    model = SharedKernelClassifier(4, **SEED).fit(table, y)
+    found = summarize(model, table, y, test, y_test)
+    assert [column.name for column in found.data.columns] == ["length", "width"]
+    assert (found.kernels.features, found.map.axes) == (("length", "width"), ("length", "width"))
+    whole, plain = found.to_dict(), summarize(SharedKernelClassifier(4, **SEED).fit(x, y), x, y, x_test, y_test).to_dict()
+    assert whole["evaluation"] == plain["evaluation"]
+    assert whole["outliers"]["bound"] == plain["outliers"]["bound"]
+
+
+def test_rows_have_the_numbers_that_are_given(fitted, two_clouds):
+    plain = summarize(fitted, *two_clouds)
+    numbers, test_numbers = 7 * np.arange(300) + 1, 7 * np.arange(200) + 3
+    named = summarize(fitted, *two_clouds, row_numbers=numbers, test_row_numbers=test_numbers)
+    assert [(n.row, n.distance) for row in named.kernels.rows for n in row.near] == [
+        (numbers[n.row], n.distance) for row in plain.kernels.rows for n in row.near
+    ]
+    where = {"training": numbers, "held out": test_numbers}
+    assert [row.row for row in named.outliers.rows] == [where[row.where][row.row] for row in plain.outliers.rows]
+    assert "Rows are counted from 0." in render_html(plain)
+    assert "Rows are counted from 0." not in render_html(named)
+    with pytest.raises(KernelpoolError, match="row_numbers must be whole numbers, one for each of the 300 rows"):
+        summarize(fitted, *two_clouds, row_numbers=numbers[1:])
 
 
 # -- how good it is -----------------------------------------------------------------------------------------------
@@ -399,8 +429,8 @@ def test_the_bound_is_the_quantile_of_the_models_own_rows(two_clouds):
 def test_where_rows_are_too_many_a_sample_is_taken_and_said(two_clouds, monkeypatch):
     x, y, x_test, y_test = two_clouds
     model = SharedKernelClassifier(4, **SEED).fit(x, y)
-    monkeypatch.setattr(making, "LEAST_ROWS", 10)
-    monkeypatch.setattr(making, "PAIRS", 4 * 50)
+    monkeypatch.setattr(summary_module, "LEAST_ROWS", 10)
+    monkeypatch.setattr(summary_module, "PAIRS", 4 * 50)
     summary = summarize(model, x, y, x_test, y_test)
     assert summary.notes == (
         "Of the 300 training rows a random 50 were passed through the model.",
@@ -432,8 +462,8 @@ def numbers_in(record):
 
 def test_blocks_change_nothing(two_clouds, monkeypatch):
     whole = summarize(SharedKernelClassifier(4, **SEED).fit(*two_clouds[:2]), *two_clouds)
-    for module in (making, evaluation):
-        monkeypatch.setattr(module, "blocks", lambda n, size=0: table.blocks(n, 17))
+    for module in (summary_module, evaluation):
+        monkeypatch.setattr(module, "blocks", lambda n, size=0: data.blocks(n, 17))
     parts = summarize(SharedKernelClassifier(4, **SEED).fit(*two_clouds[:2]), *two_clouds)
     np.testing.assert_allclose(numbers_in(parts.evaluation), numbers_in(whole.evaluation), rtol=1e-12)  # sums in another order
     assert parts.kernels == whole.kernels
@@ -525,8 +555,7 @@ import sys
 for name in ("jinja2", "matplotlib", "typer"):
     sys.modules[name] = None
 from kernelpool import SharedKernelClassifier
-from kernelpool.report import evaluation, making, render_html, summarize, table
-from kernelpool.text import text_of
+from kernelpool.report import render_html, summarize
 x = [[float(i), float(i % 3)] for i in range(20)]
 summary = summarize(SharedKernelClassifier(2, random_state=0).fit(x, [0, 1] * 10), x, [0, 1] * 10)
 print(summary.data.n_rows)

@@ -81,13 +81,14 @@ def _joined(rows: Labeled, other: Labeled) -> Labeled:
         rows.target,
         rows.source,
         rows.columns,
+        numbers=np.concatenate([rows.row_numbers, other.row_numbers]),
     )
 
 
 def check_report(path: str, force: bool) -> None:
     """Refuses before any work what could not be written after it."""
-    if find_spec("jinja2") is None:
-        raise CommandError(Exit.EXTRA, "A report needs jinja2: pip install '.[report]' in kernelpool's folder.")
+    if find_spec("jinja2") is None or find_spec("matplotlib") is None:
+        raise CommandError(Exit.EXTRA, "A report needs jinja2 and matplotlib: pip install '.[report]' in kernelpool's folder.")
     check_free(path, force)
 
 
@@ -101,7 +102,10 @@ def write_report(
     held = (None, None) if test is None else rows.at(test)
     try:
         with screen.working("Writing the report"):
-            summary = summarize(model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **kwargs)
+            numbers = rows.row_numbers
+            kwargs |= {"row_numbers": numbers[train], "test_row_numbers": None if test is None else numbers[test]}
+            told = {"target_name": rows.target, "source": rows.source, **kwargs}
+            summary = summarize(model, *rows.at(train), *held, **told)
             with placed(path, force) as beside:
                 write_html(summary, beside)
     except KernelpoolError as error:

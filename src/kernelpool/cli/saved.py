@@ -129,13 +129,14 @@ class Saved:
             raise CommandError(Exit.MODEL, f"{shown(self.path, 200)} was fitted without names of columns; this needs them.")
         parts = list(self.labeled(source, target, screen, drop, "Reading"))
         table, codes = pa.concat_tables([part for part, _ in parts]), np.concatenate([codes for _, codes in parts])
+        numbers = np.arange(1, len(codes) + 1)
         if (codes < 0).any() and self.summary.get("unlabeled") == "drop":
-            table, codes = table.take(np.flatnonzero(codes >= 0)), codes[codes >= 0]
+            table, numbers, codes = table.take(np.flatnonzero(codes >= 0)), numbers[codes >= 0], codes[codes >= 0]
         labels = self.classes[codes]
         if (codes < 0).any():
             labels = labels.astype(object)
             labels[codes < 0] = None
-        return Labeled(table.combine_chunks(), labels, self.features, target, source.label, source.names)
+        return Labeled(table.combine_chunks(), labels, self.features, target, source.label, source.names, numbers=numbers)
 
     def split_of(self, fingerprint: str, codes: np.ndarray) -> tuple[bool, np.ndarray | None]:
         """Whether these are the rows that the model was fitted to, and if so which of them were held out."""

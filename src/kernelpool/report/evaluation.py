@@ -13,8 +13,8 @@ from scipy.stats import norm
 from ..arrays import to_numpy
 from ..inspection.metrics import N_BINS, Metrics, Rate, ambiguity_of, coverage_curve
 from ..text import text_of
+from .data import Table, blocks
 from .records import Accepted, Bin, ClassScore, Confusion, Evaluation, Pair, Refused, Regression
-from .table import Table, blocks
 
 MOST_IN_MATRIX, MOST_PAIRS, MOST_SCORES, N_POINTS, MOST_POINTS = 12, 15, 20, 100, 800
 COVERAGES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.5)

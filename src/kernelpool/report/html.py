@@ -15,8 +15,9 @@ from typing import Any
 
 from ..errors import KernelpoolError
 from ..files.atomic import write_atomically
-from . import charts
-from .records import Summary
+from ..selection.reject import NOTHING_BELOW
+from .charts import charts_of, in_use
+from .records import Accepted, Evaluation, Summary
 
 MINUS, DASH, SPACE = "\N{MINUS SIGN}", "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 
@@ -75,6 +76,9 @@ def render_html(summary: Summary) -> str:
         An HTML document.
     """
     environment = _environment()
+    import markupsafe  # comes with jinja2
+
+    used = None if summary.evaluation is None else in_use(summary.evaluation)
     style, script = (_own(name) for name in ("report.css", "report.js"))
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
@@ -86,8 +90,10 @@ def render_html(summary: Summary) -> str:
         script=script,
         policy=policy,
         colors=_colors(summary),
-        drawable=charts.drawable,
-        **_charts(summary),
+        charts={name: markupsafe.Markup(text) for name, text in charts_of(summary).items()},
+        has_density=lambda threshold: threshold > NOTHING_BELOW,
+        used=used,
+        bought=[] if summary.evaluation is None else _bought(summary.evaluation, used),
     )
     return page
 
@@ -124,17 +130,10 @@ def _colors(summary: Summary) -> dict[str, str]:
     return {name: f"s{i}" for i, name in enumerate(names)}
 
 
-def _charts(summary: Summary) -> dict[str, Any]:
-    evaluation, outliers = summary.evaluation, summary.outliers
-    return {
-        "calibration": None if evaluation is None else charts.calibration_chart(evaluation),
-        "reject": None if evaluation is None else charts.reject_chart(evaluation),
-        "bought": [] if evaluation is None else charts.bought(evaluation),
-        "history": charts.history_chart(summary.training.runs, summary.training.objective_name),
-        "novelty": None if outliers is None else charts.novelty_chart(outliers),
-        "kernel_map": None if summary.map is None else charts.map_chart(summary.map),
-        "scatters": [charts.regression_chart(part) for part in summary.regression],
-    }
+def _bought(evaluation: Evaluation, used: Accepted | None) -> list[tuple[Accepted, bool]]:
+    """Points of the reject curve from greatest coverage to least, and which of them is the one in use."""
+    points = [(point, False) for point in evaluation.choices] + ([] if used is None else [(used, True)])
+    return sorted(points, key=lambda pair: -pair[0].coverage)
 
 
 # -- numbers for readers ------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""Kernels for a reader: what share of the rows each accounts for, its classes, where it lies, and the rows nearest to it."""
+"""Kernels for a reader: their shares of the rows, classes, places and nearest rows; and rows and kernels on a map.
+
+The map runs along two features, or the two directions in which the classes differ most.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +12,9 @@ from scipy.linalg import solve_triangular
 from ..inspection.pipeline import Unwrapped
 from ..inspection.pool import Pool
 from ..text import text_of
-from .records import KernelRow, KernelTable, Near, Trait
-from .table import blocks
+from .data import blocks
+from .plots.plane import Plane, plane_of
+from .records import Ellipse, KernelRow, KernelTable, Map, Near, Trait
 
 MOST_AS_COLUMNS, MOST_TRAITS, MOST_CLASSES, N_NEAR = 6, 5, 4, 3
 
@@ -22,7 +26,9 @@ class Seen:
     x: np.ndarray
     """(n, d)."""
     at: np.ndarray
-    """Their numbers among all training rows, (n,)."""
+    """Their places among all training rows, (n,)."""
+    numbers: np.ndarray
+    """By which the report names them, (n,)."""
     labels: np.ndarray
     """Their labels as given, (n,)."""
     n_rows: int
@@ -114,7 +120,7 @@ def nearest(pool: Pool, chosen: np.ndarray, seen: Seen) -> list[tuple[Near, ...]
         square = np.concatenate(parts)
         best = np.argpartition(square, min(N_NEAR, len(square) - 1))[:N_NEAR]
         best = best[np.argsort(square[best], kind="stable")]
-        found.append(tuple(Near(int(seen.at[i]), text_of(seen.labels[i]), float(square[i] ** 0.5)) for i in best))
+        found.append(tuple(Near(int(seen.numbers[i]), text_of(seen.labels[i]), float(square[i] ** 0.5)) for i in best))
     return found
 
 
@@ -131,3 +137,70 @@ def class_posterior_by_rows(inner: Any, x: Any, codes: np.ndarray, n_classes: in
     mass = belonging[codes >= 0].T @ np.eye(n_classes)[codes[codes >= 0]]  # (M, K)
     total = mass.sum(axis=1, keepdims=True)
     return np.where(total > 0, mass / np.where(total > 0, total, 1), 1 / n_classes)
+
+
+MOST_DRAWN, MOST_PLANED, MOST_COLORS, MOST_DIRECTIONS = 500, 5000, 7, 300
+
+
+def map_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray, most: int, rng: np.random.Generator) -> Map | None:
+    """Rows and kernels along two axes; None where there is one feature, or no place for a kernel."""
+    d = seen.x.shape[1]
+    if d < 2 or pool.mean is None:
+        return None
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    y = np.array([codes.get(label, -1) for label in seen.labels.tolist()])
+    counts = np.bincount(y[y >= 0], minlength=len(classes))
+    biggest = np.sort(np.argsort(-counts, kind="stable")[:MOST_COLORS])
+    place = np.full(len(classes) + 1, -1)
+    place[biggest] = np.arange(len(biggest))
+    few = np.sort(rng.choice(len(seen.x), min(len(seen.x), MOST_PLANED), replace=False))
+    plane = _plane(model, seen, few, y)
+    drawn = few[np.linspace(0, len(few) - 1, min(len(few), MOST_DRAWN)).astype(int)]
+    chosen = pool.largest(most)
+    part = _part(pool, chosen)
+    ellipses = []
+    for j, center, covariance in zip(chosen, plane.points(part.mean), plane.covariances(part), strict=True):  # type: ignore[arg-type]
+        label = -1 if pool.class_posterior is None else int(place[pool.class_posterior[j].argmax()])
+        shares = (0.0,) * len(biggest) if pool.class_posterior is None else tuple(pool.class_posterior[j][biggest].tolist())
+        ellipses.append(_ellipse(center, covariance, label, float(pool.share[j]), shares))
+    return Map(
+        plane.names,
+        tuple(text_of(classes[k]) for k in biggest),
+        tuple((float(a), float(b), int(place[k])) for (a, b), k in zip(plane.points(seen.x[drawn]), y[drawn], strict=True)),
+        tuple(ellipses),
+        linear=plane.names[0] not in model.names,
+        word=pool.word,
+    )
+
+
+def _plane(model: Unwrapped, seen: Seen, few: np.ndarray, y: np.ndarray) -> Plane:
+    """Along the directions in which classes differ most; along two features, where there are too many or too few rows."""
+    if seen.x.shape[1] > MOST_DIRECTIONS:
+        return plane_of(model, seen.x[few], y[few], _telling(seen, few, y))
+    try:
+        return plane_of(model, seen.x[few], y[few], None)
+    except (ValueError, np.linalg.LinAlgError):  # as many classes as rows, or features without any variance
+        return plane_of(model, seen.x[few], y[few], (0, 1))
+
+
+def _part(pool: Pool, chosen: np.ndarray) -> Pool:
+    """Some kernels of a pool."""
+    covariance = pool.covariance
+    if covariance is not None and covariance.ndim == 3:
+        covariance = covariance[chosen]
+    return Pool(pool.share[chosen], mean=pool.mean[chosen], variance=pool.variance[chosen], covariance=covariance)  # type: ignore[index]
+
+
+def _telling(seen: Seen, few: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+    """The two features whose class means lie farthest apart, in deviations."""
+    z = (seen.x[few] - seen.mean) / seen.deviation
+    means = np.array([z[y[few] == k].mean(axis=0) for k in np.unique(y[few])])
+    first, second = np.argsort(-means.var(axis=0), kind="stable")[:2].tolist()
+    return first, second
+
+
+def _ellipse(center: np.ndarray, covariance: np.ndarray, label: int, share: float, classes: tuple[float, ...]) -> Ellipse:
+    value, vector = np.linalg.eigh(covariance)
+    short, long = np.sqrt(np.maximum(value, 0))
+    angle = float(np.degrees(np.arctan2(vector[1, 1], vector[0, 1])))
+    return Ellipse(float(center[0]), float(center[1]), float(long), float(short), angle, label, share, classes)

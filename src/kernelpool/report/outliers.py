@@ -4,6 +4,7 @@ What a feature should have been is its mean in the most likely kernel; where fea
 covariances), its mean given the other features of the row, so that a row may be odd although each of its values is common.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,8 @@ class Scored:
     where: str
     x: np.ndarray
     """As the model inside sees them, (n, d)."""
-    at: np.ndarray
-    """Their numbers, (n,)."""
+    numbers: np.ndarray
+    """By which the report names them, (n,)."""
     labels: np.ndarray
     named: Any
     """A function of positions among these rows that returns what the whole model names them."""
@@ -80,12 +81,9 @@ def outliers_of(
 
 
 def _scores(density: Any, x: np.ndarray) -> np.ndarray:
-    names = getattr(density, "feature_names_in_", None)
-    if names is None:
+    with warnings.catch_warnings():  # a model fitted to a frame is asked without its names
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return np.asarray(density.score_samples(x))
-    import pandas as pd  # a model fitted to a frame is asked with one
-
-    return np.asarray(density.score_samples(pd.DataFrame(x, columns=names)))
 
 
 def _edges(finite: np.ndarray) -> np.ndarray:
@@ -103,7 +101,7 @@ def _least(pool: Pool, model: Unwrapped, part: Scored, most: int) -> list[Outlie
     return [
         Outlier(
             part.where,
-            int(part.at[i]),
+            int(part.numbers[i]),
             float(part.score[i]),
             text_of(part.labels[i]),
             text_of(name),

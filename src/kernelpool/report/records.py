@@ -67,6 +67,8 @@ class Data:
     target: str | None = None
     source: str | None = None
     test_source: str | None = None
+    numbered: bool = False
+    """Whether rows have the numbers that were given with them; else they are counted from 0."""
 
 
 # -- how good it is -----------------------------------------------------------------------------------------------
@@ -258,6 +260,8 @@ class Ellipse:
     """Of the longer axis, in degrees."""
     label: int
     share: float
+    classes: tuple[float, ...] = ()
+    """Probability of each of the map's labels given the kernel."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +275,7 @@ class Map:
     ellipses: tuple[Ellipse, ...]
     linear: bool
     """Whether the axes are directions and not features."""
+    word: str = "kernel"
 
 
 # -- outliers -----------------------------------------------------------------------------------------------------

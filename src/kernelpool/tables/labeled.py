@@ -52,6 +52,8 @@ class Labeled:
     """All columns of the source."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that were left out because they can teach nothing, and why."""
+    numbers: np.ndarray | None = None
+    """Numbers of the rows in the source, from 1, where some of its rows were left out."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -59,6 +61,11 @@ class Labeled:
     def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
         """Some of the rows."""
         return self.table.take(index), self.labels[index]
+
+    @property
+    def row_numbers(self) -> np.ndarray:
+        """Numbers of the rows in the source, from 1."""
+        return np.arange(1, len(self) + 1) if self.numbers is None else self.numbers
 
     def fingerprint(self) -> str:
         """Tells whether two sets of rows are the same, in the same order."""
@@ -122,11 +129,11 @@ def read_labeled(
             missing={target: labels.missing},
         )
     table, kinds = features.table()
-    classes = labels.array()
+    classes, numbers = labels.array(), None
     if labels.missing and unlabeled == "drop":
         known = np.flatnonzero(has_label(classes))
-        table, classes = table.take(known), np.asarray(classes[known].tolist())
-    return Labeled(table, classes, kinds, labels.name, source.label, source.names, features.left_out)
+        table, classes, numbers = table.take(known), np.asarray(classes[known].tolist()), known + 1
+    return Labeled(table, classes, kinds, labels.name, source.label, source.names, features.left_out, numbers)
 
 
 def _check_target(source: Source, target: str | None) -> None:

@@ -162,7 +162,7 @@ class CalibrationDisplay:
         bins = np.column_stack([edges[:-1], edges[1:]])[kept]
         return cls(mean[:, 0], mean[:, 1], counts, bins, event, name).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, color: int = 0) -> Self:
+    def plot(self, ax: Any = None, *, color: int = 0, doubt: float = 0.05) -> Self:
         """Draw.
 
         Parameters
@@ -171,6 +171,8 @@ class CalibrationDisplay:
             Where; None makes a figure.
         color : int, default=0
             Which of the colors to take.
+        doubt : float, default=0.05
+            One minus the confidence of the intervals.
 
         Returns
         -------
@@ -179,7 +181,7 @@ class CalibrationDisplay:
         """
         self.ax_ = axes_for(ax, (4.6, 4.8))
         self.figure_ = self.ax_.figure
-        low, high = binomial_interval(np.rint(self.accuracy * self.counts), self.counts)
+        low, high = binomial_interval(np.rint(self.accuracy * self.counts), self.counts, doubt)
         reach = np.clip([self.accuracy - low, high - self.accuracy], 0, None)
         self.ax_.plot([0, 1], [0, 1], color=GRAY, linewidth=1.2, linestyle="--", label="probabilities are right")
         kwargs = {"linewidth": 1.2, "elinewidth": 1.6, "capsize": 3, "markersize": 6}
@@ -191,8 +193,8 @@ class CalibrationDisplay:
         lowest = min(self.edges[0, 0], max(0.0, float(low.min()) - 0.05))
         what = "probability of the label" if self.event == "the label is right" else f"probability of {self.event}"
         self.ax_.set(xlabel=what, ylabel=f"share of rows: {self.event}", xlim=(lowest, 1.01), ylim=(lowest, 1.02))
-        tidy(self.ax_)
         self.ax_.legend(frameon=False, loc="upper left")
+        tidy(self.ax_)
         self._draw_counts(shade)
         return self
 

@@ -107,9 +107,9 @@ class HistoryDisplay:
         if gap:
             self.ax_.set_yscale("log")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        tidy(self.ax_)
         if any(name for name, *_ in self.courses) or self.kept is not None:
             self.ax_.legend(frameon=False)
+        tidy(self.ax_)
         return self
 
 

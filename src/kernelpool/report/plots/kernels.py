@@ -15,7 +15,7 @@ from ...inspection.pool import Pool, describe
 from ...selection.reject import is_novel
 from ..kernels import class_posterior_by_rows
 from .plane import Plane, plane_of
-from .style import DARK, GRAY, axes_for, codes_of, color_of, mark_of, mixed, model_in, refuse, rgb, tint
+from .style import DARK, GRAY, as_written, axes_for, codes_of, color_of, mark_of, mixed, model_in, refuse, rgb, tint
 
 GRID, MARGIN = 241, 0.06
 PURE = 0.9
@@ -40,7 +40,7 @@ class KernelDisplay:
     centers, covariances : ndarray of shape (n_kernels, 2) and (n_kernels, 2, 2)
         Kernels as they are drawn.
     class_posterior : ndarray of shape (n_kernels, n_classes)
-        P(class | kernel).
+        P(class | kernel); what is missing to one belongs to other classes, and is gray.
     share : ndarray of shape (n_kernels,)
         P(kernel).
     names : tuple of str
@@ -227,6 +227,7 @@ class KernelDisplay:
         self.ax_.set(xlim=(left, right), ylim=(low, high), xlabel=self.names[0], ylabel=self.names[1])
         if legend:
             self._explain()
+        as_written(self.ax_)
         return self
 
     def _draw_regions(self) -> None:
@@ -248,29 +249,35 @@ class KernelDisplay:
     def _draw_kernels(self, deviations: float) -> None:
         from matplotlib.patches import Ellipse
 
-        colors, first = mixed(self.class_posterior), self.class_posterior.argmax(axis=1)
+        colors, first, purity = mixed(self.class_posterior), self.class_posterior.argmax(axis=1), self._purity()
         self.ellipses_, self.marks_ = [], []
         for j, (center, covariance) in enumerate(zip(self.centers, self.covariances, strict=True)):
             value, vector = np.linalg.eigh(covariance)
             short, long = 2 * deviations * np.sqrt(np.maximum(value, 0))
             kwargs = {"width": long, "height": short, "angle": np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))}
             self.ax_.add_patch(Ellipse(center, **kwargs, fill=False, edgecolor="white", linewidth=3.6, zorder=3))
-            line = "-" if self.class_posterior[j].max() >= PURE else (0, (3, 1.6))
+            line = "-" if purity[j] >= PURE else (0, (3, 1.6))
             face, edge = (*colors[j], 0.08), tuple(0.85 * colors[j])
             self.ellipses_.append(
                 Ellipse(center, **kwargs, facecolor=face, edgecolor=edge, linewidth=2.0, linestyle=line, zorder=4)
             )
             self.ax_.add_patch(self.ellipses_[-1])
-            size, mark = 4 + 10 * min(1.0, self.share[j]) ** 0.5, mark_of(int(first[j]))
+            others = self.class_posterior[j].max(initial=0.0) < 0.5 < 1 - self.class_posterior[j].sum()
+            size, mark = 4 + 10 * min(1.0, self.share[j]) ** 0.5, "." if others else mark_of(int(first[j]))
             self.marks_ += self.ax_.plot(
                 *center,
                 mark,
-                color=color_of(int(first[j])),
+                color=GRAY if others else color_of(int(first[j])),
                 markersize=size,
                 markeredgecolor=DARK,
                 markeredgewidth=0.9,
                 zorder=5,
             )
+
+    def _purity(self) -> np.ndarray:
+        """Greatest share of a class in each kernel, those that are not named taken as one, (M,)."""
+        rest = 1 - self.class_posterior.sum(axis=1)
+        return np.asarray(np.maximum(self.class_posterior.max(axis=1, initial=0.0), rest))
 
     def _explain(self) -> None:
         from matplotlib.lines import Line2D
@@ -280,7 +287,9 @@ class KernelDisplay:
             Line2D([], [], linestyle="", marker=mark_of(code), color=color_of(code), markersize=7, label=str(label))
             for code, label in enumerate(self.classes.tolist())
         ]
-        pure = self.class_posterior.max(axis=1) >= PURE
+        if (self.codes < 0).any():
+            keys.append(Line2D([], [], linestyle="", marker=".", color=GRAY, markersize=7, label="other classes, or none"))
+        pure = self._purity() >= PURE
         left_out = f" ({self.n_left_out:,} more)" if self.n_left_out else ""
         if pure.any():
             keys.append(Line2D([], [], color=DARK, linewidth=2, label=f"{self.word} of one class{left_out}"))

@@ -1,5 +1,6 @@
 """How unlike the training rows other rows are."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +9,7 @@ from ...arrays import to_numpy
 from ...errors import KernelpoolError
 from ...estimators.reject import RejectClassifier
 from ...selection.reject import NOTHING_BELOW
-from .style import DARK, axes_for, color_of, tidy
+from .style import DARK, GRAY, axes_for, color_of, tidy
 
 BINS = 40
 TAIL = 0.002
@@ -108,30 +109,71 @@ class NoveltyDisplay:
         display : NoveltyDisplay
             Itself.
         """
-        self.ax_ = axes_for(ax, (6.0, 3.8))
-        self.figure_ = self.ax_.figure
-        self.edges_ = self._edges(bins)
-        self.shares_, self.line_ = {}, None
-        for i, (name, score) in enumerate(self.scores.items()):
+        edges, shares, labels = self._edges(bins), {}, []
+        for name, score in self.scores.items():
             nowhere = int((~np.isfinite(score)).sum())
-            place = np.clip(np.where(np.isfinite(score), score, -np.inf), self.edges_[0], self.edges_[-1])
-            share = np.histogram(place, self.edges_)[0] / len(score)
-            self.shares_[name] = share
+            place = np.clip(np.where(np.isfinite(score), score, -np.inf), edges[0], edges[-1])
+            shares[name] = np.histogram(place, edges)[0] / len(score)
             label = f"{name} ({len(score):,})" + (f", {nowhere:,} of no density" if nowhere else "")
             if self._visible is not None:
                 label += f": {100 * np.mean(~(score >= self._visible)):.1f} % novel"
+            labels.append(label)
+        return self.plot_histograms(ax, edges, shares, labels=labels)
+
+    def plot_histograms(
+        self,
+        ax: Any,
+        edges: np.ndarray,
+        shares: dict[str, np.ndarray],
+        bound: float | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> Self:
+        """Draw what has been counted already.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where; None makes a figure.
+        edges : ndarray of shape (n_bins + 1,)
+            Where bars begin and end.
+        shares : dict of str to ndarray of shape (n_bins,)
+            Heights of the bars of each set of rows, by name.
+        bound : float or None, default=None
+            Another log-density to mark.
+        labels : sequence of str or None, default=None
+            What the legend calls the sets; None takes their names.
+
+        Returns
+        -------
+        display : NoveltyDisplay
+            Itself.
+        """
+        self.ax_ = axes_for(ax, (6.0, 3.8))
+        self.figure_, self.edges_, self.shares_, self.line_ = self.ax_.figure, edges, shares, None
+        for i, (label, share) in enumerate(zip(labels or list(shares), shares.values(), strict=True)):
             color, hatch = color_of(i), HATCHES[i % len(HATCHES)]
             kwargs = {"facecolor": "none" if i else color, "alpha": 1.0 if i else 0.45, "hatch": hatch, "edgecolor": color}
-            self.ax_.stairs(100 * share, self.edges_, fill=True, linewidth=1.6, label=label, **kwargs)
+            self.ax_.stairs(100 * share, edges, fill=True, linewidth=1.6, label=label, **kwargs)
+        n_lines = 0
+        if bound is not None:
+            self.ax_.axvline(bound, color=GRAY, linewidth=1.4, linestyle=":")
         if self._visible is not None:
-            text = f"threshold {self._visible:.4g}"
-            self.line_ = self.ax_.axvline(self._visible, color=DARK, linewidth=2, linestyle="--", label=text)
+            self.line_, n_lines = self._draw_threshold(self._visible), 1
         self.ax_.set(xlabel="log p(x)", ylabel="share of the rows, %")
-        tallest = max((share.max(initial=0.0) for share in self.shares_.values()), default=0.0)
-        self.ax_.set_ylim(0, 100 * (1 + 0.16 * (len(self.scores) + (self.line_ is not None))) * max(tallest, 1e-9))
-        tidy(self.ax_)
+        tallest = max((share.max(initial=0.0) for share in shares.values()), default=0.0)
+        self.ax_.set_ylim(0, 100 * (1 + 0.16 * (len(shares) + n_lines)) * max(tallest, 1e-9))
         self.ax_.legend(loc="upper left", framealpha=0.9, edgecolor="none", borderaxespad=0.2)
+        tidy(self.ax_)
         return self
+
+    def _draw_threshold(self, value: float) -> Any:
+        """A line, and its value in the legend; at the edge, with an arrow, where it lies far from all rows."""
+        low, high = self.edges_[0], self.edges_[-1]
+        inside = 2 * low - high <= value <= 2 * high - low
+        text = f"threshold {value:.4g}".replace("-", "\N{MINUS SIGN}") + ("" if inside else " ←" if value < low else " →")
+        return self.ax_.axvline(
+            value if inside else min(max(value, low), high), color=DARK, linewidth=2, linestyle="--", label=text
+        )
 
     @property
     def _visible(self) -> float | None:

@@ -79,7 +79,7 @@ class RejectCurveDisplay:
             point = float(accepted.mean()), 1 - model.score(X, y)
         return cls(curve.coverage, curve.error, len(np.asarray(y)), point, name).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, references: bool = True, color: int = 0) -> Self:
+    def plot(self, ax: Any = None, *, references: bool = True, color: int = 0, doubt: float = 0.05) -> Self:
         """Draw.
 
         Parameters
@@ -90,6 +90,8 @@ class RejectCurveDisplay:
             Whether to draw what a random and a perfect order of the rows would give.
         color : int, default=0
             Which of the colors to take.
+        doubt : float, default=0.05
+            One minus the confidence of the band.
 
         Returns
         -------
@@ -102,7 +104,7 @@ class RejectCurveDisplay:
         coverage, error = 100 * self.coverage[shown], 100 * self.error[shown]
         n = np.rint(self.coverage[shown] * self.n_rows)
         wrong = np.rint(self.error[shown] * n)
-        low, high = binomial_interval(wrong, n)
+        low, high = binomial_interval(wrong, n, doubt)
         shade = color_of(color)
         self.band_ = self.ax_.fill_between(coverage, 100 * low, 100 * high, color=shade, alpha=0.18, linewidth=0)
         label = self.name or "least doubtful rows first"
@@ -117,8 +119,8 @@ class RejectCurveDisplay:
         top = max(100 * self.error[-1], 100 * self.error[self.coverage > 0.2].max(initial=0.0), 1e-9)
         self.ax_.set(xlabel="rows accepted, %", ylabel="error of accepted rows, %", xlim=(0, 101))
         self.ax_.set_ylim(0, max(1.6 * top, self.ax_.get_ylim()[1] if len(self.ax_.lines) > 4 else 0))
-        tidy(self.ax_)
         self.ax_.legend(frameon=False, loc="upper left")
+        tidy(self.ax_)
         return self
 
     def _thinned(self) -> np.ndarray:

@@ -138,6 +138,8 @@ class SharingDisplay:
         self.ax_.set(xlabel="class (framed: owns the kernel)")
         self.ax_.tick_params(length=0)
         self.ax_.spines[:].set_visible(False)
+        for text in self.ax_.get_xticklabels():
+            text.set_parse_math(False)
         if colorbar:
             self.figure_.colorbar(self.im_, ax=self.ax_, label=self.title, shrink=0.9)
         return self

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import KernelpoolError
 from ...inspection.pipeline import Unwrapped, unwrap
+from ..data import column_names
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-DARK, GRAY, LIGHT = "#222222", "#6b6b6b", "#c8c8c8"
+DARK, GRAY, LIGHT, RULE = "#222222", "#6b6b6b", "#c8c8c8", "#dddddd"
 
 
 def color_of(code: int) -> str:
@@ -35,7 +36,8 @@ def rgb(color: str) -> np.ndarray:
 def mixed(share: np.ndarray) -> np.ndarray:
     """The color of each row of shares of the classes, (n, 3): shades between the colors of the classes."""
     palette = np.array([rgb(color_of(code)) for code in range(share.shape[1])])
-    return np.asarray(np.clip(share @ palette, 0, 1))
+    rest = np.clip(1 - share.sum(axis=1, keepdims=True), 0, 1)  # of classes that are not named
+    return np.asarray(np.clip(share @ palette + rest * rgb(GRAY), 0, 1))
 
 
 def tint(color: np.ndarray, strength: float) -> np.ndarray:
@@ -55,20 +57,23 @@ def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
 
 
 def tidy(ax: Any) -> None:
-    """Axes without a box."""
+    """Axes without a box, whose names are shown as they are and never read as mathematics."""
     ax.spines[["top", "right"]].set_visible(False)
+    as_written(ax)
+
+
+def as_written(ax: Any) -> None:
+    """Names of axes, legend and title are shown as they are: a column may be called $x$."""
+    legend = ax.get_legend()
+    for text in (ax.xaxis.label, ax.yaxis.label, ax.title, *(() if legend is None else legend.get_texts())):
+        text.set_parse_math(False)
 
 
 def model_in(estimator: Any, X: Any = None) -> Unwrapped:
     """The fitted model inside pipelines, searches and refusals, with the names of its features."""
     check_is_fitted(estimator)
-    names = [str(name) for name in getattr(X, "columns", ())]
-    if not names:
-        names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
-    n = getattr(estimator, "n_features_in_", None)
-    if not names and n is not None:
-        names = [f"feature {i}" for i in range(n)]
-    return unwrap(estimator, names)
+    names = column_names(X)
+    return unwrap(estimator, None if names is None else [str(name) for name in names])
 
 
 def codes_of(y: Any, classes: np.ndarray) -> np.ndarray:
