@@ -1,0 +1,177 @@
+r"""RBF networks of many narrow-to-wide kernels: width and ridge of a logistic output layer along a path.
+
+.. math::
+
+    P(C_k \mid x) \propto \exp(b_k + \sum_j v_{jk}\, h_j(x) + \sum_i u_{ik}\, x_i), \qquad
+    h_j(x) = \exp\left(-\frac{\|x - \mu_j\|^2}{2 \sigma^2}\right)
+
+==================  ====================  ===========  ==================================================================
+symbol              here                  shape        meaning
+==================  ====================  ===========  ==================================================================
+:math:`\mu_j`       ``center``            (M, d)       k-means centers of all rows
+:math:`\sigma^2`    ``variance``          scalar       one of `WIDTHS` times the median distance to the second center
+:math:`v, u, b`     ``readout``           (M+d+1, K)   weights of the kernels, of the features as they are, and biases
+==================  ====================  ===========  ==================================================================
+
+For each width the activations are turned into their principal components once; in these coordinates, divided by the square root
+of a bound of the curvature (Böhning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical
+Mathematics 44(1), 1992: a quarter of the activations' second moments), the objective is nearly round, and L-BFGS needs some
+twenty steps a ridge. Ridges go from strong to weak, each from the solution of the one before, until rows that took no part say
+that it no longer helps; then the next width. A network that is trained again on other rows of the same data need only look
+at the `neighbors` of the setting that was best before.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.cluster import KMeans
+
+from ..solvers.lbfgs import maximize
+
+WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
+"""Variances of the kernels, in units of the median squared distance from a row to its second-nearest center."""
+
+RIDGES = (10.0, 1.0, 0.1, 0.01, 1e-3)
+"""The loss is that of all rows and this times the squared weights."""
+
+STEPS = 20
+"""Steps of L-BFGS for each ridge."""
+
+WORSE = 1.02
+"""A ridge, and then a width, at which the held-out loss is this many times the lowest ends the way."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A place on the path: positions in `WIDTHS` and `RIDGES`."""
+
+    width: int
+    ridge: int
+
+
+@dataclass(frozen=True)
+class ReadoutFit:
+    """A trained network."""
+
+    center: np.ndarray
+    """(M, d)."""
+    variance: float
+    readout: np.ndarray
+    """(M + d + 1, K)."""
+    setting: Setting
+    loss: float
+    """Log-loss a row on the rows that took no part."""
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) up to a constant of the row, (n, K)."""
+        n_kernels = len(self.center)
+        scores = np.exp(squared_distances(x, self.center) * (-0.5 / self.variance)) @ self.readout[:n_kernels]
+        return np.asarray(scores + x @ self.readout[n_kernels:-1] * linear_unit(x) + self.readout[-1])
+
+
+def linear_unit(x: np.ndarray) -> float:
+    """Features stand beside the kernels as one more direction of variance one, not as d."""
+    return float(x.shape[1] ** -0.5)
+
+
+def squared_distances(x: np.ndarray, center: np.ndarray) -> np.ndarray:
+    """(n, M)."""
+    distance = x @ (-2 * center.T)
+    distance += (center * center).sum(axis=1)
+    distance += (x * x).sum(axis=1)[:, None]
+    return np.asarray(np.maximum(distance, 0, out=distance))
+
+
+def fit_readout_path(
+    train: tuple[np.ndarray, np.ndarray, np.ndarray],
+    held_out: tuple[np.ndarray, np.ndarray, np.ndarray],
+    *,
+    n_kernels: int,
+    n_classes: int,
+    seed: int,
+    near: Setting | None = None,
+) -> ReadoutFit:
+    """The network with the least loss on `held_out`; both are rows (n, d), codes (n,) and weights (n,).
+
+    With `near`, a setting that was best for other rows of the same data, only its width and the ridges beside it are tried.
+    """
+    x, codes, weight = train
+    center = _centers(x, weight, min(n_kernels, max(2, len(x) // 2)), seed)
+    distance, distance_out = squared_distances(x, center), squared_distances(held_out[0], center)
+    second = np.partition(distance[:2000], min(1, len(center) - 1), axis=1)[:, min(1, len(center) - 1)]
+    typical = max(float(np.median(second)), 1e-12)
+    best: ReadoutFit | None = None
+    for i in range(len(WIDTHS)) if near is None else (near.width,):
+        variance = WIDTHS[i] * typical
+        path = _Path(np.exp(distance * (-0.5 / variance)), x, codes, weight, n_classes)
+        seen = np.hstack([np.exp(distance_out * (-0.5 / variance)), held_out[0] * linear_unit(x)])
+        lowest = np.inf
+        for r in range(len(RIDGES)) if near is None else _beside(near.ridge):
+            readout = path.to(RIDGES[r])
+            loss = _loss(seen @ readout[:-1] + readout[-1], *held_out[1:])
+            if best is None or loss < best.loss:
+                best = ReadoutFit(center, variance, readout, Setting(i, r), loss)
+            if loss > WORSE * lowest:
+                break
+            lowest = min(lowest, loss)
+        if lowest > WORSE * best.loss:  # type: ignore[union-attr]
+            break
+    assert best is not None
+    return best
+
+
+def _beside(ridge: int) -> range:
+    return range(max(ridge - 1, 0), min(ridge + 2, len(RIDGES)))
+
+
+def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int) -> np.ndarray:
+    distinct = np.unique(x, axis=0)
+    if len(distinct) <= n_kernels:
+        return distinct
+    means = KMeans(n_kernels, init="random", n_init=1, max_iter=10, random_state=seed)
+    return np.asarray(means.fit(x, sample_weight=weight).cluster_centers_)
+
+
+def _loss(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    own = scores[np.arange(len(codes)), codes]
+    return float(weight @ (logsumexp(scores, axis=1) - own) / weight.sum())
+
+
+class _Path:
+    """Logistic output layers of one set of activations, each from the solution of the ridge before."""
+
+    def __init__(self, activations: np.ndarray, x: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> None:
+        features = np.hstack([activations, x * linear_unit(x)])
+        self.share, self.codes, self.n_rows = weight / weight.sum(), codes, weight.sum()
+        self.mean = self.share @ features
+        features -= self.mean
+        value, vector = np.linalg.eigh((features * self.share[:, None]).T @ features)
+        keep = value > 1e-10 * value[-1]
+        self.variance, self.vector = value[keep], vector[:, keep]
+        self.component = features @ self.vector  # (n, P)
+        self.target = np.eye(n_classes)[codes] * self.share[:, None]
+        self.weight = np.zeros((len(self.variance), n_classes))
+        self.bias = np.log(np.maximum(self.target.sum(axis=0), 1e-12))
+
+    def to(self, ridge: float) -> np.ndarray:
+        """The output layer, (M + d + 1, K), with this ridge."""
+        strength = 2 * ridge / self.n_rows
+        unit = np.sqrt(0.25 * self.variance + strength)[:, None]
+        n_classes = len(self.bias)
+
+        def objective(flat: np.ndarray) -> tuple[np.ndarray, float]:
+            point = flat.reshape(-1, n_classes)
+            weight = point[:-1] / unit
+            scores = self.component @ weight + point[-1]
+            log_total = logsumexp(scores, axis=1)
+            value = (self.target * scores).sum() - self.share @ log_total - 0.5 * strength * (weight * weight).sum()
+            residual = self.target - np.exp(scores - log_total[:, None]) * self.share[:, None]
+            slope = (self.component.T @ residual - strength * weight) / unit
+            return np.vstack([slope, residual.sum(axis=0)]).ravel(), float(value)
+
+        start = np.vstack([self.weight * unit, self.bias]).ravel()
+        point = maximize(objective, start, max_iter=STEPS, tol=1e-7).point.reshape(-1, n_classes)
+        self.weight, self.bias = point[:-1] / unit, point[-1]
+        weight = self.vector @ self.weight
+        return np.vstack([weight, self.bias - self.mean @ weight])
