@@ -26,8 +26,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..arrays import safe_log
-from ..networks.stacking import stacked
 from ..solvers.lbfgs import maximize
+from .stacking import stacked
 
 PRICE = 1e-3
 """Log-loss a row that a unit of weight must save."""
