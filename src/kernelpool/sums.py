@@ -4,13 +4,13 @@ A statistic that adds is the whole interface between the E-step, which sees rows
 frozen dataclass is used, not a NamedTuple: `+` on two tuples concatenates them.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     """A frozen dataclass of arrays, compared by identity."""
     return dataclass(frozen=True, eq=False)(cls)

@@ -20,7 +20,7 @@ from kernelpool.acceleration import Squarem
 from kernelpool.em import Outcome, Stop, em
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.penalties import DISTANCES, Anchor, Conjugate, NoPenalty, Overlap, Penalty, Sum
+from kernelpool.penalties import DISTANCES, STEPS, Anchor, Conjugate, NoPenalty, Overlap, Penalty, Sum
 from kernelpool.rows import ArrayRows, Frame
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
@@ -61,6 +61,7 @@ def some_kernels(family, seed=0):
 WORDS = {
     "strength": lambda family, strength: [strength],
     "distance": lambda family, strength: [measure() for measure in DISTANCES.values()],
+    "step": lambda family, strength: STEPS,
     "variance": lambda family, strength: [np.array([1.0, 1.2, 0.8])],
     "n_kernels": lambda family, strength: [M],
     "shrinkage": lambda family, strength: [0.01],
@@ -249,7 +250,7 @@ def test_columns_are_distributions_whatever_the_masses(cls, family):
                 posterior[:, 2] = 0
                 means = rng.normal(size=(M, K, D)) * 5
                 sub = kernelpool.penalties.Subkernels(
-                    posterior, tuple(Kernels(means[:, k], kernels.covariance) for k in range(K))
+                    posterior, tuple(Kernels(means[:, k], kernels.covariance) for k in range(K)), some_kernels(family, seed=4)
                 )
                 mixing = penalty.mixing(kernel, mass, before, kernels, sub)
                 assert (mixing >= 0).all()

@@ -4,11 +4,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier
 from kernelpool.datasets import load_ionosphere, missing_reason
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.penalties import DISTANCES, Conjugate, Overlap, Subkernels
+from kernelpool.penalties import DISTANCES, STEPS, Conjugate, Overlap, Subkernels
 from kernelpool.rows import ArrayRows, Frame
 
 
@@ -44,8 +44,12 @@ def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     return h, posterior, means, covariances
 
 
-def regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table):
-    """(24)-(30) as printed, with delta of (30) at t + 1."""
+def regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step="next", before=None):
+    """(24)-(30) as printed, with delta of (30) at t + 1; or at t, of the subkernels of this sweep or of those `before`."""
+    return _regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before)[:3]
+
+
+def _regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before):
     n_kernels, d = mean.shape
     h, posterior, sub_mean, _ = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
     mass, by_kernel = h.sum(axis=0), h.sum(axis=2)
@@ -60,12 +64,17 @@ def regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weig
         "full": full,
         "tied": scatter.sum(axis=0) / total.sum(),
     }[family]
-    inverse = np.linalg.inv(naive.matrices(new_covariance, family, n_kernels, d))
-    away = sub_mean - new_mean[:, None]
+    at, metric, seen = {
+        "next": (new_mean, new_covariance, sub_mean),
+        "current": (mean, covariance, sub_mean),
+        "printed": (mean, covariance, sub_mean if before is None else before),
+    }[step]
+    inverse = np.linalg.inv(naive.matrices(metric, family, n_kernels, d))
+    away = seen - at[:, None]
     delta = np.einsum("jka,jab,jkb->jk", away, inverse, away)
     share = mass + alpha / 8 * posterior * ((posterior * delta).sum(axis=1, keepdims=True) - delta)
     share = np.maximum(share, 0)
-    return new_mean, new_covariance, share / share.sum(axis=0)
+    return new_mean, new_covariance, share / share.sum(axis=0), sub_mean
 
 
 def distance_of(name, kernel, sub):
@@ -135,6 +144,76 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, c
     np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
     np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
+    """Five sweeps of each reading of (29), by hand."""
+    x, y = blobs
+    mean, covariance, mixing, _ = given_start
+    prior, weight, table = np.bincount(y) / len(y), np.ones(len(y)), np.ones((6, 3))
+    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
+    params = Params(Kernels(mean, covariance), mixing, prior)
+    network = SharedKernel(FAMILIES[family](np.zeros(3)), table, Overlap(12.0, step=step))
+    before = None
+    for _ in range(5):
+        params, _ = network.sweep(rows, params)
+        mean, covariance, mixing, before = _regularized_sweep(
+            x, y, mean, covariance, mixing, family, prior, 12.0, weight, table, step, before
+        )
+        np.testing.assert_allclose(params.kernels.mean, mean, rtol=1e-8)
+        np.testing.assert_allclose(params.mixing, mixing, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:EM stopped")
+@pytest.mark.parametrize("estimator", [SharedKernelClassifier, SharingAverageClassifier])
+def test_the_step_can_be_asked_for(blobs, estimator):
+    x, y = blobs
+    settings = {"overlap_penalty": 20.0, "max_iter": 15, "acceleration": None, "random_state": 0}
+    found = [estimator(6, overlap_step=step, **settings).fit(x, y).predict_proba(x) for step in STEPS]
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        assert np.abs(found[i] - found[j]).max() > 1e-9
+
+
+def test_readings_differ_on_the_way_and_agree_where_em_settles(blobs, given_start, family):
+    x, y = blobs
+    mean, covariance, mixing, _ = given_start
+    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
+    starts = [Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y))] * len(STEPS)
+    networks = [SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((6, 3)), Overlap(2.0, step=step)) for step in STEPS]
+    after = [network.sweep(rows, network.sweep(rows, start)[0])[0] for network, start in zip(networks, starts, strict=True)]
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        assert np.abs(after[i].mixing - after[j].mixing).max() > 1e-6
+    for _ in range(600):
+        after = [network.sweep(rows, params)[0] for network, params in zip(networks, after, strict=True)]
+    for other in after[1:]:
+        np.testing.assert_allclose(other.kernels.mean, after[0].kernels.mean, atol=1e-6)
+
+
+def test_the_means_under_the_full_distance(blobs, given_start, family):
+    """One sweep: the means make the derivative of the complete log-likelihood less the penalty (23), with Sigma_jk, zero."""
+    x, y = blobs
+    mean, covariance, mixing, _ = given_start
+    prior, alpha = np.bincount(y) / len(y), 40.0
+    plain_table = np.ones((6, 3))
+    h, posterior, sub_mean, sub_covariance = subkernels(
+        x, y, mean, covariance, mixing, family, prior, np.ones(len(y)), plain_table
+    )
+    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
+    params = Params(Kernels(mean, covariance), mixing, prior)
+    kernel = FAMILIES[family](np.zeros(3))
+    plain, _ = SharedKernel(kernel, plain_table).sweep(rows, params)
+    full, _ = SharedKernel(kernel, plain_table, Overlap(alpha, DISTANCES["full_bhattacharyya"]())).sweep(rows, params)
+    other, _ = SharedKernel(kernel, plain_table, Overlap(alpha)).sweep(rows, params)
+    shape = naive.matrices(plain.kernels.covariance, family, *mean.shape)  # in the metric of (7)
+    mass = h.sum(axis=(0, 2))
+    for j in range(6):
+        drawn = mass[j] * np.linalg.inv(shape[j]) @ (plain.kernels.mean[j] - full.kernels.mean[j])
+        for k in range(3):
+            both = (shape[j] + sub_covariance[j, k]) / 2
+            drawn = drawn + alpha / 4 * posterior[j, k] * np.linalg.inv(both) @ (sub_mean[j, k] - full.kernels.mean[j])
+        np.testing.assert_allclose(drawn, 0, atol=1e-7)
+    assert np.abs(full.kernels.mean - other.kernels.mean).max() > 1e-4  # Sigma_jk is its own
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")

@@ -14,7 +14,7 @@ from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Kernels, NaturalParams
 from ..networks.shared_kernel import SharedKernel
-from ..penalties import DISTANCES
+from ..penalties import DISTANCES, STEPS
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows
 from ..selection.search import resolve_auto
@@ -96,6 +96,10 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Whether `overlap_penalty` counts in N / (K M), rows by classes and kernels, or is the paper's alpha itself.
     overlap_distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}, default="bhattacharyya"
         How far a class lies from a kernel; the first is the paper's.
+    overlap_step : {"next", "current", "printed"}, default="next"
+        Which kernels and subkernels the update (29) of the mixing weights compares, since the paper's (29) and (30) count
+        sweeps differently: the new kernels and this sweep's subkernels; the kernels and subkernels of this sweep; or these
+        kernels and the subkernels of the sweep before, as printed. Where EM settles, all are the same.
     split_by_class : bool, default=False
         After training, split every kernel into one for each class with rows in it, and refine these (Titsias & Likas 2002). The
         fitted network then has up to n_kernels x n_classes kernels, each of one class.
@@ -213,6 +217,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "overlap_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "overlap_units": [StrOptions({"paper", "raw"})],
         "overlap_distance": [StrOptions(set(DISTANCES))],
+        "overlap_step": [StrOptions(set(STEPS))],
         "split_by_class": ["boolean"],
         "split_anchor": [Interval(Real, 0, None, closed="both")],
         "acceleration": [StrOptions({"squarem"}), None],
@@ -246,6 +251,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         overlap_penalty: float | str = 0.0,
         overlap_units: str = "paper",
         overlap_distance: str = "bhattacharyya",
+        overlap_step: str = "next",
         split_by_class: bool = False,
         split_anchor: float = 100.0,
         acceleration: str | None = "squarem",
@@ -275,6 +281,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.overlap_penalty = overlap_penalty
         self.overlap_units = overlap_units
         self.overlap_distance = overlap_distance
+        self.overlap_step = overlap_step
         self.split_by_class = split_by_class
         self.split_anchor = split_anchor
         self.acceleration = acceleration
@@ -345,7 +352,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
                 self._previous() if self.warm_start and hasattr(self, "means_") else None,
             ),
             self.sharing,
-            PenaltyConfig(self.overlap_penalty, self.overlap_units, self.overlap_distance),
+            PenaltyConfig(self.overlap_penalty, self.overlap_units, self.overlap_distance, self.overlap_step),
             FitConfig(
                 self.max_iter,
                 self.tol,

@@ -69,6 +69,10 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         Whether `overlap_penalty` counts in N / (K M), rows by classes and kernels, or is the paper's alpha itself.
     overlap_distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}, default="bhattacharyya"
         How far a class lies from a kernel; the first is the paper's.
+    overlap_step : {"next", "current", "printed"}, default="next"
+        Which kernels and subkernels the update (29) of the mixing weights compares, since the paper's (29) and (30) count
+        sweeps differently: the new kernels and this sweep's subkernels; the kernels and subkernels of this sweep; or these
+        kernels and the subkernels of the sweep before, as printed. Where EM settles, all are the same.
     kernel_totals : sequence of int or None, default=None
         Numbers of kernels in all to average over; each is dealt out to the classes as an int for `n_kernels` is. None takes
         `n_kernels` alone. (A sequence for `n_kernels` has another meaning: the kernels of each class.)
@@ -158,6 +162,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         overlap_penalty: float | Sequence[float] = 0.0,
         overlap_units: str = "paper",
         overlap_distance: str = "bhattacharyya",
+        overlap_step: str = "next",
         kernel_totals: Sequence[int] | None = None,
         weights: str = "equal",
         acceleration: str | None = "squarem",
@@ -186,6 +191,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.overlap_penalty = overlap_penalty
         self.overlap_units = overlap_units
         self.overlap_distance = overlap_distance
+        self.overlap_step = overlap_step
         self.kernel_totals = kernel_totals
         self.weights = weights
         self.acceleration = acceleration

@@ -116,7 +116,7 @@ class LearnedSharing:
 
 
 def _with(params: Params, sharing: Array) -> Learned:
-    return Learned(params.kernels, params.mixing, params.class_prior, sharing)
+    return Learned(params.kernels, params.mixing, params.class_prior, sharing, subkernels=params.subkernels)
 
 
 def _normalized(mass: Array, before: Array) -> Array:

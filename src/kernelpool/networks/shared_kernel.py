@@ -21,7 +21,7 @@ A kernel that loses its rows keeps its place instead of dividing by zero.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import field, replace
 
 from ..arrays import (
     LOG_ZERO,
@@ -60,6 +60,8 @@ class Params:
     """(M, K)."""
     class_prior: Array
     """(K,)."""
+    subkernels: tuple[Kernels, ...] | None = field(default=None, kw_only=True)
+    """What each class saw in the kernels of the sweep before, where the penalty `remembers` it."""
 
 
 @record
@@ -259,7 +261,8 @@ class SharedKernel:
         prior = self.penalty.prior_statistics(self.kernel, moments, moment_origin, subkernels)
         kernels = self.kernel.estimate(moments, moment_origin, prior)
         mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
-        return Params(kernels, mixing, params.class_prior)
+        remembered = subkernels.kernels if subkernels is not None and self.penalty.remembers else None
+        return Params(kernels, mixing, params.class_prior, subkernels=remembered)
 
     def subkernels(self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
@@ -275,7 +278,7 @@ class SharedKernel:
         prior = params.mixing * params.class_prior
         of_kernel = xp.sum(prior, axis=1)[:, None]
         class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
-        return Subkernels(class_posterior, tuple(by_class))
+        return Subkernels(class_posterior, tuple(by_class), params.kernels, params.subkernels)
 
     def by_class(self, mass: Array, e_step_params: EStepParams) -> Array:
         """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""
@@ -344,7 +347,7 @@ class SharedKernel:
         if not bool(xp.all(xp.isfinite(coordinates)) and xp.all(xp.isfinite(covariance))):
             raise FloatingPointError("A step was extrapolated beyond the range of floating-point numbers.")
         kernels = Kernels(mean, self.kernel.apply_floor(covariance))
-        return Params(kernels, mixing / xp.sum(mixing, axis=0), like.class_prior)
+        return Params(kernels, mixing / xp.sum(mixing, axis=0), like.class_prior, subkernels=like.subkernels)
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
 
@@ -370,7 +373,7 @@ class SharedKernel:
             mixing[:, k] = mixing[:, k] * ((1 - share) / xp.sum(mixing[:, k]))
             mixing[j, k] = share
         covariance = self.kernel.reset_covariance(params.kernels.covariance, list(moves.values()))
-        return Params(Kernels(mean, covariance), mixing, params.class_prior)
+        return Params(Kernels(mean, covariance), mixing, params.class_prior, subkernels=params.subkernels)
 
     def without(self, params: Params, dropped: list[int]) -> Params:
         """The network less some kernels, its mixing weights made to sum to one again."""
@@ -378,7 +381,9 @@ class SharedKernel:
         keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
         index = xp.asarray(keep, dtype=xp.int64, device=home)
         mixing = xp.take(params.mixing, index, axis=0)
-        return Params(self.kernel.take(params.kernels, index), mixing / xp.sum(mixing, axis=0), params.class_prior)
+        remembered = params.subkernels and tuple(self.kernel.take(kernels, index) for kernels in params.subkernels)
+        kernels = self.kernel.take(params.kernels, index)
+        return Params(kernels, mixing / xp.sum(mixing, axis=0), params.class_prior, subkernels=remembered)
 
     def worst_rows(self, block: Block, e_step_params: EStepParams) -> WorstRows:
         """Of each class, the row of this block with the lowest log p(x|C_k)."""

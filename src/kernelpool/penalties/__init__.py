@@ -2,7 +2,7 @@
 
 from .anchor import Anchor
 from .conjugate import Conjugate
-from .overlap import DISTANCES, Overlap
+from .overlap import DISTANCES, STEPS, Overlap
 from .penalty import NoPenalty, Penalty, PriorRows, Subkernels, Sum
 
-__all__ = ["DISTANCES", "Anchor", "Conjugate", "NoPenalty", "Overlap", "Penalty", "PriorRows", "Subkernels", "Sum"]
+__all__ = ["DISTANCES", "STEPS", "Anchor", "Conjugate", "NoPenalty", "Overlap", "Penalty", "PriorRows", "Subkernels", "Sum"]

@@ -17,30 +17,57 @@ paper                     here              shape   meaning
 ========================  ================  ======  ======================================================================
 
 Deviations. (29) can make every share of a class negative, and zeroing them as the paper does leaves 0/0 (seen on ionosphere
-with four kernels and a strength of 20): a class to which that happens keeps its shares of mass for this sweep. (29) prints
-:math:`\delta` at step t, (30) defines it at t + 1; the latter is used. The updates assume :math:`\Sigma_{jk} = \Sigma_j`,
-the objective (22), (23) does not, so it may fall: it is tracked as it is, and the best parameters are kept. Other distances
-than the paper's (its wish list) replace :math:`\delta / 8` in (27) and (29) by their own value and slope.
+with four kernels and a strength of 20): a class to which that happens keeps its shares of mass for this sweep. The updates
+assume :math:`\Sigma_{jk} = \Sigma_j`, the objective (22), (23) does not, so it may fall: it is tracked as it is, and the best
+parameters are kept. Other distances than the paper's (its wish list) replace :math:`\delta / 8` in (27) and (29) by their own
+value and slope.
+
+The step of :math:`\delta`. (29) prints :math:`\delta^{(t)}`, while (30) defines :math:`\delta^{(t+1)}` by the means and
+covariances at t + 1 and the subkernels at t. Three readings are offered (`STEPS`); where EM has settled they are the same:
+
+===========  =====================  ============  ==========================================================================
+step         kernels                subkernels    reading
+===========  =====================  ============  ==========================================================================
+"next"       t + 1, (27) and (28)   t             (30) as it stands, in the same sweep
+"current"    t                      t             (29) as it stands, of the kernels and subkernels of this sweep's E-step
+"printed"    t                      t - 1         (29) and (30) as they stand: what (30) gave in the sweep before
+===========  =====================  ============  ==========================================================================
 """
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import replace
 
-from ..arrays import Array, namespace
+from ..arrays import Array, device, namespace
 from ..kernels import Gaussian, Kernels, Moments, PriorStatistics
 from .penalty import Penalty, Subkernels
 
+STEPS = ("next", "current", "printed")
+"""Which kernels and subkernels (29) compares, by the name under which users ask for it."""
 
-class Distance(Protocol):
+
+class Distance(ABC):
     """How far kernels lie from their subkernels; one small class each."""
 
+    @abstractmethod
     def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(M, K), as the updates use it."""
 
+    @abstractmethod
     def slope(self, apart: Array) -> Array:
         """Derivative of `value` by delta, (M, K), with the covariances held fixed."""
 
+    @abstractmethod
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(M, K), as the objective uses it: with Sigma_jk."""
+
+    def pull(
+        self, kernel: Gaussian, here: Kernels, subkernels: Subkernels, strength: float, mass: Array, moment_origin: Array
+    ) -> PriorStatistics:
+        """(27): as if 2 * strength * slope more rows of each class lay at its mean."""
+        xp = namespace(mass)
+        rows = 2 * strength * subkernels.posterior * self.slope(apart(kernel, here, subkernels))  # (M, K)
+        first = xp.sum(rows[:, :, None] * (_means(subkernels) - moment_origin[:, None, :]), axis=1)
+        return PriorStatistics(pull_mass=xp.sum(rows, axis=1), pull_first=first)
 
 
 def apart(kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
@@ -53,7 +80,7 @@ def _means(subkernels: Subkernels) -> Array:
     return namespace(subkernels.posterior).stack([kernels.mean for kernels in subkernels.kernels], axis=1)
 
 
-class Bhattacharyya:
+class Bhattacharyya(Distance):
     """(23), in the updates with Sigma_jk = Sigma_j: delta / 8."""
 
     def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
@@ -77,10 +104,36 @@ class Bhattacharyya:
 
 
 class FullBhattacharyya(Bhattacharyya):
-    """(23) with Sigma_jk its own, in the updates too."""
+    r"""(23) with Sigma_jk its own, in the updates too.
+
+    The means then solve, with :math:`S_{jk} = (\Sigma_j + \Sigma_{jk}) / 2` and n_j rows of mean m_j in kernel j,
+
+    .. math:: n_j (m_j - \mu_j) = \frac\alpha4 \sum_k P(C_k \mid j)\, \Sigma_j S_{jk}^{-1} (\mu_j - \mu_{jk})
+
+    which is (27) where :math:`\Sigma_{jk} = \Sigma_j`. Beside another penalty the pull is that at the mean without it.
+    """
 
     def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         return self.exact(kernel, kernels, subkernels)
+
+    def pull(
+        self, kernel: Gaussian, here: Kernels, subkernels: Subkernels, strength: float, mass: Array, moment_origin: Array
+    ) -> PriorStatistics:
+        xp, d = namespace(mass), here.mean.shape[1]
+        unit = xp.eye(d, dtype=mass.dtype, device=device(mass))
+        matrix, force = mass[:, None, None] * unit, xp.zeros_like(here.mean)  # (M, d, d), (M, d)
+        for k, own in enumerate(subkernels.kernels):
+            rows = 0.25 * strength * subkernels.posterior[:, k : k + 1]  # (M, 1)
+            precision, _ = kernel.precision(0.5 * (here.covariance + own.covariance))
+
+            def turned(x: Array, precision: Array = precision) -> Array:
+                return kernel.apply(here.covariance, kernel.apply(precision, x))  # Sigma_j S_jk^-1 x, (M, d)
+
+            columns = [turned(xp.zeros_like(here.mean) + unit[i, :]) for i in range(d)]
+            matrix = matrix + rows[:, :, None] * xp.stack(columns, axis=2)
+            force = force + rows * turned(own.mean - here.mean)
+        step = xp.linalg.solve(matrix, force[..., None])[..., 0]
+        return PriorStatistics(pull_first=mass[:, None] * step)
 
 
 class Hellinger(Bhattacharyya):
@@ -98,7 +151,7 @@ class Hellinger(Bhattacharyya):
         return 1 - xp.exp(-super().exact(kernel, kernels, subkernels))
 
 
-class KullbackLeibler:
+class KullbackLeibler(Distance):
     """Divergence of the kernel from its subkernel, KL(p(x|jk) || p(x|j)); delta / 2 where the shapes agree."""
 
     def value(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
@@ -134,24 +187,31 @@ class Overlap(Penalty):
     by_class = True
     monotone = False
 
-    def __init__(self, strength: float, distance: Distance | None = None) -> None:
-        self.strength = strength
+    def __init__(self, strength: float, distance: Distance | None = None, step: str = "next") -> None:
+        self.strength, self.step = strength, step
         self.distance = Bhattacharyya() if distance is None else distance
+
+    @property
+    def remembers(self) -> bool:  # type: ignore[override]
+        return self.step == "printed"
 
     def prior_statistics(
         self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
     ) -> PriorStatistics:
-        """(27): as if 2 * strength * slope more rows of each class lay at its mean; (28) leaves the shapes to the rows."""
+        """(27); (28) leaves the shapes to the rows."""
         assert subkernels is not None
-        xp, here = namespace(moments.mass), kernel.estimate(moments, moment_origin)
-        pull = 2 * self.strength * subkernels.posterior * self.distance.slope(apart(kernel, here, subkernels))  # (M, K)
-        drawn = xp.sum(pull[:, :, None] * (_means(subkernels) - moment_origin[:, None, :]), axis=1)
-        return PriorStatistics(pull_mass=xp.sum(pull, axis=1), pull_first=drawn)
+        mass, here = namespace(moments.mass).sum(moments.mass, axis=1), kernel.estimate(moments, moment_origin)
+        return self.distance.pull(kernel, here, subkernels, self.strength, mass, moment_origin)
 
     def shares(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
         """(29)."""
         assert subkernels is not None
         xp, posterior = namespace(subkernels.posterior), subkernels.posterior
+        if self.step != "next":
+            assert subkernels.current is not None
+            kernels = subkernels.current
+        if self.step == "printed" and subkernels.previous is not None:
+            subkernels = replace(subkernels, kernels=subkernels.previous)
         distance = self.distance.value(kernel, kernels, subkernels)
         typical = xp.sum(posterior * distance, axis=1)[:, None]
         return self.strength * posterior * (typical - distance)

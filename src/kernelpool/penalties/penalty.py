@@ -23,6 +23,10 @@ class Subkernels:
     """P(C_k|j), (M, K), equation (15)."""
     kernels: tuple[Kernels, ...]
     """For each class its M kernels, (11) and (12); a kernel itself where a class has no rows in it."""
+    current: Kernels | None = None
+    """The M kernels that the rows were assigned by."""
+    previous: tuple[Kernels, ...] | None = None
+    """`kernels` of the sweep before, for a penalty that `remembers`; None in the first sweep."""
 
 
 class Penalty:
@@ -36,6 +40,8 @@ class Penalty:
     """Whether the moments of each class in each kernel are needed."""
     monotone: bool = True
     """Whether the objective never falls."""
+    remembers: bool = False
+    """Whether the subkernels of the sweep before are needed."""
 
     def prior_statistics(
         self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
@@ -104,6 +110,10 @@ class Sum(Penalty):
     @property
     def monotone(self) -> bool:  # type: ignore[override]
         return all(term.monotone for term in self.terms)
+
+    @property
+    def remembers(self) -> bool:  # type: ignore[override]
+        return any(term.remembers for term in self.terms)
 
     def prior_statistics(
         self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None

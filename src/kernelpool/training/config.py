@@ -41,12 +41,13 @@ class PenaltyConfig:
     strength: Any = 0.0
     units: str = "paper"
     distance: str = "bhattacharyya"
+    step: str = "next"
 
     def in_raw_units(self, weight: float, sharing: np.ndarray) -> Overlap:
         """The penalty for rows of this total weight: the paper's tables count in N / (K M)."""
         n_kernels, n_classes = sharing.shape
         unit = weight / (n_kernels * n_classes) if self.units == "paper" else 1.0
-        return Overlap(self.strength * unit, DISTANCES[self.distance]())
+        return Overlap(self.strength * unit, DISTANCES[self.distance](), self.step)
 
 
 @dataclass(frozen=True)
