@@ -180,6 +180,10 @@ class DensityClassifier(ProbabilityClassifier):
             log_prior = np.log(self.class_prior_)
         return rows, _log_joint, (log_density, log_prior, *params)
 
+    def _evidence(self, rows: Rows) -> Question:
+        rows, log_joint, params = self._scores(rows)
+        return rows, _answered, (evidence, log_joint, *params)
+
     def log_density(self, X: Any) -> Any:
         """log p(x|C_k) of every class (Titsias & Likas 2001, (2)).
 
@@ -208,7 +212,7 @@ class DensityClassifier(ProbabilityClassifier):
         log_density : array of shape (n_samples,)
             In the units of the data; minus infinity where no kernel reaches.
         """
-        return self._each(X, evidence)
+        return self._ask(X, self._evidence)
 
     def kernel_posterior(self, X: Any) -> Any:
         """P(j|x): how much each kernel has to do with each row, the class summed out.

@@ -128,20 +128,8 @@ class ParzenNetwork(DensityClassifier):
     def _posterior(self, rows: Rows) -> Question:
         return rows.framed(self._frame, TILE), kernel_posterior, (self._profile, self._network())
 
-    def score_samples(self, X: Any) -> Any:
-        """log p(x), the classes summed out: low where a row is unlike anything seen.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples,)
-            In the units of the data; minus infinity where no kernel reaches.
-        """
-        return self._ask(X, lambda rows: self._of_votes(rows, _evidence, self._network()))
+    def _evidence(self, rows: Rows) -> Question:
+        return self._of_votes(rows, _evidence, self._network())
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`.

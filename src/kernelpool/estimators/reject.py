@@ -40,14 +40,33 @@ class Decision(IntEnum):
     NOVEL = 2
 
 
-def _estimator_has(method: str) -> Any:
-    """Make a method available where the wrapped classifier has it."""
+def _delegated(method: str, what: str, shape: str) -> Any:
+    """A method that is there where the wrapped classifier has it, and calls it; `what` and `shape` document it."""
 
     def has(self: Any) -> bool:
         getattr(getattr(self, "estimator_", self.estimator), method)
         return True
 
-    return available_if(has)
+    def call(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, method)(X)
+
+    call.__name__, call.__doc__ = method, DELEGATED_DOCSTRING.format(what=what, shape=shape)
+    return available_if(has)(call)
+
+
+DELEGATED_DOCSTRING = """{what}
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        answer : array of shape {shape}
+            As the classifier has it.
+        """
 
 
 class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -454,90 +473,13 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
 
     # -- predictions of the wrapped classifier ----------------------------------------------------------------------------
 
-    @_estimator_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, untouched by any refusal.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        probability : array of shape (n_samples, n_classes)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
-
-    @_estimator_has("predict_log_proba")  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_probability : array of shape (n_samples, n_classes)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_log_proba(X)
-
-    @_estimator_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Decision function of the classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        score : array of shape (n_samples,) or (n_samples, n_classes)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X)
-
-    @_estimator_has("score_samples")  # type: ignore[untyped-decorator]
-    def score_samples(self, X: Any) -> Any:
-        """log p(x), by which rows are novel.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples,)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.score_samples(X)
-
-    @_estimator_has("log_density")  # type: ignore[untyped-decorator]
-    def log_density(self, X: Any) -> Any:
-        """log p(x|C_k) of every class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_density : array of shape (n_samples, n_classes)
-            As the classifier has it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.log_density(X)
+    predict_proba = _delegated("predict_proba", "Class probabilities, untouched by any refusal.", "(n_samples, n_classes)")
+    predict_log_proba = _delegated("predict_log_proba", "Logarithm of `predict_proba`.", "(n_samples, n_classes)")
+    decision_function = _delegated(
+        "decision_function", "Decision function of the classifier.", "(n_samples,) or (n_samples, n_classes)"
+    )
+    score_samples = _delegated("score_samples", "log p(x), by which rows are novel.", "(n_samples,)")
+    log_density = _delegated("log_density", "log p(x|C_k) of every class.", "(n_samples, n_classes)")
 
     # -- metadata and tags --------------------------------------------------------------------------------------
 

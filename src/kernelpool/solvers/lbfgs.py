@@ -43,11 +43,14 @@ def maximize(
     *,
     max_iter: int = 100,
     tol: float = 1e-9,
+    gradient_tol: float = 1e-12,
     memory: int = 10,
     bounds: Sequence[tuple[float | None, float | None]] | None = None,
     on_step: Callable[[Array, float], bool] | None = None,
 ) -> Maximum:
     """Climb from `start` until a step gains less than `tol` of the objective, or `max_iter` steps are made.
+
+    It ends as well where no component of the gradient exceeds `gradient_tol`.
 
     `on_step(point, objective)` is told of the start and of every step; True ends the search there. An exception that is not
     an interruption passes through.
@@ -75,7 +78,7 @@ def maximize(
         history.append(value)
         if on_step is not None and on_step(start, value):
             raise _Ended
-        options = {"maxiter": max_iter, "maxcor": memory, "ftol": tol, "gtol": 1e-12, "maxfun": 20 * max_iter + 20}
+        options = {"maxiter": max_iter, "maxcor": memory, "ftol": tol, "gtol": gradient_tol, "maxfun": 20 * max_iter + 20}
         found = minimize(descend, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=step, options=options)
         outcome = Outcome.CONVERGED if len(history) - 1 < max_iter or found.success else Outcome.MAX_ITER
     except _Ended:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ..arrays import Array, match_array, to_numpy
 from ..em import Fit, Outcome, Stop, best_of, em
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, Cost, GradientStep, Params
 from ..rows import Frame, Rows, one_blas_thread
+from ..solvers.lbfgs import maximize
 from ..starts import sample_rows
 from .monitor import FitMonitor, OnSweep
 from .validation import TrainingData
@@ -21,6 +21,9 @@ LOCAL_FLOOR = 0.01
 """Smallest variance of a place, as a part of the feature's variance."""
 
 DEFAULT_DECAY = 0.003
+
+COST_TOL, SLOPE_TOL = 1e7 * float(np.finfo(np.float64).eps), 1e-5
+"""L-BFGS ends an M-step when a step lowers the cost a row by less than a part of it, or its slope is as small as this."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,18 @@ class Lbfgs:
     def __call__(self, cost: Cost, weight: Array, first: tuple[float, Array]) -> tuple[Array, float]:
         start, shape = np.array(to_numpy(weight), dtype=np.float64).ravel(), weight.shape
 
-        def per_row(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        def per_row(flat: np.ndarray) -> tuple[np.ndarray, float]:
             # the E-step knows the cost where L-BFGS begins
-            known = np.array_equal(flat, start)
-            value, slope = first if known else cost(match_array(flat.reshape(shape), like=weight))
-            return value / self.n_rows, np.asarray(to_numpy(slope), np.float64).ravel() / self.n_rows
+            value, slope = first if np.array_equal(flat, start) else cost(match_array(flat.reshape(shape), like=weight))
+            return -np.asarray(to_numpy(slope), np.float64).ravel() / self.n_rows, -value / self.n_rows
 
-        found = minimize(per_row, start, jac=True, method="L-BFGS-B", options={"maxiter": self.n_steps})
-        if not found.fun * self.n_rows < first[0]:
+        found = maximize(per_row, start, max_iter=self.n_steps, tol=COST_TOL, gradient_tol=SLOPE_TOL)
+        if found.outcome is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
+        reached = -found.objective * self.n_rows
+        if not reached < first[0]:
             return weight, first[0]
-        return match_array(found.x.reshape(shape), like=weight), float(found.fun * self.n_rows)
+        return match_array(found.point.reshape(shape), like=weight), reached
 
 
 @dataclass(frozen=True)
