@@ -83,6 +83,18 @@ def test_advice_names_options(advice, said):
     assert as_options(advice) == said
 
 
+def test_info_says_what_is_in_a_model_file(run, fitted):
+    text = run("info", fitted[1]).text
+    for part in ("3 spherical Gaussian kernels", "'blue', 'green', 'red'", "2: 'a', 'b'", "Target: color", "Density: known"):
+        assert part in text
+    found = run("info", fitted[1], "--json").json
+    assert found["classes"] == ["blue", "green", "red"]
+    assert found["features"] == [{"name": "a", "kind": "number"}, {"name": "b", "kind": "number"}]
+    assert found["chosen"]["n_kernels"] == 3
+    assert found["held_out"]["n_rows"] == 18
+    assert "is not a model file" in run("info", fitted[0], code=4).err
+
+
 def test_quiet_says_results_alone(run):
     write_csv("d.csv", ["a", "b", "color"], colors())
     assert run("fit", "d.csv", "-t", "color", *QUICK, "-q").err == ""
@@ -129,3 +141,7 @@ def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch, capsys):
     assert "kernelpool-demo/report.html" in ran.out
     assert kernelpool.load("kernelpool-demo/clouds.safetensors").means_.shape == (12, 2)
     assert "Clouds" in Path("kernelpool-demo/report.html").read_text(encoding="utf-8")
+    monkeypatch.chdir("kernelpool-demo")
+    run("fit", "tumors.csv", "--target", "kind", *QUICK)
+    rows = run("predict", "tumors.safetensors", "new.csv", "--keep", "id", "--reject").out.splitlines()
+    assert rows[3].startswith("C,,novel,")

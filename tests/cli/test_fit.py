@@ -260,6 +260,42 @@ def test_the_recommended_model_is_the_automatic_one(run, tmp_path):
     assert kernelpool.load("data.safetensors")[-1].n_kernels == "auto"
 
 
+@pytest.mark.parametrize("name", ["model.pkl", "model.joblib", "data.csv", "m.onnx"])
+def test_a_model_file_is_not_called_like_something_else(run, data, name):
+    assert "name it .safetensors" in run("fit", data, "-t", "color", *QUICK, "-o", name, "--force", code=2).err
+    assert "colour" not in Path(data).read_text()
+
+
+def test_the_model_and_the_report_are_two_files(run, data):
+    said = run("fit", data, "-t", "color", *QUICK, "-o", "x.st", "--report", "./x.st", code=2).err
+    assert "x.st cannot be both the model (-o) and the report (--report)" in said
+
+
+def test_json_says_what_was_chosen(run, data):
+    chosen = run("fit", data, "-t", "color", "--model", "auto", "--json").json["chosen"]
+    model = kernelpool.load("data.safetensors")
+    model = getattr(model, "steps", [(None, model)])[-1][1]
+    assert chosen["covariance_type"] == model.covariance_type_
+    assert chosen["n_kernels"] == len(model.means_)
+    assert chosen["sharing"] != "auto"
+
+
+def test_settings_are_listed(run, data):
+    said = " ".join(run("fit", data, "-t", "color", "-m", "shared-kernel", "--set", "help", code=2).err.split())
+    assert "max_iter=" in said
+    assert "n_kernels=" in said
+    assert "random_state" not in said
+    wrong = run("fit", data, "-t", "color", "-m", "shared-kernel", "--set", "max_iters=3", code=2).err
+    assert "no setting 'max_iters'; did you mean 'max_iter'?" in wrong
+    assert "did you mean 'parzen'?" in run("fit", data, "-t", "color", "-m", "parsen", code=2).err
+    assert "--covariance must be one of spherical" in run("fit", data, "-t", "color", "--covariance", "round", code=2).err
+
+
+def test_without_a_target_the_columns_are_listed(run, data):
+    said = run("fit", data, code=3).err
+    assert "name the column that holds the classes; there are 'a', 'b', 'color'. Pass --target." in " ".join(said.split())
+
+
 class Interrupting:
     """Presses Ctrl-C in the fit of that number, at its second sweep or before its first."""
 
@@ -286,6 +322,15 @@ class Interrupting:
 
         monkeypatch.setattr(fit_command, "_watcher", watching)
         monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
+
+
+def test_an_interrupted_fit_is_kept_under_a_free_name(run, data, monkeypatch):
+    Path("data.interrupted.safetensors").write_text("an earlier one")
+    Interrupting(monkeypatch, fit=1)
+    ran = run("fit", data, "-t", "color", *QUICK, "--json", code=130)
+    assert ran.json["model"] == "data.interrupted-2.safetensors"
+    assert Path("data.interrupted.safetensors").read_text() == "an earlier one"
+    assert kernelpool.load("data.interrupted-2.safetensors")[-1].n_iter_ < 5
 
 
 def test_an_interrupted_fit_is_kept_beside(run, data, monkeypatch):

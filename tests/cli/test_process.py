@@ -134,6 +134,49 @@ def test_a_reader_that_has_enough_is_no_fault(fitted, tmp_path):
     assert "Traceback" not in ran.stderr
 
 
+def shell(words, folder):
+    """A command line as bash runs it, with its exit code at the end."""
+    command = words.replace("kernelpool", f"{sys.executable} -m kernelpool")
+    return subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, cwd=folder, text=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("kernelpool --help > /dev/full", 6),
+        ("kernelpool predict MODEL d.csv > /dev/full", 6),
+        ("kernelpool predict MODEL d.csv >&-", 6),
+        ("kernelpool info MODEL >&-", 0),
+        ("kernelpool predict MODEL d.csv -o out.csv 2>&-", 0),
+        ("kernelpool predict MODEL d.csv -o out.csv 2>/dev/full", 0),
+        ("kernelpool predict MODEL none.csv 2>/dev/full", 3),
+        ("kernelpool predict MODEL - <&-", 3),
+    ],
+)
+def test_full_or_closed_streams_end_cleanly(fitted, tmp_path, words, code):
+    write_csv(tmp_path / "d.csv", ["a", "b"], [row[:2] for row in colors()])
+    ran = shell(words.replace("MODEL", fitted[1]), tmp_path)
+    assert "Traceback" not in ran.stderr
+    assert "Exception ignored" not in ran.stderr
+    assert ran.returncode == code, ran.stderr
+
+
+LOAD = "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass"
+
+
+@pytest.mark.slow
+def test_an_error_ends_with_its_own_code_two_hundred_times_on_a_busy_machine(fitted, tmp_path):
+    data = write_csv(tmp_path / "d.csv", ["a", "c"], [row[:2] for row in colors()])
+    busy = [subprocess.Popen([sys.executable, "-c", LOAD]) for _ in range(4)]
+    try:
+        codes = [kernelpool_command("predict", fitted[1], data, "--reject").returncode for _ in range(200)]
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert set(codes) == {3}
+
+
 def test_without_its_packages_the_command_says_what_to_install(monkeypatch, capsys):
     import kernelpool.__main__ as entry
 

@@ -7,7 +7,7 @@ from ..export import to_onnx
 from ..files.atomic import write_atomically
 from ..text import listed, plural, shown
 from . import options as o
-from .output import check_free, placed
+from .output import check_free, failing_as_output
 from .saved import open_saved
 from .screen import CommandError, Exit, Screen
 
@@ -49,8 +49,8 @@ def export(
     except KernelpoolError as error:
         missing = "pip install" in str(error)
         raise CommandError(Exit.EXTRA if missing else Exit.MODEL, f"{shown(model, 200)}: {error}") from None
-    with placed(path, force) as beside:
-        write_atomically(beside, [graph.SerializeToString()])
+    with failing_as_output(path):
+        write_atomically(path, [graph.SerializeToString()])
     inputs, outputs = ([entry.name for entry in entries] for entries in (graph.graph.input, graph.graph.output))
     screen.result(f"ONNX: {shown(path, 400)}, with {', '.join(outputs)}")
     if inputs != ["X"]:

@@ -23,7 +23,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 
 from .. import registry
-from ..errors import KernelpoolError
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..files import save
 from ..inspection.metrics import Metrics, Rate
@@ -34,7 +33,7 @@ from ..tables.labels import codes_and_classes
 from ..tables.sources import SUFFIXES, source, stem_of
 from ..text import did_you_mean, plural, quoted, shown
 from . import options as o
-from .output import check_free, placed
+from .output import check_free, failing_as_output
 from .report import check_report, write_report
 from .saved import held_out
 from .screen import CommandError, Exit, Screen, plain
@@ -141,11 +140,9 @@ def fit(
     work.run()
     if work.interrupted:
         path = _offered(work, path, force, screen)
-    with placed(path, force) as beside:
-        try:
-            save(work.model, beside, summary=plain(work.summary()))
-        except KernelpoolError as error:
-            raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
+    check_free(path, force)
+    with failing_as_output(path):
+        save(work.model, path, summary=plain(work.summary()))
     _tell(work, path, screen)
     if report is not None:
         write_report(work.model, rows, work.test, report, force, screen, command=work.command, duration=work.seconds)
@@ -518,8 +515,13 @@ class Work:
 def _chosen(classifier: Any) -> dict[str, Any]:
     """The settings that were given or found: where the fit has chosen one (`covariance_type_`), that one."""
     given = {name: value for name, value in classifier.get_params(deep=False).items() if name not in NOT_SETTABLE}
-    found = {name: getattr(classifier, f"{name}_", value) for name, value in given.items()}
-    return {name: value for name, value in found.items() if np.ndim(value) == 0 and not hasattr(value, "get_params")}
+    out = {}
+    for name, value in given.items():
+        candidates = (getattr(classifier, f"{name}_degree_", None), getattr(classifier, f"{name}_", None), value)
+        found = next((v for v in candidates if v is not None and np.ndim(v) == 0), None)
+        if not hasattr(found, "get_params"):
+            out[name] = found
+    return out
 
 
 def _watcher(bar: Any, title: str, name: str) -> Callable[[Any], bool]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..errors import KernelpoolError
 from ..tables.writing import FORMATS, table_writer
 from ..text import shown
 from .screen import CommandError, Exit
@@ -24,10 +25,26 @@ def check_free(path: str, force: bool) -> None:
         raise CommandError(Exit.OUTPUT, f"{shown(path, 200)} is a folder; name a file.")
     if not target.parent.is_dir():
         raise CommandError(Exit.OUTPUT, f"There is no folder {shown(target.parent, 200)} to write {shown(target.name)} to.")
-    if os.path.lexists(path) and not force:
+    if os.path.lexists(path) and not force and not _is_special(path):
         raise CommandError(
             Exit.OUTPUT, f"{shown(path, 200)} exists already; pass --force to replace it, or name another with -o."
         )
+
+
+def _is_special(path: str) -> bool:
+    """Whether a device or a pipe is there, which is written to and not replaced."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+@contextmanager
+def failing_as_output(path: str) -> Iterator[None]:
+    """Errors of writing, as the command line says them."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
+    except KernelpoolError as error:
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
 
 
 def format_of(path: str, given: str | None) -> str:
@@ -75,6 +92,8 @@ def _moved_to_free(beside: str, path: str) -> None:
 def table_output(path: str, kind: str, schema: Any, force: bool, raw: bool = False) -> Iterator[Any]:
     """Writes tables to a file that appears when all are written, or to stdout."""
     if path == "-":
+        if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
+            raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
         writer = table_writer(kind, sys.stdout.buffer, schema, raw)
         yield writer
         writer.close()

@@ -5,13 +5,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..errors import KernelpoolError
 from ..tables.labeled import Labeled
 from ..tables.labels import codes_and_classes
 from ..tables.sources import source
 from ..text import shown
 from . import options as o
-from .output import check_free, placed
+from .output import check_free, failing_as_output
 from .saved import open_saved
 from .screen import CommandError, Exit, Screen
 
@@ -100,14 +99,10 @@ def write_report(
 
     train = np.arange(len(rows)) if test is None else np.setdiff1d(np.arange(len(rows)), test)
     held = (None, None) if test is None else rows.at(test)
-    try:
-        with screen.working("Writing the report"):
-            numbers = rows.row_numbers
-            kwargs |= {"row_numbers": numbers[train], "test_row_numbers": None if test is None else numbers[test]}
-            told = {"target_name": rows.target, "source": rows.source, **kwargs}
-            summary = summarize(model, *rows.at(train), *held, **told)
-            with placed(path, force) as beside:
-                write_html(summary, beside)
-    except KernelpoolError as error:
-        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {error}") from None
+    with failing_as_output(path), screen.working("Writing the report"):
+        numbers = rows.row_numbers
+        kwargs |= {"row_numbers": numbers[train], "test_row_numbers": None if test is None else numbers[test]}
+        summary = summarize(model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **kwargs)
+        check_free(path, force)
+        write_html(summary, path)
     screen.result(f"Report: {shown(path, 400)}")
