@@ -149,7 +149,7 @@ def _check_arguments(estimator: Any, X_test: Any, y_test: Any, doubt: float, max
 def _sentence(model: Unwrapped) -> str:
     """The model inside, what stands before it and what stands around it."""
     parts = [describe(model.inner).sentence]
-    steps = [type(step).__name__ for transform in model.transforms for _, step in transform.steps if step != "passthrough"]
+    steps = [type(step).__name__ for step in model.steps if step != "passthrough"]
     if steps:
         parts.append(f"Rows first go through {' and '.join(steps)}.")
     for wrapper in model.wrappers:

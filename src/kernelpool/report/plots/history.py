@@ -6,6 +6,7 @@ import numpy as np
 
 from ...estimators.competitive import CompetitiveNeuronsClassifier
 from ...estimators.rbf import RBFNetwork
+from ...inspection.pool import member_name
 from .style import DARK, axes_for, color_of, model_in, refuse, tidy
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -116,10 +117,7 @@ class HistoryDisplay:
 def _history(model: Any) -> dict[str, Any]:
     members = getattr(model, "estimators_", None)
     if members is not None and all(hasattr(member, "history_") for member in members):
-        from .sharing import _members
-
-        names = _members(model)[2]
-        return {"courses": [_course(name, member.history_) for name, member in zip(names, members, strict=True)]}
+        return {"courses": [_course(member_name(member), member.history_) for member in members]}
     if hasattr(model, "radius_"):
         raise refuse("HistoryDisplay", model, "its kernels are rows, and nothing is trained step by step")
     if not hasattr(model, "history_"):

@@ -8,7 +8,7 @@ import numpy as np
 from ...errors import KernelpoolError
 from ...estimators.shared_kernel import SharedKernelClassifier
 from ...estimators.sharing_average import SharingAverageClassifier
-from ...inspection.pool import member_weights
+from ...inspection.pool import member_name, member_weights
 from .style import COLORS, DARK, axes_for, model_in, refuse
 
 MOST_NUMBERS = 160
@@ -186,11 +186,7 @@ def _members(model: Any) -> tuple[list[SharedKernelClassifier], np.ndarray, list
     if isinstance(model, SharedKernelClassifier):
         return [model], np.ones(1), [""]
     if isinstance(model, SharingAverageClassifier):
-        names = [f"sharing {m.sharing}" if np.ndim(m.sharing) == 0 else "sharing table" for m in model.estimators_]
-        penalties = {float(m.overlap_penalty) for m in model.estimators_}
-        if len(penalties) > 1:
-            names = [f"{name}, penalty {m.overlap_penalty:g}" for name, m in zip(names, model.estimators_, strict=True)]
-        return list(model.estimators_), member_weights(model), names
+        return list(model.estimators_), member_weights(model), [member_name(member) for member in model.estimators_]
     if hasattr(model, "kernel_classes_"):
         raise refuse("SharingDisplay", model, "each of its kernels belongs to one class alone")
     raise refuse("SharingDisplay", model, "only kernels of a shared-kernel network are weighed by every class")
