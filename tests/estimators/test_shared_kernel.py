@@ -239,7 +239,9 @@ def test_fits_scikit_learns_tools(blobs):
     pipeline = make_pipeline(StandardScaler(), model)
     assert cross_val_score(pipeline, x, y).mean() > 0.5
     search = GridSearchCV(model, {"sharing": [0, 0.5, 1]}, n_jobs=2).fit(x, y)
-    assert search.best_params_["sharing"] in (0, 0.5, 1)
+    scores = [cross_val_score(clone(model).set_params(sharing=degree), x, y).mean() for degree in (0, 0.5, 1)]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores)
+    assert len(set(scores)) == 3  # the parameter arrives
     fitted = model.fit(x, y)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(x), fitted.predict_proba(x))
 

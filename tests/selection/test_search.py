@@ -1,5 +1,7 @@
 """Choices on held-out rows: against independent computations, on problems whose answer is known, and on awkward data."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -12,7 +14,8 @@ from kernelpool.errors import CollapsedKernelError, StarvedKernelWarning
 from kernelpool.networks import shared_kernel
 from kernelpool.selection import held_out
 from kernelpool.selection.candidates import Candidate, CandidateFits
-from kernelpool.selection.held_out import draw_rows, held_out_loss, stratified_folds
+from kernelpool.selection.held_out import Loss, draw_rows, held_out_loss, stratified_folds
+from kernelpool.selection.search import Search
 from kernelpool.training.config import FitConfig, SharedKernelConfig, StartConfig
 from kernelpool.training.validation import training_data
 
@@ -222,8 +225,26 @@ def test_penalty_is_chosen_from_the_papers_range():
     x, y = chessboard(200)
     model = SharedKernelClassifier(4, overlap_penalty="auto", random_state=0).fit(x, y)
     assert set(model.selection_["overlap_penalty"]) == {0, 5, 20}
-    assert model.overlap_penalty_ in (0, 5, 20)
+    tried = model.selection_
+    assert tried["overlap_penalty"][tried["chosen"]].tolist() == [model.overlap_penalty_]
+    assert tried["behind"][tried["chosen"]] <= tried["behind_error"][tried["chosen"]]
+    given = SharedKernelClassifier(4, overlap_penalty=model.overlap_penalty_, random_state=0).fit(x, y)
+    assert model.objective_ == pytest.approx(given.objective_, abs=1e-3)
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
+
+
+@pytest.mark.parametrize(("n_kernels", "ahead", "given_up"), [(5, 0.0, False), (6, 0.0, True), (6, 0.7, False)])
+def test_a_family_is_given_up_at_twice_the_numbers_of_a_better_one(n_kernels, ahead, given_up):
+    # two full kernels in the plane are 2 (2 + 3) = 10 numbers, n diagonal ones are 4 n; a difference of 1 has an error of 0.2
+    full, diag = Candidate("full", 0, 0.1, 0.0), Candidate("diag", 1, 0.1, 0.0)
+    wave = np.resize([2.0, -2.0], 100)
+    worse = Loss(1 - ahead + wave, 1 - ahead + wave, np.zeros(100, bool), 1.0, np.ones(100))
+    best = Loss(np.zeros(100), np.zeros(100), np.zeros(100, bool), 1.0, np.ones(100))
+    search = object.__new__(Search)
+    search.data = SimpleNamespace(rows=SimpleNamespace(n_features=2))
+    search.folds = [SimpleNamespace(owners={full.size_key: np.zeros(2), diag.size_key: np.zeros(n_kernels)})]
+    search.tried = {full: best, diag: worse}
+    assert search._hopeless(diag) == given_up
 
 
 # -- awkward data and other parameters ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
 from ..inspection.notebook import NotebookMixin
-from ..rows import Block, Rows
+from ..rows import Block, Rows, is_lazy, map_column
 from ..training.monitor import FitMonitor, SklearnCallbacks
 from ..training.validation import query_rows
 
@@ -121,10 +121,8 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         return self._each(X, self._log_probability())
 
     def _labels(self, codes: Array) -> Any:
-        if hasattr(codes, "map_blocks"):
-            return codes.map_blocks(lambda block, classes: classes[block], self.classes_, dtype=self.classes_.dtype)
-        if is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
-            return self.classes_[to_numpy(codes)]
+        if is_lazy(codes) or is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
+            return map_column(codes if is_lazy(codes) else to_numpy(codes), self.classes_.take, dtype=self.classes_.dtype)
         xp = namespace(codes)
         return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
 

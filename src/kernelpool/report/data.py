@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from ..arrays import is_array, to_numpy
 from ..errors import KernelpoolError
+from ..rows import is_lazy
 from ..text import is_missing, text_of
 from .records import ClassCount, Column, Data
 
@@ -23,7 +24,7 @@ class Table:
     """Rows and the names of their columns; `rows` is what estimators take."""
 
     def __init__(self, X: Any, names: Sequence[Any] | None = None) -> None:
-        if hasattr(X, "to_delayed"):
+        if is_lazy(X):
             raise KernelpoolError("A report needs rows in memory; got a Dask array. Pass a part of it: X[:100_000].compute().")
         if issparse(X):
             raise KernelpoolError("A report needs dense rows; got a sparse matrix. Use X.toarray().")

@@ -13,13 +13,34 @@ from typing import Any, Protocol, TypeVar
 from ..arrays import Array, detach, is_array
 from ..errors import KernelpoolError
 from .block import Block
+from .columns import beside, has_float_type, is_lazy, lives_elsewhere, map_column, of_parts, on_host
 from .dask import DaskRows
 from .frame import Frame, max_abs_value
 from .in_memory import ArrayRows
-from .spread import Spread, spread
+from .spread import Spread, Survey, spread, survey
 from .threads import one_blas_thread
 
-__all__ = ["ArrayRows", "Block", "DaskRows", "Frame", "Rows", "Spread", "as_rows", "max_abs_value", "one_blas_thread", "spread"]
+__all__ = [
+    "ArrayRows",
+    "Block",
+    "DaskRows",
+    "Frame",
+    "Rows",
+    "Spread",
+    "Survey",
+    "as_rows",
+    "beside",
+    "has_float_type",
+    "is_lazy",
+    "lives_elsewhere",
+    "map_column",
+    "max_abs_value",
+    "of_parts",
+    "on_host",
+    "one_blas_thread",
+    "spread",
+    "survey",
+]
 
 T = TypeVar("T")
 
@@ -47,8 +68,8 @@ class Rows(Protocol):
 
 
 def as_rows(x: Array, y: Array | None = None, weight: Array | None = None, *, n_jobs: int | None = None) -> Rows:
-    """The only place where the home of the data is asked for."""
-    if hasattr(x, "to_delayed"):
+    """Rows in the home of `x`."""
+    if is_lazy(x):
         return DaskRows(x, y, weight)
     if is_array(x):
         return ArrayRows(detach(x), y, weight, n_jobs=n_jobs)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import KernelpoolError, UnequalChunksError
+from .columns import is_lazy
 from .frame import Frame
 from .in_memory import ArrayRows
 
@@ -73,16 +74,20 @@ class DaskRows:
 
 
 def _aligned(column: Array, x: Array) -> Array:
-    """`column` (n,) cut where the rows of `x` are cut."""
+    """`column` (n,) or (n, o) cut where the rows of `x` are cut."""
     import dask.array as da
 
-    if not hasattr(column, "to_delayed"):
+    if not is_lazy(column):
         if x.shape[0] != x.shape[0]:
             raise UnequalChunksError(
                 "X is a Dask array of unknown length and y or sample_weight is not a Dask array: "
                 "call X.compute_chunk_sizes() first."
             )
-        column = da.from_array(np.asarray(column), chunks=(x.chunks[0],))
+        column = np.asarray(column)
+        if len(column) == x.shape[0]:
+            column = da.from_array(column, chunks=(x.chunks[0], *column.shape[1:]))
+        else:
+            column = da.from_array(column)
     if column.numblocks[0] == x.numblocks[0] and str(column.chunks[0]) == str(x.chunks[0]):
         return column
     if column.shape[0] != x.shape[0]:
@@ -91,7 +96,7 @@ def _aligned(column: Array, x: Array) -> Array:
             f"{column.numblocks[0]}. Give them the same rows; where Dask does not know lengths (nan), call "
             f"compute_chunk_sizes()."
         )
-    return column.rechunk((x.chunks[0],))
+    return column.rechunk((x.chunks[0], *column.shape[1:]))
 
 
 def _total_of_chunk(sent: tuple[Any, ...], x: Array, y: Array | None, weight: Array | None) -> Any:

@@ -1,8 +1,8 @@
-"""The scale of the data, from which the frame follows."""
+"""What is learned of the rows before any training: classes, counts, and the scale from which the frame follows."""
 
 import numpy as np
 
-from ..arrays import Array, as_float64, namespace
+from ..arrays import Array, as_float64, namespace, to_numpy
 from ..sums import Sums, record
 from .block import Block
 
@@ -35,7 +35,29 @@ class Spread(Sums):
 def spread(block: Block, about: Array) -> Spread:
     """`Spread` of one block."""
     xp = namespace(block.x)
-    away = as_float64(block.x - about)
-    weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
-    with np.errstate(over="ignore"):  # whoever asks looks for infinity
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite tell of cells that are not, or are too large
+        away = as_float64(block.x - about)
+        weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
         return Spread(xp.sum(weight), weight @ away, weight @ away**2)
+
+
+@record
+class Survey(Sums):
+    """All that one pass over coded rows tells."""
+
+    class_weight: np.ndarray
+    """Weight of the rows of each class, (K,)."""
+    unlabeled_weight: float
+    n_rows: int
+    """Rows with any weight."""
+    scale: Spread
+    """About the origin: its `mean` is the point about which a second pass is taken."""
+
+
+def survey(block: Block, n_classes: int) -> Survey:
+    """`Survey` of one block."""
+    xp, codes = namespace(block.x), to_numpy(block.y)
+    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
+    by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
+    scale = spread(block, xp.zeros_like(block.x[0, :]))
+    return Survey(by_code[1:], float(by_code[0]), int(np.count_nonzero(weight)), scale)

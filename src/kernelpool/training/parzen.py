@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.neighbors import KDTree
 
-from ..arrays import Array, namespace, to_numpy
+from ..arrays import Array, namespace
 from ..errors import KernelpoolError
 from ..networks.parzen import (
     ParzenParams,
@@ -27,7 +27,7 @@ from ..networks.parzen import (
 )
 from ..networks.parzen_kernels import INSIDE, PROFILES, TILE, Hypersphere, Profile, ball_log_volume
 from ..networks.parzen_reduction import Reducer
-from ..rows import ArrayRows, Block, Frame, as_rows
+from ..rows import ArrayRows, Block, Frame, as_rows, on_host
 from .validation import mean_and_variance, training_data
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
@@ -95,17 +95,13 @@ class Labeled:
 def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labeled:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
     data = training_data(estimator, X, y, sample_weight, None, 1.0, None)
-    x, codes, weight = (_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
+    x, codes, weight = (on_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
     if (codes < 0).any():
         raise KernelpoolError(f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop such rows first.")
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
     at = np.flatnonzero(weight > 0)
     frame = common_unit_frame(data.mean, data.variance)
     return Labeled(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
-
-
-def _host(a: Any) -> Any:
-    return None if a is None else to_numpy(a.compute() if hasattr(a, "compute") else a)
 
 
 def common_unit_frame(mean: np.ndarray, variance: np.ndarray) -> Frame:

@@ -19,7 +19,7 @@ from ..networks.em_log import EMLog, Hidden, Mixture, OutputLayer, Peaks, RBFPar
 from ..networks.readout import Values
 from ..networks.shared_kernel import Params
 from ..penalties import Penalty
-from ..rows import Block, Rows, as_rows
+from ..rows import Block, Rows, as_rows, beside, is_lazy, lives_elsewhere
 from ..starts import ClassSample
 from ..starts.sample import Sample, sample_block
 from ..sums import Sums, record
@@ -29,10 +29,8 @@ from .shared_kernel import MixtureTraining
 from .validation import (
     FLOATS,
     TrainingData,
-    beside,
     check_elsewhere,
     given_weights,
-    lives_elsewhere,
     mean_and_variance,
 )
 
@@ -297,7 +295,7 @@ def regression_data(
     else:
         X, y = validate_data(estimator, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, np.float64)
-    as_given = sample_weight is None or hasattr(X, "to_delayed")
+    as_given = sample_weight is None or is_lazy(X)
     weight = sample_weight if as_given else beside(X, given_weights(X, sample_weight))
     rows = as_rows(X, y, weight, n_jobs=n_jobs)
     if not float(namespace(rows.home).max(rows.total(_largest).log)) < LARGEST_TARGET:
@@ -319,15 +317,12 @@ def regression_data(
 
 
 def _targets_elsewhere(X: Any, y: Any) -> Any:
-    if hasattr(X, "to_delayed"):
-        import dask.array as da
-
-        if hasattr(y, "to_delayed"):
-            return y.astype(np.float64)
-        y = np.asarray(to_numpy(y) if is_array(y) else y, np.float64)
-        return da.from_array(y, chunks=(X.chunks[0],) if y.ndim == 1 else (X.chunks[0], y.shape[1]))
-    xp = namespace(X)
-    y = as_float64(y) if is_array(y) and not is_numpy_array(y) else xp.asarray(np.asarray(y, np.float64))
+    if is_lazy(y):
+        return y.astype(np.float64)
+    y = as_float64(y) if is_array(y) and not is_numpy_array(y) else np.asarray(y, np.float64)
+    if is_lazy(X):
+        return to_numpy(y)
+    y = namespace(X).asarray(y) if is_numpy_array(y) else y
     if y.shape[0] != X.shape[0]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {y.shape[0]}]")
     return y

@@ -10,10 +10,23 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..arrays import is_array, is_numpy_array, match_array, namespace, to_numpy
+from ..arrays import is_array, is_numpy_array, namespace, to_numpy
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels
-from ..rows import Block, Frame, Rows, as_rows, spread
+from ..rows import (
+    Block,
+    Frame,
+    Rows,
+    as_rows,
+    beside,
+    has_float_type,
+    is_lazy,
+    lives_elsewhere,
+    map_column,
+    of_parts,
+    spread,
+    survey,
+)
 
 FLOATS = [np.float64, np.float32]
 
@@ -51,47 +64,43 @@ def training_data(
         X = validate_data(estimator, X, dtype=FLOATS, order=None, ensure_min_samples=2)
     codes, classes = _coded(X, y, unlabeled)
     weight = _weights(X, codes, sample_weight, unlabeled_weight)
-    rows = as_rows(X, codes, weight, n_jobs=n_jobs)
-    tally = _tally(rows, len(classes))
-    if not tally[:-2].any():
+    rows = as_rows(X, beside(X, codes), weight, n_jobs=n_jobs)
+    known = rows.total(survey, len(classes))
+    if not known.class_weight.any():
         raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
-    mean, variance = mean_and_variance(rows)
-    return TrainingData(rows, classes, tally[:-2], float(tally[-2]), float(tally[-1]), mean, variance)
+    mean, variance = mean_and_variance(rows, known.scale.mean)
+    return TrainingData(rows, classes, known.class_weight, known.unlabeled_weight, float(known.n_rows), mean, variance)
 
 
 def query_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
     """Rows to be judged."""
-    if lives_elsewhere(X):
-        check_elsewhere(estimator, X, reset=False)
-    else:
-        X = validate_data(estimator, X, dtype=FLOATS, reset=False)
-    return as_rows(X, n_jobs=n_jobs)
-
-
-def lives_elsewhere(X: Any) -> bool:
-    """Whether X lives in another array library than NumPy, or on a cluster: it stays there."""
-    return (hasattr(X, "to_delayed") and hasattr(X, "rechunk")) or (is_array(X) and not is_numpy_array(X))
+    if not lives_elsewhere(X):
+        return as_rows(validate_data(estimator, X, dtype=FLOATS, reset=False), n_jobs=n_jobs)
+    check_elsewhere(estimator, X, reset=False)
+    rows = as_rows(X, n_jobs=n_jobs)
+    if not is_lazy(X):  # what is lazy is not computed twice
+        check_finite(rows)
+    return rows
 
 
 def check_elsewhere(estimator: Any, X: Any, *, reset: bool) -> None:
-    """What scikit-learn's validate_data checks, for arrays it does not take."""
-    name = type(estimator).__name__
+    """What scikit-learn's validate_data checks of arrays that it does not take, without a look at the rows."""
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
     if not reset and X.shape[1] != estimator.n_features_in_:
+        name = type(estimator).__name__
         raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input.")
-    if hasattr(X, "to_delayed"):
-        floating = X.dtype in (np.float32, np.float64)
-    else:
-        xp = namespace(X)
-        floating = X.dtype in (xp.float32, xp.float64)
-    if not floating:
+    if not has_float_type(X):
         raise ValueError(f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64').")
-    n_bad = int(as_rows(X).total(_n_not_finite)) if reset or not hasattr(X, "to_delayed") else 0
-    if n_bad:
-        raise ValueError(f"Input X contains NaN or infinity in {n_bad} cells; impute or drop them first.")
     if reset:
         estimator.n_features_in_ = X.shape[1]
+
+
+def check_finite(rows: Rows) -> None:
+    """Every cell is a finite number."""
+    n_not_finite = int(rows.total(_n_not_finite))
+    if n_not_finite:
+        raise ValueError(f"Input X contains NaN or infinity in {n_not_finite} cells; impute or drop them first.")
 
 
 def _n_not_finite(block: Block) -> Any:
@@ -103,22 +112,13 @@ def _n_not_finite(block: Block) -> Any:
 
 
 def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
-    """Codes 0..K-1, -1 where the class is not known, in the home of X; and the classes."""
-    if hasattr(y, "to_delayed"):
-        import dask
-
-        parts = [dask.delayed(_distinct)(part, unlabeled) for part in y.to_delayed().ravel()]
-        classes = _checked_classes(np.unique(np.concatenate(dask.compute(*parts))))
-        return y.map_blocks(class_codes, classes, unlabeled, dtype=np.int64), classes
-    labels = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True)
-    n = X.shape[0]
-    if len(labels) != n and n == n:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels)}]")
-    classes = _checked_classes(_distinct(labels, unlabeled))
-    codes = class_codes(labels, classes, unlabeled)
-    if hasattr(X, "to_delayed") or is_numpy_array(X):
-        return codes, classes
-    return match_array(namespace(X).asarray(codes), like=X), classes
+    """Codes 0..K-1, -1 where the class is not known, where y lives; and the classes."""
+    if not is_lazy(y):
+        y, n = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True), X.shape[0]
+        if len(y) != n and n == n:
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]")
+    classes = _checked_classes(np.unique(np.concatenate(of_parts(y, _distinct, unlabeled))))
+    return map_column(y, class_codes, classes, unlabeled, dtype=np.int64), classes
 
 
 def _as_labels(y: Any) -> np.ndarray:
@@ -194,18 +194,11 @@ def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndar
 
 def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) -> Any:
     """sample_weight times `unlabeled_weight` where there is no label; None where every row counts once."""
-    if hasattr(X, "to_delayed"):
-        weight = (
-            codes.map_blocks(_weight_of, unlabeled_weight, dtype=np.float64)
-            if hasattr(codes, "to_delayed")
-            else _weight_of(codes, unlabeled_weight)
-        )
-        return (weight if sample_weight is None else sample_weight * weight).astype(X.dtype)
-    host = to_numpy(codes)
-    if sample_weight is None and (unlabeled_weight == 1 or not (host < 0).any()):
-        return None
-    weight = given_weights(X, sample_weight)
-    return beside(X, np.where(host < 0, weight * unlabeled_weight, weight).astype(weight.dtype))
+    weight = sample_weight if sample_weight is None or is_lazy(X) else given_weights(X, sample_weight)
+    if unlabeled_weight != 1 and (is_lazy(codes) or (codes < 0).any()):
+        factor = map_column(codes, _factor, unlabeled_weight, dtype=np.float64)
+        weight = factor if weight is None else weight * factor.astype(weight.dtype)
+    return None if weight is None else beside(X, weight)
 
 
 def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
@@ -215,35 +208,19 @@ def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
     return np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
 
 
-def beside(X: Any, weight: np.ndarray) -> Any:
-    """Weights in the home and type of X."""
-    return weight.astype(X.dtype) if is_numpy_array(X) else match_array(namespace(X).asarray(weight), like=X)
-
-
-def _weight_of(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
+def _factor(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
     return np.where(codes < 0, unlabeled_weight, 1.0)
 
 
-def _tally(rows: Rows, n_classes: int) -> np.ndarray:
-    """Weight of each class, then of the unlabeled rows, then the number of rows with any weight, (K + 2,)."""
-    return np.asarray(rows.total(_tally_of, n_classes))
-
-
-def _tally_of(block: Block, n_classes: int) -> np.ndarray:
-    codes = to_numpy(block.y)
-    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
-    by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
-    return np.concatenate([by_code[1:], by_code[:1], [np.count_nonzero(weight)]])
-
-
-def mean_and_variance(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of every feature; the second pass is taken about the mean, so an offset costs nothing."""
-    origin = rows.total(spread, np.zeros(rows.n_features)).mean
+def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of every feature, by a pass about `origin`: the mean itself, so that an offset costs nothing."""
+    origin = rows.total(spread, np.zeros(rows.n_features)).mean if origin is None else origin
     about_mean = rows.total(spread, origin)
     mean, variance, second = (
         np.asarray(to_numpy(a)) for a in (origin + about_mean.mean, about_mean.variance, about_mean.second)
     )
     if not np.isfinite(second).all():
+        check_finite(rows)
         worst = int(np.argmax(~np.isfinite(second)))
         raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
     constant = variance <= (8 * rows.eps * np.abs(mean)) ** 2  # what rounding alone would leave

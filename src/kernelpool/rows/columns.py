@@ -1,0 +1,50 @@
+"""Columns beside the rows (labels, weights, answers): where they live, and how one is made of another without moving it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, is_array, is_numpy_array, match_array, namespace, to_numpy
+
+
+def is_lazy(x: Any) -> bool:
+    """Whether rows are computed only when they are asked for: those of Dask."""
+    return hasattr(x, "to_delayed") and hasattr(x, "rechunk")
+
+
+def lives_elsewhere(x: Any) -> bool:
+    """Whether `x` lives in another array library than NumPy, or on a cluster: it stays there."""
+    return is_lazy(x) or (is_array(x) and not is_numpy_array(x))
+
+
+def has_float_type(x: Array) -> bool:
+    """Whether `x` holds float32 or float64."""
+    xp = np if is_lazy(x) else namespace(x)
+    return x.dtype in (xp.float32, xp.float64)
+
+
+def on_host(column: Any) -> Any:
+    """In NumPy."""
+    return None if column is None else to_numpy(column.compute() if is_lazy(column) else column)
+
+
+def beside(x: Array, column: Any) -> Any:
+    """A column of floats in the home and the float type of `x`, one of whole numbers in its home."""
+    if is_lazy(x) or is_numpy_array(x):
+        return column.astype(x.dtype) if column.dtype.kind == "f" else column
+    return match_array(namespace(x).asarray(column), like=x)
+
+
+def of_parts(column: Any, function: Callable[..., Any], *params: Any) -> list[Any]:
+    """`function(part, *params)` for every part in which a column lives: one for what is in memory."""
+    if not is_lazy(column):
+        return [function(column, *params)]
+    import dask
+
+    return list(dask.compute(*(dask.delayed(function)(part, *params) for part in column.to_delayed().ravel())))
+
+
+def map_column(column: Any, function: Callable[..., np.ndarray], *params: Any, dtype: Any) -> Any:
+    """`function(column, *params)`, entry by entry, where the column lives."""
+    return column.map_blocks(function, *params, dtype=dtype) if is_lazy(column) else function(column, *params)

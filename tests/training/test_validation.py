@@ -1,0 +1,62 @@
+"""Validation as statistics over rows: the same in every home, and in few passes."""
+
+import numpy as np
+import pytest
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.rows import ArrayRows, DaskRows
+from kernelpool.training.validation import training_data
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 3)) * [1, 10, 100] + 1e4
+Y = np.resize(["a", "b", "?"], 90)
+WEIGHT = RNG.uniform(0, 2, size=90)
+WEIGHT[:9] = 0
+
+
+def at_home(home, x, y, weight):
+    if home == "numpy":
+        return x, y, weight
+    if home == "array_api_strict":
+        return pytest.importorskip(home).asarray(x), y, weight
+    da = pytest.importorskip("dask.array")
+    return tuple(da.from_array(a, chunks=(40, *a.shape[1:])) for a in (x, y, weight))
+
+
+HOMES = ["numpy", "array_api_strict", "dask"]
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_rows_are_surveyed_in_two_passes(home, monkeypatch):
+    calls = []
+    cls = DaskRows if home == "dask" else ArrayRows
+    total = cls.total
+    monkeypatch.setattr(
+        cls, "total", lambda rows, statistic, *params: calls.append(statistic) or total(rows, statistic, *params)
+    )
+    training_data(SharedKernelClassifier(), *at_home(home, X, Y, WEIGHT), "?", 0.5, None)
+    assert [statistic.__name__ for statistic in calls] == ["survey", "spread"]
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_what_is_learned_of_rows_is_what_numpy_says(home):
+    data = training_data(SharedKernelClassifier(), *at_home(home, X, Y, WEIGHT), "?", 0.5, None)
+    weight = np.where(Y == "?", 0.5 * WEIGHT, WEIGHT)
+    assert data.classes.tolist() == ["a", "b"]
+    np.testing.assert_allclose(data.class_weight, [weight[Y == "a"].sum(), weight[Y == "b"].sum()])
+    assert data.unlabeled_weight == pytest.approx(weight[Y == "?"].sum())
+    assert data.n_rows == 81
+    mean = np.average(X, axis=0, weights=weight)
+    np.testing.assert_allclose(data.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(data.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("home", HOMES[1:])
+def test_cells_that_are_no_numbers_are_counted_in_every_home(home, bad):
+    x = X.copy()
+    x[3, 1] = x[50, 2] = bad
+    with pytest.raises(ValueError, match="NaN or infinity in 2 cells"):
+        SharedKernelClassifier(4).fit(*at_home(home, x, Y, WEIGHT)[:2])
+    with pytest.raises(ValueError, match="Feature 1 of X is too large to be squared"):
+        SharedKernelClassifier(4).fit(*at_home(home, X * [1, 1e160, 1], Y, WEIGHT)[:2])
