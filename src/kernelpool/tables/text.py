@@ -166,9 +166,11 @@ def _blocks(read: bytes, pieces: Iterator[bytes], delimiter: str) -> Iterator[by
         if end:
             yield read[:end]
             read = read[end:]
-        elif len(read) > 2 * BLOCK:
+        elif len(read) > BLOCK:
             yield b""
-    if read.strip(b"\r\n"):
+    if len(read) > BLOCK and not _end_of_rows(read[:BLOCK], delimiter.encode()):
+        yield b""
+    elif read.strip(b"\r\n"):
         yield read if read.endswith((b"\n", b"\r")) else read + b"\n"
 
 
