@@ -20,7 +20,6 @@ from kernelpool.arrays import thread_scratch
 from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.products import summed, weighed
 from kernelpool.rows import ArrayRows, Frame, one_blas_thread
 from kernelpool.rows.threads import map_threads, n_threads_for
 
@@ -99,9 +98,9 @@ class Bare:
         self.share, self.pieces = rng.uniform(size=(n_kernels, self.ROWS)), [range(i, i + 1) for i in range(n // self.ROWS)]
 
     def one(self, _):
-        weighed(self.weight, self.phi)
+        np.matmul(self.weight, self.phi, out=thread_scratch("log_joint", self.share.shape, self.share))
         np.exp(self.share, out=thread_scratch("share", self.share.shape, self.share))
-        summed(self.phi, self.share)
+        self.phi @ self.share.T
 
     def run(self):
         with one_blas_thread():

@@ -4,13 +4,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelpool.kernels import FAMILIES
+
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn's check of array-API input asks for it
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 if "KERNELPOOL_DATA" not in os.environ and BESIDE.is_dir():
     os.environ["KERNELPOOL_DATA"] = str(BESIDE)
 
 
-@pytest.fixture(params=["spherical", "diag", "full", "tied"])
+@pytest.fixture(params=list(FAMILIES))
 def family(request):
     return request.param
 
@@ -31,11 +33,10 @@ def given_start(family, blobs):
     x, _ = blobs
     rng = np.random.default_rng(3)
     mean = x[[0, 1, 120, 121, 220, 221]] + 0.1
-    covariance = {
-        "spherical": np.linspace(1, 2, 6),
-        "diag": rng.uniform(0.5, 2, size=(6, 3)),
-        "full": np.array([np.diag([1.0, 2.0, 0.5]) + 0.2 * v for v in np.linspace(0, 1, 6)]),
-        "tied": np.diag([1.0, 2.0, 0.5]) + 0.1,
-    }[family]
+    full = np.array([np.diag([1.0, 2.0, 0.5]) + 0.2 * v for v in np.linspace(0, 1, 6)])
+    kernel = FAMILIES[family](np.zeros(3))
+    covariance = kernel.covariances(
+        kernel.pool_moments(np.array([kernel.square(np.linalg.cholesky(c)).sum(axis=1) for c in full])), np.ones(6), 0.0
+    )
     mixing = rng.dirichlet(np.ones(6), size=3).T
     return mean, covariance, mixing, np.array([0, 0, 1, 1, 2, 2])

@@ -3,16 +3,15 @@
 import numpy as np
 from scipy.stats import multivariate_normal
 
-FAMILIES = ("spherical", "diag", "full", "tied")
-
 
 def matrices(covariance, family, n_kernels, d):
-    """Covariances of any family as full matrices, (M, d, d)."""
-    if family == "spherical":
-        return np.array([v * np.eye(d) for v in covariance])
-    if family == "diag":
-        return np.array([np.diag(v) for v in covariance])
-    return np.array(covariance) if family == "full" else np.array([covariance] * n_kernels)
+    """Covariances of any family as full matrices, (M, d, d), told by their shape; `family` settles what shapes leave open."""
+    covariance = np.asarray(covariance)
+    if covariance.shape == (n_kernels,):
+        return covariance[:, None, None] * np.eye(d)
+    if covariance.shape == (d, d) and (n_kernels != d or family == "tied"):
+        return np.broadcast_to(covariance, (n_kernels, d, d))
+    return covariance if covariance.ndim == 3 else covariance[:, :, None] * np.eye(d)
 
 
 def kernel_densities(x, mean, covariance, family):
@@ -58,11 +57,12 @@ def sweep(x, y, mean, covariance, mixing, owner, sharing, family, weight=None, p
             away = x[n] - new_mean[j]
             scatter[j] += h[n, j].sum() * np.outer(away, away)
     full = scatter / mass[:, None, None]
-    new_covariance = {
-        "spherical": np.trace(full, axis1=1, axis2=2) / d,
-        "diag": np.diagonal(full, axis1=1, axis2=2),
-        "full": full,
-        "tied": scatter.sum(axis=0) / mass.sum(),
-    }[family]
+    shaped = {
+        (n_kernels,): lambda: np.trace(full, axis1=1, axis2=2) / d,
+        (n_kernels, d): lambda: np.diagonal(full, axis1=1, axis2=2),
+        (n_kernels, d, d): lambda: full,
+    }
+    tied = family == "tied" or np.shape(covariance) not in shaped
+    new_covariance = scatter.sum(axis=0) / mass.sum() if tied else shaped[np.shape(covariance)]()
     by_class = h.sum(axis=0)
     return new_mean, new_covariance, by_class / by_class.sum(axis=0)

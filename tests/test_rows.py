@@ -101,7 +101,7 @@ def test_threads_and_blocks_do_not_change_a_bit():
 
 def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch):
     made = []
-    remember = lambda block: block.once("key", lambda b: made.append(1) or b.x.sum())  # noqa: E731
+    remember = lambda block: block.once("key", lambda b: made.append(1) or b.x.sum(), 1)  # noqa: E731
     rows = ArrayRows(np.ones((100, 2)))
     assert rows.total(remember) == rows.total(remember) == 200
     assert len(made) == 1
@@ -112,28 +112,44 @@ def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch)
     assert len(made) == 3
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_what_is_written_once_is_remembered_by_a_block_that_is_held(held):
-    x = np.random.default_rng(0).normal(size=(7, 3))
-    block, out, filled = Block(x, held=held), np.empty((3, 7)), []
+def test_a_block_keeps_as_much_as_it_has_room_for_and_one_version_of_each():
+    made = []
 
-    def fill(out):
-        filled.append(1)
-        out[...] = x.T
+    def make(name):
+        return lambda _: made.append(name) or name
 
-    for _ in range(3):
-        out[:] = np.nan
-        block.write_once("key", out, fill)
-        np.testing.assert_array_equal(out, x.T)
-    assert len(filled) == (1 if held else 3)
+    block = Block(np.ones((7, 3)), keep_width=5)
+    for _ in range(2):
+        assert block.once("a", make("a"), 3) == "a"
+        assert block.once("b", make("b"), 3) == "b"  # three of five numbers a row are taken
+    assert made == ["a", "b", "b"]
+    assert block.keeps("a", 3)
+    assert not block.keeps("b", 3)
+    assert [block.once("a", make(v), 3, version=v) for v in ("v", "v", "w")] == ["v", "v", "w"]
+    assert made[3:] == ["v", "w"]
 
 
-def test_rows_are_held_through_the_sweeps_though_wide_features_are_not(monkeypatch):
-    monkeypatch.setattr(in_memory, "KEEP_BYTES", 2 * 8 * 100 * 2)
+def test_rows_are_held_through_the_sweeps_while_they_are_small(monkeypatch):
+    monkeypatch.setattr(in_memory, "KEEP_BYTES", 8 * 100 * 2)
     for n, held in ((100, True), (101, False)):
         rows = ArrayRows(np.ones((n, 2)), width=1000)
-        assert not rows._keeps
+        assert rows._block(0).keep_width == 0
         assert (rows._block(0) is rows._block(0)) == held
+
+
+def test_blocks_of_wide_rows_stay_within_their_bytes():
+    """Full kernels of a thousand features make half a million numbers a row: 32 rows at a time, 128 MB, not 512 and 2 GB."""
+    assert ArrayRows(np.ones((1000, 2)), width=501_500).block_rows <= 32
+    assert ArrayRows(np.ones((1000, 2)), width=5_000).block_rows * 5_000 * 8 <= in_memory.BLOCK_BYTES
+    assert ArrayRows(np.ones((100_000, 2)), width=8).block_rows <= in_memory.BLOCK_ROWS
+
+
+def test_blocks_on_a_device_are_as_large_as_its_memory_allows(monkeypatch):
+    monkeypatch.setattr(in_memory, "device_memory", lambda like: 8 << 30)
+    rows = ArrayRows(np.ones((1_000_000, 2)), width=64)
+    assert rows.block_rows >= 500_000
+    assert rows.block_rows * 64 * 8 <= (8 << 30) // 4
+    assert rows._keep_width * 8 * rows.n_rows <= (8 << 30) // 4
 
 
 def test_a_frame_that_float32_cannot_hold_stays_finite():

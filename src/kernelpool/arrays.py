@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
+from importlib import import_module
 from operator import is_
 from typing import Any
 
@@ -27,14 +28,17 @@ __all__ = [
     "clip",
     "detach",
     "device",
+    "device_memory",
     "empty",
     "eps_of",
+    "exp_within_range",
     "inverse_of_lower",
     "is_array",
     "is_numpy_array",
     "log_weighted_sums",
     "logsumexp",
     "match_array",
+    "matmul_into",
     "multiply_into",
     "multiply_pairs_into",
     "namespace",
@@ -42,6 +46,7 @@ __all__ = [
     "responsibilities",
     "safe_log",
     "sum_squares_into",
+    "sums_within_range",
     "thread_scratch",
     "to_numpy",
     "transpose_into",
@@ -125,7 +130,7 @@ def as_float64(a: Array) -> Array:
 
 
 def empty(shape: tuple[int, ...], like: Array) -> Array:
-    """Room for numbers of the type of `like`, beside it."""
+    """An array of the library, device and type of `like`, its entries not set."""
     return namespace(like).empty(shape, dtype=like.dtype, device=device(like))
 
 
@@ -146,8 +151,22 @@ def thread_scratch(name: str, shape: tuple[int, ...], like: Array) -> Array:
     return out[:size].reshape(shape)
 
 
+DEVICE_MEMORY = 4 << 30
+"""Bytes taken to be free on an accelerator that does not tell."""
+
+
+def device_memory(like: Array) -> int | None:
+    """Free bytes on the accelerator that holds `like`; None on a CPU, where blocks are cut for its caches instead."""
+    if not is_torch_array(like) or like.device.type == "cpu":
+        return None
+    if like.device.type == "cuda":
+        free, _ = import_module("torch").cuda.mem_get_info(like.device)
+        return int(free)
+    return DEVICE_MEMORY
+
+
 def transpose_into(out: Array, x: Array) -> None:
-    """room = x', rows as columns."""
+    """out = x', rows as columns."""
     out[...] = x.T
 
 
@@ -157,11 +176,19 @@ def clip(a: Array, low: float, high: float) -> Array:
 
 
 def multiply_into(out: Array, a: Array, b: Array) -> None:
-    """room = a * b, without a copy where the library can."""
+    """out = a * b, without a copy where the library can."""
     if is_numpy_array(out):
         np.multiply(a, b, out=out)
     else:
         out[...] = a * b
+
+
+def matmul_into(out: Array, a: Array, b: Array) -> None:
+    """out = a @ b, without a copy where the library can."""
+    if is_numpy_array(out):
+        np.matmul(a, b, out=out)
+    else:
+        out[...] = a @ b
 
 
 def multiply_pairs_into(out: Array, x: Array) -> None:
@@ -243,6 +270,26 @@ def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) 
     return _normalized(likelihood, total, weight), xp.log(total) + peak
 
 
+def exp_within_range(log_terms: Array) -> Array | None:
+    """exp(log_terms) (M, n), written over them, or None if the largest terms of some rows looked at leave the range of exp.
+
+    Terms too small for a normal number are raised to the smallest normal one, see `responsibilities`.
+    """
+    largest, smallest = _exponents(namespace(log_terms), log_terms.dtype)
+    n = log_terms.shape[1]
+    if not n or not _within(log_terms[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
+        return None
+    with np.errstate(over="ignore"):
+        return _exp_at_least(log_terms, smallest)
+
+
+def sums_within_range(sums: Array) -> bool:
+    """Whether sums of what `exp_within_range` returns are neither infinite nor made of what was raised."""
+    xp = namespace(sums)
+    largest, _ = _exponents(xp, sums.dtype)
+    return float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(-0.5 * largest)
+
+
 def _within(log_terms: Array, low: float, high: float) -> bool:
     """Whether the largest terms of all rows (M, n) lie between."""
     xp = namespace(log_terms)
@@ -277,27 +324,27 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
     Weights may be negative. None where too few of the weights (M, n) are negligible for that to pay: in many dimensions
     nearly all of them are, and a product over all pairs of kernels and rows is mostly spent on zeros.
     """
-    if not is_numpy_array(weight) or weight.size == 0:
-        return None
     (n_kernels, n), d = weight.shape, x.shape[1]
+    # about this many features make gathering the rows of one kernel cheaper than a product over all rows (measured)
+    if not is_numpy_array(weight) or weight.size == 0 or d < 12:
+        return None
     low, high = weight.min(), weight.max()
     limit = NEGLIGIBLE * max(-low, high)
     counts = weight > limit
     if low < -limit:
         counts |= weight < -limit
-    # about this many features make gathering the rows of one kernel cheaper than a product over all rows (measured)
-    if d < 12 or 8 * np.count_nonzero(counts) > weight.size:
+    if 8 * np.count_nonzero(counts) > weight.size:
         return None
     pairs = np.flatnonzero(counts)  # sorted by kernel
     ends = np.searchsorted(pairs, n * np.arange(n_kernels + 1))
     mine = x.take(pairs % n, axis=0)
-    linear_scores = mine * weight.reshape(-1)[pairs][:, None]
+    weighted = mine * weight.reshape(-1)[pairs][:, None]
     first, second = np.zeros((n_kernels, d), x.dtype), np.zeros((n_kernels, d, d), x.dtype)
     some = np.flatnonzero(ends[1:] > ends[:-1])
-    first[some] = np.add.reduceat(linear_scores, ends[some], axis=0)
+    first[some] = np.add.reduceat(weighted, ends[some], axis=0)
     for j in some:
         mine_of_j = slice(ends[j], ends[j + 1])
-        np.matmul(linear_scores[mine_of_j].T, mine[mine_of_j], out=second[j])
+        np.matmul(weighted[mine_of_j].T, mine[mine_of_j], out=second[j])
     return first, second
 
 

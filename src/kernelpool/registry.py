@@ -6,7 +6,7 @@ estimator is to write its file and to end it with `register(EstimatorRecord(...)
 as entry points are, and imported on first use.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
@@ -214,6 +214,26 @@ def unregister_family(name: str) -> None:
 def families() -> dict[str, FamilyRecord]:
     """Every kernel family by its name."""
     return dict(_FAMILIES)
+
+
+class FamilyNames(Set[str]):
+    """The names of the registered families, and some `more` words; it follows the registry."""
+
+    def __init__(self, *more: str) -> None:
+        self.more = more
+
+    def __contains__(self, name: object) -> bool:
+        return name in _FAMILIES or name in self.more
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*_FAMILIES, *self.more))
+
+    def __len__(self) -> int:
+        return len(_FAMILIES) + len(self.more)
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return set(it)
 
 
 class FamilyClasses(Mapping[str, Any]):

@@ -224,10 +224,10 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
 
         moment_origin = np.zeros((M, D))
         best = kernel.estimate(moments, moment_origin, penalty.prior_statistics(kernel, moments, moment_origin, None))
-        top, vector = value(best), kernel.coordinates(best.covariance)
+        top, vector = value(best), kernel.covariance_coordinates(best.covariance)
 
         def along(step, towards, wider, best=best, vector=vector):
-            return value(Kernels(best.mean + step * towards, kernel.at(vector + step * wider, best.covariance)))
+            return value(Kernels(best.mean + step * towards, kernel.covariance_at(vector + step * wider, best.covariance)))
 
         for _ in range(10):
             towards, wider = rng.normal(size=(M, D)), rng.normal(size=vector.shape) * (vector != 0)

@@ -34,7 +34,6 @@ def start_of(family, start):
     hidden=st.sampled_from([0, 0.5]),
     kernel_prior=st.sampled_from([None, "conjugate"]),
 )
-@pytest.mark.parametrize("family", naive.FAMILIES)
 @pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
 def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, kernel_prior):
     rng = np.random.default_rng(seed)

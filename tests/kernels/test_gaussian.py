@@ -51,9 +51,9 @@ def test_frames_map_there_and_back(kernel, family, given_start, blobs):
 
 def test_coordinates_there_and_back_and_everywhere_valid(kernel, given_start):
     covariance = given_start[1]
-    vector = kernel.coordinates(covariance)
-    np.testing.assert_allclose(kernel.at(vector, covariance), covariance, rtol=1e-12)
-    anywhere = kernel.at(np.random.default_rng(0).normal(size=vector.shape), covariance)
+    vector = kernel.covariance_coordinates(covariance)
+    np.testing.assert_allclose(kernel.covariance_at(vector, covariance), covariance, rtol=1e-12)
+    anywhere = kernel.covariance_at(np.random.default_rng(0).normal(size=vector.shape), covariance)
     kernel.precision(anywhere)  # positive definite
 
 

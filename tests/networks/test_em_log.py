@@ -325,8 +325,7 @@ def test_columns_of_one_layer_are_kept_at_a_time(problem):
     em_log, rows = network_of(x, y, params)
     for _ in range(3):
         params, network, _ = em_log.sweep(rows, params, None)
-    kept = rows._block(0)._kept["columns"]
-    assert list(kept) == [network.layer.token]
+    assert rows._block(0)._kept["columns of the layer"][0] == network.layer.token
 
 
 def test_the_logistic_strength_has_no_better_neighbor(setting):

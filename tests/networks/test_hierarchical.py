@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import load_phoneme, make_clouds, missing_reason
 from kernelpool.em import Fit, Outcome
+from kernelpool.kernels import FAMILIES
 from kernelpool.training.shared_kernel import _joined
 
 BELIEF = 20.0
@@ -200,7 +201,7 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
 
 @pytest.mark.parametrize(
     ("home", "family"),
-    [*(("array_api_strict", family) for family in naive.FAMILIES), ("dask", "full"), ("torch", "full")],
+    [*(("array_api_strict", family) for family in FAMILIES), ("dask", "full"), ("torch", "full")],
 )
 def test_homes_agree(home, blobs, family):
     from contracts.test_homes import at_home, compute

@@ -69,10 +69,10 @@ def test_the_m_step_is_the_mode_of_the_posterior(family):
     best = kernel.estimate(moments, np.zeros((M, D)), penalty.rows(kernel, np.zeros((M, D))))
     top, _ = posterior_terms(family, kernel, best, x, responsibility)
     for _ in range(60):
-        vector = kernel.coordinates(best.covariance)
+        vector = kernel.covariance_coordinates(best.covariance)
         near = Kernels(
             best.mean + 0.01 * rng.normal(size=(M, D)),
-            kernel.at(vector + 0.01 * rng.normal(size=vector.shape) * (vector != 0), best.covariance),
+            kernel.covariance_at(vector + 0.01 * rng.normal(size=vector.shape) * (vector != 0), best.covariance),
         )
         assert posterior_terms(family, kernel, near, x, responsibility)[0] < top
 

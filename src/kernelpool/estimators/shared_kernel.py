@@ -15,7 +15,7 @@ from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Kernels, NaturalParams
 from ..networks.shared_kernel import SharedKernel
 from ..penalties import DISTANCES, STEPS
-from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
+from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, FamilyNames, Field, register
 from ..rows import Block, Frame, Rows
 from ..selection.search import resolve_auto
 from ..training.config import (
@@ -201,7 +201,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", StrOptions({"auto"}), None],
-        "covariance_type": [StrOptions({*FAMILIES, "auto"})],
+        "covariance_type": [StrOptions(FamilyNames("auto"))],
         "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
         "owners": ["array-like", None],
         "class_prior": ["array-like", None],
@@ -514,9 +514,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             chosen[mine] = rng.choice(len(self.mixing_), size=mine.sum(), p=self.mixing_[:, k] / self.mixing_[:, k].sum())
         for j in np.unique(chosen):
             mine = chosen == j
-            noise = rng.standard_normal((mine.sum(), x.shape[1]))
-            covariance = network.kernel.of_kernel(kernels.covariance, j)
-            x[mine] = kernels.mean[j] + network.kernel.deviate(covariance, noise)
+            x[mine] = network.kernel.sample(kernels, j, mine.sum(), rng)
         outside: np.ndarray = frame.outside(x)
         return outside
 
@@ -530,7 +528,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         # a weight that learned sharing has all but closed is no longer free
         free = getattr(self, "sharing_", np.ones_like(self.mixing_)) > CLOSED
         n_mixing = int(free.sum()) - n_classes
-        return n_kernels * self.n_features_in_ + kernel.n_parameters(n_kernels, self.n_features_in_) + n_mixing + n_classes - 1
+        return kernel.n_parameters(n_kernels, self.n_features_in_) + n_mixing + n_classes - 1
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their class summed out.

@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..arrays import Array, logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
-from ..kernels import FAMILIES, NaturalParams
+from ..kernels import NaturalParams
 from ..networks.shared_kernel import SharedKernel
-from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, FamilyNames, Field, register
 from ..rows import Block, Rows
 from ..selection.stacking import held_out_weights
 from ..training.config import SharedKernelConfig, is_learned
@@ -135,7 +135,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{k: v for k, v in SharedKernelClassifier._parameter_constraints.items() if k not in NOT_AVERAGED},
         "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", None],
-        "covariance_type": [StrOptions(set(FAMILIES))],
+        "covariance_type": [StrOptions(FamilyNames())],
         "sharing": ["array-like"],
         "kernel_totals": ["array-like", None],
         "weights": [StrOptions({"equal", "held_out"})],

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from ..registry import FamilyClasses, FamilyRecord, Field, register_family
 from .diag import Diag
 from .full import Full
-from .gaussian import Gaussian, Kernels, Moments, NaturalParams, PriorStatistics
+from .gaussian import Gaussian, Kernels, Moments, PriorStatistics
+from .kernel import Kernel, KernelSums, NaturalParams, Parameters
 from .spherical import Spherical
 from .tied import Tied
 
@@ -27,9 +28,12 @@ __all__ = [
     "Diag",
     "Full",
     "Gaussian",
+    "Kernel",
+    "KernelSums",
     "Kernels",
     "Moments",
     "NaturalParams",
+    "Parameters",
     "PriorStatistics",
     "Spherical",
     "Tied",

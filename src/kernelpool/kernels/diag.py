@@ -49,15 +49,21 @@ class Diag(Gaussian):
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * factor**2
 
-    def coordinates(self, covariance: Array) -> Array:
+    def covariance_coordinates(self, covariance: Array) -> Array:
         xp = namespace(covariance)
         return xp.reshape(xp.log(covariance), (-1,))
 
-    def at(self, coordinates: Array, like: Array) -> Array:
+    def covariance_at(self, coordinates: Array, like: Array) -> Array:
         xp = namespace(coordinates)
         return xp.reshape(xp.exp(coordinates), like.shape)
 
-    def n_parameters(self, n_kernels: int, d: int) -> int:
+    def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
+        return namespace(covariance).reshape(0.5 * (scatter / covariance - mass[:, None]), (-1,))
+
+    def submatrix(self, covariance: Array, columns: Array) -> Array:
+        return namespace(covariance).take(covariance, columns, axis=1)
+
+    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels * d
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:

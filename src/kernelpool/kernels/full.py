@@ -14,7 +14,6 @@ from ..arrays import (
     triangle,
 )
 from ..errors import CollapsedKernelError
-from ..products import weighted_feature_sums
 from .gaussian import Gaussian, Kernels
 
 
@@ -39,7 +38,7 @@ class Full(Gaussian):
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         found = outer_sums(x, responsibility)
         if found is None:
-            return weighted_feature_sums(phi, responsibility)
+            return phi @ responsibility.T
         first, second = found
         before = phi[: phi.shape[0] - self.n_features(x.shape[1]), :]
         return namespace(phi).concat([before @ responsibility.T, first.T, self.flat(second).T], axis=0)
@@ -110,20 +109,35 @@ class Full(Gaussian):
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * (factor[:, None] * factor[None, :])
 
-    def coordinates(self, covariance: Array) -> Array:
-        """Cholesky factor, the logarithm of its diagonal, flat."""
+    def covariance_coordinates(self, covariance: Array) -> Array:
+        """Cholesky factor, the logarithm of its diagonal, flat; what stands above the diagonal counts nothing."""
         xp = namespace(covariance)
         factor = xp.linalg.cholesky(covariance)
         diagonal = xp.linalg.diagonal(factor)
         return xp.reshape(_with_diagonal(factor, xp.log(diagonal)), (-1,))
 
-    def at(self, coordinates: Array, like: Array) -> Array:
+    def covariance_at(self, coordinates: Array, like: Array) -> Array:
         xp = namespace(coordinates)
-        factor = xp.reshape(coordinates, like.shape)
+        factor = xp.tril(xp.reshape(coordinates, like.shape))
         factor = _with_diagonal(factor, xp.exp(xp.linalg.diagonal(factor)))
         return factor @ xp.matrix_transpose(factor)
 
-    def n_parameters(self, n_kernels: int, d: int) -> int:
+    def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
+        """W' (W scatter W' - mass) by the factor L = W^-1: its lower triangle, times L on the diagonal."""
+        xp, d = namespace(covariance), covariance.shape[-1]
+        factor = xp.linalg.cholesky(covariance)
+        inverse = inverse_of_lower(factor)
+        one = xp.eye(d, dtype=covariance.dtype, device=device(covariance))
+        turned = xp.matrix_transpose(inverse)
+        white = inverse @ self.unflatten(scatter + xp.zeros_like(self.flat(covariance)), d) @ turned
+        slope = xp.tril(turned @ (white - mass[:, None, None] * one))
+        return xp.reshape(_with_diagonal(slope, xp.linalg.diagonal(slope) * xp.linalg.diagonal(factor)), (-1,))
+
+    def submatrix(self, covariance: Array, columns: Array) -> Array:
+        xp = namespace(covariance)
+        return xp.take(xp.take(covariance, columns, axis=-1), columns, axis=-2)
+
+    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels * d * (d + 1) // 2
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:

@@ -25,14 +25,22 @@ distance from that origin; such kernels (``guarded``) are computed from x - mean
 """
 
 import math
-from abc import ABC, abstractmethod
-from typing import ClassVar
+from abc import abstractmethod
+from typing import Any, ClassVar
 
-from ..arrays import Array, clip, device, empty, eps_of, match_array, namespace
+from ..arrays import Array, clip, device, empty, eps_of, match_array, namespace, to_numpy, transpose_into
 from ..errors import CollapsedKernelError
-from ..products import linear_scores, weighted_feature_sums
-from ..rows import Frame, max_abs_value
+from ..rows import Block, Frame, max_abs_value
 from ..sums import Sums, record
+from .kernel import Kernel, KernelSums, NaturalParams
+
+
+def _columns(block: Block) -> Array:
+    """x', (d, n), contiguous along rows."""
+    out = empty((block.x.shape[1], block.x.shape[0]), block.x)
+    transpose_into(out, block.x)
+    return out
+
 
 LOG_2_PI = math.log(2 * math.pi)
 
@@ -51,28 +59,20 @@ class Kernels:
 
 
 @record
-class NaturalParams:
-    """Kernels as the E-step needs them: log p(x|j) = offset + weight . features(x)."""
+class GaussianNaturalParams(NaturalParams):
+    """The same, with what the guarded kernels need."""
 
-    weight: Array
-    """(M, P)."""
-    offset: Array
-    """(M,)."""
     kernels: Kernels
     whitening: Array
     """W with W' W = precision, in the shape of the covariances: worked out before anything is rounded to the rows' type."""
     log_size: Array
     """log |covariance|, (M,), or () in the tied family."""
-    guarded: tuple[int, ...]
-    """The kernels for which that sum would cancel."""
 
 
 @record
-class Moments(Sums):
+class Moments(KernelSums):
     """Sums over rows, weighted by responsibility, about the origin or, for guarded kernels, about their own mean."""
 
-    mass: Array
-    """By kernel and class, (M, K)."""
     first: Array
     """(M, d)."""
     second: Array
@@ -100,15 +100,9 @@ class PriorStatistics(Sums):
     """(M, d)."""
 
 
-NO_PRIOR = PriorStatistics()
-
-
-class Gaussian(ABC):
+class Gaussian(Kernel):
     """A family of Gaussian kernels."""
 
-    name: ClassVar[str]
-    equivariant: ClassVar[bool] = True
-    """Whether the family is closed under scaling the features one by one."""
     matrices: ClassVar[bool] = False
     """Whether covariances are whole matrices, (..., d, d), and not variances alone."""
 
@@ -123,10 +117,6 @@ class Gaussian(ABC):
     @abstractmethod
     def square(self, x: Array) -> Array:
         """The part of x x' that the family keeps, flat: (S, n) from (d, n)."""
-
-    @abstractmethod
-    def n_features(self, d: int) -> int:
-        """P, the width of the feature map."""
 
     @abstractmethod
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
@@ -169,16 +159,23 @@ class Gaussian(ABC):
         """Covariances of rows multiplied by `factor`, (d,)."""
 
     @abstractmethod
-    def coordinates(self, covariance: Array) -> Array:
-        """Covariances as free coordinates, flat, (C,): any vector is some covariance."""
+    def covariance_coordinates(self, covariance: Array) -> Array:
+        """Covariances as free coordinates, flat: any vector is some covariance."""
 
     @abstractmethod
-    def at(self, coordinates: Array, like: Array) -> Array:
-        """The way back from `coordinates`, in the shape of `like`."""
+    def covariance_at(self, coordinates: Array, like: Array) -> Array:
+        """The way back from `covariance_coordinates`, in the shape of `like`."""
 
     @abstractmethod
-    def n_parameters(self, n_kernels: int, d: int) -> int:
-        """Free numbers in the covariances of `n_kernels` kernels."""
+    def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
+        """Gradient by `covariance_coordinates` of -(mass_j log |covariance_j| + tr(precision_j scatter_j)) / 2, summed over j.
+
+        `scatter` is flat, (M, S) or (1, S).
+        """
+
+    @abstractmethod
+    def submatrix(self, covariance: Array, columns: Array) -> Array:
+        """Covariances of some of the features."""
 
     @abstractmethod
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
@@ -224,27 +221,26 @@ class Gaussian(ABC):
 
     # -- what follows from it -------------------------------------------------------------------------------------
 
-    def features(self, x: Array) -> Array:
-        """phi(x) without its constant, (P, n), from rows (n, d)."""
-        out = empty((self.n_features(x.shape[1]), x.shape[0]), x)
-        self.write_features(out, x)
-        return out
-
-    def write_features(self, out: Array, x: Array) -> None:
-        """The same, written into `out`."""
-        d = x.shape[1]
-        out[:d, :] = x.T
+    def write_features(self, out: Array, block: Block) -> None:
+        p, d = out.shape[0], block.x.shape[1]
+        if p <= d + 1 and block.keeps(self.name, p):  # hardly more than the rows themselves
+            out[...] = block.once(self.name, lambda block: self.features(block.x), p)
+            return
+        out[:d, :] = block.once("columns", _columns, d) if block.keeps("columns", d) else block.x.T
         self.complete(out, d)
 
     def complete(self, features: Array, d: int) -> None:
-        """Writes what follows x in `features` (P, n), whose first d rows are x."""
+        """Writes what follows x in `features` (P, n), whose first d rows are x.
+
+        Squares are made anew in every sweep: that costs less than to fetch them from memory, for they would not fit the caches.
+        """
         self.write_square(features[d:, :], features[:d, :])
 
     def write_square(self, out: Array, x: Array) -> None:
         """`square`, written into `out`."""
         out[...] = self.square(x)
 
-    def natural_params(self, kernels: Kernels, eps: float) -> NaturalParams:
+    def natural_params(self, kernels: Kernels, eps: float) -> GaussianNaturalParams:
         """The kernels in natural parameters; `eps` is the spacing of the rows' float type."""
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
         # no row comes near a kernel beyond this bound, or tells one narrower than that from a point: the rows' type must hold
@@ -260,7 +256,7 @@ class Gaussian(ABC):
         if guarded:  # `correct` replaces these sums, whose terms may be huge: they are left out
             depth, slope = (xp.where(self._is_guarded(guarded, a), xp.zeros_like(a), a) for a in (depth, slope))
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
-        return NaturalParams(self._weight(slope, precision), offset, kernels, whitening, log_size, guarded)
+        return GaussianNaturalParams(self._weight(slope, precision), offset, guarded, kernels, whitening, log_size)
 
     def _is_guarded(self, guarded: tuple[int, ...], like: Array) -> Array:
         """(M, 1, ...), to choose among arrays such as `like`."""
@@ -288,23 +284,19 @@ class Gaussian(ABC):
         """How many times more the terms of a row's squared distance add up to than the distance itself, (M,)."""
         return 0.0  # terms of one sign do not cancel
 
-    def common(self, natural_params: NaturalParams, x: Array) -> Array | float:
-        """The part of log p(x|j) that is the same for every kernel and left out of the features, (n,)."""
-        return 0.0
-
-    def log_density(self, natural_params: NaturalParams, x: Array) -> Array:
+    def log_density(self, natural_params: GaussianNaturalParams, x: Array) -> Array:
         """log p(x|j), (M, n)."""
-        log_density = linear_scores(natural_params.weight, self.features(x))
+        log_density = natural_params.weight @ self.features(x)
         log_density += natural_params.offset[:, None]
         self.correct(log_density, natural_params, x, natural_params.offset)
         return log_density + self.common(natural_params, x)
 
-    def correct(self, log_joint: Array, natural_params: NaturalParams, x: Array, constant: Array) -> None:
+    def correct(self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array) -> None:
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
         for j in natural_params.guarded:
             log_joint[j, :] = self.exact_log_density(natural_params, j, x) + (constant[j, ...] - natural_params.offset[j])
 
-    def exact_log_density(self, natural_params: NaturalParams, j: int, x: Array) -> Array:
+    def exact_log_density(self, natural_params: GaussianNaturalParams, j: int, x: Array) -> Array:
         """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
         white = self.whiten(self.of_kernel(natural_params.whitening, j), x - natural_params.kernels.mean[j, :])
         distance = namespace(x).sum(white * white, axis=1)
@@ -319,9 +311,11 @@ class Gaussian(ABC):
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them."""
-        return weighted_feature_sums(phi, responsibility)
+        return phi @ responsibility.T
 
-    def moments(self, mass: Array, sums: Array, natural_params: NaturalParams, x: Array, responsibility: Array) -> Moments:
+    def moments(
+        self, mass: Array, sums: Array, natural_params: GaussianNaturalParams, x: Array, responsibility: Array
+    ) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
         xp, d = namespace(sums), x.shape[1]
         if natural_params.guarded:  # their columns are replaced below
@@ -337,14 +331,14 @@ class Gaussian(ABC):
         """sum_n r_n square(away_n), (S,), of one kernel."""
         return self.square(away.T) @ responsibility
 
-    def moment_origin(self, natural_params: NaturalParams) -> Array:
+    def moment_origin(self, natural_params: GaussianNaturalParams) -> Array:
         """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M, d)."""
         xp, mean = namespace(natural_params.kernels.mean), natural_params.kernels.mean
         return xp.where(self._is_guarded(natural_params.guarded, mean), mean, xp.zeros_like(mean))
 
-    def estimate(self, moments: Moments, moment_origin: Array, prior: PriorStatistics = NO_PRIOR) -> Kernels:
+    def estimate(self, moments: Moments, moment_origin: Array, prior: PriorStatistics | None = None) -> Kernels:
         """(35), (36): the most likely kernels, from moments about `moment_origin` and what a prior adds to them."""
-        xp = namespace(moment_origin)
+        xp, prior = namespace(moment_origin), PriorStatistics() if prior is None else prior
         n_rows = xp.sum(moments.mass, axis=1)
         mass, first = n_rows + prior.mass, moments.first + prior.first
         step = (first + prior.pull_first) / (mass + prior.pull_mass)[:, None]
@@ -390,6 +384,118 @@ class Gaussian(ABC):
             xp.where(vanished[:, None], trace, moments.mass),
             xp.where(vanished[:, None], mass * away, moments.first),
         )
+
+    def concat_moments(self, parts: tuple[Moments, ...], mass: Array) -> Moments:
+        xp = namespace(mass)
+        first, second = (xp.concat([getattr(part, name) for part in parts]) for name in ("first", "second"))
+        return Moments(mass, first, self.pool_moments(second))
+
+    # -- coordinates ----------------------------------------------------------------------------------------------
+
+    def coordinates(self, kernels: Kernels) -> Array:
+        xp = namespace(kernels.mean)
+        return xp.concat([xp.reshape(kernels.mean, (-1,)), self.covariance_coordinates(kernels.covariance)])
+
+    def at(self, coordinates: Array, like: Kernels) -> Kernels:
+        """The kernels at `coordinates`, at or above the floor."""
+        xp, (n_kernels, d) = namespace(coordinates), like.mean.shape
+        covariance = self.covariance_at(coordinates[n_kernels * d :], like.covariance)
+        if not bool(xp.all(xp.isfinite(coordinates)) and xp.all(xp.isfinite(covariance))):
+            raise FloatingPointError("A step was extrapolated beyond the range of floating-point numbers.")
+        return Kernels(xp.reshape(coordinates[: n_kernels * d], (n_kernels, d)), self.apply_floor(covariance))
+
+    def pullback(self, kernels: Kernels, moments: Moments, moment_origin: Array) -> Array:
+        """d/d mean_j = precision_j (first_j - mass_j mean_j); the covariances follow from the scatter about the means."""
+        xp = namespace(kernels.mean)
+        mass = xp.sum(moments.mass, axis=1)
+        return self._pullback(kernels, mass, mass, moments.first, moments.second, kernels.mean - moment_origin)
+
+    def prior_pullback(self, kernels: Kernels, prior: PriorStatistics) -> Array:
+        """Gradient of `log_prior` by `coordinates`."""
+        zero = namespace(kernels.mean).zeros_like(kernels.mean)
+        n_kernels = self.pool_moments(zero[:, :1] + 1).shape[0]  # that a covariance belongs to: a tied one is counted once
+        return self._pullback(
+            kernels, prior.mass + zero[:, 0], prior.count + zero[:n_kernels, 0], prior.first + zero, prior.second, kernels.mean
+        )
+
+    def _pullback(self, kernels: Kernels, mass: Array, count: Array, first: Array, second: Array | float, step: Array) -> Array:
+        """Of moments about mean - step; `count` (M,) is the mass where covariances are taken."""
+        xp = namespace(step)
+        precision, _ = self.precision(kernels.covariance)
+        shift = mass[:, None] * self.square(step.T).T - self._cross(first, step)
+        by_mean = self.apply(precision, first - mass[:, None] * step)
+        by_covariance = self.covariance_pullback(kernels.covariance, second + self.pool_moments(shift), count)
+        return xp.concat([xp.reshape(by_mean, (-1,)), by_covariance])
+
+    def _cross(self, a: Array, b: Array) -> Array:
+        """a_j b_j' + b_j a_j', flat, (M, S), by polarization: square(a + b) - square(a - b) is twice that."""
+        xp = namespace(a)
+        size, other = (xp.max(xp.abs(v), axis=1, keepdims=True) for v in (a, b))
+        both = (size > 0) & (other > 0)  # brought to one size, so that no digits are lost in the difference
+        scale = xp.where(both, size / xp.where(both, other, xp.ones_like(other)), xp.ones_like(size))
+        a = a / xp.where(scale > 0, scale, xp.ones_like(scale))
+        return 0.5 * scale * (self.square((a + b).T) - self.square((a - b).T)).T
+
+    # -- kernels as such ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def shapes(cls, n_kernels: int, d: int) -> dict[str, tuple[int, ...]]:
+        return {"mean": (n_kernels, d), "covariance": cls.shape(n_kernels, d)}
+
+    def n_parameters(self, n_kernels: int, d: int) -> int:
+        return n_kernels * d + self.n_covariance_parameters(n_kernels, d)
+
+    def log_peak(self, kernels: Kernels) -> Array:
+        xp, d = namespace(kernels.mean), kernels.mean.shape[1]
+        return xp.zeros_like(kernels.mean[:, 0]) - 0.5 * (self.precision(kernels.covariance)[1] + d * LOG_2_PI)
+
+    def move(self, kernels: Kernels, to: dict[int, Array], *, reset: bool = False) -> Kernels:
+        mean = namespace(kernels.mean).asarray(kernels.mean, copy=True)
+        for j, row in to.items():
+            mean[j, :] = row
+        return Kernels(mean, self.reset_covariance(kernels.covariance, list(to)) if reset else kernels.covariance)
+
+    def place(self, groups: list[tuple[Array, Array, Array]]) -> Kernels:
+        """Each kernel has the width of its group; where a group has none (every row is a center), that of all groups."""
+        mean = namespace(groups[0][0]).concat([centers for centers, _, _ in groups])
+        xp, (n_kernels, d) = namespace(mean), mean.shape
+        scatters = [self.square(away.T) @ weight for _, away, weight in groups]  # zero where no row of the group counts
+        weights = [xp.sum(weight) for _, _, weight in groups]
+        total = sum(weights)
+        pooled = sum(scatters) / total
+        if not bool(xp.any(pooled != 0)):
+            one = xp.eye(d, dtype=mean.dtype, device=device(mean))
+            pooled = xp.sum(self.square(one), axis=1) * n_kernels ** (-2 / d)
+        flat, share = [], []
+        for (centers, _, _), scatter, weight in zip(groups, scatters, weights, strict=True):
+            own = scatter / weight if bool(xp.any(scatter != 0)) else pooled
+            flat += [own] * centers.shape[0]
+            share += [weight / centers.shape[0]] * centers.shape[0]
+        return Kernels(mean, self.widths(xp.stack(flat), xp.stack(share)))
+
+    def marginal(self, kernels: Kernels, columns: list[int]) -> tuple["Gaussian", Kernels]:
+        """The Gaussians of some features are those rows and columns of mean and covariance."""
+        xp = namespace(kernels.mean)
+        index = xp.asarray(columns, dtype=xp.int64, device=device(kernels.mean))
+        family = type(self)(namespace(self.floor).take(self.floor, match_array(index, like=self.floor)), self.guard)
+        return family, Kernels(xp.take(kernels.mean, index, axis=1), self.submatrix(kernels.covariance, index))
+
+    def sample(self, kernels: Kernels, j: int, n: int, rng: Any) -> Array:
+        noise = match_array(rng.standard_normal((n, kernels.mean.shape[1])), like=kernels.mean)
+        return kernels.mean[j, :] + self.deviate(self.of_kernel(kernels.covariance, j), noise)
+
+    def describe(self, kernels: Kernels) -> list[dict[str, Any]]:
+        """Mean and deviation along each feature; correlations where the family has them."""
+        mean, deviation = to_numpy(kernels.mean), to_numpy(self.variances(kernels)) ** 0.5
+        told = [{"mean": m.tolist(), "deviation": s.tolist()} for m, s in zip(mean, deviation, strict=True)]
+        for j, one in enumerate(told if self.matrices else []):
+            spread = deviation[j][:, None] * deviation[j][None, :]
+            one["correlation"] = (to_numpy(self.of_kernel(kernels.covariance, j)) / spread).tolist()
+        return told
+
+    @abstractmethod
+    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
+        """Free numbers in the covariances of `n_kernels` kernels."""
 
     def reset_covariance(self, covariance: Array, chosen: list[int]) -> Array:
         """Covariances in which the `chosen` kernels have the mean of all."""

@@ -51,13 +51,19 @@ class Spherical(Gaussian):
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * factor[0] ** 2  # the frame of a spherical family has one unit for all features
 
-    def coordinates(self, covariance: Array) -> Array:
+    def covariance_coordinates(self, covariance: Array) -> Array:
         return namespace(covariance).log(covariance)
 
-    def at(self, coordinates: Array, like: Array) -> Array:
+    def covariance_at(self, coordinates: Array, like: Array) -> Array:
         return namespace(coordinates).exp(coordinates)
 
-    def n_parameters(self, n_kernels: int, d: int) -> int:
+    def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
+        return 0.5 * (scatter[:, 0] / covariance - self.floor.shape[0] * mass)
+
+    def submatrix(self, covariance: Array, columns: Array) -> Array:
+        return covariance
+
+    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:

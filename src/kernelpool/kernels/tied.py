@@ -1,9 +1,8 @@
 r"""Gaussians that share one covariance matrix."""
 
 from ..arrays import Array, namespace
-from ..products import weighted_feature_sums
 from .full import Full
-from .gaussian import Kernels, Moments, NaturalParams
+from .gaussian import GaussianNaturalParams, Kernels, Moments
 
 
 class Tied(Full):
@@ -26,7 +25,7 @@ class Tied(Full):
     def _weight(self, slope: Array, precision: Array) -> Array:
         return slope
 
-    def common(self, natural_params: NaturalParams, x: Array) -> Array | float:
+    def common(self, natural_params: GaussianNaturalParams, x: Array) -> Array | float:
         """-x' precision x / 2, (n,); guarded kernels, and then all are, leave nothing out."""
         if natural_params.guarded:
             return 0.0
@@ -37,9 +36,11 @@ class Tied(Full):
         return 0.0  # `common` is a sum of squares and does not cancel
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        return weighted_feature_sums(phi, responsibility)  # of x alone: there is no square to sum
+        return phi @ responsibility.T  # of x alone: there is no square to sum
 
-    def moments(self, mass: Array, sums: Array, natural_params: NaturalParams, x: Array, responsibility: Array) -> Moments:
+    def moments(
+        self, mass: Array, sums: Array, natural_params: GaussianNaturalParams, x: Array, responsibility: Array
+    ) -> Moments:
         xp = namespace(x)
         if not natural_params.guarded:
             return Moments(mass, sums.T, self.scatter(x, xp.sum(responsibility, axis=0))[None, :])
@@ -75,13 +76,17 @@ class Tied(Full):
         pooled = second / (namespace(mass).sum(mass) + count)  # (1, S)
         return self.apply_floor(self.unflatten(pooled, self.floor.shape[0]))[0, ...]
 
-    def coordinates(self, covariance: Array) -> Array:
-        return super().coordinates(covariance[None, ...])
+    def covariance_coordinates(self, covariance: Array) -> Array:
+        return super().covariance_coordinates(covariance[None, ...])
 
-    def at(self, coordinates: Array, like: Array) -> Array:
-        return super().at(coordinates, like[None, ...])[0, ...]
+    def covariance_at(self, coordinates: Array, like: Array) -> Array:
+        return super().covariance_at(coordinates, like[None, ...])[0, ...]
 
-    def n_parameters(self, n_kernels: int, d: int) -> int:
+    def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
+        xp = namespace(mass)
+        return super().covariance_pullback(covariance[None, ...], scatter, xp.reshape(xp.sum(mass), (1,)))
+
+    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
         return d * (d + 1) // 2
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:

@@ -36,8 +36,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from ..arrays import LOG_ZERO, Array, as_float64, device, logsumexp, namespace, responsibilities, safe_log
-from ..kernels import Gaussian, Kernels, Moments, NaturalParams
-from ..products import linear_scores
+from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
@@ -56,7 +55,7 @@ class Params:
     """(M, C, d + 1)."""
     mixing: Array
     """(M,)."""
-    kernels: Kernels | None
+    kernels: Parameters | None
     """Where each neuron has its say; None is everywhere."""
     bound: float
     """(2) a row, with the responsibilities of the sweep that led here."""
@@ -93,7 +92,7 @@ class Totals(Sums):
     """(M,)."""
     misfit: Misfit
     """At the parameters of the E-step."""
-    moments: Moments | float
+    moments: KernelSums | float
     """Of the rows of each neuron; 0 where neurons have no place."""
     features: Array | float
     """Sum of responsibility * phi(x), (P, M)."""
@@ -180,7 +179,7 @@ class Competitive:
         repulsion: float = 0.0,
         decay: float = 0.0,
         margin: bool = False,
-        kernel: Gaussian | None = None,
+        kernel: Kernel | None = None,
         repel_rows: bool = False,
         solver: Solver | None = None,
     ) -> None:
@@ -218,7 +217,8 @@ class Competitive:
         misfit = _weighed(block, responsibility, error, slope)
         if self.kernel is None or e_step_params.natural_params is None:
             return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
-        sums = as_float64(self.kernel.sums(block.once(self.kernel.name, self._features), block.x, responsibility))  # (P, M)
+        sums = as_float64(self.kernel.sums(self._features(block), block.x, responsibility))  # (P, M)
+        log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
         moments = self.kernel.moments(mass[:, None], sums, e_step_params.natural_params, block.x, responsibility)
         return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, sums)
 
@@ -260,10 +260,15 @@ class Competitive:
         value = 0.25 * self.repulsion * float(total(squares)) + 0.5 * self.decay * float(total(free**2))
         return value, self.repulsion * slope + self.decay * free
 
-    def _kernels(self, totals: Totals, params: Params, e_step_params: EStepParams) -> Kernels | None:
+    def _kernels(self, totals: Totals, params: Params, e_step_params: EStepParams) -> Parameters | None:
         """Mean and spread of the rows of each neuron; a neuron without rows keeps its place."""
         kernel, moments = self.kernel, totals.moments
-        if kernel is None or e_step_params.natural_params is None or params.kernels is None or not isinstance(moments, Moments):
+        if (
+            kernel is None
+            or e_step_params.natural_params is None
+            or params.kernels is None
+            or not isinstance(moments, KernelSums)
+        ):
             return None
         xp, moment_origin = namespace(params.mixing), kernel.moment_origin(e_step_params.natural_params)
         vanished = totals.mass <= VANISHED * totals.weight / totals.mass.shape[0]
@@ -276,7 +281,7 @@ class Competitive:
     def _activation(self, block: Block, weight: Array) -> Array:
         """w . (x, 1), (M, C, n), from weights (M * C, d + 1)."""
         xp, n = namespace(block.x), block.x.shape[0]
-        return xp.reshape(weight @ block.once("x and one", _with_one), (weight.shape[0] // self.n_outputs, self.n_outputs, n))
+        return xp.reshape(weight @ _with_one(block), (weight.shape[0] // self.n_outputs, self.n_outputs, n))
 
     def _target(self, block: Block) -> Array:
         """One where the row is of the class, (C, n); of two classes only the second is told."""
@@ -286,7 +291,7 @@ class Competitive:
         return xp.astype(classes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
 
     def _misfit(self, block: Block, weight: Array) -> tuple[Array, Array]:
-        target = block.once(("target", self.n_classes), self._target)
+        target = block.once(("target", self.n_classes), self._target, self.n_outputs)
         return self.neuron.misfit(self._activation(block, weight), target)
 
     def _responsibility(self, block: Block, e_step_params: EStepParams, error: Array) -> tuple[Array, Array]:
@@ -298,12 +303,15 @@ class Competitive:
         if kernel is None or natural_params is None:
             return e_step_params.log_mixing[:, None]
         constant = e_step_params.log_mixing + natural_params.offset
-        gate = linear_scores(natural_params.weight, block.once(kernel.name, self._features)) + constant[:, None]
+        gate = natural_params.weight @ self._features(block) + constant[:, None]
         kernel.correct(gate, natural_params, block.x, constant)
         return gate
 
     def _features(self, block: Block) -> Array:
-        return self.kernel.features(block.x)  # type: ignore[union-attr]
+        """phi(x), (P, n); asked for with a kernel alone."""
+        assert self.kernel is not None
+        kernel, width = self.kernel, self.kernel.n_features(block.x.shape[1])
+        return block.once(("features", kernel.name), lambda block: kernel.features(block.x), width)
 
     # -- prediction -----------------------------------------------------------------------------------------------
 
@@ -374,14 +382,18 @@ def _without_bias(weight: Array) -> Array:
 
 def _with_one(block: Block) -> Array:
     """x and a one for the bias, (d + 1, n), contiguous along rows."""
-    xp = namespace(block.x)
-    return xp.concat([block.x.T, xp.ones_like(block.x[:, :1].T)])
+
+    def make(block: Block) -> Array:
+        xp = namespace(block.x)
+        return xp.concat([block.x.T, xp.ones_like(block.x[:, :1].T)])
+
+    return block.once("x and one", make, block.x.shape[1] + 1)
 
 
 def _weighed(block: Block, responsibility: Array, error: Array, slope: Array) -> Misfit:
     xp = namespace(error)
     flat = xp.reshape(responsibility[:, None, :] * slope, (-1, error.shape[1]))  # (M * C, n)
-    return Misfit(0.5 * as_float64(xp.sum(responsibility * error)), as_float64(flat @ block.once("x and one", _with_one).T))
+    return Misfit(0.5 * as_float64(xp.sum(responsibility * error)), as_float64(flat @ _with_one(block).T))
 
 
 def _expected(totals: Totals, e_step_params: EStepParams) -> float:

@@ -32,8 +32,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from ..arrays import Array, as_float64, device, logsumexp, match_array, namespace, safe_log
-from ..kernels import Gaussian, NaturalParams
-from ..kernels.gaussian import LOG_2_PI
+from ..kernels import Kernel, NaturalParams
 from ..penalties import Penalty
 from ..rows import Block, Rows
 from ..sums import record
@@ -50,7 +49,7 @@ LARGEST = 300.0
 class Mixture(SharedKernel):
     """A shared-kernel network with one class, which every row belongs to, whatever it carries in `y`."""
 
-    def __init__(self, kernel: Gaussian, like: Array, penalty: Penalty | None = None) -> None:
+    def __init__(self, kernel: Kernel, like: Array, penalty: Penalty | None = None) -> None:
         super().__init__(kernel, namespace(like).ones_like(like), penalty)
 
     def _indicators(self, block: Block) -> Array:
@@ -88,7 +87,7 @@ class Peaks:
 class Hidden:
     """Turns rows into the columns X of the output layer."""
 
-    def __init__(self, kernel: Gaussian, activation: str, temperature: float = 1.0) -> None:
+    def __init__(self, kernel: Kernel, activation: str, temperature: float = 1.0) -> None:
         self.kernel, self.activation, self.temperature = kernel, activation, temperature
 
     def layer(self, rows: Rows, params: Params) -> Layer:
@@ -108,8 +107,7 @@ class Hidden:
         zero = xp.zeros_like(params.mixing[:, 0])
         if self.activation != "gaussian":
             return zero
-        _, log_size = self.kernel.precision(params.kernels.covariance)
-        return zero - 0.5 * (log_size + params.kernels.mean.shape[1] * LOG_2_PI) / self.temperature
+        return self.kernel.log_peak(params.kernels) / self.temperature
 
     def log_activation(self, block: Block, layer: Layer) -> Array:
         """log p(x|j), or log P(j|x), (M, n), at the temperature: kernels wider by its square root."""
@@ -131,11 +129,8 @@ class Hidden:
         """X', (M + 1, n), in float64: the activations, scaled, and last the bias."""
         if not layer.token:
             return self._columns(block, layer)
-        kept: dict[int, Array] = block.once("columns", lambda _: {})
-        if layer.token not in kept:
-            kept.clear()  # one layer at a time
-            kept[layer.token] = self._columns(block, layer)
-        return kept[layer.token]
+        width = layer.log_mixing.shape[0] + 1
+        return block.once("columns of the layer", lambda block: self._columns(block, layer), width, version=layer.token)
 
     def _columns(self, block: Block, layer: Layer) -> Array:
         xp = namespace(block.x)

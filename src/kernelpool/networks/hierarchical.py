@@ -20,10 +20,10 @@ belief that it looks like its shared kernel, and a pair with less than a row is 
 network in which no kernel is shared, so everything that is true of networks is true of it.
 """
 
-from typing import cast
+from typing import Any, cast
 
 from ..arrays import Array, device, match_array, namespace
-from ..kernels import Gaussian, Moments
+from ..kernels import Gaussian
 from ..penalties import Anchor, NoPenalty
 from ..rows import Rows
 from ..sums import record
@@ -61,7 +61,7 @@ def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: f
     index = xp.asarray(every, dtype=xp.int64, device=device(mass))
     home = kernel.take(shared.kernels, index)
     moment_origin = xp.take(kernel.moment_origin(match_array(e_step_params.natural_params, like=mass)), index, axis=0)
-    moments = _side_by_side(kernel, totals, mass)
+    moments = kernel.concat_moments(cast(Any, totals.by_class), xp.reshape(mass.T, (-1, 1)))  # those of class 0 first
     absent = moments.mass[:, 0] <= VANISHED * totals.weight / n_kernels
     moments = kernel.with_pseudocounts(moments, moment_origin, absent, home, VANISHED)
     born = kernel.estimate(moments, moment_origin, Anchor(belief, home).rows(kernel, moment_origin))
@@ -70,13 +70,6 @@ def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: f
     keep = xp.asarray([k * n_kernels + j for j, k in chosen], dtype=xp.int64, device=device(mass))
     params = Params(kernel.take(born, keep), mixing, shared.class_prior)
     return Parts(params, [k for _, k in chosen], [j for j, _ in chosen])
-
-
-def _side_by_side(kernel: Gaussian, totals: TotalsByClass, mass: Array) -> Moments:
-    """Moments of all subkernels as if they were kernels, those of class 0 first, (K M, ...)."""
-    xp = namespace(mass)
-    first, second = (xp.concat([getattr(m, name) for m in totals.by_class]) for name in ("first", "second"))
-    return Moments(xp.reshape(mass.T, (-1, 1)), first, kernel.pool_moments(second))
 
 
 def _chosen(mass: Array, least: float) -> list[tuple[int, int]]:

@@ -28,11 +28,11 @@ Deviations: rows may have weights or no label, and a penalty may be added, as to
 """
 
 from ..arrays import Array, device, namespace
-from ..kernels import Gaussian
+from ..kernels import Kernel
 from ..penalties import NoPenalty, Penalty
 from ..rows import Rows
 from ..sums import record
-from .shared_kernel import Params, SharedKernel, TotalsByClass
+from .shared_kernel import Params, SharedKernel, TotalsByClass, moves
 
 
 @record
@@ -56,7 +56,7 @@ def init_sharing(params: Params) -> Learned:
 class LearnedSharing:
     """Networks of one kernel family whose table of sharing is learned with them."""
 
-    def __init__(self, kernel: Gaussian, penalty: Penalty | None = None) -> None:
+    def __init__(self, kernel: Kernel, penalty: Penalty | None = None) -> None:
         self.kernel = kernel
         self.penalty = NoPenalty() if penalty is None else penalty
 
@@ -104,8 +104,9 @@ class LearnedSharing:
         """The same network with starving kernels moved; a moved kernel heeds all classes alike."""
         xp = namespace(params.mixing)
         moved = self.network(params).moved(rows, params, starving, owner, class_weight)
-        went = xp.any(moved.kernels.mean != params.kernels.mean, axis=1)
-        return _with(moved, xp.where(went[:, None], xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing))
+        went = list(moves(starving, owner).values())
+        alike = xp.asarray([[j in went] for j in range(params.sharing.shape[0])], device=device(params.sharing))
+        return _with(moved, xp.where(alike, xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing))
 
     def without(self, params: Learned, dropped: list[int]) -> Learned:
         """The network less some kernels."""

@@ -29,18 +29,18 @@ from ..arrays import (
     as_float64,
     clip,
     device,
-    empty,
+    exp_within_range,
     log_weighted_sums,
     logsumexp,
     match_array,
+    matmul_into,
     namespace,
     responsibilities,
     safe_log,
-    transpose_into,
+    sums_within_range,
 )
-from ..kernels import Gaussian, Kernels, Moments, NaturalParams
+from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
 from ..penalties import NoPenalty, Penalty, Subkernels
-from ..products import linear_scores
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
@@ -51,16 +51,20 @@ VANISHED = 1e-12
 """Below this part of one average row a mean of rows is no longer taken at all."""
 
 
+LOG_ABSENT = -700.0
+"""Stands for log 0 among coordinates, where infinity would be no number."""
+
+
 @record
 class Params:
     """A trained network."""
 
-    kernels: Kernels
+    kernels: Parameters
     mixing: Array
     """(M, K)."""
     class_prior: Array
     """(K,)."""
-    subkernels: tuple[Kernels, ...] | None = field(default=None, kw_only=True)
+    subkernels: tuple[Parameters, ...] | None = field(default=None, kw_only=True)
     """What each class saw in the kernels of the sweep before, where the penalty `remembers` it."""
 
 
@@ -97,7 +101,7 @@ class Totals(Sums):
 
     log_likelihood: Array
     weight: Array
-    moments: Moments
+    moments: KernelSums
     """With mass by class and, last, of the rows without a class, (M, K + 1)."""
 
 
@@ -105,8 +109,37 @@ class Totals(Sums):
 class TotalsByClass(Totals):
     """The same, and the moments of each class apart, for penalties that ask for them."""
 
-    by_class: tuple[Moments, ...]
+    by_class: tuple[KernelSums, ...]
     """Of each class."""
+
+
+@record
+class ConditionalParams:
+    """The parameters as one step of the conditional likelihood needs them; sharing plays no part."""
+
+    natural_params: NaturalParams
+    weight: Array
+    """`NaturalParams.offset`, then its weights, (M, 1 + P)."""
+    mixing: Array
+    """(M, K)."""
+    log_mixing: Array
+    """(M, K), finite."""
+    class_prior: Array
+    """(K,)."""
+
+
+@record
+class ConditionalTotals(Sums):
+    """What the gradient of sum log P(y|x) needs of the rows; those without a class take no part."""
+
+    log_likelihood: Array
+    """Sum of log p(x|y) - log p(x)."""
+    responsibility: Array
+    """Of the kernels in the rows of each class, (M, K): sum of r."""
+    posterior: Array
+    """Of the kernels with the class summed out, (M,): sum of q."""
+    moments: KernelSums
+    """With r - q in place of responsibility."""
 
 
 @record
@@ -137,7 +170,7 @@ def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array
 class SharedKernel:
     """Networks of one kernel family and one table of sharing; the parameters are passed in and returned."""
 
-    def __init__(self, kernel: Gaussian, sharing: Array, penalty: Penalty | None = None) -> None:
+    def __init__(self, kernel: Kernel, sharing: Array, penalty: Penalty | None = None) -> None:
         self.kernel, self.sharing = kernel, sharing
         self.penalty = NoPenalty() if penalty is None else penalty
 
@@ -197,13 +230,13 @@ class SharedKernel:
         n_most = max(part.weight.shape[0] for _, _, part in mine)
         phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
         phi[0, :] = 1
-        self._write_features(block, phi[1:, :])
+        self.kernel.write_features(phi[1:, :], block)
 
         def log_joint() -> Array:
-            out = empty((n_most, n), block.x)
+            out = block.scratch("log_joint", (n_most, n))
             for _, span, part in mine:
                 m = part.weight.shape[0]
-                out[:m, span] = linear_scores(part.weight, phi[:, span])
+                out[:m, span] = part.weight @ phi[:, span]
                 out[m:, span] = LOG_ZERO
             return out
 
@@ -227,7 +260,7 @@ class SharedKernel:
             return Totals(xp.sum(log_evidence), 0 * log_evidence[0] + log_evidence.shape[0], moments)
         return Totals(as_float64(block.weight) @ log_evidence, xp.sum(as_float64(block.weight)), moments)
 
-    def _moments_of(self, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array, k: int) -> Moments:
+    def _moments_of(self, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array, k: int) -> KernelSums:
         """Moments of the rows of class k, those without a class by P(C_k|j)."""
         n_columns, posterior = e_step_params.table.shape[1], e_step_params.class_posterior[:, k : k + 1]
         if block.classes is None:
@@ -241,7 +274,9 @@ class SharedKernel:
         )
         return labeled + others
 
-    def _moments_in(self, span: slice, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array) -> Moments:
+    def _moments_in(
+        self, span: slice, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array
+    ) -> KernelSums:
         """Moments of the rows in `span`, whose features and responsibilities are given."""
         x = block.x[span, :]
         sums = as_float64(self.kernel.sums(phi, x, responsibility))
@@ -288,24 +323,12 @@ class SharedKernel:
         return labeled + mass[:, -1:] * e_step_params.class_posterior
 
     def _features(self, block: Block) -> Array:
-        """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n).
-
-        Squares are made anew in every sweep: that costs less than to fetch them from memory, for they would not fit the caches.
-        """
+        """Indicators of class 0..K-1 and of no class, then phi(x), (K + 1 + P, n)."""
         (n, d), n_columns = block.x.shape, self.sharing.shape[1] + 1
         phi = block.scratch("features", (n_columns + self.kernel.n_features(d), n))
-        phi[:n_columns, :] = block.once((type(self), n_columns), self._indicators)
-        self._write_features(block, phi[n_columns:, :])
+        phi[:n_columns, :] = block.once((type(self), n_columns), self._indicators, n_columns)
+        self.kernel.write_features(phi[n_columns:, :], block)
         return phi
-
-    def _write_features(self, block: Block, out: Array) -> None:
-        """phi(x), of which a held block remembers as much as it has rows."""
-        p, d = out.shape[0], block.x.shape[1]
-        if p <= d + 1:
-            block.write_once(self.kernel.name, out, lambda out: self.kernel.write_features(out, block.x))
-            return
-        block.write_once("columns", out[:d, :], lambda out: transpose_into(out, block.x))
-        self.kernel.complete(out, d)
 
     def _indicators(self, block: Block) -> Array:
         """(K + 1, n) or (K + 1, 1)."""
@@ -317,36 +340,123 @@ class SharedKernel:
         return responsibilities(lambda: self._log_joint(block, e_step_params, phi), block.weight)
 
     def _log_joint(self, block: Block, e_step_params: EStepParams, phi: Array) -> Array:
-        log_joint = linear_scores(e_step_params.weight, phi)  # (M, n)
+        log_joint = block.scratch("log_joint", (e_step_params.weight.shape[0], phi.shape[1]))  # (M, n)
+        matmul_into(log_joint, e_step_params.weight, phi)
         if e_step_params.natural_params.guarded:
             n_columns = e_step_params.table.shape[1]
             self.kernel.correct(log_joint, e_step_params.natural_params, block.x, e_step_params.table @ phi[:n_columns, :])
         return log_joint
+
+    # -- the conditional likelihood -------------------------------------------------------------------------------
+
+    def gradient(self, rows: Rows, params: Params) -> tuple[Array, float]:
+        r"""Gradient by `to_vector` of the mean of log P(y|x) over the rows with a class, and that mean.
+
+        With :math:`r_{jn} = P(j \mid x_n, y_n)` and :math:`q_{jn} = P(j \mid x_n)`, the class summed out, the gradient by the
+        natural parameters is :math:`\sum_n (r_{jn} - q_{jn}) \phi(x_n)`: the two products of a sweep, with signed
+        responsibilities. Sharing plays no part, as in (2).
+        """
+        xp, mixing = namespace(params.mixing), params.mixing
+        natural_params = self.kernel.natural_params(params.kernels, rows.eps)
+        weight = xp.concat([natural_params.offset[:, None], natural_params.weight], axis=1)
+        log_mixing = clip(safe_log(mixing), LOG_ZERO, math.inf)
+        given = ConditionalParams(natural_params, weight, mixing, log_mixing, params.class_prior)
+        totals = match_array(rows.total(self.conditional_step, given), like=mixing)
+        of_class = xp.sum(totals.responsibility, axis=0)  # weight of the rows of each class
+        n_rows = float(xp.sum(of_class))
+        prior = mixing * params.class_prior
+        of_kernel = xp.sum(prior, axis=1)[:, None]
+        class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))  # P(C_k|j)
+        signed = totals.responsibility - class_posterior * totals.posterior[:, None]  # by log(pi_jk P(C_k))
+        by_prior = xp.sum(signed, axis=0)
+        moment_origin = self.kernel.moment_origin(match_array(natural_params, like=mixing))
+        by_kernels = self.kernel.pullback(params.kernels, totals.moments, moment_origin)
+        by_mixing = xp.reshape(signed - mixing * by_prior, (-1,))
+        known = xp.where(of_class > 0, of_class * safe_log(params.class_prior), xp.zeros_like(of_class))
+        objective = (float(totals.log_likelihood) + float(xp.sum(known))) / n_rows
+        return xp.concat([by_kernels, by_mixing, by_prior]) / n_rows, objective
+
+    def conditional_step(self, block: Block, given: ConditionalParams) -> ConditionalTotals:
+        """r - q of one block, kept only as sums."""
+        xp, (n, d), n_classes = namespace(block.x), block.x.shape, given.mixing.shape[1]
+        phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
+        phi[0, :] = 1
+        self.kernel.write_features(phi[1:, :], block)
+        indicators = block.once((type(self), n_classes + 1), self._indicators, n_classes + 1)
+        weight = xp.sum(indicators[:n_classes, :], axis=0)  # one for the rows with a class
+        weight = weight if block.weight is None else weight * block.weight
+        signed, responsibility, posterior, log_ratio = self._signed(block, given, phi, indicators[:n_classes, :], weight)
+        sums = as_float64(self.kernel.sums(phi, block.x, signed))  # (1 + P, M)
+        moments = self.kernel.moments(sums[:1, :].T, sums[1:, :], given.natural_params, block.x, signed)
+        log_likelihood = as_float64(weight) @ as_float64(log_ratio)
+        return ConditionalTotals(log_likelihood, as_float64(responsibility), as_float64(posterior), moments)
+
+    def _signed(
+        self, block: Block, given: ConditionalParams, phi: Array, of_class: Array, weight: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """weight * (r - q), (M, n); the sums of weight * r by class, (M, K), and of weight * q, (M,); log p(x|y) / p(x), (n,).
+
+        Everything is linear in the densities e: r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
+        """
+        xp, mixing = namespace(phi), given.mixing
+        mixed = mixing @ given.class_prior  # (M,)
+        density = exp_within_range(self._scores(block, given, phi))
+        if density is not None:
+            by_class = mixing.T @ density  # p(x|C_k), (K, n)
+            own = xp.sum(of_class * by_class, axis=0)
+            own = xp.where(weight > 0, own, xp.ones_like(own))
+            evidence = given.class_prior @ by_class
+            if sums_within_range(xp.stack([own, evidence])):
+                ratio = xp.concat([of_class * (weight / own), (weight / evidence)[None, :]])  # (K + 1, n)
+                shares = density @ ratio.T  # (M, K + 1)
+                factor = block.scratch("factor", density.shape)
+                matmul_into(factor, xp.concat([mixing, -mixed[:, None]], axis=1), ratio)
+                density *= factor
+                return density, mixing * shares[:, :-1], mixed * shares[:, -1], xp.log(own / evidence)
+        scores = self._scores(block, given, phi)
+        log_own, log_mixed = given.log_mixing @ of_class, clip(safe_log(mixed), LOG_ZERO, math.inf)[:, None]
+        own, log_evidence_own = responsibilities(lambda: scores + log_own, weight)
+        summed_out, log_evidence = responsibilities(lambda: scores + log_mixed, weight)
+        shares = xp.where(mixing > 0, own @ of_class.T, xp.zeros_like(mixing))  # exp() was kept off denormals
+        return own - summed_out, shares, xp.sum(summed_out, axis=1), log_evidence_own - log_evidence
+
+    def _scores(self, block: Block, given: ConditionalParams, phi: Array) -> Array:
+        """log p(x|j) but for what is common to all kernels, (M, n)."""
+        scores = block.scratch("log_joint", (given.weight.shape[0], phi.shape[1]))
+        matmul_into(scores, given.weight, phi)
+        self.kernel.correct(scores, given.natural_params, block.x, given.weight[:, 0])
+        return scores
+
+    def to_vector(self, params: Params) -> Array:
+        """The parameters in the coordinates of `gradient`: the family's, log(mixing) and log(class_prior)."""
+        xp = namespace(params.mixing)
+        logs = [xp.reshape(clip(safe_log(a), LOG_ABSENT, math.inf), (-1,)) for a in (params.mixing, params.class_prior)]
+        return xp.concat([self.kernel.coordinates(params.kernels), *logs])
+
+    def from_vector(self, vector: Array, like: Params) -> Params:
+        """The network at `vector`, in the shapes of `like`; mixing weights that are zero there stay zero."""
+        xp, (n_kernels, n_classes) = namespace(vector), like.mixing.shape
+        n_logs = (n_kernels + 1) * n_classes
+        log_mixing = xp.reshape(vector[-n_logs:-n_classes], like.mixing.shape)
+        mixing, class_prior = (
+            xp.where(before > 0, xp.exp(logs - xp.max(logs, axis=0)), xp.zeros_like(before))
+            for logs, before in ((log_mixing, like.mixing), (vector[-n_classes:], like.class_prior))
+        )
+        kernels = self.kernel.at(vector[:-n_logs], like.kernels)
+        return Params(kernels, mixing / xp.sum(mixing, axis=0), class_prior / xp.sum(class_prior), subkernels=like.subkernels)
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
 
     def coordinates(self, params: Params) -> Array:
         """The parameters as one vector; every vector is some network. Square roots keep mixing weights positive."""
         xp = namespace(params.mixing)
-        return xp.concat(
-            [
-                xp.reshape(params.kernels.mean, (-1,)),
-                self.kernel.coordinates(params.kernels.covariance),
-                xp.reshape(params.mixing**0.5, (-1,)),
-            ]
-        )
+        return xp.concat([self.kernel.coordinates(params.kernels), xp.reshape(params.mixing**0.5, (-1,))])
 
     def at(self, coordinates: Array, like: Params) -> Params:
-        """The network at `coordinates`, at or above the floor, in the shapes of `like`."""
-        xp = namespace(coordinates)
-        n_kernels, d = like.kernels.mean.shape
-        n_mixing = n_kernels * like.mixing.shape[1]
-        mean = xp.reshape(coordinates[: n_kernels * d], (n_kernels, d))
-        covariance = self.kernel.at(coordinates[n_kernels * d : -n_mixing], like.kernels.covariance)
+        """The network at `coordinates`, in the shapes of `like`."""
+        xp, n_mixing = namespace(coordinates), like.mixing.shape[0] * like.mixing.shape[1]
         mixing = xp.reshape(coordinates[-n_mixing:], like.mixing.shape) ** 2
-        if not bool(xp.all(xp.isfinite(coordinates)) and xp.all(xp.isfinite(covariance))):
-            raise FloatingPointError("A step was extrapolated beyond the range of floating-point numbers.")
-        kernels = Kernels(mean, self.kernel.apply_floor(covariance))
+        kernels = self.kernel.at(coordinates[:-n_mixing], like.kernels)
         return Params(kernels, mixing / xp.sum(mixing, axis=0), like.class_prior, subkernels=like.subkernels)
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
@@ -363,17 +473,16 @@ class SharedKernel:
         no part in lose almost nothing.
         """
         xp = namespace(params.mixing)
-        moves = {int(owner[j]): j for j in starving}
         worst_rows = match_array(rows.total(self.worst_rows, self.e_step_params(params, rows.eps)), like=params.mixing)
-        mean, mixing = xp.asarray(params.kernels.mean, copy=True), xp.asarray(params.mixing, copy=True)
-        for k, j in moves.items():
+        to, mixing = {}, xp.asarray(params.mixing, copy=True)
+        for k, j in moves(starving, owner).items():
             share = 1 / (1 + float(class_weight[k]))
-            mean[j, :] = worst_rows.x[k, :]
+            to[j] = worst_rows.x[k, :]
             mixing[j, k] = 0
             mixing[:, k] = mixing[:, k] * ((1 - share) / xp.sum(mixing[:, k]))
             mixing[j, k] = share
-        covariance = self.kernel.reset_covariance(params.kernels.covariance, list(moves.values()))
-        return Params(Kernels(mean, covariance), mixing, params.class_prior, subkernels=params.subkernels)
+        kernels = self.kernel.move(params.kernels, to, reset=True)
+        return Params(kernels, mixing, params.class_prior, subkernels=params.subkernels)
 
     def without(self, params: Params, dropped: list[int]) -> Params:
         """The network less some kernels, its mixing weights made to sum to one again."""
@@ -407,6 +516,11 @@ class SharedKernel:
         xp = namespace(block.x)
         log_joint = self.kernel.log_density(natural_params, block.x) + safe_log(mixing @ class_prior)[:, None]
         return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
+
+
+def moves(starving: list[int], owner: Array) -> dict[int, int]:
+    """Which of the starving kernels is moved to each class: one of those that the class owns."""
+    return {int(owner[j]): j for j in starving}
 
 
 def _usable(natural_params: NaturalParams, table: Array, share: Array) -> tuple[UsableKernels, ...] | None:

@@ -19,7 +19,7 @@ Deviations: the paper lets the strength differ by kernel and between mean and co
 """
 
 from ..arrays import Array, match_array, namespace
-from ..kernels import Gaussian, Kernels, PriorStatistics
+from ..kernels import Gaussian, Kernel, Kernels, PriorStatistics
 from .penalty import PriorRows, Subkernels
 
 
@@ -37,6 +37,6 @@ class Anchor(PriorRows):
         n_rows = kernel.pool_moments(xp.ones_like(away[:, :1]))  # a tied covariance counts the rows of all kernels
         return PriorStatistics(self.strength, self.strength * away, second, self.strength * float(n_rows[0, 0]))
 
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
+    def objective(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
         """-nu times the sum of the divergences."""
         return super().objective(kernel, kernels) - super().objective(kernel, match_array(self.home, like=kernels.mean))

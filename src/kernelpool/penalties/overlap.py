@@ -38,8 +38,8 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from ..arrays import Array, device, namespace
-from ..kernels import Gaussian, Kernels, Moments, PriorStatistics
-from .penalty import Penalty, Subkernels
+from ..kernels import Gaussian, Kernel, Kernels, Moments, PriorStatistics
+from .penalty import Penalty, Subkernels, gaussian
 
 STEPS = ("next", "current", "printed")
 """Which kernels and subkernels (29) compares, by the name under which users ask for it."""
@@ -196,16 +196,18 @@ class Overlap(Penalty):
         return self.step == "printed"
 
     def prior_statistics(
-        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
+        self, kernel: Kernel, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
     ) -> PriorStatistics:
         """(27); (28) leaves the shapes to the rows."""
         assert subkernels is not None
+        kernel = gaussian(kernel, "The overlap penalty")
         mass, here = namespace(moments.mass).sum(moments.mass, axis=1), kernel.estimate(moments, moment_origin)
         return self.distance.pull(kernel, here, subkernels, self.strength, mass, moment_origin)
 
-    def shares(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
+    def shares(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
         """(29)."""
         assert subkernels is not None
+        kernel = gaussian(kernel, "The overlap penalty")
         xp, posterior = namespace(subkernels.posterior), subkernels.posterior
         if self.step != "next":
             assert subkernels.current is not None
@@ -216,8 +218,9 @@ class Overlap(Penalty):
         typical = xp.sum(posterior * distance, axis=1)[:, None]
         return self.strength * posterior * (typical - distance)
 
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
+    def objective(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None) -> float:
         """(22), second term."""
         assert subkernels is not None
+        kernel = gaussian(kernel, "The overlap penalty")
         xp = namespace(kernels.mean)
         return -self.strength * float(xp.sum(subkernels.posterior * self.distance.exact(kernel, kernels, subkernels)))

@@ -9,9 +9,11 @@ follows from the former. Statistics add, and so do penalties.
 
 from functools import reduce
 from operator import add
+from typing import Any
 
 from ..arrays import Array, namespace
-from ..kernels import Gaussian, Kernels, Moments, PriorStatistics
+from ..errors import KernelpoolError
+from ..kernels import Gaussian, Kernel, Parameters, PriorStatistics
 from ..sums import record
 
 
@@ -21,12 +23,19 @@ class Subkernels:
 
     posterior: Array
     """P(C_k|j), (M, K), equation (15)."""
-    kernels: tuple[Kernels, ...]
+    kernels: tuple[Parameters, ...]
     """For each class its M kernels, (11) and (12); a kernel itself where a class has no rows in it."""
-    current: Kernels | None = None
+    current: Parameters | None = None
     """The M kernels that the rows were assigned by."""
-    previous: tuple[Kernels, ...] | None = None
+    previous: tuple[Parameters, ...] | None = None
     """`kernels` of the sweep before, for a penalty that `remembers`; None in the first sweep."""
+
+
+def gaussian(kernel: Kernel, what: str) -> Gaussian:
+    """The family, if it is Gaussian, which `what` needs."""
+    if not isinstance(kernel, Gaussian):
+        raise KernelpoolError(f"{what} is defined for Gaussian kernels only; the family is {kernel.name!r}.")
+    return kernel
 
 
 class Penalty:
@@ -43,21 +52,23 @@ class Penalty:
     remembers: bool = False
     """Whether the subkernels of the sweep before are needed."""
 
-    def prior_statistics(
-        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
-    ) -> PriorStatistics:
-        """What is added to the moments of the M kernels, about `moment_origin` (M, d), before kernels are estimated."""
-        return PriorStatistics()
+    def prior_statistics(self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None) -> Any:
+        """What is added to the moments, about `moment_origin` (M, d), before kernels are estimated; None is nothing."""
+        return None
 
-    def shares(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
+    def shares(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> Array | float:
         """What is added to the mass of each kernel in each class, (M, K), before mixing weights are taken."""
         return 0.0
 
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
+    def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> float:
         """log p(Theta), up to a constant: what the penalty adds to the log-likelihood."""
         return 0.0
 
-    def mixing(self, kernel: Gaussian, mass: Array, before: Array, kernels: Kernels, subkernels: Subkernels | None) -> Array:
+    def gradient(self, kernel: Kernel, kernels: Parameters) -> Array | float:
+        """Of `objective`, by the family's coordinates; only where it follows from the kernels alone (not `by_class`)."""
+        return 0.0
+
+    def mixing(self, kernel: Kernel, mass: Array, before: Array, kernels: Parameters, subkernels: Subkernels | None) -> Array:
         """(37): pi_jk, (M, K), negative shares cut at zero.
 
         A class that would have no share left keeps its shares of mass, and one without mass the column it had.
@@ -83,14 +94,19 @@ class PriorRows(Penalty):
     Such a prior states the statistics of those rows about the origin; their log-likelihood is its term of the objective.
     """
 
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
+    def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None = None) -> float:
         """The expected log-likelihood of the rows that were seen before, up to a constant."""
+        kernel = gaussian(kernel, type(self).__name__)
         return kernel.log_prior(kernels, self.rows(kernel, namespace(kernels.mean).zeros_like(kernels.mean)))
 
+    def gradient(self, kernel: Kernel, kernels: Parameters) -> Array:
+        kernel = gaussian(kernel, type(self).__name__)
+        return kernel.prior_pullback(kernels, self.rows(kernel, namespace(kernels.mean).zeros_like(kernels.mean)))
+
     def prior_statistics(
-        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
+        self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
     ) -> PriorStatistics:
-        return self.rows(kernel, moment_origin)
+        return self.rows(gaussian(kernel, type(self).__name__), moment_origin)
 
     def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
         """The statistics of those rows, about `moment_origin` (M, d)."""
@@ -115,14 +131,16 @@ class Sum(Penalty):
     def remembers(self) -> bool:  # type: ignore[override]
         return any(term.remembers for term in self.terms)
 
-    def prior_statistics(
-        self, kernel: Gaussian, moments: Moments, moment_origin: Array, subkernels: Subkernels | None
-    ) -> PriorStatistics:
-        each = (term.prior_statistics(kernel, moments, moment_origin, subkernels) for term in self.terms)
-        return reduce(add, each, PriorStatistics())
+    def prior_statistics(self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None) -> Any:
+        each = [term.prior_statistics(kernel, moments, moment_origin, subkernels) for term in self.terms]
+        stated = [one for one in each if one is not None]
+        return reduce(add, stated) if stated else None
 
-    def shares(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
+    def shares(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> Array | float:
         return sum((term.shares(kernel, kernels, subkernels) for term in self.terms), 0.0)
 
-    def objective(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels | None) -> float:
+    def gradient(self, kernel: Kernel, kernels: Parameters) -> Array | float:
+        return sum((term.gradient(kernel, kernels) for term in self.terms), 0.0)
+
+    def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> float:
         return sum(term.objective(kernel, kernels, subkernels) for term in self.terms)

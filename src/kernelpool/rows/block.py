@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..arrays import Array, empty, thread_scratch
+from ..arrays import Array, thread_scratch
 
 T = TypeVar("T")
 
@@ -18,8 +18,7 @@ class Block:
         weight: Array | None = None,
         *,
         classes: dict[int, slice] | None = None,
-        held: bool = False,
-        keep: bool = False,
+        keep_width: float = 0,
     ) -> None:
         self.x = x
         """Features, (n, d)."""
@@ -29,29 +28,29 @@ class Block:
         """How often each row counts, (n,); None is once."""
         self.classes = classes
         """Where the rows of each class lie, if those of one class lie together."""
-        self._written: dict[Any, Array] | None = {} if held else None
-        self._kept: dict[Any, Any] | None = {} if keep else None
+        self.keep_width = keep_width
+        """Numbers a row that may still be kept of what is made of this block; none where it does not outlive the sweep."""
+        self._kept: dict[Any, tuple[Any, Any]] = {}
 
     def scratch(self, name: str, shape: tuple[int, ...]) -> Array:
         """An array to write into, valid until the next call with the same `name` in this thread."""
         return thread_scratch(name, shape, self.x)
 
-    def write_once(self, key: Any, out: Array, fill: Callable[[Array], None]) -> None:
-        """`fill(room)`; a block that is held through the sweeps remembers what was written, no wider than its rows."""
-        if self._written is None:
-            fill(out)
-        elif key in self._written:
-            out[...] = self._written[key]
-        else:
-            fill(out)
-            self._written[key] = empty(out.shape, out)
-            self._written[key][...] = out
+    def keeps(self, key: Any, width: int) -> bool:
+        """Whether `key` is kept, or could be if it took `width` numbers a row."""
+        return key in self._kept or width <= self.keep_width
 
-    def once(self, key: Any, make: Callable[["Block"], T]) -> T:
-        """`make(self)`, remembered under `key` if what is made of the rows may be kept."""
-        if self._kept is None:
-            return make(self)
-        if key not in self._kept:
-            self._kept[key] = make(self)
-        made: T = self._kept[key]
+    def once(self, key: Any, make: Callable[["Block"], T], width: int, version: Any = None) -> T:
+        """`make(self)`, of `width` numbers a row, kept under `key` for later sweeps where there is room.
+
+        What is kept under another `version` is replaced.
+        """
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == version:
+            made: T = kept[1]
+            return made
+        made = make(self)
+        if self.keeps(key, width):
+            self.keep_width -= width if kept is None else 0
+            self._kept[key] = version, made
         return made

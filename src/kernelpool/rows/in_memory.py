@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Array, device, eps_of, is_numpy_array, match_array, namespace, to_numpy
+from ..arrays import Array, device, device_memory, eps_of, is_numpy_array, match_array, namespace, to_numpy
 from .block import Block
 from .frame import Frame
 from .threads import ThreadTuner, map_threads, n_threads_for, one_blas_thread
@@ -16,10 +16,16 @@ from .threads import ThreadTuner, map_threads, n_threads_for, one_blas_thread
 T = TypeVar("T")
 
 BLOCK_BYTES = 8 << 20
-"""Temporaries of one block: large enough to hide the cost of a call, small enough for the processor's caches."""
+"""Temporaries of one block on a CPU: large enough to hide the cost of a call, small enough for the processor's caches."""
+
+BLOCK_ROWS = 16384
+"""Rows of a block on a CPU, at most."""
+
+FEWEST_ROWS = 32
+"""Rows of a block, at least, however wide they are."""
 
 KEEP_BYTES = 64 << 20
-"""What is made of the rows is kept between sweeps if it needs no more than this, and made anew otherwise."""
+"""Rows in the frame, and what is made of them, are kept between sweeps as far as this goes, and made anew otherwise."""
 
 MOST_TASKS = 32
 """Into how many pieces the blocks are grouped; fixed, so that results do not depend on the number of threads."""
@@ -44,9 +50,13 @@ class ArrayRows:
         xp = namespace(x)
         self.home, self.eps = xp.zeros(0, dtype=xp.float64, device=device(x)), eps_of(x)
         row_bytes = 8 * max(width, self.n_features)
-        self.block_rows = _even(self.n_rows, min(max(BLOCK_BYTES // row_bytes, 512), 16384))
-        self._keeps = self.n_rows * row_bytes <= KEEP_BYTES
-        self._holds = self._keeps or 2 * 8 * self.n_rows * self.n_features <= KEEP_BYTES  # as rows and as columns
+        memory = device_memory(x)
+        if memory is None:
+            most, keep_bytes = min(BLOCK_BYTES // row_bytes, BLOCK_ROWS), KEEP_BYTES
+        else:  # a launch costs as much as a million rows: a quarter of what is free for a block, another for what is kept
+            most, keep_bytes = memory // 4 // row_bytes, memory // 4
+        self.block_rows = _even(self.n_rows, max(most, FEWEST_ROWS))
+        self._keep_width = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features  # beside the rows in the frame
         self._blocks: list[Block | None] = [None] * self._n_blocks
         self._tuners: dict[str, ThreadTuner] = {}
 
@@ -105,10 +115,9 @@ class ArrayRows:
                 y,
                 weight,
                 classes=self._classes_of(span),
-                held=self._holds,
-                keep=self._keeps,
+                keep_width=max(self._keep_width, 0),
             )
-            if self._holds:
+            if self._keep_width >= 0:
                 self._blocks[i] = block
         return block
 

@@ -286,7 +286,7 @@ class Search:
     def size(self, candidate: Candidate) -> int:
         """Numbers in the kernels of a candidate."""
         n_kernels, d = self.n_kernels(candidate), self.data.rows.n_features
-        return n_kernels * d + FAMILIES[candidate.covariance_type](np.zeros(d)).n_parameters(n_kernels, d)
+        return FAMILIES[candidate.covariance_type](np.zeros(d)).n_parameters(n_kernels, d)
 
     def _judge(self, candidate: Candidate) -> None:
         loss = held_out_loss(

@@ -1,14 +1,14 @@
 """First parameters, one method a file.
 
 A method places the kernels of one class: it sees a sample of the class and answers with centers and with the points from
-which deviations are measured. What the kernels look like around them follows here, for every method and family.
+which deviations are measured. What the kernels look like around them is the family's business (`Kernel.place`).
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from ..kernels import Gaussian, Kernels
+from ..kernels import Kernel, Parameters
 from .kmeans import kmeans
 from .random_rows import random_rows
 from .sample import ClassSample, sample_rows
@@ -33,31 +33,15 @@ def apportion(n_kernels: int, most: list[int]) -> list[int]:
 
 
 def placed(
-    kernel: Gaussian, method: Method, samples: list[ClassSample], counts: list[int], rng: np.random.Generator
-) -> Kernels:
+    kernel: Kernel, method: Method, samples: list[ClassSample], counts: list[int], rng: np.random.Generator
+) -> Parameters:
     """The first kernels, those of class 0 first."""
-    centers, seconds = [], []
+    groups = []
     for sample, count in zip(samples, counts, strict=True):
         if count:
-            center, about = method(sample, count, rng)
-            centers.append(center)
-            weight = sample.weight.sum()
-            second = kernel.square((sample.x - about).T) @ sample.weight  # zero where no row of the class counts
-            seconds.append((second / weight if weight > 0 else second, count, weight))
-    mean = np.concatenate(centers)
-    return Kernels(mean, _widths(kernel, seconds, mean))
-
-
-def _widths(kernel: Gaussian, seconds: list[tuple[np.ndarray, int, float]], mean: np.ndarray) -> np.ndarray:
-    """Each kernel has the width of its class; where a class has none (every row is a center), that of all classes."""
-    d = mean.shape[1]
-    pooled = np.average([second for second, _, _ in seconds], axis=0, weights=[weight for _, _, weight in seconds])
-    if not pooled.any():
-        pooled = kernel.square(np.eye(d)).sum(axis=1) * len(mean) ** (-2 / d)
-    flat = [second if second.any() else pooled for second, count, _ in seconds for _ in range(count)]
-    weight = [weight / count for _, count, weight in seconds for _ in range(count)]
-    covariance: np.ndarray = kernel.widths(np.stack(flat), np.asarray(weight))
-    return covariance
+            centers, about = method(sample, count, rng)
+            groups.append((centers, sample.x - about, sample.weight))
+    return kernel.place(groups)
 
 
 def uniform_mixing(sharing: np.ndarray) -> np.ndarray:

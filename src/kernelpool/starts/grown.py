@@ -21,7 +21,7 @@ one Gaussian fits it, as long as its rows are told apart from the others.
 
 import numpy as np
 
-from ..kernels import Gaussian, Kernels
+from ..kernels import Kernel, Parameters
 
 FEWEST = 4
 """A kernel is split only if it holds at least this weight of rows of its own class."""
@@ -34,15 +34,15 @@ def needs(responsibility: np.ndarray, loss: np.ndarray, weight: np.ndarray, owne
 
 
 def split(
-    kernel: Gaussian,
-    kernels: Kernels,
+    kernel: Kernel,
+    kernels: Parameters,
     mixing: np.ndarray,
     need: np.ndarray,
     x: np.ndarray,
     member: np.ndarray,
     weight: np.ndarray,
     n_new: int,
-) -> tuple[Kernels, np.ndarray, np.ndarray]:
+) -> tuple[Parameters, np.ndarray, np.ndarray]:
     """The network with the `n_new` kernels of greatest need split in two, its mixing, and the parent of every kernel.
 
     `member` (n,) is the kernel that a row belongs to, -1 for none; a kernel is cut across the direction in which its members
@@ -59,13 +59,11 @@ def split(
             parents.append(int(j))
             means.append(halves)
     origin = np.concatenate([np.arange(len(mixing)), parents]).astype(int)
-    moved = kernel.take(kernels, origin)
-    mean = np.array(moved.mean)
-    for i, (j, (one, other)) in enumerate(zip(parents, means, strict=True)):
-        mean[j], mean[len(mixing) + i] = one, other
+    to = {j: one for j, (one, _) in zip(parents, means, strict=True)}
+    to |= {len(mixing) + i: other for i, (_, other) in enumerate(means)}
     part = np.ones(len(mixing))
     part[parents] = 0.5
-    return Kernels(mean, moved.covariance), (mixing * part[:, None])[origin], origin
+    return kernel.move(kernel.take(kernels, origin), to), (mixing * part[:, None])[origin], origin
 
 
 def _halves(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -1,0 +1,296 @@
+"""Every network: what drivers of EM, and solvers, may rely on.
+
+Networks are found in the package: classes with a method `sweep(rows, params)`. How one is made stands in `SCENES`.
+"""
+
+import inspect
+import pkgutil
+from importlib import import_module
+from typing import NamedTuple
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from made_up_families import MADE_UP, some_kernels
+
+import kernelpool.networks
+from kernelpool.arrays import match_array
+from kernelpool.em import Outcome
+from kernelpool.kernels import FAMILIES
+from kernelpool.networks.competitive import Competitive, GradientStep
+from kernelpool.networks.competitive import Params as Neurons
+from kernelpool.networks.em_log import Mixture
+from kernelpool.networks.learned_sharing import Learned, LearnedSharing
+from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.rows import ArrayRows, Frame
+from kernelpool.solvers.lbfgs import maximize
+
+M, K, D, N = 4, 3, 3, 240
+
+
+def found():
+    """Every network of the package."""
+    modules = [import_module(f"kernelpool.networks.{m.name}") for m in pkgutil.iter_modules(kernelpool.networks.__path__)]
+    return [
+        cls
+        for module in modules
+        for _, cls in inspect.getmembers(module, inspect.isclass)
+        if cls.__module__ == module.__name__
+        and list(inspect.signature(getattr(cls, "sweep", len)).parameters) == ["self", "rows", "params"]
+    ]
+
+
+class Scene(NamedTuple):
+    """A network, parameters to start from, and the same with kernels in another order."""
+
+    network: object
+    params: object
+    permuted: object
+
+
+def mixing(rng):
+    return rng.dirichlet(np.ones(M), size=K).T
+
+
+ORDER = np.array([2, 0, 3, 1])
+
+
+def shared_kernel(family, like):
+    rng, kernel = np.random.default_rng(0), every(family)(match_array(np.full(D, 1e-9), like=like))
+    kernels, share, sharing = some_kernels(every(family)(np.full(D, 1e-9)), M, D), mixing(rng), rng.uniform(0.2, 1, (M, K))
+    prior = rng.dirichlet(np.ones(K))
+
+    def at(order):
+        taken = every(family)(np.full(D, 1e-9)).take(kernels, order)
+        network = SharedKernel(kernel, match_array(sharing[order], like=like))
+        return network, match_array(Params(taken, share[order], prior), like=like)
+
+    return Scene(*at(np.arange(M)), at(ORDER))
+
+
+def learned_sharing(family, like):
+    plain = shared_kernel(family, like)
+    sharing = match_array(np.random.default_rng(1).dirichlet(np.ones(K), size=M), like=like)
+
+    def at(params, order):
+        attention = match_array(np.asarray(sharing)[order], like=like)
+        return Learned(params.kernels, params.mixing, params.class_prior, attention)
+
+    network = LearnedSharing(plain.network.kernel)
+    return Scene(network, at(plain.params, np.arange(M)), (network, at(plain.permuted[1], ORDER)))
+
+
+def mixture(family, like):
+    plain = shared_kernel(family, like)
+
+    def at(params):
+        share = params.mixing[:, :1]
+        return Params(params.kernels, share, match_array(np.ones(1), like=like))
+
+    network = Mixture(plain.network.kernel, plain.params.mixing[:, :1])
+    return Scene(network, at(plain.params), (network, at(plain.permuted[1])))
+
+
+def competitive(family, like):
+    rng = np.random.default_rng(0)
+    plain = shared_kernel(family, like)
+    network = Competitive(K, precision=2.0, repulsion=0.1, decay=0.01, kernel=plain.network.kernel, solver=GradientStep(1e-4))
+    weight, share = rng.normal(size=(M, K, D + 1)), rng.dirichlet(np.ones(M))
+
+    def at(params, order):
+        return Neurons(*match_array((weight[order], share[order]), like=like), params.kernels, float("nan"))
+
+    return Scene(network, at(plain.params, np.arange(M)), (network, at(plain.permuted[1], ORDER)))
+
+
+SCENES = {SharedKernel: shared_kernel, LearnedSharing: learned_sharing, Mixture: mixture, Competitive: competitive}
+EVERY = {**FAMILIES, **MADE_UP}
+
+
+def every(name):
+    return EVERY[name]
+
+
+@pytest.fixture(params=found(), ids=lambda cls: cls.__name__)
+def make(request):
+    assert request.param in SCENES, f"say in SCENES how {request.param.__name__} is made"
+    return SCENES[request.param]
+
+
+@pytest.fixture(params=list(EVERY))
+def any_family(request):
+    return request.param
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(2)
+    y = rng.integers(K, size=N)
+    return rng.normal(size=(N, D)) + 1.5 * rng.normal(size=(K, D))[y], y, rng.integers(1, 4, size=N).astype(float)
+
+
+def rows_of(x, y, weight=None, **more):
+    frame = Frame(*match_array((np.zeros(D), np.ones(D)), like=x))
+    return ArrayRows(x, y, weight, frame=frame, **more)
+
+
+def numbers(params):
+    """All numbers of a record of parameters, in order."""
+    flat = []
+    for value in vars(params).values():
+        if hasattr(value, "__dataclass_fields__"):
+            flat.append(numbers(value))
+        elif hasattr(value, "shape"):
+            flat.append(np.asarray(value).ravel())
+    return np.concatenate(flat)
+
+
+def test_all_are_found():
+    assert {cls.__name__ for cls in found()} >= {"SharedKernel", "LearnedSharing", "Mixture", "Competitive"}
+
+
+def test_the_objective_never_falls(make, any_family, data):
+    x, y, weight = data
+    network, params, _ = make(any_family, np.zeros(1))
+    rows, history = rows_of(x, y, weight), []
+    for _ in range(12):
+        params, objective = network.sweep(rows, params)
+        history.append(objective)
+    assert (np.diff(history) >= -1e-10).all()
+    assert history[-1] > history[0] + 1e-4
+
+
+def test_parameters_are_not_written_over(make, any_family, data):
+    x, y, weight = data
+    network, params, _ = make(any_family, np.zeros(1))
+    before = numbers(params).copy()
+    first, second = (network.sweep(rows_of(x, y, weight), params) for _ in range(2))
+    np.testing.assert_array_equal(numbers(params), before)
+    np.testing.assert_array_equal(numbers(first[0]), numbers(second[0]))
+    assert first[1] == second[1]
+
+
+def test_a_row_twice_is_a_row_of_weight_two(make, any_family, data):
+    x, y, weight = data
+    network, params, _ = make(any_family, np.zeros(1))
+    times = weight.astype(int)
+    a, value = network.sweep(rows_of(x, y, weight), params)
+    b, same = network.sweep(rows_of(np.repeat(x, times, axis=0), np.repeat(y, times)), params)
+    assert same == pytest.approx(value, rel=1e-11)
+    np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
+
+
+def test_rows_may_be_cut_and_ordered_in_any_way(make, any_family, data):
+    x, y, weight = data
+    network, params, _ = make(any_family, np.zeros(1))
+    a, value = network.sweep(rows_of(x, y, weight), params)
+    order = np.random.default_rng(0).permutation(N)
+    cut = rows_of(x[order], y[order], weight[order], width=40_000)
+    assert cut._n_blocks > 1
+    for rows in (cut, cut.by_class()):
+        b, same = network.sweep(rows, params)
+        assert same == pytest.approx(value, rel=1e-11)
+        np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
+
+
+def test_kernels_in_another_order(make, any_family, data):
+    x, y, weight = data
+    network, params, (turned_network, turned) = make(any_family, np.zeros(1))
+    a, value = network.sweep(rows_of(x, y, weight), params)
+    b, same = turned_network.sweep(rows_of(x, y, weight), turned)
+    assert same == pytest.approx(value, rel=1e-11)
+    np.testing.assert_allclose(np.asarray(b.mixing), np.asarray(a.mixing)[ORDER], rtol=1e-8, atol=1e-12)
+
+
+def test_libraries_agree(make, any_family, data):
+    x, y, weight = data
+    network, params, _ = make(any_family, np.zeros(1))
+    there, moved, _ = make(any_family, strict.asarray(np.zeros(1)))
+    a, value = network.sweep(rows_of(x, y, weight), params)
+    b, same = there.sweep(rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved)
+    assert same == pytest.approx(value, rel=1e-11)
+    np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
+
+
+# -- those that have a gradient -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(
+    params=[cls for cls in found() if hasattr(cls, "gradient") and cls is not Mixture], ids=lambda cls: cls.__name__
+)
+def differentiable(request):
+    return SCENES[request.param]
+
+
+def conditional(network, params, x, y, weight):
+    """The mean of log P(y|x) over the rows with a class, by Bayes' rule on the densities."""
+    natural_params = network.kernel.natural_params(params.kernels, 2.2e-16)
+    density = np.exp(network.kernel.log_density(natural_params, x)).T @ params.mixing * params.class_prior
+    known = y >= 0
+    own = density[np.arange(len(y)), y] / density.sum(axis=1)
+    return (weight * np.log(own))[known].sum() / weight[known].sum()
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.3], ids=["labeled", "unlabeled"])
+def test_gradients_are_slopes(differentiable, any_family, data, hidden):
+    """By central differences of Bayes' rule, with weights; rows without a class take no part, and zero stays zero."""
+    x, y, weight = data
+    y = np.where(np.random.default_rng(0).random(N) < hidden, -1, y)
+    network, params, _ = differentiable(any_family, np.zeros(1))
+    share = np.array(params.mixing)
+    share[1, 2] = 0
+    params = type(params)(params.kernels, share / share.sum(axis=0), params.class_prior)
+    found_, objective = network.gradient(rows_of(x, y, weight), params)
+    assert objective == pytest.approx(conditional(network, params, x, y, weight), rel=1e-12)
+    vector, step = network.to_vector(params), 1e-5
+
+    def value(at):
+        return conditional(network, network.from_vector(at, params), x, y, weight)
+
+    slope = [(value(vector + step * e) - value(vector - step * e)) / (2 * step) for e in np.eye(len(vector))]
+    np.testing.assert_allclose(found_, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
+    away = network.from_vector(vector + 0.1 * np.random.default_rng(1).normal(size=len(vector)), params)
+    assert ((away.mixing == 0) == (params.mixing == 0)).all()
+    np.testing.assert_allclose(numbers(network.from_vector(vector, params)), numbers(params), rtol=1e-10, atol=1e-12)
+
+
+def test_gradients_where_densities_underflow(differentiable, any_family, data):
+    """One row lies a thousand deviations out, where every density is zero: the gradient is that of exact logarithms."""
+    x, y, weight = data
+    network, params, _ = differentiable(any_family, np.zeros(1))
+    far = np.concatenate([x, np.full((1, D), 1000.0)]), np.append(y, 1), np.append(weight, 1.0)
+    alone = far[0][-1:], far[1][-1:], far[2][-1:]
+    whole, value = network.gradient(rows_of(*far), params)
+    parts = [network.gradient(rows_of(*part), params) for part in ((x, y, weight), alone)]
+    share = weight.sum() / (weight.sum() + 1)
+    np.testing.assert_allclose(whole, share * parts[0][0] + (1 - share) * parts[1][0], rtol=1e-7, atol=1e-9)
+    assert value == pytest.approx(share * parts[0][1] + (1 - share) * parts[1][1], rel=1e-9)
+    assert np.isfinite(whole).all()
+
+
+def test_gradients_do_not_depend_on_how_rows_are_cut(differentiable, any_family, data):
+    x, y, weight = data
+    network, params, _ = differentiable(any_family, np.zeros(1))
+    a, value = network.gradient(rows_of(x, y, weight), params)
+    for rows in (rows_of(x, y, weight, width=40_000), rows_of(x, y, weight, width=40_000).by_class()):
+        b, same = network.gradient(rows, params)
+        assert same == pytest.approx(value, rel=1e-11)
+        np.testing.assert_allclose(b, a, rtol=1e-8, atol=1e-11)
+    there, moved, _ = differentiable(any_family, strict.asarray(np.zeros(1)))
+    c, same = there.gradient(rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved)
+    assert same == pytest.approx(value, rel=1e-11)
+    np.testing.assert_allclose(np.asarray(c), a, rtol=1e-8, atol=1e-11)
+
+
+def test_a_solver_raises_the_conditional_likelihood(differentiable, any_family, data):
+    x, y, weight = data
+    network, params, _ = differentiable(any_family, np.zeros(1))
+    rows = rows_of(x, y, weight)
+
+    def gradient(vector):
+        return network.gradient(rows, network.from_vector(vector, params))
+
+    top = maximize(gradient, network.to_vector(params), max_iter=15)
+    assert top.outcome in (Outcome.MAX_ITER, Outcome.CONVERGED)
+    assert top.objective > top.history[0] + 0.05
+    assert gradient(top.point)[1] == top.objective
