@@ -38,6 +38,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from ..arrays import Array, device, namespace
+from ..errors import KernelpoolError
 from ..kernels import Gaussian, Kernel, Kernels, Moments, PriorStatistics
 from .penalty import Penalty, Subkernels, gaussian
 
@@ -224,3 +225,6 @@ class Overlap(Penalty):
         kernel = gaussian(kernel, "The overlap penalty")
         xp = namespace(kernels.mean)
         return -self.strength * float(xp.sum(subkernels.posterior * self.distance.exact(kernel, kernels, subkernels)))
+
+    def gradient(self, kernel: Kernel, kernels: Kernels) -> Array | float:
+        raise KernelpoolError("The overlap penalty depends on the rows of each class and has no gradient by the kernels alone.")

@@ -57,17 +57,20 @@ def maximize(
     """
     seen: dict[str, Any] = {"point": start, "objective": -float("inf")}
     history: list[float] = []
-    evaluated: list[tuple[Array, float]] = []
+    evaluated: list[tuple[Array, float, Array]] = []  # the last two
 
     def descend(point: Array) -> tuple[float, Array]:
-        gradient, value = objective(point)
-        evaluated[:] = [*evaluated[-1:], (point.copy(), value)]
+        if evaluated and (evaluated[-1][0] == point).all():  # SciPy asks for the start once more
+            _, value, gradient = evaluated[-1]
+        else:
+            gradient, value = objective(point)
+            evaluated[:] = [*evaluated[-1:], (point.copy(), value, gradient)]
         if value > seen["objective"]:
             seen.update(point=point.copy(), objective=value)
         return (-value if value == value else float("inf")), -gradient
 
     def step(point: Array) -> None:
-        value = next((v for p, v in reversed(evaluated) if (p == point).all()), float(seen["objective"]))
+        value = next((v for p, v, _ in reversed(evaluated) if (p == point).all()), float(seen["objective"]))
         history.append(value)
         if on_step is not None and on_step(point, value):
             raise _Ended
