@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.datasets.clouds import BAYES_ERROR
+from kernelpool.kernels import FAMILIES
 
 
 def start_of(family, start):
@@ -34,6 +35,7 @@ def start_of(family, start):
     hidden=st.sampled_from([0, 0.5]),
     kernel_prior=st.sampled_from([None, "conjugate"]),
 )
+@pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
 def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, kernel_prior):
     rng = np.random.default_rng(seed)
