@@ -104,7 +104,7 @@ def match_array(value: Any, like: Array) -> Any:
     if names is not None:
         parts = [getattr(value, name) for name in names]
         moved = [match_array(part, like=like) for part in parts]
-        return value if all(map(is_, moved, parts)) else type(value)(*moved)
+        return value if all(map(is_, moved, parts)) else type(value)(**dict(zip(names, moved, strict=True)))
     if isinstance(value, tuple):
         together = tuple(match_array(part, like=like) for part in value)
         return value if all(map(is_, together, value)) else together
