@@ -1,6 +1,7 @@
 """What every classifier that gives probabilities, and every one that estimates densities, can do."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,30 @@ from ..rows import Block, Rows, is_lazy, map_column
 from ..training.monitor import FitMonitor, SklearnCallbacks
 from ..training.validation import query_rows
 
-Question = tuple[Rows, Callable[..., Array], tuple[Any, ...]]
-"""Rows seen in a frame, a function of a block of them, and the parameters to pass to it."""
+Transform = Callable[..., Array]
+"""Makes an answer of the scores of some rows, (n, K)."""
 
-Answer = Callable[[Array], Array]
-"""What is made of scores, (n, K)."""
+
+@dataclass(frozen=True)
+class RowFunction:
+    """What is asked of every row: a function of a block of rows, and its parameters."""
+
+    rows: Rows
+    """In the frame that the function expects."""
+    function: Callable[..., Array]
+    """`function(block, *params)` answers row for row."""
+    params: tuple[Any, ...] = ()
+
+    def then(self, transform: Transform, *params: Any) -> "RowFunction":
+        """The same, with `transform(answer, *params)` made of what it answers."""
+        return RowFunction(self.rows, _followed, (self.function, len(self.params), transform, *self.params, *params))
+
+    def __call__(self) -> Array:
+        return self.rows.each(self.function, *self.params)
+
+
+def _followed(block: Block, function: Callable[..., Array], n_params: int, transform: Transform, *params: Any) -> Array:
+    return transform(function(block, *params[:n_params]), *params[n_params:])
 
 
 def fit_monitor(estimator: Any, X: Any, y: Any, sample_weight: Any) -> FitMonitor:
@@ -46,29 +66,23 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         """A fit that was interrupted or failed may have seen the features; it has no classes unless it has kept a network."""
         return hasattr(self, "classes_")
 
-    def _scores(self, rows: Rows) -> Question:
+    def _scores(self, rows: Rows) -> RowFunction:
         raise NotImplementedError
 
-    def _probability(self) -> Answer:
+    def _probability(self) -> Transform:
         return softmax
 
-    def _log_probability(self) -> Answer:
+    def _log_probability(self) -> Transform:
         return log_softmax
 
-    def _ask(self, X: Any, question: Callable[[Rows], Question]) -> Array:
-        """What `question` asks of every row."""
+    def _rows(self, X: Any) -> Rows:
+        """Rows to be judged, checked."""
         check_is_fitted(self)
-        rows, function, params = question(query_rows(self, X, self.n_jobs))
-        return rows.each(function, *params)
+        return query_rows(self, X, self.n_jobs)
 
-    def _each(self, X: Any, answer: Answer) -> Array:
-        """What `answer` makes of the scores of every row."""
-
-        def question(rows: Rows) -> Question:
-            rows, scores, params = self._scores(rows)
-            return rows, _answered, (answer, scores, *params)
-
-        return self._ask(X, question)
+    def _map_scores(self, X: Any, transform: Transform) -> Array:
+        """What `transform` makes of the scores of every row."""
+        return self._scores(self._rows(X)).then(transform)()
 
     def predict(self, X: Any) -> Any:
         """Most probable class of each row.
@@ -83,7 +97,7 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         y : array of shape (n_samples,)
             Labels, in the home of `X` where it can hold them.
         """
-        return self._labels(self._each(X, argmax_class))
+        return self._labels(self._map_scores(X, argmax_class))
 
     def predict_proba(self, X: Any) -> Any:
         """P(C_k|x), class priors included.
@@ -101,7 +115,7 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._each(X, self._probability())
+        return self._map_scores(X, self._probability())
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`.
@@ -118,17 +132,13 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._each(X, self._log_probability())
+        return self._map_scores(X, self._log_probability())
 
     def _labels(self, codes: Array) -> Any:
         if is_lazy(codes) or is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
             return map_column(codes if is_lazy(codes) else to_numpy(codes), self.classes_.take, dtype=self.classes_.dtype)
         xp = namespace(codes)
         return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
-
-
-def _answered(block: Block, answer: Answer, scores: Callable[..., Array], *params: Any) -> Array:
-    return answer(scores(block, *params))
 
 
 def identity(scores: Array) -> Array:
@@ -163,24 +173,22 @@ class DensityClassifier(ProbabilityClassifier):
 
     class_prior_: np.ndarray
 
-    def _density(self, rows: Rows) -> Question:
+    def _density(self, rows: Rows) -> RowFunction:
         raise NotImplementedError
 
-    def _posterior(self, rows: Rows) -> Question:
+    def _posterior(self, rows: Rows) -> RowFunction:
         raise NotImplementedError
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         raise NotImplementedError
 
-    def _scores(self, rows: Rows) -> Question:
-        rows, log_density, params = self._density(rows)
+    def _scores(self, rows: Rows) -> RowFunction:
         with np.errstate(divide="ignore"):
             log_prior = np.log(self.class_prior_)
-        return rows, _log_joint, (log_density, log_prior, *params)
+        return self._density(rows).then(_log_joint, log_prior)
 
-    def _evidence(self, rows: Rows) -> Question:
-        rows, log_joint, params = self._scores(rows)
-        return rows, _answered, (evidence, log_joint, *params)
+    def _evidence(self, rows: Rows) -> RowFunction:
+        return self._scores(rows).then(evidence)
 
     def log_density(self, X: Any) -> Any:
         """log p(x|C_k) of every class (Titsias & Likas 2001, (2)).
@@ -195,7 +203,7 @@ class DensityClassifier(ProbabilityClassifier):
         log_density : array of shape (n_samples, n_classes)
             In the order of `classes_` and in the units of the data.
         """
-        return self._ask(X, self._density)
+        return self._density(self._rows(X))()
 
     def score_samples(self, X: Any) -> Any:
         """log p(x), the classes summed out: low where a row is unlike anything seen.
@@ -210,7 +218,7 @@ class DensityClassifier(ProbabilityClassifier):
         log_density : array of shape (n_samples,)
             In the units of the data; minus infinity where no kernel reaches.
         """
-        return self._ask(X, self._evidence)
+        return self._evidence(self._rows(X))()
 
     def kernel_posterior(self, X: Any) -> Any:
         """P(j|x): how much each kernel has to do with each row, the class summed out.
@@ -226,7 +234,7 @@ class DensityClassifier(ProbabilityClassifier):
             Rows sum to one; kernels in the order of the fitted attributes, those of an average network by network. A row that
             no kernel reaches belongs to the nearest one.
         """
-        return self._ask(X, self._posterior)
+        return self._posterior(self._rows(X))()
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their classes from the model.
@@ -253,9 +261,9 @@ class DensityClassifier(ProbabilityClassifier):
         return self._sample_rows(codes, rng), self.classes_[codes]
 
 
-def _log_joint(block: Block, log_density: Callable[..., Array], log_prior: Array, *params: Any) -> Array:
+def _log_joint(log_density: Array, log_prior: Array) -> Array:
     """Titsias & Likas 2001, (1), up to a constant of the row: log P(C_k) p(x|C_k), (n, K)."""
-    return log_density(block, *params) + log_prior
+    return log_density + log_prior
 
 
 def evidence(log_joint: Array) -> Array:

@@ -19,7 +19,7 @@ from ..rows import Block, Frame, Rows
 from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.validation import training_data
-from ._base import Answer, ProbabilityClassifier, Question, fit_monitor, identity
+from ._base import ProbabilityClassifier, RowFunction, Transform, fit_monitor, identity
 
 
 class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
@@ -238,20 +238,21 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         params = Params(weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
         return network, network.e_step_params(params, eps), frame
 
-    def _question(self, rows: Rows, function: Callable[..., Array]) -> Question:
+    def _row_function(self, rows: Rows, function: Callable[..., Array]) -> RowFunction:
         network, e_step_params, frame = self._network(rows.eps)
-        return rows.framed(frame, 2 * self.n_features_in_ + 4 * len(e_step_params.weight)), function, (network, e_step_params)
+        framed = rows.framed(frame, 2 * self.n_features_in_ + 4 * len(e_step_params.weight))
+        return RowFunction(framed, function, (network, e_step_params))
 
-    def _scores(self, rows: Rows) -> Question:
-        return self._question(rows, _mean_output)
+    def _scores(self, rows: Rows) -> RowFunction:
+        return self._row_function(rows, _mean_output)
 
-    def _posterior(self, rows: Rows) -> Question:
-        return self._question(rows, _neuron_posterior)
+    def _posterior(self, rows: Rows) -> RowFunction:
+        return self._row_function(rows, _neuron_posterior)
 
-    def _probability(self) -> Answer:
+    def _probability(self) -> Transform:
         return identity
 
-    def _log_probability(self) -> Answer:
+    def _log_probability(self) -> Transform:
         return safe_log
 
     def decision_function(self, X: Any) -> Any:
@@ -267,7 +268,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         score : array of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second of two classes.
         """
-        return self._each(X, _decision)
+        return self._map_scores(X, _decision)
 
     def neuron_posterior(self, X: Any) -> Any:
         """P(j|x): how much each neuron has to do with each row, (3) with the class summed out.
@@ -285,7 +286,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         posterior : array of shape (n_samples, n_neurons)
             Rows sum to one.
         """
-        return self._ask(X, self._posterior)
+        return self._posterior(self._rows(X))()
 
 
 def _mean_output(block: Block, network: Competitive, e_step_params: EStepParams) -> Array:

@@ -37,7 +37,7 @@ from ..training.parzen import (
     profile_of,
 )
 from ..training.validation import checked_class_prior
-from ._base import Answer, DensityClassifier, Question, evidence, log_softmax
+from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
 
 
 class ParzenNetwork(DensityClassifier):
@@ -113,22 +113,22 @@ class ParzenNetwork(DensityClassifier):
 
     # -- predictions ------------------------------------------------------------------------------------------------
 
-    def _of_votes(self, rows: Rows, function: Callable[..., Array], params: ParzenParams, *before: Any) -> Question:
+    def _of_votes(self, rows: Rows, function: Callable[..., Array], params: ParzenParams, *before: Any) -> RowFunction:
         trees = self._trees if is_numpy_array(getattr(rows, "x", None)) else None
         log_norm = self._log_volume + self.n_features_in_ * math.log(self.radius_)
-        return rows.framed(self._frame, TILE), function, (*before, self._profile, params, log_norm, trees)
+        return RowFunction(rows.framed(self._frame, TILE), function, (*before, self._profile, params, log_norm, trees))
 
-    def _each(self, X: Any, answer: Answer) -> Array:
-        return self._ask(X, lambda rows: self._of_votes(rows, _of_scores, self._network(), answer))
+    def _map_scores(self, X: Any, transform: Transform) -> Array:
+        return self._of_votes(self._rows(X), _of_scores, self._network(), transform)()
 
-    def _density(self, rows: Rows) -> Question:
+    def _density(self, rows: Rows) -> RowFunction:
         alone = log_prior_scale(np.ones_like(self._votes), self._votes)
         return self._of_votes(rows, _joint, replace(self._network(), log_scale=alone))
 
-    def _posterior(self, rows: Rows) -> Question:
-        return rows.framed(self._frame, TILE), kernel_posterior, (self._profile, self._network())
+    def _posterior(self, rows: Rows) -> RowFunction:
+        return RowFunction(rows.framed(self._frame, TILE), kernel_posterior, (self._profile, self._network()))
 
-    def _evidence(self, rows: Rows) -> Question:
+    def _evidence(self, rows: Rows) -> RowFunction:
         return self._of_votes(rows, _evidence, self._network())
 
     def predict_log_proba(self, X: Any) -> Any:
@@ -147,7 +147,7 @@ class ParzenNetwork(DensityClassifier):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._ask(X, lambda rows: self._of_votes(rows, _log_probability, self._network()))
+        return self._of_votes(self._rows(X), _log_probability, self._network())()
 
     def covered(self, X: Any) -> Any:
         """Whether any kernel covers each row; where none does, `predict` names the class of the nearest kernel.
@@ -165,7 +165,7 @@ class ParzenNetwork(DensityClassifier):
         covered : array of shape (n_samples,)
             Booleans.
         """
-        return self._ask(X, lambda rows: self._of_votes(rows, _covered, self._network()))
+        return self._of_votes(self._rows(X), _covered, self._network())()
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         chosen = np.empty(len(codes), int)
@@ -193,9 +193,9 @@ def _covered(block: Block, *params: Any) -> Array:
     return namespace(joint).max(joint, axis=1) > -np.inf
 
 
-def _of_scores(block: Block, answer: Answer, *params: Any) -> Array:
-    """What `answer` makes of the class scores, numbers in the type of the rows."""
-    result = answer(class_scores(block, *params))
+def _of_scores(block: Block, transform: Transform, *params: Any) -> Array:
+    """What `transform` makes of the class scores, numbers in the type of the rows."""
+    result = transform(class_scores(block, *params))
     xp = namespace(result)
     return xp.astype(result, block.x.dtype) if xp.isdtype(result.dtype, "real floating") else result
 

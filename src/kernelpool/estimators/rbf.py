@@ -25,7 +25,7 @@ from ..training.config import KernelConfig
 from ..training.monitor import Progress
 from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regression_data
 from ..training.validation import TrainingData, mixture_frame, named_features, query_rows, training_data
-from ._base import Answer, ProbabilityClassifier, Question, log_softmax
+from ._base import ProbabilityClassifier, RowFunction, Transform, log_softmax
 
 PLACES = ("kmeans", "random", "em")
 """Where kernels may start, by the names under which users ask for them."""
@@ -399,16 +399,16 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             return Logistic(hidden, Labels(n_classes, first), strength, bound=self.solver == "bound")
         return LeastSquares(hidden, Labels(n_classes, first), 0.0 if self.readout == "least_squares" else strength)
 
-    def _scores(self, rows: Rows) -> Question:
+    def _scores(self, rows: Rows) -> RowFunction:
         framed, hidden, layer = self._layers(rows)
-        return framed, _class_outputs, (hidden, layer, Float64(self.readout_), self.readout == "logistic")
+        return RowFunction(framed, _class_outputs, (hidden, layer, Float64(self.readout_), self.readout == "logistic"))
 
-    def _log_probability(self) -> Answer:
+    def _log_probability(self) -> Transform:
         check_is_fitted(self)
         return log_softmax if self.readout == "logistic" else partial(_log_raised, smallest=self._smallest)
 
-    def _probability(self) -> Answer:
-        return partial(_exp_of, answer=self._log_probability())
+    def _probability(self) -> Transform:
+        return partial(_exp_of, transform=self._log_probability())
 
     def decision_function(self, X: Any) -> Any:
         """Outputs of the network before they are made probabilities.
@@ -424,7 +424,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             For two classes one number, positive for the second class: its log-odds ("logistic"), or by how much its output
             exceeds that of the first. One number a class for more.
         """
-        return self._each(X, _decision)
+        return self._map_scores(X, _decision)
 
 
 def _class_outputs(block: Block, hidden: Hidden, layer: Layer, readout: Float64, logistic: bool) -> Array:
@@ -445,8 +445,8 @@ def _log_raised(scores: Array, smallest: float) -> Array:
     return xp.log(scores / xp.sum(scores, axis=1, keepdims=True))
 
 
-def _exp_of(scores: Array, answer: Answer) -> Array:
-    return namespace(scores).exp(answer(scores))
+def _exp_of(scores: Array, transform: Transform) -> Array:
+    return namespace(scores).exp(transform(scores))
 
 
 class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):

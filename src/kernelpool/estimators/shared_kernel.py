@@ -41,7 +41,7 @@ from ..training.validation import (
     named_features,
     training_data,
 )
-from ._base import DensityClassifier, Question, fit_monitor
+from ._base import DensityClassifier, RowFunction, fit_monitor
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
@@ -495,15 +495,16 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             frame = mixture_frame(kernel, kernels, share / share.sum())
         return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
 
-    def _density(self, rows: Rows) -> Question:
+    def _density(self, rows: Rows) -> RowFunction:
         network, kernels, frame = self._network()
         natural_params = network.kernel.natural_params(kernels, rows.eps)
         framed = rows.framed(frame, natural_params.weight.shape[0] + natural_params.weight.shape[1] + 2 * len(self.classes_))
-        return framed, _log_density, (network, natural_params, self.mixing_, frame.log_volume)
+        return RowFunction(framed, _log_density, (network, natural_params, self.mixing_, frame.log_volume))
 
-    def _posterior(self, rows: Rows) -> Question:
-        framed, _, (network, natural_params, mixing, _) = self._density(rows)
-        return framed, _kernel_posterior, (network, natural_params, mixing, self.class_prior_)
+    def _posterior(self, rows: Rows) -> RowFunction:
+        density = self._density(rows)
+        network, natural_params, mixing, _ = density.params
+        return RowFunction(density.rows, _kernel_posterior, (network, natural_params, mixing, self.class_prior_))
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         network, kernels, frame = self._network()

@@ -22,7 +22,7 @@ from ..training.config import SharedKernelConfig, is_learned
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.shared_kernel import FittedNetwork, fit_from_common_starts
 from ..training.validation import check_degree, named_features, training_data
-from ._base import DensityClassifier, Question, fit_monitor
+from ._base import DensityClassifier, RowFunction, fit_monitor
 from .shared_kernel import SharedKernelClassifier
 
 Member = tuple[SharedKernel, NaturalParams, Array]
@@ -304,7 +304,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             "class_prior_": member.class_prior_,
         }
 
-    def _density(self, rows: Rows) -> Question:
+    def _density(self, rows: Rows) -> RowFunction:
         _, _, frame = self.estimators_[0]._network()
         members: list[Member] = []
         for member in self.estimators_:
@@ -312,11 +312,12 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             members.append((network, network.kernel.natural_params(kernels, rows.eps), member.mixing_))
         width = max(sum(natural_params.weight.shape) for _, natural_params, _ in members)
         framed = rows.framed(frame, width + 2 * len(self.classes_))
-        return framed, _average_log_density, (tuple(members), np.log(self.weights_), frame.log_volume)
+        return RowFunction(framed, _average_log_density, (tuple(members), np.log(self.weights_), frame.log_volume))
 
-    def _posterior(self, rows: Rows) -> Question:
-        framed, _, (members, log_weights, _) = self._density(rows)
-        return framed, _joint_posterior, (members, log_weights, self.class_prior_)
+    def _posterior(self, rows: Rows) -> RowFunction:
+        density = self._density(rows)
+        members, log_weights, _ = density.params
+        return RowFunction(density.rows, _joint_posterior, (members, log_weights, self.class_prior_))
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         drawn = rng.choice(len(self.estimators_), size=len(codes), p=self.weights_ / self.weights_.sum())
