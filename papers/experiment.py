@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+Row = dict[str, Any]
+"""A line of a CSV file."""
+
 Record = dict[str, Any]
 """What a unit found: method, parameter, kernels, fold, and the numbers, such as `error` in percent."""
 

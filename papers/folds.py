@@ -27,6 +27,9 @@ SETS: dict[str, Callable[[int], Any]] = {
     "satimage": lambda _: datasets.load_satimage(return_X_y=True),
     "wdbc": lambda _: datasets.load_wdbc(return_X_y=True),
     "bupa": lambda _: datasets.load_bupa(return_X_y=True),
+    "ellipses": lambda repeat: datasets.make_ellipses(random_state=repeat),
+    "strips": lambda repeat: datasets.make_strips(random_state=repeat, angle=10),
+    "parallel strips": lambda repeat: datasets.make_strips(random_state=repeat),
 }
 """Every data set of the tables, by the papers' names."""
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from .comparison import METHODS, OURS
+from .experiment import Row
 from .figures import FIGURES, drawn
 from .remarks import NOTES, by_remark
-from .summary import Row, count, read_csv
+from .summary import count, read_csv
 
 INTRODUCTION = """# The papers' tables, rerun
 

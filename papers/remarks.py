@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from .summary import Row
+from .experiment import Row
 
 UNKNOWN = "Not looked into."
 

@@ -8,6 +8,7 @@ run can be resumed. The folder then holds
 
 ====================  ====================================================================================================
 ``results.csv``       one row a published cell: the paper's figure, ours with its spread, the difference in deviations
+``readings.csv``      the regularized-PRBF tables under every reading of its equation (29)
 ``comparison.csv``    our best automatic setting beside scikit-learn's classifiers
 ``run.json``          when, how long, with which versions; data sets that could not be found
 ``index.md``          all of it on one page, with the papers' figures redrawn (``*.png``, their captions in ``figures.json``)
@@ -32,14 +33,15 @@ from threadpoolctl import threadpool_limits
 from kernelpool import __version__
 from kernelpool.errors import KernelpoolError, MissingDatasetError
 
-from . import comparison, competitive_neurons, regularized_prbf, shared_kernels
-from .experiment import Experiment, FinishedUnits, Record, Unit, fingerprint
+from . import comparison, competitive_neurons, em_log, regularized_prbf, shared_kernels
+from .experiment import Experiment, FinishedUnits, Record, Row, Unit, fingerprint
 from .folds import digest
 from .page import draw_figures, page
-from .summary import FIELDS, Row, compared, count, summarize, write_csv
+from .summary import FIELDS, compared, count, summarize, write_csv
 
 TABLES: dict[str, Experiment] = {
-    module.NAME: cast(Experiment, module) for module in (shared_kernels, regularized_prbf, competitive_neurons, comparison)
+    module.NAME: cast(Experiment, module)
+    for module in (shared_kernels, regularized_prbf, competitive_neurons, em_log, comparison)
 }
 """What can be rerun, by name."""
 
@@ -132,9 +134,13 @@ def run(
     n_new = _run_units(units, fingerprints, finished, n_jobs, report)
     records = _collect(units, fingerprints, finished)
     facts = _facts(names, quick, n_jobs, skipped, n_new, len(units), time.perf_counter() - begin)
-    published = [record for record in records if record["table"] != comparison.NAME]
+    readings = [record for record in records if record["table"] == regularized_prbf.NAME]
+    steps = ("", regularized_prbf.STEP)
+    published = [r for r in records if r["table"] != comparison.NAME and r.get("step", "") in steps]
     rivals = [record for record in records if record["table"] == comparison.NAME]
     results = Results(out, summarize(published, names, skipped), compared(rivals), facts)
+    if readings:
+        write_csv(out / "readings.csv", regularized_prbf.readings(readings))
     _write(results, figures)
     return results
 

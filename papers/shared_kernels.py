@@ -24,11 +24,7 @@ mixture's own widths the row cannot be reproduced: see `variations.py`.
 """
 
 import warnings
-from types import SimpleNamespace
 from typing import Any
-
-import numpy as np
-from scipy.spatial.distance import pdist
 
 from kernelpool import RBFNetworkClassifier, SharingAverageClassifier
 from kernelpool.errors import UnfinishedWarning
@@ -51,6 +47,8 @@ TRAINING: dict[str, Any] = {
     "covariance_floor": 1e-6,
 }
 NETLAB: dict[str, Any] = {
+    "hidden": "em",
+    "widths": "farthest",
     "training": "two_stage",
     "readout": "least_squares",
     "covariance_type": "spherical",
@@ -87,20 +85,12 @@ def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, floa
         warnings.simplefilter("ignore", UnfinishedWarning)  # the number of sweeps is part of the protocol
         average = SharingAverageClassifier(kernels, sharing=SHARING, random_state=fold.seed, n_jobs=1, **{**TRAINING, **kwargs})
         average.fit(fold.X, fold.y)
-        rbf = netlab(fold.X, fold.y, kernels, fold.seed)
+        rbf = netlab(kernels, fold.seed).fit(fold.X, fold.y)
     found = [("rbf", "", fold.error(rbf.predict(fold.X_test)))]
     found += [("sharing", f"{m.sharing:g}", fold.error(m.predict(fold.X_test))) for m in average.estimators_]
     return [*found, ("average", "", fold.error(average.predict(fold.X_test)))]
 
 
-def netlab(X: np.ndarray, y: np.ndarray, kernels: int, seed: int) -> RBFNetworkClassifier:
+def netlab(kernels: int, seed: int) -> RBFNetworkClassifier:
     """Netlab's two-stage network: centers by EM, one width for all, least squares."""
-    centers = RBFNetworkClassifier(kernels, hidden="em", random_state=seed, n_jobs=1, **NETLAB).fit(X, y).means_
-    width = pdist(centers, "sqeuclidean").max()
-    hidden = SimpleNamespace(
-        means_=centers,
-        covariances_=np.full(len(centers), width),
-        weights_=np.full(len(centers), 1 / len(centers)),
-        covariance_type="spherical",
-    )
-    return RBFNetworkClassifier(kernels, hidden=hidden, n_jobs=1, **NETLAB).fit(X, y)
+    return RBFNetworkClassifier(kernels, random_state=seed, n_jobs=1, **NETLAB)

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .experiment import Record
+from .experiment import Record, Row
 from .published import Cell, cells, verdict
-
-Row = dict[str, Any]
 
 KEY_FIELDS = ("paper", "dataset", "method", "parameter", "kernels")
 FIELDS = (
@@ -40,7 +38,7 @@ error is higher; `verdict` goes by printed deviations where there are any, else 
 that the paper proposes and "no" for its baselines; `higher_alone` says of how many repeats, each one run of five folds as in
 the paper, the error is higher by more than two deviations."""
 
-WORDS = (*KEY_FIELDS, "own", "verdict", "verdict_in_standard_errors")
+WORDS = (*KEY_FIELDS, "step", "own", "verdict", "verdict_in_standard_errors")
 COMPARED = ("error", "log_loss", "calibration", "fit_seconds", "predict_seconds")
 
 
@@ -82,7 +80,7 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
         "between": round(between, 3),
         "repeats": len(means),
     }
-    deviations, standard_errors = cell.deviations(ours), cell.standard_errors(ours, error_of_mean)
+    deviations, standard_errors = cell.deviations(ours, between), cell.standard_errors(ours, error_of_mean)
     if standard_errors is not None:
         row |= {
             "standard_errors": round(standard_errors, 2),
@@ -90,7 +88,7 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
             "verdict_in_standard_errors": verdict(standard_errors),
         }
     if deviations is not None:
-        alone = sum(verdict(cell.deviations(float(mean)) or 0.0) == "higher" for mean in means)
+        alone = "" if trials else sum(verdict(cell.deviations(float(mean)) or 0.0) == "higher" for mean in means)
         row |= {"deviations": round(deviations, 2), "verdict": verdict(deviations), "higher_alone": alone}
     return row
 

@@ -21,9 +21,10 @@ from kernelpool import RBFNetworkClassifier
 from kernelpool.errors import UnfinishedWarning
 
 from . import regularized_prbf, shared_kernels
+from .experiment import Row
 from .folds import Fold, folds
 from .published import LIMIT, Cell, cells
-from .summary import Row, write_csv
+from .summary import write_csv
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def compared(wanted: list[Cell], repeats: int) -> Iterator[Row]:
     """A row for each variation: what it makes of the cells."""
     paper, dataset = wanted[0].paper, wanted[0].dataset
     theirs = np.array([cell.error for cell in wanted])
-    limit = LIMIT * np.array([cell.deviation for cell in wanted])
+    limit = LIMIT * np.array([cell.deviation() for cell in wanted])
     for variation in VARIATIONS:
         runs = []
         for repeat in range(repeats):
@@ -113,9 +114,8 @@ def widths(dataset: str) -> Iterator[Row]:
     for cell in wanted:
         for fold in folds(dataset, 0):
             kwargs: dict[str, Any] = {"random_state": fold.seed, "n_jobs": 1, **shared_kernels.NETLAB}
-            own = RBFNetworkClassifier(int(cell.kernels), hidden="em", **kwargs).fit(fold.X, fold.y)
-            models = (shared_kernels.netlab(fold.X, fold.y, int(cell.kernels), fold.seed), own)
-            for found, model in zip(errors.values(), models, strict=True):
+            for found, widths in zip(errors.values(), ("farthest", None), strict=True):
+                model = RBFNetworkClassifier(int(cell.kernels), **{**kwargs, "widths": widths}).fit(fold.X, fold.y)
                 found.append(fold.error(model.predict(fold.X_test)))
     published = round(float(np.mean([cell.error for cell in wanted])), 2)
     for name, found in errors.items():

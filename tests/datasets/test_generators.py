@@ -261,6 +261,18 @@ def test_shared_kernels_figure_5(seed):
     assert separate.score(X, y) > pooled.score(X, y) + 0.05
 
 
+def test_strips_of_other_orientations():
+    """Class 0 is turned one way and class 1 the other, and they still keep apart."""
+    X, y = make_strips(40_000, random_state=0, angle=10)
+    for label, angle in ((0, 10), (1, -10)):
+        mine = X[(y == label) & (np.abs(X[:, 1] - (1 if label == 0 else 0)) < 0.7)]
+        _, axes = np.linalg.eigh(np.cov(mine.T))
+        assert np.rad2deg(np.arctan(axes[1, 1] / axes[0, 1])) == pytest.approx(angle, abs=1)
+    assert X[y == 1, 0].std() == pytest.approx(np.cos(np.deg2rad(10)) / (6.6 * np.sin(np.deg2rad(10))), rel=0.05)
+    with pytest.raises(KernelpoolError, match=r"angle must lie in \[0, 45\]; got 60\."):
+        make_strips(100, angle=60)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_em_log_figure_4(seed):
     """Six round kernels at k-means centers with least squares err; strips as wide as they are do not."""

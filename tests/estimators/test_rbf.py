@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import dask.array as da
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist, pdist
+from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, make_friedman1
+from sklearn.datasets import load_breast_cancer, make_blobs, make_friedman1
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
@@ -24,6 +26,7 @@ FAMILIES = ("spherical", "diag", "full", "tied")
 ACTIVATIONS = ("density", "gaussian", "normalized")
 TRAININGS = ("two_stage", "em_log", "em_log_link")
 PLACES = ("random", "kmeans", "em", "mixture")
+STEP_0 = {"training": "two_stage", "readout": "least_squares"}
 
 
 @parametrize_with_checks([
@@ -46,6 +49,78 @@ def mixture(rows):
 
 
 # -- the paper ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("network", [RBFNetworkClassifier, RBFNetworkRegressor])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("hidden", "quantile"), [("uniform", lambda q: 2 * q - 1), ("normal", norm.ppf)])
+def test_starts_that_do_not_look_at_the_rows(rows, network, family, hidden, quantile):
+    """Step 0: means in [-1, 1], or by a Gaussian of mean zero, unit covariances, wherever the rows are."""
+    X, y = rows
+    shown = [network(200, hidden=hidden, covariance_type=family, random_state=0, **STEP_0).fit(x, y) for x in (X, 9 * X + 5)]
+    means = np.sort(shown[0].means_.ravel())
+    expected = quantile((np.arange(400) + 0.5) / 400)
+    assert np.abs(means - expected)[20:-20].max() < 0.35
+    np.testing.assert_allclose(shown[1].means_, shown[0].means_, atol=1e-9)  # the same numbers, whatever X is
+    for model in shown:
+        unit = {"full": np.eye(2), "tied": np.eye(2)}.get(family, 1.0)
+        np.testing.assert_allclose(model.covariances_, np.broadcast_to(unit, model.covariances_.shape), atol=1e-9)
+        np.testing.assert_allclose(model.mixing_, 1 / 200)
+    other = network(200, hidden=hidden, covariance_type=family, random_state=1, **STEP_0).fit(X, y)
+    assert np.abs(other.means_ - shown[0].means_).max() > 0.1
+
+
+def test_the_papers_rule_from_its_own_start(rows):
+    """EM-Log from step 0 is EM-Log from a mixture with those means."""
+    X, y = rows
+    settings = {"training": "em_log", "solver": "newton", "activation": "density", "kernel_prior": None, "patience": None}
+    by_name = RBFNetworkClassifier(4, hidden="uniform", max_iter=3, random_state=0, **settings).fit(X, y)
+    first = RBFNetworkClassifier(4, hidden="uniform", random_state=0, **STEP_0).fit(X, y)
+    given = RBFNetworkClassifier(4, hidden=first, max_iter=3, **settings).fit(X, y)
+    np.testing.assert_allclose(by_name.means_, given.means_, rtol=1e-9)
+    np.testing.assert_allclose(by_name.readout_, given.readout_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("network", [RBFNetworkClassifier, RBFNetworkRegressor])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("hidden", ["kmeans", "em", "mixture"])
+@pytest.mark.parametrize("widths", ["unit", "farthest"])
+def test_one_width_for_all_kernels(rows, mixture, network, family, hidden, widths):
+    X, y = rows
+    if hidden == "mixture":
+        family = "full"
+    common = {"covariance_type": family, "random_state": 0, **STEP_0}
+    common["hidden"] = mixture if hidden == "mixture" else hidden
+    model, plain = network(4, widths=widths, **common).fit(X, y), network(4, **common).fit(X, y)
+    variance = 1.0 if widths == "unit" else pdist(plain.means_, "sqeuclidean").max()
+    unit = variance * (np.eye(2) if family in ("full", "tied") else 1.0)
+    np.testing.assert_allclose(model.covariances_, np.broadcast_to(unit, model.covariances_.shape), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.means_, plain.means_, rtol=1e-9)  # centers stay where they are
+    assert np.abs(model.covariances_ - plain.covariances_).max() > 0.1
+
+
+def test_netlab_against_the_textbook():
+    """Least squares on Gaussians as wide as the two centers that lie farthest apart, by NumPy's pseudo-inverse."""
+    X, y = make_blobs(300, centers=3, cluster_std=2.5, random_state=0)
+    model = RBFNetworkClassifier(
+        5, hidden="em", widths="farthest", covariance_type="spherical", activation="gaussian", random_state=0, **STEP_0
+    ).fit(X, y)
+    width = pdist(model.means_, "sqeuclidean").max()
+
+    def columns(rows):
+        return np.column_stack([np.exp(-cdist(rows, model.means_, "sqeuclidean") / (2 * width)), np.ones(len(rows))])
+
+    expected = (columns(X) @ np.linalg.pinv(columns(X)) @ np.eye(3)[y]).argmax(axis=1)
+    assert np.array_equal(model.predict(X), expected)
+
+
+def test_widths_need_centers_that_differ(rows):
+    X, y = rows
+    one = SimpleNamespace(means_=np.zeros((2, 2)), covariances_=np.ones(2), weights_=np.ones(2), covariance_type="spherical")
+    with pytest.raises(KernelpoolError, match=r'widths="farthest" needs two centers that differ'):
+        RBFNetworkClassifier(hidden=one, widths="farthest").fit(X, y)
+    alone = RBFNetworkClassifier(1, widths="farthest", covariance_type="spherical", random_state=0, **STEP_0).fit(X, y)
+    assert alone.covariances_[0] == pytest.approx(X.var(axis=0).mean())
 
 
 @pytest.mark.parametrize("link", [False, True])

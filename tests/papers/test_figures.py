@@ -57,6 +57,7 @@ def test_every_figure_that_shows_a_result_is_there():
         "em-log-3",
         "em-log-4",
         "em-log-5",
+        "em-log-claims",
         "competitive-neurons-2",
         "minimal-kernel-networks-2",
         "minimal-kernel-networks-sizes",

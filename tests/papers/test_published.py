@@ -12,8 +12,9 @@ def test_every_cell_is_there_once():
         "shared-kernels": 175,
         "regularized-prbf": 100,
         "competitive-neurons": 20,
+        "em-log": 4,
     }
-    assert len({cell.key for cell in cells()}) == 295
+    assert len({cell.key for cell in cells()}) == 299
 
 
 @pytest.mark.parametrize(
@@ -70,4 +71,12 @@ def test_methods_and_baselines():
         "shared-kernels": 150,
         "regularized-prbf": 80,
         "competitive-neurons": 8,
+        "em-log": 2,
     }
+
+
+def test_one_start_has_the_deviation_of_ours():
+    one = Cell("em-log", "strips", "kmeans-ls", "", "", 7.5, None)
+    assert one.deviations(9.5, 4.0) == pytest.approx(0.5)
+    assert one.deviations(9.5, 0.0) == pytest.approx(4.0)  # half a point at least
+    assert one.standard_errors(9.5, 1.0) is None

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist, pdist
 from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from kernelpool.datasets import missing_reason
-from papers import comparison, competitive_neurons, minimal_kernel_networks, regularized_prbf, shared_kernels
+from papers import comparison, competitive_neurons, em_log, minimal_kernel_networks, regularized_prbf, shared_kernels
 from papers.experiment import Unit
 from papers.folds import folds, load
 from papers.summary import summarize
@@ -53,7 +52,7 @@ def test_shared_kernels_on_ionosphere():
 
 @needs("ionosphere")
 def test_regularized_prbf_on_ionosphere():
-    rows = verdicts(regularized_prbf, Unit("regularized-prbf", "ionosphere", 6))
+    rows = verdicts(regularized_prbf, Unit("regularized-prbf", "ionosphere", 6, method="next"))
     assert len(rows) == 5
     assert higher(rows) == []
     by_strength = {row["parameter"]: row["ours"] for row in rows}
@@ -93,28 +92,16 @@ def test_repeats_differ_and_are_the_same_again():
     assert not np.array_equal(load("clouds", 0)[0], load("clouds", 1)[0])
 
 
-def test_netlab_against_the_textbook():
-    """Least squares on Gaussians as wide as the two centers that lie farthest apart, by NumPy's pseudo-inverse."""
-    X, y = make_blobs(300, centers=3, cluster_std=2.5, random_state=0)
-    model = shared_kernels.netlab(X, y, 5, seed=0)
-    width = pdist(model.means_, "sqeuclidean").max()
-
-    def columns(rows):
-        return np.column_stack([np.exp(-cdist(rows, model.means_, "sqeuclidean") / (2 * width)), np.ones(len(rows))])
-
-    expected = (columns(X) @ np.linalg.pinv(columns(X)) @ np.eye(3)[y]).argmax(axis=1)
-    assert np.array_equal(model.predict(X), expected)
-
-
 def test_kernels_are_dealt_out_as_evenly_as_it_goes():
     assert ("satimage5", 9) in {(unit.dataset, unit.kernels) for unit in regularized_prbf.units()}
-    assert len(regularized_prbf.units()) == 20 * regularized_prbf.REPEATS
+    assert len(regularized_prbf.units()) == 3 * 20 * regularized_prbf.REPEATS
     assert len(shared_kernels.units()) == 25 * shared_kernels.REPEATS
     assert len(competitive_neurons.units()) == 80
+    assert len(em_log.units()) == 3 * em_log.STARTS
     assert len(comparison.units()) == 7 * 6 * 5
 
 
-@pytest.mark.parametrize("module", [shared_kernels, regularized_prbf, competitive_neurons, comparison])
+@pytest.mark.parametrize("module", [shared_kernels, regularized_prbf, competitive_neurons, em_log, comparison])
 def test_a_quick_run_is_a_part_of_the_full_one(module):
     full = {unit.key for unit in module.units()}
     assert len(full) == len(module.units())

@@ -27,7 +27,7 @@ from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regressi
 from ..training.validation import TrainingData, mixture_frame, named_features, query_rows, training_data
 from ._base import ProbabilityClassifier, RowFunction, Transform, log_softmax
 
-PLACES = ("kmeans", "random", "em")
+PLACES = ("kmeans", "random", "em", "uniform", "normal")
 """Where kernels may start, by the names under which users ask for them."""
 
 KERNELS_PER_CLASS = 10
@@ -40,6 +40,7 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_kernels": [Interval(Integral, 1, None, closed="left"), None],
         "hidden": "no_validation",  # a name or a mixture: looked at where it is used
+        "widths": [StrOptions({"unit", "farthest"}), None],
         "training": [StrOptions({"two_stage", "em_log", "em_log_link"})],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "temperature": [Interval(Real, 0, None, closed="neither"), None],
@@ -74,6 +75,7 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
             n_kernels=self.n_kernels,
             default_kernels=default_kernels,
             hidden=hidden,
+            widths=self.widths,
             kernel=KernelConfig(family, self.covariance_floor, self.kernel_prior),
             training=self.training,
             activation=self.activation,
@@ -205,11 +207,17 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     ----------
     n_kernels : int or None, default=None
         Number of kernels M. None takes ten a class, fewer where X has fewer than five distinct rows for each.
-    hidden : {"kmeans", "random", "em"} or fitted mixture, default="kmeans"
+    hidden : {"kmeans", "random", "em", "uniform", "normal"} or fitted mixture, default="kmeans"
         Where the kernels are, or start if `training` moves them: at the centers that k-means finds, as wide as its clusters;
-        at random rows, as wide as the data; where EM settles from a k-means start; or those of a mixture fitted before,
-        scikit-learn's or anything with `means_`, `covariances_`, `covariance_type` and `weights_` or `mixing_`.
-        scikit-learn's `clone` forgets the fit of such a mixture unless it is wrapped in `sklearn.frozen.FrozenEstimator`.
+        at random rows, as wide as the data; where EM settles from a k-means start; at random in [-1, 1], or by a Gaussian
+        of mean zero and variance one, with unit covariances, in the units of X and whatever its rows are (the paper's step 0,
+        and the start of its conclusions); or those of a mixture fitted before, scikit-learn's or anything with `means_`,
+        `covariances_`, `covariance_type` and `weights_` or `mixing_`. scikit-learn's `clone` forgets the fit of such a
+        mixture unless it is wrapped in `sklearn.frozen.FrozenEstimator`.
+    widths : {"unit", "farthest"} or None, default=None
+        Widths that replace those of `hidden`, one for all kernels and directions, in the units of X: variance one, as in the
+        paper's (1), or the largest squared distance between two centers, as in Netlab. None leaves them as they are. With
+        `hidden="em"` they are replaced after EM; what `training` moves then starts with them.
     readout : {"logistic", "least_squares", "ridge"}, default="logistic"
         The output layer. Logistic outputs are log-odds, fitted by likelihood. Outputs of "least_squares" and "ridge" estimate
         P(C_k|x) themselves and sum to one, but may leave [0, 1]: for `predict_proba`, what lies below 1 / (n + K), for n
@@ -319,6 +327,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         n_kernels: int | None = None,
         *,
         hidden: Any = "kmeans",
+        widths: str | None = None,
         readout: str = "logistic",
         training: str = "em_log_link",
         activation: str = "normalized",
@@ -339,6 +348,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     ) -> None:
         self.n_kernels = n_kernels
         self.hidden = hidden
+        self.widths = widths
         self.readout = readout
         self.training = training
         self.activation = activation
@@ -460,8 +470,10 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
     ----------
     n_kernels : int or None, default=None
         Number of kernels M. None takes forty, fewer where X has fewer than 200 distinct rows.
-    hidden : {"kmeans", "random", "em"} or fitted mixture, default="kmeans"
-        Where the kernels are, or start; see `RBFNetworkClassifier`.
+    hidden : {"kmeans", "random", "em", "uniform", "normal"} or fitted mixture, default="kmeans"
+        Where the kernels are or start, as in `RBFNetworkClassifier`.
+    widths : {"unit", "farthest"} or None, default=None
+        Widths that replace those of `hidden`, as in `RBFNetworkClassifier`.
     readout : {"ridge", "least_squares"}, default="ridge"
         The output layer.
     training : {"em_log_link", "em_log", "two_stage"}, default="em_log_link"
@@ -553,6 +565,7 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
         n_kernels: int | None = None,
         *,
         hidden: Any = "kmeans",
+        widths: str | None = None,
         readout: str = "ridge",
         training: str = "em_log_link",
         activation: str = "normalized",
@@ -571,6 +584,7 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
     ) -> None:
         self.n_kernels = n_kernels
         self.hidden = hidden
+        self.widths = widths
         self.readout = readout
         self.training = training
         self.activation = activation
@@ -675,7 +689,7 @@ RBF_PARAMETERS = {
     "hidden": Field(
         "model",
         classes=("SharedKernelClassifier", "RBFNetworkClassifier", "RBFNetworkRegressor"),
-        options=("kmeans", "random", "em"),
+        options=PLACES,
     )
 }
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.utils.validation import validate_data
 
 from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespace, to_numpy
 from ..em import Outcome
 from ..errors import KernelpoolError
-from ..kernels import Kernels
+from ..kernels import Gaussian, Kernels
 from ..networks.em_log import EMLog, Hidden, Mixture, OutputLayer, Peaks, RBFParams, Run, train
 from ..networks.readout import Values
 from ..networks.shared_kernel import Params
@@ -60,7 +61,9 @@ class RBFConfig:
     default_kernels: int
     """Where `n_kernels` is None; fewer where there are few distinct rows."""
     hidden: str | GivenMixture
-    """Where the kernels start: "kmeans", "random", "em", or given."""
+    """Where the kernels start: "kmeans", "random", "em", "uniform", "normal", or given."""
+    widths: str | None
+    """Widths in place of those of the start: "unit" or "farthest"."""
     kernel: KernelConfig
     training: str
     """"two_stage", "em_log" or "em_log_link"."""
@@ -157,11 +160,26 @@ def _sample_of(block: Block, seed: int, most: int) -> Sample:
     return sample_block(Block(block.x, xp.zeros(block.x.shape[0], dtype=xp.int64), block.weight), seed, most)
 
 
+DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
+    "uniform": lambda rng, shape: rng.uniform(-1, 1, shape),
+    "normal": lambda rng, shape: rng.normal(size=shape),
+}
+"""Means that do not look at the rows: step 0 of the paper's algorithm, and the start that its conclusions name."""
+
+
+def round_kernels(kernel: Gaussian, means: np.ndarray, variance: float) -> Kernels:
+    """Kernels of one variance in every direction, in the shape of the family."""
+    m, d = means.shape
+    shape = kernel.shape(m, d)
+    covariance = np.broadcast_to(variance * np.eye(d), shape).copy() if kernel.matrices else np.full(shape, variance)
+    return Kernels(means, covariance)
+
+
 class _RBFTraining:
     """What follows from the settings and the data, for any number of starts."""
 
     def __init__(self, data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer]) -> None:
-        self.config, self.make_output = config, make_output
+        self.data, self.config, self.make_output = data, config, make_output
         self.mixture = HiddenTraining(data, config.kernel, FitConfig(config.max_iter, config.tol))
         self.rng = np.random.default_rng(config.seed)
         self.samples: list[ClassSample] = []
@@ -224,15 +242,33 @@ class _RBFTraining:
         one = np.ones((self.counts[0], 1))
         if isinstance(hidden, GivenMixture):
             kernels = mixture.host_kernel.into(hidden.kernels, mixture.frame)
-            return mixture.start(kernels, hidden.mixing[:, None]), True, 0
-        kernels = mixture.place("random" if hidden == "random" else "kmeans", self.samples, self.counts, self.rng)
+            return self._with_widths(mixture.start(kernels, hidden.mixing[:, None])), True, 0
+        if hidden in DRAWN:
+            means = DRAWN[hidden](self.rng, (len(one), self.rows.n_features))
+            kernels = mixture.host_kernel.into(round_kernels(mixture.host_kernel, means, 1.0), mixture.frame)
+        else:
+            kernels = mixture.place("random" if hidden == "random" else "kmeans", self.samples, self.counts, self.rng)
         start = mixture.start(kernels, one / len(one))
         if hidden != "em":
-            return start, True, 0
+            return self._with_widths(start), True, 0
         fit = mixture.run(start, one, np.zeros(len(one), int))
         if fit.outcome is Outcome.INTERRUPTED:
             raise KeyboardInterrupt(fit.sentence(self.config.max_iter))
-        return fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
+        return self._with_widths(fit.params), fit.outcome is Outcome.CONVERGED, fit.n_sweeps
+
+    def _with_widths(self, params: Params) -> Params:
+        """The same kernels, all as wide as `widths` says in the units of the data."""
+        if self.config.widths is None:
+            return params
+        mixture = self.mixture
+        means, _, mixing = mixture.in_data_units(params)
+        variance = 1.0
+        if self.config.widths == "farthest":
+            variance = float(pdist(means, "sqeuclidean").max()) if len(means) > 1 else float(self.data.variance.mean())
+            if not variance > 0:
+                raise KernelpoolError('widths="farthest" needs two centers that differ; all of them lie at one point.')
+        kernels = round_kernels(mixture.host_kernel, means, variance)
+        return mixture.start(mixture.host_kernel.into(kernels, mixture.frame), mixing)
 
     def _fitted(self, run: Run, em_log: EMLog, settled: bool) -> FittedRBF:
         loss = em_log.output.score(self.rows, run.network.layer, run.network.readout)
