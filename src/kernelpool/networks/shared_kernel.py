@@ -126,6 +126,8 @@ class ConditionalParams:
     """(M, K), finite."""
     class_prior: Array
     """(K,)."""
+    evidence_weight: float
+    """How much log p(x) counts: one in the conditional likelihood, none in the likelihood."""
 
 
 @record
@@ -349,18 +351,22 @@ class SharedKernel:
 
     # -- the conditional likelihood -------------------------------------------------------------------------------
 
-    def gradient(self, rows: Rows, params: Params) -> tuple[Array, float]:
+    def gradient(self, rows: Rows, params: Params, pull: float = 0.0) -> tuple[Array, float]:
         r"""Gradient by `to_vector` of the mean of log P(y|x) over the rows with a class, and that mean.
 
         With :math:`r_{jn} = P(j \mid x_n, y_n)` and :math:`q_{jn} = P(j \mid x_n)`, the class summed out, the gradient by the
         natural parameters is :math:`\sum_n (r_{jn} - q_{jn}) \phi(x_n)`: the two products of a sweep, with signed
         responsibilities. Sharing plays no part, as in (2).
+
+        Some `pull` towards the description of the classes makes it a hybrid of both objectives,
+        :math:`(1 - \text{pull}) \log P(y \mid x) + \text{pull} \log p(x, y)`, whose responsibilities are
+        :math:`r - (1 - \text{pull}) q`.
         """
         xp, mixing = namespace(params.mixing), params.mixing
         natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         weight = xp.concat([natural_params.offset[:, None], natural_params.weight], axis=1)
         log_mixing = clip(safe_log(mixing), LOG_ZERO, math.inf)
-        given = ConditionalParams(natural_params, weight, mixing, log_mixing, params.class_prior)
+        given = ConditionalParams(natural_params, weight, mixing, log_mixing, params.class_prior, 1 - pull)
         totals = match_array(rows.total(self.conditional_step, given), like=mixing)
         of_class = xp.sum(totals.responsibility, axis=0)  # weight of the rows of each class
         n_rows = float(xp.sum(of_class))
@@ -372,6 +378,7 @@ class SharedKernel:
         moment_origin = self.kernel.moment_origin(match_array(natural_params, like=mixing))
         by_kernels = self.kernel.pullback(params.kernels, totals.moments, moment_origin)
         by_mixing = xp.reshape(signed - mixing * by_prior, (-1,))
+        by_prior = by_prior - params.class_prior * xp.sum(by_prior)
         known = xp.where(of_class > 0, of_class * safe_log(params.class_prior), xp.zeros_like(of_class))
         objective = (float(totals.log_likelihood) + float(xp.sum(known))) / n_rows
         return xp.concat([by_kernels, by_mixing, by_prior]) / n_rows, objective
@@ -388,6 +395,8 @@ class SharedKernel:
         signed, responsibility, posterior, log_ratio = self._signed(block, given, phi, indicators[:n_classes, :], weight)
         sums = as_float64(self.kernel.sums(phi, block.x, signed))  # (1 + P, M)
         moments = self.kernel.moments(sums[:1, :].T, sums[1:, :], given.natural_params, block.x, signed)
+        if given.evidence_weight != 1:  # what is common to all kernels does not cancel
+            log_ratio = log_ratio + (1 - given.evidence_weight) * self.kernel.common(given.natural_params, block.x)
         log_likelihood = as_float64(weight) @ as_float64(log_ratio)
         return ConditionalTotals(log_likelihood, as_float64(responsibility), as_float64(posterior), moments)
 
@@ -396,7 +405,7 @@ class SharedKernel:
     ) -> tuple[Array, Array, Array, Array]:
         """weight * (r - q), (M, n); the sums of weight * r by class, (M, K), and of weight * q, (M,); log p(x|y) / p(x), (n,).
 
-        Everything is linear in the densities e: r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
+        q and log p(x) count by `evidence_weight`. Everything is linear in the densities e: r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
         """
         xp, mixing = namespace(phi), given.mixing
         mixed = mixing @ given.class_prior  # (M,)
@@ -407,18 +416,21 @@ class SharedKernel:
             own = xp.where(weight > 0, own, xp.ones_like(own))
             evidence = given.class_prior @ by_class
             if sums_within_range(xp.stack([own, evidence])):
-                ratio = xp.concat([of_class * (weight / own), (weight / evidence)[None, :]])  # (K + 1, n)
+                ratio = xp.concat([of_class * (weight / own), given.evidence_weight * (weight / evidence)[None, :]])  # (K + 1, n)
                 shares = density @ ratio.T  # (M, K + 1)
                 factor = block.scratch("factor", density.shape)
                 matmul_into(factor, xp.concat([mixing, -mixed[:, None]], axis=1), ratio)
                 density *= factor
-                return density, mixing * shares[:, :-1], mixed * shares[:, -1], xp.log(own / evidence)
+                log_ratio = xp.log(own) - given.evidence_weight * xp.log(evidence)
+                return density, mixing * shares[:, :-1], mixed * shares[:, -1], log_ratio
         scores = self._scores(block, given, phi)
         log_own, log_mixed = given.log_mixing @ of_class, clip(safe_log(mixed), LOG_ZERO, math.inf)[:, None]
         own, log_evidence_own = responsibilities(lambda: scores + log_own, weight)
         summed_out, log_evidence = responsibilities(lambda: scores + log_mixed, weight)
         shares = xp.where(mixing > 0, own @ of_class.T, xp.zeros_like(mixing))  # exp() was kept off denormals
-        return own - summed_out, shares, xp.sum(summed_out, axis=1), log_evidence_own - log_evidence
+        summed_out *= given.evidence_weight
+        log_ratio = log_evidence_own - given.evidence_weight * log_evidence
+        return own - summed_out, shares, xp.sum(summed_out, axis=1), log_ratio
 
     def _scores(self, block: Block, given: ConditionalParams, phi: Array) -> Array:
         """log p(x|j) but for what is common to all kernels, (M, n)."""

@@ -1,0 +1,157 @@
+r"""Shared-kernel networks trained to tell classes apart: on log P(C|x), from the EM solution.
+
+EM makes a network that describes each class. The same network, moved from there to raise the conditional likelihood
+
+.. math:: \frac1n \sum_n \log P(y_n \mid x_n), \qquad P(C_k \mid x) \propto P(C_k) \sum_j \pi_{jk}\, p(x \mid j)
+
+decides between them. Mixtures are far too sure of their classes in more than a few dimensions, and from such a start the first
+steps only blur them; so the start is the EM solution at the inverse temperature :math:`\beta` that suits held-out rows best,
+kernel by kernel: :math:`(\pi_{jk}\, p(x \mid j))^\beta` is again a weighted Gaussian, of covariance :math:`\Sigma_j / \beta`. The
+climb (L-BFGS on the network's own coordinates, a gradient costs about a sweep) stops where the loss on held-out rows is least.
+
+Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006, is behind ``pull``: that share of
+the objective is the likelihood itself, which holds the kernels near the rows that they describe.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..arrays import match_array, safe_log, to_numpy
+from ..em import Outcome
+from ..networks.shared_kernel import Params, SharedKernel
+from ..rows import Block, Rows, one_blas_thread
+from ..solvers.lbfgs import maximize
+from ..sums import Sums, record
+from .shared_kernel import MixtureTraining
+
+BETAS = tuple(np.exp(np.linspace(-4, 0.5, 19)).tolist())
+"""Inverse temperatures that are tried."""
+
+PULLS = (0.0, 0.01, 0.1)
+"""Shares of the likelihood in the objective that ``pull="auto"`` tries."""
+
+PATIENCE = 12
+"""Steps without a lower loss on held-out rows before the climb ends."""
+
+GAIN = 1e-4
+"""A loss lower by less than this part of it is no lower."""
+
+
+@dataclass(frozen=True)
+class ConditionalConfig:
+    """How a network is trained to decide."""
+
+    pull: float | str = 0.0
+    """Share of the likelihood in the objective; "auto" is chosen on held-out rows."""
+    max_iter: int = 150
+
+
+@dataclass(frozen=True)
+class ConditionalFit:
+    """A network that decides, in the frame of its training."""
+
+    params: Params
+    beta: float
+    """Inverse temperature of the start."""
+    pull: float
+    loss: float
+    """Log-loss a row on held-out rows."""
+    history: tuple[float, ...]
+    """The objective at every step; it never falls."""
+    n_steps: int
+    """The step that was kept."""
+    outcome: Outcome
+
+
+@record
+class LossSums(Sums):
+    """Losses of several networks, and the weight of the rows."""
+
+    loss: np.ndarray
+    """Sum of -log P(y|x), (L,)."""
+    weight: float
+
+
+def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
+    """The network whose weighted densities are those of `params` to the power of `beta`, kernel by kernel."""
+    kernel, host = network.kernel, _on_host(params)
+    kernels = replace(host.kernels, covariance=host.kernels.covariance / beta)
+    # (pi N)^beta = pi^beta (peak^beta / peak') N', and what a column sums to belongs to its class
+    log_constant = beta * kernel.log_peak(host.kernels) - kernel.log_peak(kernels)  # (M,)
+    log_mixing = beta * safe_log(host.mixing) + log_constant[:, None]
+    log_column = logsumexp(log_mixing, axis=0)
+    log_prior = beta * safe_log(host.class_prior) + log_column
+    tempered = Params(kernels, np.exp(log_mixing - log_column), np.exp(log_prior - logsumexp(log_prior)))
+    return match_array(tempered, like=params.mixing)  # type: ignore[no-any-return]
+
+
+def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, config: ConditionalConfig) -> ConditionalFit:
+    """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`."""
+    network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
+    starts = [tempered(network, start, beta) for beta in BETAS]
+    losses = conditional_losses(network, held_out, starts)
+    begin = int(np.argmin(losses))
+    pulls = PULLS if config.pull == "auto" else (float(config.pull),)
+    fits = []
+    for pull in pulls:
+        fits.append(_climb(network, training.rows, held_out, starts[begin], BETAS[begin], pull, config.max_iter))
+        if fits[-1].outcome is Outcome.INTERRUPTED:
+            break
+    return min(fits, key=lambda fit: fit.loss)
+
+
+def _climb(
+    network: SharedKernel, rows: Rows, held_out: Rows, start: Params, beta: float, pull: float, max_iter: int
+) -> ConditionalFit:
+    best = {"params": start, "loss": float(conditional_losses(network, held_out, [start])[0]), "step": 0}
+    n_steps = -1  # the start is told of too
+
+    def watch(vector: np.ndarray, _: float) -> bool:
+        nonlocal n_steps
+        n_steps += 1
+        if n_steps == 0:
+            return False
+        params = network.from_vector(vector, start)
+        loss = float(conditional_losses(network, held_out, [params])[0])
+        if loss < (1 - GAIN) * best["loss"]:
+            best.update(params=params, loss=loss, step=n_steps)
+        return n_steps >= best["step"] + PATIENCE
+
+    def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
+        gradient, value = network.gradient(rows, network.from_vector(vector, start), pull)
+        return np.asarray(to_numpy(gradient)), value
+
+    with one_blas_thread():
+        top = maximize(objective, np.asarray(to_numpy(network.to_vector(start))), max_iter=max_iter, memory=15, on_step=watch)
+    return ConditionalFit(best["params"], beta, pull, best["loss"], top.history, best["step"], top.outcome)
+
+
+def conditional_losses(network: SharedKernel, rows: Rows, params: Sequence[Params]) -> np.ndarray:
+    """Log-loss a row of each of several networks on the rows with a class, (L,)."""
+    natural = tuple(network.kernel.natural_params(p.kernels, rows.eps) for p in params)
+    rest = tuple((p.mixing, p.class_prior) for p in params)
+    sums = rows.total(_losses, network, natural, rest)
+    return np.asarray(sums.loss / sums.weight)
+
+
+def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) -> LossSums:
+    codes = to_numpy(block.y)
+    known = np.flatnonzero(codes >= 0)
+    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
+    losses = []
+    for natural_params, (mixing, class_prior) in zip(natural, rest, strict=True):
+        log_density = np.asarray(to_numpy(network.log_density(block, natural_params, mixing)), np.float64)
+        joint = log_density[known] + safe_log(np.asarray(to_numpy(class_prior), np.float64))
+        own = joint[np.arange(len(known)), codes[known]]
+        losses.append(weight[known] @ (logsumexp(joint, axis=1) - own))
+    return LossSums(np.array(losses), float(weight[known].sum()))
+
+
+def _on_host(params: Params) -> Params:
+    kernels = replace(
+        params.kernels, mean=to_numpy(params.kernels.mean), covariance=to_numpy(params.kernels.covariance)
+    )
+    return Params(kernels, to_numpy(params.mixing), to_numpy(params.class_prior))
