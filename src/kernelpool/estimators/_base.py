@@ -182,13 +182,17 @@ class DensityClassifier(ProbabilityClassifier):
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         raise NotImplementedError
 
-    def _scores(self, rows: Rows) -> RowFunction:
+    def _joint(self, rows: Rows) -> RowFunction:
+        """log P(C_k) p(x|C_k)."""
         with np.errstate(divide="ignore"):
             log_prior = np.log(self.class_prior_)
         return self._density(rows).then(_log_joint, log_prior)
 
+    def _scores(self, rows: Rows) -> RowFunction:
+        return self._joint(rows)
+
     def _evidence(self, rows: Rows) -> RowFunction:
-        return self._scores(rows).then(evidence)
+        return self._joint(rows).then(evidence)
 
     def log_density(self, X: Any) -> Any:
         """log p(x|C_k) of every class (Titsias & Likas 2001, (2)).

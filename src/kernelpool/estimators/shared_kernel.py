@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..kernels import FAMILIES, Kernels, NaturalParams
@@ -17,7 +18,10 @@ from ..networks.shared_kernel import SharedKernel
 from ..penalties import DISTANCES, STEPS
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, FamilyNames, Field, register
 from ..rows import Block, Frame, Rows
+from ..selection.conditional import DecidingNetworks, fit_deciding
+from ..selection.held_out import SampledRows
 from ..selection.search import resolve_auto
+from ..training.conditional import ConditionalConfig
 from ..training.config import (
     FitConfig,
     KernelConfig,
@@ -41,7 +45,7 @@ from ..training.validation import (
     named_features,
     training_data,
 )
-from ._base import DensityClassifier, RowFunction, fit_monitor
+from ._base import DensityClassifier, RowFunction, fit_monitor, log_softmax
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
@@ -111,6 +115,16 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     starving : {"move", "drop", "keep"}, default="move"
         What becomes of a kernel that accounts for less than a thousandth of a row when the objective has settled: it is moved
         to the worst modeled row of its class if that raises the objective and dropped otherwise; dropped at once; or kept.
+    training : {"em", "conditional"}, default="em"
+        "em" describes each class by its density. "conditional" trains further networks, from the EM solution, to tell the
+        classes apart: on log P(C|x), each stopped where the loss on rows that it has not seen is least. Probabilities and
+        labels then come from these (`deciding_networks_`); `log_density`, `score_samples`, `kernel_posterior` and `sample`
+        still come from the EM network.
+    pull : float or "auto", default=0.0
+        Share of the likelihood in the objective of conditional training: 0 is the conditional likelihood alone, 1 the
+        likelihood. "auto" takes the one of 0, 0.01 and 0.1 with the least loss on held-out rows.
+    n_folds : int, default=4
+        Conditional networks, each of which is stopped on one fold; their probabilities are averaged.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -170,6 +184,13 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Sweeps made by the best start.
     converged_ : bool
         Whether the objective settled.
+    deciding_networks_ : list of SharedKernelClassifier
+        The networks whose averaged probabilities decide; with ``training="conditional"`` alone.
+    conditional_loss_ : float
+        Their log-loss a row on the rows that each has not seen.
+    class_shares_ : ndarray of shape (n_classes,)
+        Shares of the classes among the labeled rows, on which they were trained: where `class_prior_` differs, their
+        probabilities are adjusted to it.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -222,6 +243,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "split_anchor": [Interval(Real, 0, None, closed="both")],
         "acceleration": [StrOptions({"squarem"}), None],
         "starving": [StrOptions({"move", "drop", "keep"})],
+        "training": [StrOptions({"em", "conditional"})],
+        "pull": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -256,6 +280,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         split_anchor: float = 100.0,
         acceleration: str | None = "squarem",
         starving: str = "move",
+        training: str = "em",
+        pull: float | str = 0.0,
+        n_folds: int = 4,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
@@ -286,6 +313,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.split_anchor = split_anchor
         self.acceleration = acceleration
         self.starving = starving
+        self.training = training
+        self.pull = pull
+        self.n_folds = n_folds
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
@@ -298,8 +328,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the network by EM.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+        """Fit the network by EM and, with ``training="conditional"``, networks that decide from there.
 
         Interrupting a fit (Ctrl-C) leaves the estimator with the best parameters reached so far.
 
@@ -311,6 +341,10 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             Labels; see `unlabeled` for rows that have none.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
+        X_val : array-like of shape (n_validation_samples, n_features), default=None
+            Rows on which one conditional network is stopped; None cross-fits several, each stopped on a fold of X.
+        y_val : array-like of shape (n_validation_samples,), default=None
+            Their labels.
 
         Returns
         -------
@@ -322,15 +356,49 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
             network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight))
+            deciding = None
+            if self.training == "conditional" and network.fit.outcome is not Outcome.INTERRUPTED:
+                deciding = fit_deciding(
+                    data,
+                    resolved.config,
+                    ConditionalConfig(self.pull),
+                    n_folds=self.n_folds,
+                    held_out=None if X_val is None else self._validation_rows(X_val, y_val, data.classes),
+                )
         if config.start.previous is None:
             self._n_kernels_asked = network.n_kernels_asked
         self._keep(network, resolved.config, resolved.selection)
+        self._keep_deciding(deciding, data.class_weight / data.class_weight.sum())
         if network.starved is not None and not is_auto(self.n_kernels):  # a network that was grown is pruned without a word
             warn(network.starved, StarvedKernelWarning)
         warn_if_unfinished(network.fit, self.max_iter)
         if resolved.interrupted:
             raise KeyboardInterrupt("interrupted while settings were chosen; the best so far was fitted to all rows")
+        if deciding is not None and deciding.interrupted:
+            raise KeyboardInterrupt(f"interrupted; {len(deciding.networks)} of {self.n_folds} conditional networks were kept")
         return self
+
+    def _validation_rows(self, X_val: Any, y_val: Any, classes: np.ndarray) -> SampledRows:
+        x = np.asarray(validate_data(self, X_val, dtype=np.float64, reset=False))
+        labels = np.asarray([] if y_val is None else y_val)
+        if len(labels) != len(x):
+            raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
+        unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+        if unknown:
+            raise KernelpoolError(f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}.")
+        return SampledRows(x, np.searchsorted(classes, labels), np.ones(len(x)), np.zeros(len(x)))
+
+    def _keep_deciding(self, deciding: DecidingNetworks | None, class_shares: np.ndarray) -> None:
+        for name in ("deciding_networks_", "conditional_loss_", "class_shares_"):
+            self.__dict__.pop(name, None)
+        if deciding is not None:
+            self.deciding_networks_ = [
+                type(self).from_parameters(
+                    n.means, n.covariances, n.mixing, n.class_prior, self.classes_, self.covariance_type_
+                )
+                for n in deciding.networks
+            ]
+            self.conditional_loss_, self.class_shares_ = deciding.loss, class_shares
 
     def _config(self) -> SharedKernelConfig:
         """The parameters as records."""
@@ -501,6 +569,20 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         framed = rows.framed(frame, natural_params.weight.shape[0] + natural_params.weight.shape[1] + 2 * len(self.classes_))
         return RowFunction(framed, _log_density, (network, natural_params, self.mixing_, frame.log_volume))
 
+    def _scores(self, rows: Rows) -> RowFunction:
+        deciding = getattr(self, "deciding_networks_", None)
+        if not deciding:
+            return self._joint(rows)
+        _, _, frame = self._network()
+        parts = [network._network(frame) for network in deciding]
+        members = tuple(
+            (part, part.kernel.natural_params(kernels, rows.eps), network.mixing_, safe_log(network.class_prior_))
+            for network, (part, kernels, _) in zip(deciding, parts, strict=True)
+        )
+        width = sum(max(member[1].weight.shape) for member in members[:1]) + 2 * len(self.classes_)
+        shift = safe_log(self.class_prior_) - safe_log(self.class_shares_)
+        return RowFunction(rows.framed(frame, width), _average_log_proba, (members, shift))
+
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
         network, natural_params, mixing, _ = density.params
@@ -605,6 +687,16 @@ def _log_density(block: Block, network: SharedKernel, natural_params: NaturalPar
     return network.log_density(block, natural_params, mixing) - log_volume
 
 
+def _average_log_proba(block: Block, members: tuple[Any, ...], log_prior_ratio: Any) -> Any:
+    """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K)."""
+    xp = namespace(block.x)
+    log_proba = [
+        log_softmax(network.log_density(block, natural_params, mixing) + log_prior)
+        for network, natural_params, mixing, log_prior in members
+    ]
+    return logsumexp(xp.stack(log_proba), axis=0) + log_prior_ratio
+
+
 def _kernel_posterior(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, class_prior: Any) -> Any:
     return network.kernel_posterior(block, natural_params, mixing, class_prior)
 
@@ -637,6 +729,9 @@ register(
             "n_iter_": COUNT,
             "converged_": BOOL,
             "_n_kernels_asked": COUNT,
+            "deciding_networks_": Field("list", parts=(Field("model", classes=("SharedKernelClassifier",)),)),
+            "conditional_loss_": FLOAT,
+            "class_shares_": Field("shares", ("K",)),
         },
         check="kernelpool.files.checks:shared_kernel",
         probe=lambda model: model.means_,

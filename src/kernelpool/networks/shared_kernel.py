@@ -405,7 +405,8 @@ class SharedKernel:
     ) -> tuple[Array, Array, Array, Array]:
         """weight * (r - q), (M, n); the sums of weight * r by class, (M, K), and of weight * q, (M,); log p(x|y) / p(x), (n,).
 
-        q and log p(x) count by `evidence_weight`. Everything is linear in the densities e: r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
+        q and log p(x) count by `evidence_weight`. Everything is linear in the densities e:
+        r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
         """
         xp, mixing = namespace(phi), given.mixing
         mixed = mixing @ given.class_prior  # (M,)
@@ -416,7 +417,9 @@ class SharedKernel:
             own = xp.where(weight > 0, own, xp.ones_like(own))
             evidence = given.class_prior @ by_class
             if sums_within_range(xp.stack([own, evidence])):
-                ratio = xp.concat([of_class * (weight / own), given.evidence_weight * (weight / evidence)[None, :]])  # (K + 1, n)
+                ratio = xp.concat(
+                    [of_class * (weight / own), given.evidence_weight * (weight / evidence)[None, :]]
+                )  # (K + 1, n)
                 shares = density @ ratio.T  # (M, K + 1)
                 factor = block.scratch("factor", density.shape)
                 matmul_into(factor, xp.concat([mixing, -mixed[:, None]], axis=1), ratio)

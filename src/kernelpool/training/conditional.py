@@ -4,13 +4,14 @@ EM makes a network that describes each class. The same network, moved from there
 
 .. math:: \frac1n \sum_n \log P(y_n \mid x_n), \qquad P(C_k \mid x) \propto P(C_k) \sum_j \pi_{jk}\, p(x \mid j)
 
-decides between them. Mixtures are far too sure of their classes in more than a few dimensions, and from such a start the first
-steps only blur them; so the start is the EM solution at the inverse temperature :math:`\beta` that suits held-out rows best,
-kernel by kernel: :math:`(\pi_{jk}\, p(x \mid j))^\beta` is again a weighted Gaussian, of covariance :math:`\Sigma_j / \beta`. The
-climb (L-BFGS on the network's own coordinates, a gradient costs about a sweep) stops where the loss on held-out rows is least.
+decides between them. In more than a few dimensions mixtures are far too sure of their classes, and from such a start the first
+steps only blur them. So the climb starts from the EM solution at the inverse temperature :math:`\beta` that suits held-out rows
+best, kernel by kernel: :math:`(\pi_{jk}\, p(x \mid j))^\beta` is again a weighted Gaussian, of covariance
+:math:`\Sigma_j / \beta`. It goes on by L-BFGS in the network's own coordinates, where a gradient costs about a sweep, and the
+network with the least loss on held-out rows is kept.
 
-Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006, is behind ``pull``: that share of
-the objective is the likelihood itself, which holds the kernels near the rows that they describe.
+Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006, is behind ``pull``: that
+share of the objective is the likelihood itself, which holds the kernels near the rows that they describe.
 """
 
 from collections.abc import Sequence
@@ -106,19 +107,19 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, co
 def _climb(
     network: SharedKernel, rows: Rows, held_out: Rows, start: Params, beta: float, pull: float, max_iter: int
 ) -> ConditionalFit:
-    best = {"params": start, "loss": float(conditional_losses(network, held_out, [start])[0]), "step": 0}
+    best, lowest, best_step = start, float(conditional_losses(network, held_out, [start])[0]), 0
     n_steps = -1  # the start is told of too
 
     def watch(vector: np.ndarray, _: float) -> bool:
-        nonlocal n_steps
+        nonlocal best, lowest, best_step, n_steps
         n_steps += 1
         if n_steps == 0:
             return False
         params = network.from_vector(vector, start)
         loss = float(conditional_losses(network, held_out, [params])[0])
-        if loss < (1 - GAIN) * best["loss"]:
-            best.update(params=params, loss=loss, step=n_steps)
-        return n_steps >= best["step"] + PATIENCE
+        if loss < (1 - GAIN) * lowest:
+            best, lowest, best_step = params, loss, n_steps
+        return n_steps >= best_step + PATIENCE
 
     def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
         gradient, value = network.gradient(rows, network.from_vector(vector, start), pull)
@@ -126,7 +127,7 @@ def _climb(
 
     with one_blas_thread():
         top = maximize(objective, np.asarray(to_numpy(network.to_vector(start))), max_iter=max_iter, memory=15, on_step=watch)
-    return ConditionalFit(best["params"], beta, pull, best["loss"], top.history, best["step"], top.outcome)
+    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome)
 
 
 def conditional_losses(network: SharedKernel, rows: Rows, params: Sequence[Params]) -> np.ndarray:
@@ -151,7 +152,5 @@ def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) ->
 
 
 def _on_host(params: Params) -> Params:
-    kernels = replace(
-        params.kernels, mean=to_numpy(params.kernels.mean), covariance=to_numpy(params.kernels.covariance)
-    )
+    kernels = replace(params.kernels, mean=to_numpy(params.kernels.mean), covariance=to_numpy(params.kernels.covariance))
     return Params(kernels, to_numpy(params.mixing), to_numpy(params.class_prior))

@@ -1,0 +1,92 @@
+"""Cross-fitted conditional training: several networks, each stopped on a fold that it has not seen."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arrays import to_numpy
+from ..em import Outcome, best_of
+from ..networks.shared_kernel import Params
+from ..rows import as_rows
+from ..training.conditional import ConditionalConfig, ConditionalFit, fit_conditional
+from ..training.config import SharedKernelConfig
+from ..training.shared_kernel import Starts
+from ..training.validation import TrainingData
+from .candidates import limit_kernels
+from .held_out import SampledRows, draw_rows, fold_data, stratified_folds
+
+
+@dataclass(frozen=True)
+class DecidingNetwork:
+    """A network that decides, in the units of the data."""
+
+    means: np.ndarray
+    """(M, d)."""
+    covariances: np.ndarray
+    mixing: np.ndarray
+    """(M, K)."""
+    class_prior: np.ndarray
+    """(K,)."""
+    fit: ConditionalFit
+    weight: float
+    """Of the rows that it was judged on."""
+
+
+@dataclass(frozen=True)
+class DecidingNetworks:
+    """Networks whose probabilities are averaged."""
+
+    networks: tuple[DecidingNetwork, ...]
+    interrupted: bool = False
+
+    @property
+    def loss(self) -> float:
+        """Log-loss a row on rows that each network has not seen."""
+        return float(np.average([n.fit.loss for n in self.networks], weights=[n.weight for n in self.networks]))
+
+
+def fit_deciding(
+    data: TrainingData,
+    config: SharedKernelConfig,
+    conditional: ConditionalConfig,
+    *,
+    n_folds: int,
+    held_out: SampledRows | None = None,
+) -> DecidingNetworks:
+    """One network for each fold, or one for the rows that are given as held out."""
+    rows = draw_rows(data, config.fit.seed)
+    if held_out is not None:
+        parts = [(rows, held_out)]
+    else:
+        fold = stratified_folds(rows.code, n_folds, key=rows.key, weight=rows.weight)
+        parts = [(rows.where(fold != f), rows.where(fold == f)) for f in np.unique(fold[fold >= 0])]
+    networks: list[DecidingNetwork] = []
+    for train, out in parts:
+        try:
+            networks.append(_trained(data, config, conditional, train, out))
+        except KeyboardInterrupt:
+            if not networks:
+                raise
+            return DecidingNetworks(tuple(networks), interrupted=True)
+        if networks[-1].fit.outcome is Outcome.INTERRUPTED:
+            return DecidingNetworks(tuple(networks), interrupted=True)
+    return DecidingNetworks(tuple(networks))
+
+
+def _trained(
+    data: TrainingData, config: SharedKernelConfig, conditional: ConditionalConfig, train: SampledRows, out: SampledRows
+) -> DecidingNetwork:
+    """EM on the rows that train, then the climb."""
+    part = fold_data(data, train, config.fit.n_jobs)
+    config = replace(config, start=limit_kernels(config.start, train, len(data.classes)), class_prior=None, split_anchor=None)
+    starts = Starts(part, config)
+    described = best_of([starts.run(place, config) for place in starts.places()])
+    if described.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    training, params = starts.training, described.params
+    judging = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs)
+    width = params.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
+    start = Params(params.kernels, params.mixing, params.class_prior)  # a learned table of sharing plays no part from here on
+    fit = fit_conditional(training, start, judging.framed(training.frame, width), conditional)
+    parameters = training.in_data_units(fit.params)
+    return DecidingNetwork(*parameters, np.array(to_numpy(fit.params.class_prior)), fit, float(out.weight.sum()))

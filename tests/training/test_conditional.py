@@ -1,0 +1,180 @@
+"""Conditional training: tempering by its definition, ascent, and limits that other implementations know."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from kernelpool import RejectClassifier, SharedKernelClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.rows import as_rows
+from kernelpool.training.conditional import conditional_losses, tempered
+
+
+def network(family, rng, n_kernels=4, d=3, n_classes=3):
+    kernel = FAMILIES[family](np.zeros(d))
+    shape = kernel.shape(n_kernels, d)
+    if kernel.matrices:
+        root = rng.normal(size=(*shape[:-2], d, d))
+        covariance = root @ np.swapaxes(root, -1, -2) + np.eye(d)
+    else:
+        covariance = rng.uniform(0.5, 2, shape)
+    mixing = rng.dirichlet(np.ones(n_kernels), n_classes).T
+    return SharedKernel(kernel, np.ones_like(mixing)), Params(
+        Kernels(rng.normal(size=(n_kernels, d)), covariance), mixing, rng.dirichlet(np.ones(n_classes))
+    )
+
+
+def joint_terms(net, params, x):
+    """log P(C_k) pi_jk p(x|j), (n, M, K)."""
+    log_density = net.kernel.log_density(net.kernel.natural_params(params.kernels, 2e-16), x).T
+    return log_density[:, :, None] + np.log(params.mixing * params.class_prior)
+
+
+@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
+@pytest.mark.parametrize("beta", [0.2, 1.0, 1.4])
+def test_tempering_raises_every_weighted_kernel_to_a_power(family, beta):
+    rng = np.random.default_rng(0)
+    net, params = network(family, rng)
+    x = rng.normal(size=(20, 3))
+    expected = beta * joint_terms(net, params, x)
+    found = joint_terms(net, tempered(net, params, beta), x)
+    constant = found - expected  # the same for every row, kernel and class
+    np.testing.assert_allclose(constant, constant[0, 0, 0], atol=1e-9)
+
+
+def test_losses_are_scikit_learns():
+    rng = np.random.default_rng(1)
+    net, params = network("diag", rng)
+    x, y, weight = rng.normal(size=(50, 3)), rng.integers(0, 3, 50), rng.uniform(0.5, 2, 50)
+    proba = softmax(np.logaddexp.reduce(joint_terms(net, params, x), axis=1), axis=1)
+    found = conditional_losses(net, as_rows(x, y, weight), [params, tempered(net, params, 0.5)])
+    assert found[0] == pytest.approx(log_loss(y, proba, sample_weight=weight), rel=1e-10)
+    assert found[1] != found[0]
+
+
+@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
+@pytest.mark.parametrize("pull", [0.0, 0.3])
+def test_hybrid_gradients_are_slopes(family, pull):
+    """By central differences of (1 - pull) log P(y|x) + pull log p(x, y)."""
+    rng = np.random.default_rng(2)
+    net, params = network(family, rng)
+    x, y, weight = rng.normal(size=(30, 3)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
+
+    def value(vector):
+        joint = np.logaddexp.reduce(joint_terms(net, net.from_vector(vector, params), x), axis=1)
+        own = joint[np.arange(30), y]
+        return weight @ (own - (1 - pull) * np.logaddexp.reduce(joint, axis=1)) / weight.sum()
+
+    vector, step = net.to_vector(params), 1e-5
+    gradient, objective = net.gradient(as_rows(x, y, weight), params, pull)
+    slope = [(value(vector + step * e) - value(vector - step * e)) / (2 * step) for e in np.eye(len(vector))]
+    assert objective == pytest.approx(value(vector), rel=1e-10)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-6 * np.abs(slope).max())
+
+
+def test_one_tied_kernel_a_class_is_logistic_regression():
+    """Trained to the end, without a held-out fold in the way: the unpenalized solution of scikit-learn, to 1e-4."""
+    from kernelpool.solvers.lbfgs import maximize
+
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 400)
+    x = rng.normal(size=(400, 2)) + 0.8 * np.eye(3, 2)[y]
+    net, params = network("tied", rng, n_kernels=3, d=2)
+    own = Params(Kernels(params.kernels.mean, np.eye(2)), np.eye(3), np.full(3, 1 / 3))
+    rows = as_rows(x, y)
+    top = maximize(lambda v: net.gradient(rows, net.from_vector(v, own)), net.to_vector(own), max_iter=2000, tol=1e-15)
+    found = softmax(np.logaddexp.reduce(joint_terms_safe(net, net.from_vector(top.point, own), x), axis=1), axis=1)
+    reference = LogisticRegression(C=1e10, tol=1e-10, max_iter=10_000).fit(x, y)
+    np.testing.assert_allclose(found, reference.predict_proba(x), atol=1e-4)
+
+
+def joint_terms_safe(net, params, x):
+    with np.errstate(divide="ignore"):
+        return joint_terms(net, params, x)
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    return make_clouds(1200, random_state=0), make_clouds(2000, random_state=1)
+
+
+def test_it_decides_better_and_describes_as_before(clouds):
+    (X, y), (X_test, y_test) = clouds
+    settings = {"n_kernels": 4, "covariance_type": "spherical", "sharing": 0.0, "random_state": 0}
+    em = SharedKernelClassifier(**settings).fit(X, y)
+    conditional = SharedKernelClassifier(**settings, training="conditional").fit(X, y)
+    losses = [log_loss(y_test, model.predict_proba(X_test)) for model in (em, conditional)]
+    assert losses[1] < 0.8 * losses[0]
+    for method in ("log_density", "score_samples", "kernel_posterior"):
+        np.testing.assert_array_equal(getattr(em, method)(X_test), getattr(conditional, method)(X_test))
+    np.testing.assert_array_equal(em.sample(20, random_state=0)[0], conditional.sample(20, random_state=0)[0])
+    assert len(conditional.deciding_networks_) == 4
+    assert conditional.conditional_loss_ == pytest.approx(losses[1], rel=0.15)
+
+
+def test_probabilities_are_the_average_of_the_networks(clouds):
+    (X, y), (X_test, _) = clouds
+    model = SharedKernelClassifier(6, covariance_type="diag", training="conditional", n_folds=3, random_state=0).fit(X, y)
+    expected = np.mean([network.predict_proba(X_test) for network in model.deciding_networks_], axis=0)
+    np.testing.assert_allclose(model.predict_proba(X_test), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predict_log_proba(X_test), np.log(expected), rtol=1e-7)
+
+
+def test_held_out_rows_may_be_given(clouds):
+    (X, y), (X_test, y_test) = clouds
+    model = SharedKernelClassifier(4, training="conditional", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
+    assert len(model.deciding_networks_) == 1
+    assert model.conditional_loss_ == pytest.approx(log_loss(y_test, model.predict_proba(X_test)), rel=1e-9)
+    with pytest.raises(ValueError, match=r"X_val has 2000 rows and y_val 0"):
+        model.fit(X, y, X_val=X_test)
+    with pytest.raises(ValueError, match=r"y_val must hold labels of y, \[0, 1\]; got 7"):
+        model.fit(X, y, X_val=X_test[:2], y_val=[7, 0])
+
+
+def test_other_class_priors_shift_the_odds(clouds):
+    (X, y), (X_test, _) = clouds
+    plain = SharedKernelClassifier(4, training="conditional", random_state=0).fit(X, y)
+    other = SharedKernelClassifier(4, training="conditional", class_prior=[0.9, 0.1], random_state=0).fit(X, y)
+    shift = np.diff(plain.predict_log_proba(X_test)) - np.diff(other.predict_log_proba(X_test))
+    np.testing.assert_allclose(shift, np.log(9), rtol=1e-6)  # the classes are equally common in the rows
+
+
+def test_pull_and_folds_change_something(clouds):
+    (X, y), (X_test, _) = clouds
+    found = {
+        name: SharedKernelClassifier(4, training="conditional", random_state=0, **kwargs).fit(X, y).predict_proba(X_test)
+        for name, kwargs in {"plain": {}, "pull": {"pull": 0.5}, "auto": {"pull": "auto"}, "folds": {"n_folds": 2}}.items()
+    }
+    for name in ("pull", "folds"):
+        assert np.abs(found[name] - found["plain"]).max() > 1e-3
+
+
+def test_weights_unlabeled_rows_and_refusals(clouds):
+    (X, y), (X_test, _) = clouds
+    labels = y.astype(float)
+    labels[::3] = np.nan
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    model = SharedKernelClassifier(4, training="conditional", unlabeled=np.nan, random_state=0).fit(X, labels, weight)
+    assert np.isfinite(log_softmax(model.predict_log_proba(X_test), axis=1)).all()
+    rejecting = RejectClassifier(model, novelty=0.05).fit(X[labels == labels], labels[labels == labels])
+    assert rejecting.predict([[40.0, 40.0]])[0] == rejecting.novel_label_
+
+
+def test_the_likelihood_of_training_rows_never_falls(clouds):
+    from kernelpool.selection.conditional import fit_deciding
+    from kernelpool.training.conditional import ConditionalConfig
+    from kernelpool.training.config import KernelConfig, SharedKernelConfig, StartConfig
+    from kernelpool.training.validation import training_data
+
+    (X, y), _ = clouds
+    for family in ("spherical", "diag", "full", "tied"):
+        estimator = SharedKernelClassifier(6)
+        data = training_data(estimator, X, y, None, None, 1.0, 1)
+        config = SharedKernelConfig(KernelConfig(family), StartConfig(6))
+        for network_ in fit_deciding(data, config, ConditionalConfig(), n_folds=2).networks:
+            assert (np.diff(network_.fit.history) >= -1e-12).all()
+            assert network_.fit.history[-1] > network_.fit.history[0]
