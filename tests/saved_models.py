@@ -6,13 +6,9 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
-from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from kernelpool import (
     CompetitiveNeuronsClassifier,
@@ -26,6 +22,7 @@ from kernelpool import (
     SharingAverageClassifier,
 )
 from kernelpool.datasets import make_clouds
+from kernelpool.tables.encoder import TableEncoder
 
 
 @lru_cache
@@ -38,13 +35,13 @@ def rows():
 
 
 def table():
-    """Numbers with gaps and text with gaps, as a user's file has them."""
+    """Numbers and text, as a user's file has them."""
     rng = np.random.default_rng(2)
     n = 120
     frame = pd.DataFrame(
         {
             "length": rng.normal(size=n),
-            "<b>width</b>": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(size=n)),
+            "<b>width</b>": rng.normal(size=n),
             "color": rng.choice(["red", "green", "=1+1"], n),
             "size": rng.choice(["s", "m", "l"], n),
         }
@@ -56,17 +53,8 @@ def kernels(**kwargs):
     return SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, "tol": 1e-3} | kwargs)
 
 
-def encoded(last, hot=None):
-    numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    columns = ColumnTransformer(
-        [
-            ("numbers", numbers, ["length", "<b>width</b>"]),
-            ("hot", hot or OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["color"]),
-            ("ordered", OrdinalEncoder(categories=[["s", "m", "l"]]), ["size"]),
-        ],
-        verbose_feature_names_out=False,
-    )
-    return Pipeline([("columns", columns), ("classifier", last)])
+def encoded(last):
+    return Pipeline([("columns", TableEncoder(["color", "size"], standardize=True)), ("classifier", last)])
 
 
 UNFITTED = {
@@ -97,10 +85,10 @@ UNFITTED = {
     ),
     "reduced parzen, edited": (ReducedParzenClassifier(20, edit=MultiEdit(random_state=0), random_state=0), "two"),
     "multi-edit": (MultiEdit(random_state=0), "text"),
-    "multi-edit by neighbors": (MultiEdit(KNeighborsClassifier(1), random_state=0), "two"),
+    "multi-edit by kernels": (MultiEdit(kernels(), random_state=0), "two"),
     "rbf": (RBFNetworkClassifier(5, random_state=0, max_iter=20), "two"),
     "rbf of a mixture": (
-        RBFNetworkClassifier(hidden=FrozenEstimator(GaussianMixture(4, random_state=0).fit(rows()[0])), readout="ridge"),
+        RBFNetworkClassifier(hidden=FrozenEstimator(kernels().fit(*rows()[:2])), readout="ridge"),
         "text",
     ),
     "rbf densities": (RBFNetworkClassifier(5, activation="density", covariance_type="diag", random_state=0), "text"),
@@ -118,22 +106,7 @@ UNFITTED = {
     ),
     "encoded": (encoded(kernels(covariance_type="diag")), "table"),
     "encoded, refusing": (RejectClassifier(encoded(kernels(covariance_type="diag")), ambiguity=0.2), "table"),
-    "gaps told, others passed through": (
-        make_pipeline(
-            ColumnTransformer(
-                [("gaps", SimpleImputer(add_indicator=True), ["<b>width</b>"]), ("text", "drop", ["color", "size"])],
-                remainder="passthrough",
-            ),
-            kernels(),
-        ),
-        "table",
-    ),
-    "encoded, as frames": (encoded(kernels(covariance_type="diag")).set_output(transform="pandas"), "table"),
-    "labels": (LabelEncoder(), "labels"),
-    "encoded, rare ones together": (
-        encoded(kernels(covariance_type="diag"), OneHotEncoder(min_frequency=45, handle_unknown="infrequent_if_exist")),
-        "table",
-    ),
+    "encoder of tables": (TableEncoder(["color", "size"]), "table"),
 }
 
 
@@ -143,8 +116,6 @@ def target(kind):
         return table()
     if kind.startswith("float32"):
         return X.astype(np.float32), np.where(np.arange(len(y)) % 5 == 0, np.nan, y) if "gaps" in kind else y
-    if kind == "labels":
-        return text, None
     return X, {"two": y, "text": text, "numbers": numbers, "pairs": np.column_stack([numbers, -numbers])}[kind]
 
 
@@ -156,7 +127,7 @@ def fitted(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # EM is not given the time to settle
         estimator = estimator if name == "reject prefit" else clone(estimator)
-        return estimator.fit(X) if y is None else estimator.fit(X, y), X
+        return estimator.fit(X, y), X
 
 
 ANSWERS = (

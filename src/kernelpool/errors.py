@@ -10,7 +10,6 @@
         TableError              a table that cannot be read, or not used as it is
         UnequalChunksError      Dask arrays whose chunks do not line up
     Warning
-      ModelFileWarning          a model file that another version of scikit-learn has written
       StarvedKernelWarning      a kernel lost its rows and was dropped
       sklearn ConvergenceWarning
         UnfinishedWarning       EM stopped before the objective settled
@@ -72,10 +71,6 @@ class TableError(KernelpoolError):
 
 class UnequalChunksError(KernelpoolError):
     """Dask arrays whose rows are not cut at the same places."""
-
-
-class ModelFileWarning(UserWarning):
-    """A model file that another version of scikit-learn has written: its estimators may answer otherwise in this one."""
 
 
 class StarvedKernelWarning(UserWarning):

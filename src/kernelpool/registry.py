@@ -114,7 +114,7 @@ class EstimatorRecord:
     required: frozenset[str] = frozenset()
     """Parameters without a default; others may be missing in older files."""
     rebuilt: Mapping[str, Any] = field(default_factory=dict)
-    """Attributes that files do not hold, and the function of the estimator that makes each."""
+    """Attributes that files do not hold, and the function of the estimator that returns each."""
     check: Reference | None = None
     """check(model, sizes) raises a ModelFileError where the attributes do not fit together."""
     probe: Callable[[Any], Any] | None = None

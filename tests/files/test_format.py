@@ -14,7 +14,7 @@ from safetensors.numpy import save as safetensors_bytes
 from saved_models import fitted, kernels, rows, table
 
 import kernelpool
-from kernelpool.errors import KernelpoolError, ModelFileError, ModelFileWarning
+from kernelpool.errors import KernelpoolError, ModelFileError
 from kernelpool.files import FORMAT_VERSION, container, read_header
 from kernelpool.files import header as header_module
 
@@ -250,22 +250,6 @@ def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
     again = kernelpool.load(path)
     assert again.split_anchor == kernels().split_anchor
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-def test_scikit_learns_estimators_warn_of_another_version(path):
-
-    model, _X = fitted("encoded")
-    kernelpool.save(model, path)
-    header = json.loads(container.read_contents(path, 1 << 30).metadata["header"])
-    header["scikit_learn_version"] = "1.2.3"
-    resealed(path, header=json.dumps(header))
-    with pytest.warns(ModelFileWarning, match=r"Pipeline that scikit-learn 1.2.3 has written; this is 1\."):
-        kernelpool.load(path)
-    kernelpool.save(fitted("shared tied")[0], path)
-    header = json.loads(container.read_contents(path, 1 << 30).metadata["header"])
-    header["scikit_learn_version"] = "1.2.3"
-    resealed(path, header=json.dumps(header))
-    kernelpool.load(path)  # ours do not depend on it, and warnings are errors here
 
 
 # -- on the disk ----------------------------------------------------------------------------------------------------------

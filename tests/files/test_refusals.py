@@ -4,17 +4,19 @@ import copy
 
 import numpy as np
 import pytest
-from saved_models import encoded, fitted, kernels, rows, table
+from saved_models import fitted, kernels, rows, table
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import kernelpool
-from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool import ParzenClassifier, RBFNetworkClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.errors import ModelFileError
 from kernelpool.files import container
+from kernelpool.tables.encoder import TableEncoder
 
 from .mutations import File
 
@@ -52,10 +54,20 @@ def test_functions_are_refused_with_what_to_do(path):
     [
         (lambda X, y: kernels(), NotFittedError, "not fitted yet"),
         (lambda X, y: make_pipeline(StandardScaler(), kernels()), NotFittedError, "not fitted yet"),
-        (lambda X, y: LogisticRegression().fit(X, y), ModelFileError, r"LogisticRegression cannot be saved; .*may hold Col"),
+        (lambda X, y: LogisticRegression().fit(X, y), ModelFileError, r"LogisticRegression cannot be saved; .*may hold Comp"),
         (lambda X, y: "model", ModelFileError, "builtins.str cannot be saved"),
         (lambda X, y: SharedKernelClassifier, ModelFileError, "cannot be saved"),
-        (lambda X, y: make_pipeline(MinMaxScaler(), kernels()).fit(X, y), ModelFileError, "MinMaxScaler cannot be saved"),
+        (
+            lambda X, y: make_pipeline(MinMaxScaler(), kernels()).fit(X, y),
+            ModelFileError,
+            r"steps/0/1 is a sklearn.*MinMaxScaler, which cannot be saved; .* use skops \(it asks which types you trust .*"
+            r"joblib \(loading runs whatever code the file holds\); kernelpool checks neither",
+        ),
+        (
+            lambda X, y: RBFNetworkClassifier(hidden=GaussianMixture(3, random_state=0).fit(X)).fit(X, y),
+            ModelFileError,
+            "hidden is a sklearn.*GaussianMixture, which cannot be saved",
+        ),
         (
             lambda X, y: RejectClassifier(kernels(), ambiguity=0.1, novelty=0.1, cv=StratifiedKFold(2)).fit(X, y),
             ModelFileError,
@@ -187,8 +199,21 @@ EDITS = {
         "n_jobs must be at least -256 and",
     ),
     "a model as a parameter": (
-        lambda h, m, a: m["parameters"].update(callback={"model": {"class": "LabelEncoder", "parameters": {}, "fitted": None}}),
-        "callback must be plain data; got LabelEncoder",
+        lambda h, m, a: m["parameters"].update(floor={"model": {"class": "MultiEdit", "parameters": {}, "fitted": None}}),
+        "has no parameter 'floor'",
+    ),
+    "a model as another parameter": (
+        lambda h, m, a: m["parameters"].update(tol={"model": {"class": "MultiEdit", "parameters": {}, "fitted": None}}),
+        "tol must be plain data; got MultiEdit",
+    ),
+    "a callback": (lambda h, m, a: m["parameters"].update(callback="print"), r"callback must be one of \(None,\); got 'print'"),
+    "a mark of unlabeled rows that is no label": (
+        lambda h, m, a: m["parameters"].update(unlabeled={"dict": [["a", 1]]}),
+        "unlabeled must be a label; got {'a': 1}",
+    ),
+    "a class that 0.1 stored": (
+        lambda h, m, a: m.update({"class": "ColumnTransformer"}),
+        "a ColumnTransformer of scikit-learn, which only version 0.1 of kernelpool stored. Fit the model again",
     ),
     "an attribute too many": (lambda h, m, a: m["fitted"].update(fit=1), "has an attribute 'fit' that is not known"),
     "an attribute too few": (lambda h, m, a: m["fitted"].pop("mixing_"), "lacks its attribute mixing_"),
@@ -232,7 +257,10 @@ EDITS = {
         lambda h, m, a: a.update(mixing_=a["mixing_"][:3].copy()),
         r"must be of shape \(M, K\) = \(4, 3\)",
     ),
-    "another family": (lambda h, m, a: m["fitted"].update(covariance_type_="diag"), r"of type 'diag' must have shape \(4, 3\)"),
+    "another family": (
+        lambda h, m, a: m["fitted"].update(covariance_type_="diag"),
+        r"covariances_ must be of shape \(M, d\) = \(4, 3\)",
+    ),
 }
 
 
@@ -243,7 +271,7 @@ def test_a_model_that_cannot_answer_is_refused(path, monkeypatch):
         raise ArithmeticError("no numbers left")
 
     monkeypatch.setattr(SharedKernelClassifier, "_density", fail)
-    with pytest.raises(ModelFileError, match=r"does not fit together; it cannot answer: ArithmeticError, 'no numbers left'"):
+    with pytest.raises(ModelFileError, match=r"does not fit together; it cannot answer: ArithmeticError, no numbers left"):
         kernelpool.load(path)
 
 
@@ -268,7 +296,7 @@ OTHERS = {
         "kernels_ must be sorted by class",
     ),
     "parzen votes": ("parzen", lambda h, m, a: put(a["kernel_weights_"], 5.0), "_votes is not what the rest"),
-    "parzen radius": ("parzen", lambda h, m, a: m["fitted"].update(radius_=0.0), "radius_ must be above 0 "),
+    "parzen radius": ("parzen", lambda h, m, a: m["fitted"].update(radius_=0.0), "radius_ must be above 0.0 "),
     "parzen volume": ("parzen", lambda h, m, a: m["fitted"].update(_log_volume=3.0), "_log_volume is not what the rest"),
     "parzen unit": ("parzen", lambda h, m, a: put(a["_unit"], 3.0), "one unit for all features"),
     "parzen tree": (
@@ -277,7 +305,7 @@ OTHERS = {
         "algorithm='tree' needs kernel='hypersphere'",
     ),
     "average of none": ("sharing average", lambda h, m, a: (m["fitted"].update(estimators_=[]), a.clear()), "."),
-    "average weights": ("sharing average", lambda h, m, a: a.update(weights_=np.ones(1)), "one weight for each"),
+    "average weights": ("sharing average", lambda h, m, a: a.update(weights_=np.ones(1)), r"must be of shape \(L\) = "),
     "rbf outputs": ("rbf densities", lambda h, m, a: a.update(readout_=a["readout_"][:, :2].copy()), "one output a class"),
     "rbf readout": (
         "rbf",
@@ -302,16 +330,43 @@ OTHERS = {
         lambda h, m, a: m["fitted"].update(novel_label_="low"),
         "ambiguous_label_ and novel_label_ must be of the kind",
     ),
-    "refusal threshold": ("reject", lambda h, m, a: m["fitted"].update(ambiguity_threshold_=7.5), "at most 1; got 7.5"),
-    "columns beyond the table": (
+    "refusal threshold": ("reject", lambda h, m, a: m["fitted"].update(ambiguity_threshold_=7.5), "at most 1.0; got 7.5"),
+    "words that are no columns": (
+        "encoder of tables",
+        lambda h, m, a: m["parameters"].update(words=["color", "shape"]),
+        "words must be names of columns",
+    ),
+    "categories of a column that is not there": (
+        "encoder of tables",
+        lambda h, m, a: m["fitted"]["categories_"].pop(),
+        "words must be names of columns, each with its categories",
+    ),
+    "the same category twice": (
+        "encoder of tables",
+        lambda h, m, a: m["fitted"]["categories_"][0]["objects"].__setitem__(0, "red"),
+        "categories_ must be distinct words",
+    ),
+    "an encoder before another model": (
         "encoded",
-        lambda h, m, a: _fitted_columns(m)["_transformer_to_input_indices"]["dict"][0].__setitem__(1, [0, 99]),
-        "the columns of 'numbers' must be among the 4 there are",
+        lambda h, m, a: m["parameters"]["steps"][0]["tuple"][1]["model"]["fitted"]["categories_"][0].update(
+            objects=["red"], shape=[1]
+        ),
+        "a step of a pipeline makes 6 features; the next expects 8",
+    ),
+    "a function that is a type": (
+        "parzen",
+        lambda h, m, a: m["parameters"].update(kernel={"type": "float64"}),
+        "unknown kind 'type'",
+    ),
+    "a kernel that is none": (
+        "parzen",
+        lambda h, m, a: m["parameters"].update(kernel="numpy.ones"),
+        "kernel must be one of .*got 'numpy.ones'",
     ),
     "a step that cannot transform": (
         "pipeline",
         lambda h, m, a: m["parameters"]["steps"].reverse(),
-        "step 'sharedkernelclassifier' of a pipeline must transform",
+        "a SharedKernelClassifier cannot stand before other steps of a pipeline",
     ),
     "a pipeline whose last step is not fitted": (
         "pipeline",
@@ -328,10 +383,6 @@ OTHERS = {
         r"mean_ must be of shape \(d\) = \(3,\); got shape \(2,\)",
     ),
 }
-
-
-def _fitted_columns(model):
-    return model["parameters"]["steps"][0]["tuple"][1]["model"]["fitted"]
 
 
 @pytest.mark.parametrize("what", OTHERS)
@@ -378,10 +429,7 @@ def test_nothing_of_a_file_is_run(path):
 def test_html_and_formulas_in_names_are_just_names(path):
     frame, y = table()
     frame = frame.rename(columns={"length": "=cmd|' /C calc'!A0", "size": "<img src=x onerror=alert(1)>"})
-    model = encoded(kernels(covariance_type="diag"))
-    columns = model.named_steps["columns"]
-    columns.transformers[0] = (columns.transformers[0][0], columns.transformers[0][1], list(frame.columns[:2]))
-    columns.transformers[2] = (columns.transformers[2][0], columns.transformers[2][1], [frame.columns[3]])
+    model = Pipeline([("columns", TableEncoder(list(frame.columns[2:]))), ("classifier", kernels(covariance_type="diag"))])
     model.fit(frame, y)
     kernelpool.save(model, path)
     assert kernelpool.files.read_header(path)["feature_names"] == list(frame.columns)

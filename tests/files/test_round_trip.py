@@ -2,6 +2,8 @@
 
 import inspect
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -12,7 +14,10 @@ from sklearn.base import BaseEstimator, clone
 import kernelpool
 from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.files import read_header
-from kernelpool.files.models import SCHEMAS
+from kernelpool.files.models import AROUND
+from kernelpool.registry import estimators
+
+SCHEMAS = {record.name: record for record in estimators()} | AROUND
 
 
 @pytest.fixture
@@ -101,11 +106,11 @@ def test_every_class_that_files_may_hold_is_in_some_example_here():
 @pytest.mark.parametrize("name", sorted(name for name in SCHEMAS if hasattr(kernelpool, name)))
 def test_every_documented_attribute_is_in_the_schema(name):
     schema = SCHEMAS[name]
-    documented = inspect.getdoc(schema.type).split("Attributes\n----------\n")[1].split("\n\n")[0]
+    documented = inspect.getdoc(schema.cls).split("Attributes\n----------\n")[1].split("\n\n")[0]
     attributes = {
         attribute.strip() for line in documented.split("\n") if " : " in line for attribute in line.split(" : ")[0].split(",")
     }
-    attributes = {attribute for attribute in attributes if not isinstance(getattr(schema.type, attribute, None), property)}
+    attributes = {attribute for attribute in attributes if not isinstance(getattr(schema.cls, attribute, None), property)}
     assert attributes
     assert attributes <= set(schema.fitted) | set(schema.optional)
 
@@ -181,7 +186,7 @@ def test_feature_names_are_asked_for_again(path):
     model, _ = fitted("encoded")
     again = saved(model, path)
     assert list(again.feature_names_in_) == list(frame.columns)
-    with pytest.raises(ValueError, match="columns are missing"):
+    with pytest.raises(ValueError, match="X lacks the column 'size'"):
         again.predict(frame.drop(columns="size"))
 
 
@@ -247,3 +252,11 @@ def test_refusals_come_back(path):
     assert {-7, -8} <= set(again.predict(np.concatenate([X, 10 * X])).tolist())
     assert again.ambiguity_threshold_ == model.ambiguity_threshold_
     assert again.novelty_threshold_ == model.novelty_threshold_
+
+
+def test_a_fresh_process_loads_any_model(path):
+    """Names of the package are imported on first use; a file may hold any of its estimators."""
+    kernelpool.save(fitted("reject")[0], path)
+    code = f"import kernelpool; print(type(kernelpool.load({str(path)!r})).__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "RejectClassifier"

@@ -28,6 +28,7 @@ from ..files import save
 from ..inspection.metrics import Metrics, Rate
 from ..inspection.pipeline import unwrap
 from ..tables.columns import CATEGORY, NUMBER, Feature
+from ..tables.encoder import TableEncoder
 from ..tables.labeled import Labeled, read_labeled
 from ..tables.labels import codes_and_classes
 from ..tables.sources import SUFFIXES, source, stem_of
@@ -267,21 +268,15 @@ class ModelChoice:
 
     def pipeline(self, features: list[Feature]) -> Any:
         """The classifier behind the steps that its features need; the classifier alone where they need none."""
-        from sklearn.compose import ColumnTransformer
         from sklearn.pipeline import Pipeline
-        from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+        from sklearn.preprocessing import StandardScaler
 
         estimator = self.estimator()
         scale = self.scale == "standard" or (self.scale == "auto" and registry.needs_scaling(estimator))
         words = [f.name for f in features if f.kind == CATEGORY]
         if not words:
             return Pipeline([("scale", StandardScaler()), ("model", estimator)]) if scale else estimator
-        parts: list[Any] = [("words", OneHotEncoder(handle_unknown="ignore", sparse_output=False), words)]
-        numbers = [f.name for f in features if f.kind == NUMBER]
-        if numbers:  # "passthrough" would hand on an Arrow table, which scikit-learn cannot join to an array
-            as_they_are = FunctionTransformer(validate=True, feature_names_out="one-to-one")
-            parts.insert(0, ("numbers", StandardScaler() if scale else as_they_are, numbers))
-        return Pipeline([("columns", ColumnTransformer(parts)), ("model", estimator)])
+        return Pipeline([("columns", TableEncoder(words, standardize=scale)), ("model", estimator)])
 
 
 def _parameters(make: Callable[..., Any]) -> dict[str, Any]:

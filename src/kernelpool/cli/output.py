@@ -1,7 +1,6 @@
 """Where commands write: nothing is replaced unless `--force` says so, and files appear whole or not at all."""
 
 import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KernelpoolError
+from ..files.atomic import atomic_path, is_special
 from ..tables.writing import FORMATS, table_writer
 from ..text import shown
 from .screen import CommandError, Exit
@@ -25,15 +25,10 @@ def check_free(path: str, force: bool) -> None:
         raise CommandError(Exit.OUTPUT, f"{shown(path, 200)} is a folder; name a file.")
     if not target.parent.is_dir():
         raise CommandError(Exit.OUTPUT, f"There is no folder {shown(target.parent, 200)} to write {shown(target.name)} to.")
-    if os.path.lexists(path) and not force and not _is_special(path):
+    if os.path.lexists(path) and not force and not is_special(path):
         raise CommandError(
             Exit.OUTPUT, f"{shown(path, 200)} exists already; pass --force to replace it, or name another with -o."
         )
-
-
-def _is_special(path: str) -> bool:
-    """Whether a device or a pipe is there, which is written to and not replaced."""
-    return os.path.exists(path) and not os.path.isfile(path)
 
 
 @contextmanager
@@ -61,31 +56,14 @@ def format_of(path: str, given: str | None) -> str:
 def placed(path: str, force: bool) -> Iterator[str]:
     """A name beside `path` to write to; the file is moved to `path` at the end, or removed if anything went wrong."""
     check_free(path, force)
-    target = Path(path)
-    beside = str(target.with_name(f".{secrets.token_hex(4)}.{target.name[-60:]}.part"))
     try:
-        yield beside
-        if force:
-            os.replace(beside, path)
-        else:
-            _moved_to_free(beside, path)
+        with atomic_path(path, replace=force) as beside:
+            yield beside
+    except FileExistsError:
+        check_free(path, force)
+        raise
     except OSError as error:
         raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
-    finally:
-        if os.path.lexists(beside):
-            os.unlink(beside)
-
-
-def _moved_to_free(beside: str, path: str) -> None:
-    """A link fails where a file has appeared in the meantime; a move would replace it."""
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        check_free(path, force=False)
-        raise
-    except OSError:  # a file system without links
-        check_free(path, force=False)
-        os.replace(beside, path)
 
 
 @contextmanager
@@ -99,7 +77,7 @@ def table_output(path: str, kind: str, schema: Any, force: bool, raw: bool = Fal
         writer.close()
         sys.stdout.buffer.flush()
         return
-    with placed(path, force) as beside, open(beside, "xb") as file:
+    with placed(path, force) as beside, open(beside, "wb") as file:
         writer = table_writer(kind, file, schema, raw)
         yield writer
         writer.close()

@@ -84,32 +84,6 @@ def _drawn(saved: Saved, n: int, rng: np.random.RandomState) -> tuple[list[np.nd
         )
     x, y = last.sample(n, random_state=rng)
     for step in steps[-2::-1]:
-        if hasattr(step, "output_indices_"):
-            columns = _taken_back(step, np.asarray(x), [str(name) for name in model.feature_names_in_])
-            break
-        x = step.inverse_transform(x)
-    else:
-        columns = list(np.asarray(x, np.float64).T)
+        x = step.inverse_transform(np.asarray(x))
+    columns = list(x.values()) if isinstance(x, dict) else list(np.asarray(x, np.float64).T)
     return columns, np.asarray(y) if np.asarray(y).dtype.kind in "iuf" else np.asarray([str(v) for v in y], object)
-
-
-def _taken_back(step: Any, x: np.ndarray, names: list[str]) -> list[np.ndarray]:
-    """Each part of a ColumnTransformer turned back; categories become the nearest one."""
-    found: dict[str, np.ndarray] = {}
-    for name, transformer, columns in step.transformers_:
-        part = x[:, step.output_indices_[name]]
-        if name == "words":
-            part = np.column_stack(_categories(transformer, part))
-        elif hasattr(transformer, "inverse_transform") and transformer != "passthrough":
-            part = transformer.inverse_transform(part)
-        for i, column in enumerate(columns):
-            found[str(column)] = part[:, i]
-    return [found[name] for name in names]
-
-
-def _categories(encoder: Any, x: np.ndarray) -> list[np.ndarray]:
-    out, start = [], 0
-    for known in encoder.categories_:
-        out.append(np.asarray(known, object)[x[:, start : start + len(known)].argmax(axis=1)])
-        start += len(known)
-    return out

@@ -15,6 +15,7 @@ from ..errors import KernelpoolError, TableError
 from ..estimators.reject import RejectClassifier
 from ..files import load, read_header
 from ..tables.columns import CATEGORY, NUMBER, Feature, Gaps, check_columns, fitted_features
+from ..tables.encoder import TableEncoder
 from ..tables.labeled import Labeled
 from ..tables.labels import codes_of
 from ..tables.sources import Batch, Source, stem_of
@@ -252,14 +253,10 @@ def _features(told: Any, names: list[str]) -> list[Feature]:
 def unknown_words(saved: Saved, table: Any, counts: dict[str, int]) -> None:
     """Counts words that no category of the model is."""
     steps = dict(getattr(saved.model, "steps", []))
-    encoder = getattr(steps.get("columns"), "named_transformers_", {}).get("words") if "columns" in steps else None
-    if encoder is None:
-        return
-    names = [f.name for f in saved.features or [] if f.kind == CATEGORY]
-    for name, known in zip(names, encoder.categories_, strict=True):
-        n = int((~np.isin(np.asarray(table.column(name).to_pylist(), object), known)).sum())
-        if n:
-            counts[name] = counts.get(name, 0) + n
+    if isinstance(steps.get("columns"), TableEncoder):
+        for name, n in steps["columns"].unknown_words(table).items():
+            if n:
+                counts[name] = counts.get(name, 0) + n
 
 
 def tell_unknown_words(counts: dict[str, int], screen: Screen) -> None:

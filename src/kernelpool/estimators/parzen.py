@@ -671,7 +671,7 @@ register(
         },
         parameters={
             "kernel": Field("choice", options=tuple(PROFILES)),
-            "edit": Field("model", classes=("MultiEdit",), options=(True, False)),
+            "edit": Field("model", classes=("MultiEdit",), options=("auto", True, False)),
         },
         rebuilt={"_trees": lambda model: model._build_trees()},
         check="kernelpool.files.checks:parzen",

@@ -688,7 +688,7 @@ RBF_FITTED = {
 RBF_PARAMETERS = {
     "hidden": Field(
         "model",
-        classes=("SharedKernelClassifier", "RBFNetworkClassifier", "RBFNetworkRegressor"),
+        classes=("SharedKernelClassifier", "RBFNetworkClassifier", "RBFNetworkRegressor", "FrozenEstimator"),
         options=PLACES,
     )
 }

@@ -1,39 +1,32 @@
-"""ONNX: fitted networks as graphs of standard operators, for whoever predicts without Python."""
+"""ONNX: fitted networks as graphs of standard operators, for whoever predicts without Python.
+
+The converters of our networks are registered with skl2onnx, which converts whatever stands around them.
+"""
 
 import json
 import os
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
-from ..estimators.competitive import CompetitiveNeuronsClassifier
-from ..estimators.parzen import ParzenClassifier, ReducedParzenClassifier
-from ..estimators.rbf import RBFNetworkClassifier, RBFNetworkRegressor
 from ..estimators.reject import RejectClassifier
-from ..estimators.shared_kernel import SharedKernelClassifier
-from ..estimators.sharing_average import SharingAverageClassifier
 from ..files.atomic import write_atomically
-from .columns import Inputs, numbers
-from .encoders import after, one_by_one, takes_columns
-from .graph import IR_VERSION, Graph
-from .networks import Answers, neurons, parzen, rbf_classifier, rbf_regressor, refused, shared_kernel, sharing_average
+from ..registry import estimators, record_of, resolve
+from ..tables.encoder import TableEncoder
+from ..text import shorten
+from .graph import IR_VERSION, OPSETS, Graph
+from .networks import imputed, one_hot, ordinal, refused
 
-__all__ = ["to_onnx"]
-
-NETWORKS: dict[type, Any] = {
-    SharedKernelClassifier: shared_kernel,
-    SharingAverageClassifier: sharing_average,
-    ParzenClassifier: parzen,
-    ReducedParzenClassifier: parzen,
-    RBFNetworkClassifier: rbf_classifier,
-    RBFNetworkRegressor: rbf_regressor,
-    CompetitiveNeuronsClassifier: neurons,
-}
+__all__ = ["register_converters", "to_onnx"]
 
 PRECISIONS = {"mixed": (np.float32, np.float64), "float32": (np.float32, np.float32), "float64": (np.float64, np.float64)}
 """Types of what goes in and out, and of what is computed in between."""
@@ -53,9 +46,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     estimator : fitted estimator
         `SharedKernelClassifier`, `SharingAverageClassifier`, `ParzenClassifier` and `ReducedParzenClassifier` (with a named
         kernel), `RBFNetworkClassifier`, `RBFNetworkRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one
-        of them, after `ColumnTransformer`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` and `StandardScaler` steps, such
-        as ``kernelpool fit --encode`` makes; or a `RejectClassifier` around any of these, which returns ``decision`` as well:
-        0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
+        of them, after transformers that skl2onnx converts; or a `RejectClassifier` around any of these, which returns
+        ``decision`` as well: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
     path : str, path or None, default=None
         Where to write the model, if anywhere; all at once or not at all.
     precision : {"mixed", "float32", "float64"}, default="mixed"
@@ -71,14 +63,13 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     Raises
     ------
     KernelpoolError
-        If the estimator cannot be told in ONNX, or onnx is not installed (``pip install "kernelpool[onnx]"``).
+        If the estimator cannot be told in ONNX, or skl2onnx is not installed (``pip install "kernelpool[onnx]"``).
 
     Notes
     -----
-    A category that an encoder has never seen becomes what it becomes in Python: nothing, the column of rare ones, or the number
-    set for it. Where the encoder refuses it (``handle_unknown="error"``), the run ends with an error that names the column; so
-    it is in onnxruntime on the CPU, and ONNX calls it an error, but a runtime that does not look may give an answer without
-    meaning. An empty word stands for a missing one. Categories that are numbers are compared in the type of the input.
+    A word that a `OneHotEncoder` or `OrdinalEncoder` has never seen becomes what it becomes in Python. Where the encoder
+    refuses it (``handle_unknown="error"``), onnxruntime ends the run with an error; a runtime that does not look may give an
+    answer without meaning.
 
     Examples
     --------
@@ -90,91 +81,350 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     >>> [output.name for output in graph.output]
     ['label', 'probabilities', 'log_density', 'score_samples']
     """
-    try:
-        import onnx
-    except ImportError:
-        raise KernelpoolError('to_onnx needs onnx: pip install "kernelpool[onnx]".') from None
     if precision not in PRECISIONS:
         raise KernelpoolError(f"precision must be one of {sorted(PRECISIONS)}; got {precision!r}.")
+    register_converters()
     check_is_fitted(estimator)
-    steps, last, reject = _taken_apart(estimator)
+    steps, last = _taken_apart(estimator)
     outside, inside = PRECISIONS[precision]
-    g = Graph(inside, outside)
-    inputs = Inputs(g, _columns(steps, last), whole=not takes_columns(steps))
-    columns = inputs.table()
-    for step in steps:
-        columns = after(g, inputs, columns, step)
-    answers = NETWORKS[type(last)](g, numbers(g, inputs, columns), last)
-    classes = np.asarray(getattr(last, "classes_", []))
-    if reject is not None:
-        classes = refused(g, answers, reject, classes)
-    outputs = _outputs(g, answers, last, classes)
-    graph = onnx.helper.make_graph(g.nodes, type(last).__name__, inputs.infos(), outputs, initializer=g.constants)
-    model = onnx.helper.make_model(graph, opset_imports=g.opsets(), ir_version=IR_VERSION)
-    _describe(model, estimator, last, reject, inputs)
-    onnx.checker.check_model(model, full_check=True)
+    columns, words = _inputs(steps, last)
+    inner = _converted(estimator, last, columns, words, inside)
+    model, inputs = _with_ends(inner, columns, np.dtype(outside), type(last).__name__)
+    _describe(model, estimator, last, words if columns is not None else None, inputs)
+    _check(model)
     if path is not None:
         write_atomically(path, [model.SerializeToString()])
     return model
 
 
-def _taken_apart(estimator: Any) -> tuple[list[Any], Any, Any]:
-    """The steps before the network, the network, and what refuses its answers, if anything does."""
+def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
+    """The steps before the network, and the network."""
     steps: list[Any] = []
-    reject = None
+    refuses = False
     while True:
         if isinstance(estimator, FrozenEstimator):
             estimator = estimator.estimator
         elif isinstance(estimator, Pipeline):
-            steps += one_by_one(step for _, step in estimator.steps[:-1])
+            steps += [step for _, step in estimator.steps[:-1]]
             estimator = estimator.steps[-1][1]
-        elif isinstance(estimator, RejectClassifier) and reject is None:
-            reject, estimator = estimator, estimator.estimator_
+        elif isinstance(estimator, RejectClassifier) and not refuses:
+            refuses, estimator = True, estimator.estimator_
         else:
             break
-    if type(estimator) not in NETWORKS:
-        known = ", ".join(sorted(kind.__name__ for kind in NETWORKS))
+    record = record_of(estimator)
+    if record is None or record.onnx is None:
+        known = ", ".join(sorted(record.name for record in estimators() if record.onnx is not None))
         raise KernelpoolError(
             f"{type(estimator).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
         )
-    if callable(getattr(estimator, "kernel", None)):
-        raise KernelpoolError("kernel is a function, which ONNX cannot hold; fit with one of the named kernels instead.")
-    return steps, estimator, reject
+    return [step for step in _one_by_one(steps) if step is not None and not isinstance(step, str)], estimator
 
 
-def _columns(steps: list[Any], last: Any) -> list[str]:
-    """The names of the columns that come in; x0, x1 ... where they have none, as scikit-learn calls them."""
-    first = steps[0] if steps else last
-    names = getattr(first, "feature_names_in_", None)
-    return [f"x{at}" for at in range(int(first.n_features_in_))] if names is None else [str(name) for name in names]
-
-
-def _outputs(g: Graph, answers: Answers, model: Any, labels: np.ndarray) -> list[Any]:
-    """Names and types of what the graph returns; the last nodes."""
-    from onnx import helper
-
-    found, kind = [], g.kind(g.outside.name)
-    if "scores" in answers:
-        code = answers.get("code") or g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
-        g.op("Gather", g.constant(labels), code, name="label")
-        label = {"U": "string", "f": g.dtype.name, "b": "bool"}.get(labels.dtype.kind, "int64")
-        found.append(helper.make_tensor_value_info("label", g.kind(label), ["n"]))
-    shapes: dict[str, list[Any]] = {"score_samples": ["n"]}
-    if "prediction" in answers:
-        several: list[Any] = ["n"] if model._flat else ["n", int(model.readout_.shape[1])]
-        shapes |= {"prediction": several, "std": several}
-    for name in ("probabilities", "log_density", "score_samples", "prediction", "std"):
-        if name in answers:
-            g.cast(answers[name], g.outside, name=name)
-            shape = shapes.get(name) or ["n", len(model.classes_)]
-            found.append(helper.make_tensor_value_info(name, kind, shape))
-    if "decision" in answers:
-        g.op("Identity", answers["decision"], name="decision")
-        found.append(helper.make_tensor_value_info("decision", g.kind("int64"), ["n"]))
+def _one_by_one(steps: Sequence[Any]) -> list[Any]:
+    found = []
+    for step in steps:
+        step = step.estimator if isinstance(step, FrozenEstimator) else step
+        found += _one_by_one([part for _, part in step.steps]) if isinstance(step, Pipeline) else [step]
     return found
 
 
-def _describe(model: Any, estimator: Any, last: Any, reject: Any, inputs: Inputs) -> None:
+# -- converters -------------------------------------------------------------------------------------------------------------
+
+
+def register_converters() -> None:
+    """Make the estimators of this library known to skl2onnx, for those who call it themselves."""
+    try:
+        import onnx  # noqa: F401
+        from skl2onnx import update_registered_converter
+    except ImportError:
+        raise KernelpoolError('to_onnx needs skl2onnx: pip install "kernelpool[onnx]".') from None
+    for record in estimators():
+        if record.onnx is None and record.cls is not RejectClassifier:
+            continue
+        convert, parse = _convert_network, _parse_network
+        if record.cls is RejectClassifier:
+            convert, parse = _convert_reject, _parse_reject
+        elif issubclass(record.cls, TableEncoder):
+            convert, parse = _convert_encoder, _parse_encoder
+        update_registered_converter(
+            record.cls, f"Kernelpool{record.name}", _no_shapes, convert, parser=parse, options={"precision": [None, *DTYPES]}
+        )
+
+
+DTYPES: dict[str, np.dtype] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
+
+
+def _no_shapes(operator: Any) -> None:
+    """Types and shapes are told when outputs are declared."""
+
+
+def _dtype(asked: Any, inputs: Sequence[Any]) -> np.dtype:
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    wide = any(isinstance(variable.type, DoubleTensorType) for variable in inputs)
+    return DTYPES[asked or ("float64" if wide else "float32")]
+
+
+def _network_outputs(model: Any) -> dict[str, list[Any]]:
+    """Names and shapes of what a network returns."""
+    record = record_of(model)
+    assert record is not None
+    if not hasattr(model, "classes_"):
+        several: list[Any] = [None] if model._flat else [None, int(model.readout_.shape[1])]
+        return {"prediction": several, "std": several}
+    k = len(model.classes_)
+    densities: dict[str, list[Any]] = {"log_density": [None, k], "score_samples": [None]} if record.has_density else {}
+    return {"label": [None], "probabilities": [None, k], **densities}
+
+
+def _label_type(classes: np.ndarray, dtype: np.dtype) -> Any:
+    from skl2onnx.common import data_types as types
+
+    kinds = {"U": types.StringTensorType, "O": types.StringTensorType, "b": types.BooleanTensorType, "f": _float_type(dtype)}
+    return kinds.get(classes.dtype.kind, types.Int64TensorType)
+
+
+def _float_type(dtype: Any) -> Any:
+    from skl2onnx.common import data_types as types
+
+    return types.DoubleTensorType if np.dtype(dtype) == np.float64 else types.FloatTensorType
+
+
+def _declared(scope: Any, model: Any, inputs: Sequence[Any], outputs: dict[str, list[Any]], types: dict[str, Any]) -> Any:
+    operator = scope.declare_local_operator(f"Kernelpool{type(model).__name__}", model)
+    operator.inputs = list(inputs)
+    for name, shape in outputs.items():
+        operator.outputs.append(scope.declare_local_variable(name, types.get(name, types[""])(shape)))
+    return operator.outputs
+
+
+def _parse_network(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:  # noqa: ARG001
+    dtype = _dtype(scope.get_options(model, {"precision": None})["precision"], inputs)
+    types = {"": _float_type(dtype)}
+    if hasattr(model, "classes_"):
+        types["label"] = _label_type(model.classes_, dtype)
+    return _declared(scope, model, inputs, _network_outputs(model), types)
+
+
+def _convert_network(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    record = record_of(model)
+    assert record is not None
+    assert record.onnx is not None
+    g = Graph(scope, container, _dtype(container.get_options(model, {"precision": None})["precision"], operator.inputs))
+    rows = [g.cast(variable.full_name, g.dtype) for variable in operator.inputs]
+    x = rows[0] if len(rows) == 1 else g.op("Concat", *rows, axis=1)
+    answers = resolve(record.onnx)(g, x, model)
+    if hasattr(model, "classes_"):
+        code = g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
+        answers["label"] = g.op("Gather", g.constant(np.asarray(model.classes_)), code)
+    for variable in operator.outputs:
+        g.op("Identity", answers[variable.raw_name], name=variable.full_name)
+
+
+def _parse_reject(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    from skl2onnx._parse import _parse_sklearn
+    from skl2onnx.common.data_types import Int64TensorType
+
+    found = _parse_sklearn(scope, model.estimator_, inputs, custom_parsers=custom_parsers)
+    outputs = {variable.raw_name: list(variable.type.shape) for variable in found} | {"decision": [None]}
+    types: dict[str, Any] = {variable.raw_name: type(variable.type) for variable in found} | {"decision": Int64TensorType}
+    if model.classes_.dtype.kind == "b":
+        types["label"] = Int64TensorType
+    return _declared(scope, model, found, outputs, types | {"": None})
+
+
+def _convert_reject(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    g = Graph(scope, container, _dtype(None, operator.inputs))
+    answers = {variable.raw_name: variable.full_name for variable in operator.inputs}
+    answers = refused(g, answers, model, np.asarray(model.classes_))
+    for variable in operator.outputs:
+        g.op("Identity", answers[variable.raw_name], name=variable.full_name)
+
+
+def _parse_encoder(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:  # noqa: ARG001
+    types = {"": _float_type(_dtype(None, inputs))}
+    return _declared(scope, model, inputs, {"encoded": [None, len(model.get_feature_names_out())]}, types)
+
+
+def _convert_encoder(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    record = record_of(model)
+    convert = ENCODERS[type(model)] if record is None or record.onnx is None else resolve(record.onnx)
+    g = Graph(scope, container, _dtype(None, operator.outputs))
+    columns = [variable.full_name for variable in operator.inputs]
+    if len(columns) != model.n_features_in_ and type(model) is not SimpleImputer:
+        whole = columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=1)
+        columns = [g.op("Gather", whole, g.constant(np.array([at])), axis=1) for at in range(model.n_features_in_)]
+    made = convert(g, columns, model)
+    g.cast(made, g.dtype, name=operator.outputs[0].full_name)
+
+
+NOT_CONVERTED = (AssertionError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError)
+"""What skl2onnx raises where it has no answer."""
+
+ENCODERS = {SimpleImputer: imputed, OneHotEncoder: one_hot, OrdinalEncoder: ordinal}
+"""Transformers for which the converters of skl2onnx do not do: see there."""
+
+
+def _converted(estimator: Any, last: Any, columns: list[str] | None, words: list[bool], inside: Any) -> Any:
+    """The model in the type of what is computed inside, by skl2onnx."""
+    from skl2onnx import convert_sklearn
+    from skl2onnx._parse import _parse_sklearn
+    from skl2onnx.common.data_types import StringTensorType
+    from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+
+    number = _float_type(inside)
+    types = [("X", number([None, len(words)]))]
+    if columns is not None:
+        types = [(name, (StringTensorType if word else number)([None, 1])) for name, word in zip(columns, words, strict=True)]
+
+    def shape_of(operator: Any) -> None:
+        operator.outputs[0].type = number([None, len(operator.raw_operator.get_feature_names_out())])
+
+    def open_frozen(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+        return _parse_sklearn(scope, model.estimator, inputs, custom_parsers=custom_parsers)
+
+    def open_pipeline(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+        for _, step in model.steps:  # skl2onnx stumbles over steps that do nothing
+            if step is not None and not isinstance(step, str) and not _is_identity(step):
+                inputs = _parse_sklearn(scope, step, inputs, custom_parsers=custom_parsers)
+        return inputs
+
+    try:
+        return convert_sklearn(
+            estimator,
+            initial_types=types,
+            target_opset=OPSETS,
+            options=None if last is None else {id(last): {"precision": np.dtype(inside).name}},
+            custom_conversion_functions=dict.fromkeys(ENCODERS, _convert_encoder),
+            custom_shape_calculators=dict.fromkeys(ENCODERS, shape_of),
+            custom_parsers={FrozenEstimator: open_frozen, Pipeline: open_pipeline},
+        )
+    except KernelpoolError:
+        raise
+    except (MissingConverter, MissingShapeCalculator, *NOT_CONVERTED) as error:
+        raise KernelpoolError(
+            f"A step before the classifier cannot be exported to ONNX: {shorten(' '.join(str(error).split()), 300)} "
+            f"Export the last step alone, and transform the rows yourself."
+        ) from None
+
+
+# -- inputs -----------------------------------------------------------------------------------------------------------------
+
+
+def _inputs(steps: list[Any], last: Any) -> tuple[list[str] | None, list[bool]]:
+    """Names of the columns where each is an input of its own, None where all are one; and which of them hold words."""
+    first = next((step for step in steps if not _is_identity(step)), last)
+    d = int(first.n_features_in_)
+    names = getattr(first, "feature_names_in_", None)
+    columns = [f"x{at}" for at in range(d)] if names is None else [str(name) for name in names]
+    words = _word_columns(first, list(range(d)), columns)
+    by_column = isinstance(first, ColumnTransformer | OneHotEncoder | OrdinalEncoder | TableEncoder) or bool(words)
+    return columns if by_column else None, [at in words for at in range(d)]
+
+
+def _is_identity(step: Any) -> bool:
+    return isinstance(step, FunctionTransformer) and step.func is None
+
+
+def _word_columns(step: Any, places: list[int], names: list[str]) -> set[int]:
+    """Those of the columns at `places` that are words to a fitted transformer."""
+    if isinstance(step, FrozenEstimator):
+        return _word_columns(step.estimator, places, names)
+    if isinstance(step, Pipeline):
+        parts = [part for _, part in step.steps if part is not None and not isinstance(part, str)]
+        return _word_columns(parts[0], places, names) if parts else set()
+    if isinstance(step, TableEncoder):
+        return {names.index(word) for word in step.words}
+    if isinstance(step, ColumnTransformer):
+        found: set[int] = set()
+        for _, part, spec in step.transformers_:
+            mine = [places[at] for at in _positions(spec, [names[place] for place in places])]
+            if mine and not isinstance(part, str):
+                found |= _word_columns(part, mine, names)
+        return found
+    if isinstance(step, OneHotEncoder | OrdinalEncoder):
+        columns = zip(places, step.categories_, strict=True)
+        return {at for at, known in columns if known.dtype.kind in "OU" and any(isinstance(v, str | None) for v in known)}
+    if isinstance(step, SimpleImputer):
+        return {at for at, value in zip(places, step.statistics_, strict=True) if isinstance(value, str)}
+    return set()
+
+
+def _positions(spec: Any, names: list[str]) -> list[int]:
+    """The columns that a part of a `ColumnTransformer` names: text, numbers, a slice or a mask."""
+    if isinstance(spec, str) or (np.ndim(spec) == 1 and len(spec) and isinstance(spec[0], str)):
+        return [names.index(name) for name in np.atleast_1d(np.asarray(spec, object))]
+    chosen = np.arange(len(names))[spec if isinstance(spec, slice) else np.asarray(spec, None if np.size(spec) else int)]
+    return [int(at) for at in np.atleast_1d(chosen)]
+
+
+OUTPUTS = ("label", "probabilities", "log_density", "score_samples", "prediction", "std", "decision")
+"""Names that a graph has for its answers; a column of such a name is given under another."""
+
+
+def free_names(columns: Sequence[str]) -> list[str]:
+    """The names of columns, with underscores behind those that are taken."""
+    names: dict[str, None] = {}
+    for at, column in enumerate(columns):
+        name = column.encode("utf-8", "replace").decode("utf-8") or f"x{at}"  # half a character is no text, and "" is no name
+        while name in OUTPUTS or name in names:
+            name += "_"
+        names[name] = None
+    return list(names)
+
+
+def _with_ends(inner: Any, columns: list[str] | None, outside: np.dtype, name: str) -> tuple[Any, list[tuple[str, str, bool]]]:
+    """The model with inputs and outputs in the type of the outside, and its inputs: name, column, whether of words."""
+    from onnx import TensorProto, compose, helper
+
+    outputs = [entry.name for entry in inner.graph.output]
+    inner = compose.add_prefix(inner, "inner/")
+    graph, number = inner.graph, Graph.kind(outside.name)
+    given = dict(zip([entry.name for entry in graph.input], free_names(columns) if columns is not None else ["X"], strict=True))
+    used = {name for node in graph.node for name in node.input}
+    nodes, infos, about = [], [], []
+    for at, entry in enumerate(graph.input):
+        if entry.name not in used:
+            continue
+        words = entry.type.tensor_type.elem_type == TensorProto.STRING
+        width = entry.type.tensor_type.shape.dim[1].dim_value
+        kind = TensorProto.STRING if words else number
+        infos.append(helper.make_tensor_value_info(given[entry.name], kind, ["n", width]))
+        nodes.append(_cast(given[entry.name], entry.name, kind, entry.type.tensor_type.elem_type))
+        about.append((given[entry.name], columns[at] if columns is not None else "X", words))
+    nodes += graph.node
+    answers = []
+    for short, entry in zip(outputs, graph.output, strict=True):
+        kind = entry.type.tensor_type.elem_type
+        told = next(known for known in OUTPUTS if short.rstrip("0123456789") == known)
+        wanted = number if kind in (TensorProto.FLOAT, TensorProto.DOUBLE) and told != "label" else kind
+        shape = ["n", *(dim.dim_value for dim in entry.type.tensor_type.shape.dim[1:])]
+        nodes.append(_cast(entry.name, told, kind, wanted))
+        answers.append(helper.make_tensor_value_info(told, wanted, shape))
+    wrapped = helper.make_graph(nodes, name, infos, answers, initializer=list(graph.initializer))
+    domains = {node.domain for node in nodes}
+    opsets = [helper.make_opsetid(domain, number) for domain, number in OPSETS.items() if domain in domains or not domain]
+    return helper.make_model(wrapped, opset_imports=opsets, ir_version=IR_VERSION), about
+
+
+def _cast(source: str, target: str, kind: int, wanted: int) -> Any:
+    from onnx import helper
+
+    if kind == wanted:
+        return helper.make_node("Identity", [source], [target])
+    return helper.make_node("Cast", [source], [target], to=wanted)
+
+
+def _check(model: Any) -> None:
+    import onnx
+
+    onnx.checker.check_model(model, full_check=True)
+
+
+def _describe(model: Any, estimator: Any, last: Any, words: list[bool] | None, inputs: list[tuple[str, str, bool]]) -> None:
     """Who made it, and what its numbers mean."""
     from onnx import helper
 
@@ -184,11 +434,12 @@ def _describe(model: Any, estimator: Any, last: Any, reject: Any, inputs: Inputs
     about = {"estimator": type(estimator).__name__, "kernelpool_version": number}
     if hasattr(last, "classes_"):
         about["classes"] = json.dumps(np.asarray(last.classes_).tolist())
-    if reject is not None:
-        about["refusals"] = json.dumps([reject.ambiguous_label_, reject.novel_label_])
+    if isinstance(estimator, RejectClassifier):
+        about["refusals"] = json.dumps([estimator.ambiguous_label_, estimator.novel_label_])
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         about["feature_names"] = json.dumps([str(name) for name in names])
-    if not inputs.whole:
-        about["inputs"] = json.dumps(inputs.about())
+    if words is not None:
+        told = [{"name": name, "column": column, "kind": "word" if word else "number"} for name, column, word in inputs]
+        about["inputs"] = json.dumps(told)
     helper.set_model_props(model, about)

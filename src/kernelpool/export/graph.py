@@ -1,13 +1,11 @@
-"""A small writer of ONNX graphs: nodes are added one by one and named by themselves."""
+"""A small writer of ONNX graphs: nodes go one by one into skl2onnx's container, and are named by themselves."""
 
 from typing import Any
 
 import numpy as np
 
-OPSET = 18
+OPSETS = {"": 18, "ai.onnx.ml": 3}
 IR_VERSION = 9
-ML = "ai.onnx.ml"
-ML_OPSET = 3
 """Runtimes from 2023 on read these (onnxruntime 1.14). Words need ONNX's operators for machine learning as well."""
 
 LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
@@ -15,34 +13,20 @@ LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
 
 
 class Graph:
-    """Nodes and constants, with floating-point numbers of one type inside, and of another or the same outside."""
+    """Nodes and constants of one converter, with floating-point numbers of one type."""
 
-    def __init__(self, dtype: Any, outside: Any = None) -> None:
+    def __init__(self, scope: Any, container: Any, dtype: Any) -> None:
+        self.scope, self.container = scope, container
         self.dtype = np.dtype(dtype)
-        self.outside = np.dtype(dtype if outside is None else outside)
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
         self.forbidden = LOG_ZERO[self.dtype]
-        self.taken: set[str] = set()
-        """Names of inputs, which nothing else may have."""
 
-    def constant(self, value: Any, dtype: Any = None) -> str:
-        """A constant: floats in the type of the graph or in the one given, whole numbers as int64, text as it is."""
-        from onnx import helper, numpy_helper
-
-        array, name = np.asarray(value), self._free(f"constant_{len(self.constants)}")
-        if array.dtype.kind == "U":
-            text = [str(part).encode("utf-8") for part in array.ravel()]
-            self.constants.append(helper.make_tensor(name, self.kind("string"), array.shape, text))
-            return name
-        array = (
-            array.astype(self.dtype if dtype is None else dtype)
-            if array.dtype.kind == "f"
-            else array.astype(np.int64)
-            if array.dtype.kind in "iu"
-            else array
-        )
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+    def constant(self, value: Any) -> str:
+        """A constant: floats in the type of the graph, whole numbers as int64, text and booleans as they are."""
+        array = np.asarray(value)
+        kind = {"f": self.dtype.name, "i": "int64", "u": "int64", "b": "bool"}.get(array.dtype.kind, "string")
+        name: str = self.scope.get_unique_variable_name("constant")
+        flat = [str(v).encode("utf-8") for v in array.ravel()] if kind == "string" else array.astype(kind).ravel()
+        self.container.add_initializer(name, self.kind(kind), list(array.shape), flat)
         return name
 
     @staticmethod
@@ -50,14 +34,7 @@ class Graph:
         """ONNX's number of a type."""
         from onnx import TensorProto, helper
 
-        if name == "string":
-            return int(TensorProto.STRING)
-        return int(helper.np_dtype_to_tensor_dtype(np.dtype(name)))
-
-    def _free(self, name: str) -> str:
-        while name in self.taken:
-            name += "_"
-        return name
+        return int(TensorProto.STRING if name == "string" else helper.np_dtype_to_tensor_dtype(np.dtype(name)))
 
     def op(
         self,
@@ -66,25 +43,14 @@ class Graph:
         name: str | None = None,
         n_outputs: int = 1,
         says: str | None = None,
-        domain: str | None = None,
+        domain: str = "",
         **attributes: Any,
     ) -> Any:
         """Adds a node; the name of what it makes, or a list of names. A runtime quotes `says` where the node fails."""
-        from onnx import helper
-
-        made = [name or self._free(f"{operator.lower()}_{len(self.nodes)}")]
-        if n_outputs > 1:
-            made = [self._free(f"{operator.lower()}_{len(self.nodes)}_{i}") for i in range(n_outputs)]
-        said = None if says is None else f"{says} (node {len(self.nodes)})"  # a runtime wants different names
-        self.nodes.append(helper.make_node(operator, list(inputs), made, name=said, domain=domain, **attributes))
+        made = [name or self.scope.get_unique_variable_name(operator.lower()) for _ in range(n_outputs)]
+        said = says or self.scope.get_unique_operator_name(operator)
+        self.container.add_node(operator, list(inputs), made, op_domain=domain, name=said, **attributes)
         return made[0] if n_outputs == 1 else made
-
-    def opsets(self) -> list[Any]:
-        """The versions of the operators that are there."""
-        from onnx import helper
-
-        more = [helper.make_opsetid(ML, ML_OPSET)] if any(node.domain == ML for node in self.nodes) else []
-        return [helper.make_opsetid("", OPSET), *more]
 
     # -- arithmetic -----------------------------------------------------------------------------------------------------
 
@@ -104,24 +70,12 @@ class Graph:
         """a @ b."""
         return str(self.op("MatMul", a, self._named(b)))
 
-    def multiply_whole(self, a: str, factor: int) -> str:
-        """a * factor, of whole numbers."""
-        return str(self.op("Mul", a, self.constant(np.array(factor))))
-
     def _named(self, value: Any) -> str:
         return value if isinstance(value, str) else self.constant(np.asarray(value, np.float64))
 
     def cast(self, a: str, dtype: Any, name: str | None = None) -> str:
         """`a` in another type."""
         return str(self.op("Cast", a, name=name, to=self.kind(np.dtype(dtype).name)))
-
-    def inwards(self, a: str) -> str:
-        """What comes from outside, in the type of the graph."""
-        return a if self.outside == self.dtype else self.cast(a, self.dtype)
-
-    def outwards(self, a: str) -> str:
-        """Numbers as they would be outside."""
-        return a if self.outside == self.dtype else self.cast(a, self.outside)
 
     def total(self, a: str, axis: int, keepdims: bool = False) -> str:
         """Sum along an axis."""
@@ -141,8 +95,8 @@ class Graph:
 
     def clip(self, a: str, low: float | None, high: float | None) -> str:
         """`a` within bounds."""
-        ends = ["" if end is None else self.constant(np.array(float(end))) for end in (low, high)]
-        return str(self.op("Clip", a, *ends))
+        ends = (-np.inf if low is None else low, np.inf if high is None else high)
+        return str(self.op("Clip", a, *(self.constant(np.array(float(end))) for end in ends)))
 
     def log_of_sum(self, a: str, axis: int) -> str:
         """log sum exp along an axis."""

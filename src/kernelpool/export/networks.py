@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import LARGEST
 from ..networks.parzen import log_prior_scale
 from ..networks.parzen_kernels import INSIDE
+from ..registry import families, resolve
 from ..rows import Frame, max_abs_value
 from ..training.competitive import weights_in
 from ..training.validation import frame_of
@@ -31,7 +33,15 @@ def framed(g: Graph, x: str, frame: Frame) -> str:
 
 
 def log_densities(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
-    """(6): log p(x|j), (n, M), of rows and kernels in a frame, from x - mean."""
+    """log p(x|j), (n, M), of rows and kernels in a frame, by the converter of the family."""
+    convert = families()[kernel.name].onnx
+    if convert is None:
+        raise KernelpoolError(f"Kernels of the family {kernel.name!r} cannot be exported to ONNX: its record has no converter.")
+    return str(resolve(convert)(g, x, kernel, kernels))
+
+
+def gaussian(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
+    """(6): of the Gaussian families, from x - mean."""
     mean, covariance = np.asarray(kernels.mean), np.asarray(kernels.covariance)
     d = mean.shape[1]
     whitening, log_size = (np.asarray(a) for a in kernel.whitening(covariance))
@@ -88,6 +98,8 @@ def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answer
 
 def parzen(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a ParzenClassifier or a ReducedParzenClassifier with a named kernel."""
+    if callable(model.kernel):
+        raise KernelpoolError("kernel is a function, which ONNX cannot hold; fit with one of the named kernels instead.")
     net, d = model._network(), model.n_features_in_
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
     frame = Frame(model._frame.origin, model._frame.unit * net.radius)
@@ -262,23 +274,136 @@ def neurons(g: Graph, x: str, model: Any) -> Answers:
 # -- refusals -----------------------------------------------------------------------------------------------------------
 
 
-def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> np.ndarray:
-    """Adds what a RejectClassifier decides; the labels that its codes stand for, those of refusal last."""
-    k = len(classes)
-    best = g.op("ArgMax", answers["probabilities"], axis=1, keepdims=0)
-    code = g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
-    decision = g.multiply_whole(code, 0)
+def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> Answers:
+    """`answers` of a classifier with the labels of a RejectClassifier around it, and its decisions."""
+    code = g.op("ArgMax", answers["probabilities"], axis=1, keepdims=0)
+    label, zero = answers["label"], g.constant(np.array(0))
+    if classes.dtype.kind == "b":
+        label = g.cast(label, np.int64)
+    ambiguous, novel = (g.constant(np.asarray(name)) for name in (model.ambiguous_label_, model.novel_label_))
+    decision = g.op("Mul", code, zero)
     if model.ambiguity_threshold_ is not None:
-        others = g.op("Not", g.op("Equal", g.unsqueeze(best, 1), g.constant(np.arange(k)[None, :])))
+        others = g.op("Not", g.op("Equal", g.unsqueeze(code, 1), g.constant(np.arange(len(classes))[None, :])))
         doubt = g.total(g.multiply(answers["probabilities"], g.cast(others, g.dtype)), 1)
         sure = g.op("LessOrEqual", doubt, g.constant(np.array(model.ambiguity_threshold_, np.float64)))
-        code = g.op("Where", sure, code, g.constant(np.array(k)))
+        label = g.op("Where", sure, label, ambiguous)
         decision = g.op("Where", sure, decision, g.constant(np.array(1)))
     if model.novelty_threshold_ is not None:
         lowest = max(model.novelty_threshold_, float(np.finfo(g.dtype).min))
         known = g.op("GreaterOrEqual", answers["score_samples"], g.constant(np.array(lowest)))
-        code = g.op("Where", known, code, g.constant(np.array(k + 1)))
+        label = g.op("Where", known, label, novel)
         decision = g.op("Where", known, decision, g.constant(np.array(2)))
-    answers |= {"code": code, "decision": decision}
-    refusals = np.array([model.ambiguous_label_, model.novel_label_])
-    return np.concatenate([classes.astype(np.int64) if classes.dtype.kind in "biu" else classes, refusals])
+    return answers | {"label": label, "decision": decision}
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------
+
+ML = "ai.onnx.ml"
+
+
+def table_encoder(g: Graph, columns: list[str], model: Any) -> str:
+    """What a TableEncoder makes of columns, each (n, 1), in the order of its names."""
+    given = dict(zip(model.feature_names_in_, columns, strict=True))
+    parts = []
+    if len(model.mean_):
+        numbers = [g.cast(given[name], g.dtype) for name in model.numbers_]
+        x = g.centered(beside(g, numbers), np.asarray(model.mean_, np.float64))
+        parts.append(g.multiply(x, 1 / np.asarray(model.scale_, np.float64)))
+    for name, words in zip(model.words, model.categories_, strict=True):
+        hot = g.op("OneHotEncoder", given[name], domain=ML, cats_strings=[str(word) for word in words], zeros=1)  # (n, 1, c)
+        parts.append(g.cast(g.op("Squeeze", hot, g.constant(np.array([1]))), g.dtype))
+    return beside(g, parts)
+
+
+def beside(g: Graph, parts: list[str]) -> str:
+    """Tensors side by side."""
+    return parts[0] if len(parts) == 1 else str(g.op("Concat", *parts, axis=1))
+
+
+def imputed(g: Graph, columns: list[str], model: Any) -> str:
+    """What a SimpleImputer makes of numbers: skl2onnx's own converter asks for an operator that float64 does not have."""
+    if any(isinstance(value, str) for value in model.statistics_):
+        raise KernelpoolError("A SimpleImputer of words cannot be exported to ONNX; fill gaps in words before the model.")
+    x = g.cast(beside(g, columns), g.dtype)
+    filled = np.asarray(model.statistics_, np.float64)
+    kept = np.flatnonzero(~np.isnan(filled))  # a column without any number is left out
+    missing = model.missing_values
+    gaps = g.op("IsNaN", x) if missing != missing else g.op("Equal", x, g.constant(np.array(float(missing))))
+    made = g.op("Where", gaps, g.constant(np.where(np.isnan(filled), 0.0, filled)), x)
+    if len(kept) < len(filled):
+        made = g.op("Gather", made, g.constant(kept), axis=1)
+    if not model.add_indicator:
+        return str(made)
+    told = g.op("Gather", g.cast(gaps, g.dtype), g.constant(np.asarray(model.indicator_.features_)), axis=1)
+    return beside(g, [made, told])
+
+
+# -- categories: skl2onnx's own converters give unknown ones the number -1, and rare or missing ones the wrong column ---------
+
+
+def one_hot(g: Graph, columns: list[str], model: Any) -> str:
+    """What a OneHotEncoder makes of columns, each (n, 1)."""
+    parts = []
+    for at, column in enumerate(columns):
+        groups, rare = _groups(model, at)
+        drop = None if model.drop_idx_ is None or model.drop_idx_[at] is None else groups[model.drop_idx_[at]]
+        places = [-1 if group == drop else group - (drop is not None and group > drop) for group in groups]
+        unknown = None if model.handle_unknown == "error" else -1
+        if model.handle_unknown in ("infrequent_if_exist", "warn") and rare is not None:
+            unknown = places[groups.index(rare)]
+        codes = _codes(g, column, model.categories_[at], np.array(places), unknown)
+        width = len(set(places) - {-1})
+        if width:
+            parts.append(g.cast(g.op("Equal", codes, g.constant(np.arange(width)[None, :])), g.dtype))
+    return beside(g, parts)
+
+
+def ordinal(g: Graph, columns: list[str], model: Any) -> str:
+    """What an OrdinalEncoder makes of columns, each (n, 1)."""
+    parts = []
+    for at, column in enumerate(columns):
+        groups, _ = _groups(model, at, nan_apart=True)
+        is_nan = [key != key for key in model.categories_[at]]  # None is a category like others
+        values = np.where(is_nan, float(model.encoded_missing_value), np.array(groups, np.float64))
+        unknown = float(model.unknown_value) if model.handle_unknown == "use_encoded_value" else None
+        parts.append(_codes(g, column, model.categories_[at], values, unknown))
+    return beside(g, parts)
+
+
+def _groups(model: Any, at: int, nan_apart: bool = False) -> tuple[list[int], int | None]:
+    """The number of each category when rare ones are put together behind the others, and the number of the rare ones."""
+    keys = model.categories_[at].tolist()
+    rare = (getattr(model, "infrequent_categories_", None) or {at: None})[at]
+    if rare is None:
+        return list(range(len(keys))), None
+    apart = [nan_apart and key != key for key in keys]
+    others = rare.tolist()
+    together = [not a and any(key == v or (key != key and v != v) for v in others) for key, a in zip(keys, apart, strict=True)]
+    n_frequent = len(keys) - sum(together) - sum(apart)
+    counted = iter(range(n_frequent))
+    return [n_frequent if t else 0 if a else next(counted) for t, a in zip(together, apart, strict=True)], n_frequent
+
+
+def _codes(g: Graph, column: str, categories: np.ndarray, values: np.ndarray, unknown: float | None) -> str:
+    """The value of each row's category, (n, 1); `unknown` for others, or an error of the runtime where it is None."""
+    keys, n = categories.tolist(), len(categories)
+    missing = [key is None or key != key for key in keys]
+    if any(isinstance(key, str | None) for key in keys):
+        given = ["" if gap else key for key, gap in zip(keys, missing, strict=True)]  # ONNX has no missing words
+        if len(set(given)) < n or not all(isinstance(key, str) for key in given):
+            raise KernelpoolError("A column has words beside other things, or empty words beside missing ones: ONNX has none.")
+        index = g.op("LabelEncoder", column, domain=ML, keys_strings=given, values_int64s=[*range(n)], default_int64=n)
+    elif any(isinstance(key, bytes) for key in keys):
+        raise KernelpoolError("Categories of bytes cannot be exported to ONNX; fit with text instead.")
+    else:
+        known = np.array(keys, np.float64)
+        if not np.array_equal(known.astype(np.float32), known, equal_nan=True):
+            raise KernelpoolError("A column has categories that float32 cannot hold; fit it with text instead.")
+        x = g.cast(column, g.dtype)
+        same = g.op("Equal", x, g.constant(known[None, :]))
+        if any(missing):
+            same = g.op("Or", same, g.op("And", g.op("IsNaN", x), g.constant(np.array([missing]))))
+        shifted = g.op("Mul", g.cast(same, np.int64), g.constant(np.arange(n)[None, :] - n))
+        index = g.op("Add", g.total(shifted, 1, keepdims=True), g.constant(np.array(n)))
+    table = values if unknown is None else np.append(values, unknown)
+    return str(g.op("Gather", g.constant(table), index, says="A column holds a category that the model does not know"))

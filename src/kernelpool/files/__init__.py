@@ -14,10 +14,9 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import ModelFileError
-from .container import digest_of, read_contents, read_metadata, write_contents
-from .header import FORMAT_VERSION, compare_versions, header_for, header_of, model_of
+from .container import digest_of, parse_json, read_contents, read_metadata, write_contents
+from .header import FORMAT_VERSION, header_for, header_of, model_of
 from .models import schema_of, write_model
-from .strict_json import parse_json
 from .values import Writer
 
 __all__ = ["FORMAT_VERSION", "load", "read_header", "save"]
@@ -41,8 +40,8 @@ def save(
     Parameters
     ----------
     estimator : fitted estimator
-        Any estimator of this library, or a `Pipeline` of one behind scikit-learn's `ColumnTransformer`, `StandardScaler`,
-        `OneHotEncoder`, `OrdinalEncoder` and `SimpleImputer`.
+        Any estimator of this library, alone or behind a `StandardScaler` in a `Pipeline`. For pipelines of other transformers
+        use skops or joblib; neither is checked by this library, and joblib runs whatever code a file holds.
     path : str or path
         Where to write; an existing file is replaced.
     summary : dict or None, default=None
@@ -78,7 +77,7 @@ def save(
     """
     schema_of(estimator)
     check_is_fitted(estimator)
-    writer = Writer()
+    writer = Writer(write_model)
     model = write_model(writer, estimator, "")
     header = {**header_for(estimator, summary, units), "model": model}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False)
@@ -117,9 +116,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     header = header_of(contents.metadata)
     if contents.metadata.get("sha256") != contents.digest:
         raise ModelFileError("The file is damaged: it is not what was written (its SHA-256 differs). Save the model anew.")
-    estimator = model_of(header, contents.arrays)
-    compare_versions(header)
-    return estimator
+    return model_of(header, contents.arrays)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:

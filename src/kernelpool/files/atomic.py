@@ -1,41 +1,77 @@
-"""Files that are written all at once or not at all: model files, ONNX graphs and reports."""
+"""Files that appear whole or not at all: model files, ONNX graphs, reports and tables are written through this module.
+
+A regular file is written beside its place and moved there when it is complete and on the disk; symbolic links are followed, and
+the mode of a file that is replaced is kept. What is no regular file (a device, a FIFO, a socket) cannot be replaced without
+destroying it: it is written to in place.
+"""
 
 import os
 import secrets
 import stat
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` is there and neither a regular file nor a folder, links followed."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[str]:
+    """The name of a file to write to, which takes the place of `path` when the block ends without an error.
+
+    With ``replace=False`` a FileExistsError is raised where there is a file by then.
+    """
+    target = os.path.realpath(os.fsdecode(path))
+    if is_special(target):
+        yield target
+        return
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.part")
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # less the umask
+    try:
+        with suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))  # before anything is in it
+        yield temporary
+        _sync(temporary)
+        if replace:
+            os.replace(temporary, target)
+        else:
+            _move_to_free(temporary, target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    with suppress(OSError):  # not every system lets folders be synced
+        _sync(folder)
 
 
 def write_atomically(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write beside `path`, then move into place: whoever reads finds the old file or the new one, never half of one."""
-    target = Path(os.fsdecode(path)).resolve()  # a link stays a link
-    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)  # less the umask
+    """Write all parts to `path`, or nothing."""
+    with atomic_path(path) as name, open(name, "wb") as file:
+        for part in parts:
+            file.write(part)
+
+
+def _move_to_free(temporary: str, target: str) -> None:
+    """A link fails where a file has appeared in the meantime; a move would replace it."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
+        os.link(temporary, target)
+    except FileExistsError:
         raise
-    _sync_folder(target.parent)
+    except OSError as error:  # a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(target) from error
+        os.replace(temporary, target)
 
 
-def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a power cut too; not every system lets folders be synced."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
-    except OSError:
-        pass
     finally:
         os.close(handle)

@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import os
+import reprlib
 import stat
 import sys
 from dataclasses import dataclass, field
@@ -23,8 +24,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import ModelFileError
+from ..text import shorten
 from .atomic import write_atomically
-from .strict_json import parse_json, short
 
 DTYPES = {
     "BOOL": np.dtype("bool"),
@@ -45,7 +46,16 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 LARGEST_INDEX = 32 << 20
 """Bytes of JSON that are parsed at most; 10,000 features need less than one hundredth of it."""
 
+MOST_VALUES = 1 << 20
+"""Values in JSON, counted by its commas and brackets before it is parsed: each takes some 60 bytes of memory."""
+
+DEEPEST = 96
+"""Levels of JSON inside JSON; a classifier in a pipeline has about 20."""
+
 MOST_AXES = 8
+
+WIDEST_EMPTY = 4096
+"""Largest size of an array without entries: it takes no bytes in the file and may cost many when it is used."""
 
 
 @dataclass
@@ -76,6 +86,80 @@ class Index:
     metadata: dict[str, str]
     places: list[Place] = field(default_factory=list)
     data_start: int = 0
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def parse_json(text: str, what: str) -> Any:
+    """`text` as JSON with no name twice, no NaN, no number beyond float64 or 64 bits, and neither too long nor too deep."""
+    if sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise ModelFileError(f"The {what} holds more than {MOST_VALUES} values; no more are read.")
+    try:
+        found = json.loads(
+            text, object_pairs_hook=_once_each, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+        )
+    except ModelFileError as error:
+        raise ModelFileError(f"The {what} is damaged: {error}") from None
+    except RecursionError:
+        raise ModelFileError(f"The {what} is nested too deep; at most {DEEPEST} levels are read.") from None
+    except ValueError as error:
+        raise ModelFileError(f"The {what} is not JSON: {error}.") from None
+    check_depth(found, what)
+    return found
+
+
+def check_depth(value: Any, what: str) -> None:
+    """At most DEEPEST lists and objects inside each other."""
+    level, depth = [value], 0
+    while level:
+        level = [
+            v for part in level if isinstance(part, list | dict) for v in (part.values() if isinstance(part, dict) else part)
+        ]
+        depth += 1
+        if depth > DEEPEST:
+            raise ModelFileError(f"The {what} is nested too deep; at most {DEEPEST} levels are read.")
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ModelFileError(f"the name {short(name)} occurs twice in one object.")
+        found[name] = value
+    return found
+
+
+def _no_constant(text: str) -> Any:
+    raise ModelFileError(f"{text} is not a number in JSON.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ModelFileError(f"the number {short(text)} is beyond float64.")
+    return number
+
+
+def _whole(text: str) -> int:
+    number = int(text) if len(text) <= 20 else 2**64
+    if not -(2**63) <= number < 2**64:
+        raise ModelFileError(f"the number {short(text)} is beyond 64 bits.")
+    return number
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
+
+
+def short(value: Any) -> str:
+    """`value` for a message: what comes from a file may be long, and is never written out whole."""
+    return shorten(_REPR.repr(value), 60, "...")
+
+
+def clipped(text: object, width: int = 400) -> str:
+    """The message of another error, of bounded length."""
+    return shorten(str(text), width, "...")
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------
@@ -123,11 +207,13 @@ def _place(name: str, entry: Any) -> Place:
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in DTYPES:
         raise ModelFileError(f"{who} has dtype {short(kind)}; expected one of {', '.join(DTYPES)}.")
-    if not _is_sizes(shape) or len(shape) > MOST_AXES:
+    if not is_shape(shape):
         raise ModelFileError(f"{who} has shape {short(shape)}; expected at most {MOST_AXES} sizes.")
-    if not _is_sizes(offsets) or len(offsets) != 2:
+    if not is_shape(offsets) or len(offsets) != 2:
         raise ModelFileError(f"{who} has data_offsets {short(offsets)}; expected where it starts and ends.")
     n_bytes = math.prod(shape) * DTYPES[kind].itemsize
+    if not n_bytes and max(shape) > WIDEST_EMPTY:
+        raise ModelFileError(f"{who} of shape {short(shape)} has no entries; its sizes may be at most {WIDEST_EMPTY}.")
     if offsets[1] - offsets[0] != n_bytes:
         raise ModelFileError(
             f"{who} of shape {short(shape)} and dtype {kind} needs {n_bytes} bytes; "
@@ -136,8 +222,9 @@ def _place(name: str, entry: Any) -> Place:
     return Place(name, DTYPES[kind], tuple(shape), *offsets)
 
 
-def _is_sizes(value: Any) -> bool:
-    return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**48 for n in value)
+def is_shape(value: Any) -> bool:
+    """Whether JSON is a list of a few sizes, whose product can be taken."""
+    return isinstance(value, list) and len(value) <= MOST_AXES and all(type(n) is int and 0 <= n < 2**48 for n in value)
 
 
 def read_contents(path: str | os.PathLike[str], max_bytes: int) -> Contents:

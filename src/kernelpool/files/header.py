@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from ..errors import ModelFileError, ModelFileWarning, warn
+from ..errors import ModelFileError
 from ..inspection.pipeline import unwrap
-from .models import SCHEMAS, read_model
-from .schema import is_fitted
-from .strict_json import check_depth, parse_json, short
-from .values import Reader
+from .container import check_depth, clipped, parse_json, short
+from .models import rebuilt_model
 
 FORMAT_VERSION = 1
 """Of the files that `save` writes. It rises when a reader of the old version could misunderstand a new file."""
@@ -87,35 +85,12 @@ def _checked_header(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_of(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """The estimator that the header describes; the two must say the same, and every array must have its place."""
-    reader = Reader(arrays)
-    estimator = read_model(reader, header["model"])
-    reader.finished()
-    if header["model"]["fitted"] is None or not is_fitted(estimator):
-        raise ModelFileError(f"The {header['model']['class']} in the file is not fitted.")
+    """The estimator that the header describes; the two must say the same."""
+    estimator = rebuilt_model(header["model"], arrays)
     for word, found in _at_a_glance(estimator).items():
         if header[word] != found:
             raise ModelFileError(f"The header says {word} is {short(header[word])}; the model says {short(found)}.")
     return estimator
-
-
-def compare_versions(header: dict[str, Any]) -> None:
-    """scikit-learn's estimators keep notes of their own, which may change with its version; ours do not depend on it."""
-    written, here = header["scikit_learn_version"], sklearn.__version__
-    theirs = [name for name in _classes_in(header["model"]) if SCHEMAS[name].type.__module__.startswith("sklearn")]
-    if theirs and written.split(".")[:2] != here.split(".")[:2]:
-        warn(
-            f"The file holds a {theirs[0]} that scikit-learn {written} has written; this is {here}, in which it may answer "
-            f"otherwise. Compare some predictions, then save the model anew.",
-            ModelFileWarning,
-        )
-
-
-def _classes_in(node: Any) -> list[str]:
-    """The classes of a model and of those inside it."""
-    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
-    mine = [node["class"]] if isinstance(node, dict) and set(node) == {"class", "parameters", "fitted"} else []
-    return [*mine, *(name for part in parts for name in _classes_in(part))]
 
 
 # -- what is told beside the model ------------------------------------------------------------------------------------------
@@ -187,7 +162,7 @@ def _checked_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     try:
         text = json.dumps(dict(summary), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"summary must hold only what JSON can: {error}.") from None
+        raise ModelFileError(f"summary must hold only what JSON can: {clipped(error)}.") from None
     found: dict[str, Any] = parse_json(text, "summary")
     check_depth([[[found]]], "summary")
     return found

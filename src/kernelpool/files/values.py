@@ -6,12 +6,11 @@ value                       JSON
 None, bool, int, str        itself
 float                       itself; ``{"float": "nan"}``, ``"inf"`` or ``"-inf"`` where JSON has no word
 list                        itself
-tuple, dict, slice          ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"slice": [start, stop, step]}``
+tuple, dict                 ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``
 array of numbers, booleans  ``{"array": name}``, with ``"order": "F"`` where columns come first: rounding may depend on it
 array of text               ``{"text": name}``: code points, (..., width), filled up with zeros
 array of objects            ``{"objects": [...], "shape": [...]}``: text, numbers and None mixed
 NumPy scalar                ``{"scalar": name}``
-NumPy type, dtype           ``{"type": "float64"}``, ``{"dtype": "float64"}``
 RandomState                 ``{"random_state": name, "position": ..., "has_gauss": ..., "gauss": ...}``
 the same as a parameter     ``{"same": parameter}``: an estimator that was fitted before is not written twice
 estimator                   ``{"model": {"class": ..., "parameters": {...}, "fitted": {...} or null}}``
@@ -19,6 +18,7 @@ estimator                   ``{"model": {"class": ..., "parameters": {...}, "fit
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +27,15 @@ from sklearn.base import BaseEstimator
 
 from ..arrays import is_array, is_numpy_array, to_numpy
 from ..errors import ModelFileError
-from .container import NAMES
-from .strict_json import short
-
-TYPES = {
-    name: np.dtype(name).type for name in ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
-}
-"""Types that a parameter may name; what is not here is not looked up."""
+from .container import NAMES, is_shape, short
 
 MOST_CODE_POINT = 0x10FFFF
+
+WIDEST_TEXT = 4096
+"""Characters of one entry in an array of text, all of which are as wide as the widest."""
+
+MOST_MODELS_DEEP = 6
+"""Estimators inside each other: a classifier that refuses, around a pipeline, around a network that was given another."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Same:
 class Writer:
     """Turns values into JSON and collects the arrays."""
 
-    def __init__(self) -> None:
+    def __init__(self, write_model: Callable[["Writer", Any, str], Any]) -> None:
         self.arrays: dict[str, np.ndarray] = {}
+        self.write_model = write_model
 
     def value(self, value: Any, where: str) -> Any:
         """`value` as JSON; `where` names it in messages, and its arrays in the file."""
@@ -74,30 +75,17 @@ class Writer:
     def _other(self, value: Any, where: str) -> Any:
         if isinstance(value, Same):
             return {"same": value.parameter}
-        if isinstance(value, slice):
-            return {"slice": [self.value(part, where) for part in (value.start, value.stop, value.step)]}
-        if isinstance(value, np.dtype):
-            return {"dtype": "object" if value.hasobject else self._named(value, where)}
-        if isinstance(value, type) and issubclass(value, np.generic):
-            return {"type": self._named(np.dtype(value), where)}
         if isinstance(value, np.random.RandomState):
             return self._random_state(value, where)
         if isinstance(value, BaseEstimator):
-            from .models import write_model  # models are written by way of this module
-
-            return {"model": write_model(self, value, where)}
-        if is_array(value) or hasattr(value, "__array__"):
+            return {"model": self.write_model(self, value, where)}
+        if not isinstance(value, type) and (is_array(value) or hasattr(value, "__array__")):
             return self._array(value, where)
         what = "a function" if callable(value) else f"of type {type(value).__name__}"
         raise ModelFileError(
             f"{where} is {what}, which cannot be saved: a model file holds data, never code. "
             f"Set it to None or to one of the named choices with set_params before saving, or use pickle."
         )
-
-    def _named(self, dtype: np.dtype, where: str) -> str:
-        if dtype.name not in TYPES:
-            raise ModelFileError(f"{where} names the type {dtype}, which cannot be saved; expected one of {', '.join(TYPES)}.")
-        return dtype.name
 
     def _random_state(self, value: np.random.RandomState, where: str) -> Any:
         state: Any = value.get_state(legacy=False)
@@ -122,6 +110,8 @@ class Writer:
                     )
             return {"objects": [self.value(part, where) for part in parts], "shape": list(array.shape)}
         if array.dtype.kind == "U":
+            if array.dtype.itemsize > 4 * WIDEST_TEXT:
+                raise ModelFileError(f"{where} holds text of more than {WIDEST_TEXT} characters, which cannot be saved.")
             points = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="), copy=False).view(np.uint32)
             return {"text": self._keep(points.reshape(*array.shape, max(1, array.dtype.itemsize // 4)), where)}
         if array.flags.f_contiguous and not array.flags.c_contiguous:
@@ -142,19 +132,18 @@ class Writer:
 class Reader:
     """Turns JSON back into values; every array must be asked for once."""
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+    def __init__(self, arrays: dict[str, np.ndarray], read_model: Callable[["Reader", Any], Any]) -> None:
         self.arrays = dict(arrays)
+        self.read_model = read_model
+        self.depth = 0
         self._readers = {
             "float": self._float,
             "tuple": lambda node: tuple(self._list(node, "tuple")),
             "dict": self._dict,
-            "slice": self._slice,
             "array": self._array,
             "text": self._text,
             "objects": self._objects,
             "scalar": self._scalar,
-            "type": lambda node: self._type(node["type"]),
-            "dtype": lambda node: np.dtype(object) if node["dtype"] == "object" else np.dtype(self._type(node["dtype"])),
             "random_state": self._random_state,
             "model": self._model,
             "same": self._same,
@@ -203,7 +192,7 @@ class Reader:
 
     def _text(self, node: dict[str, Any]) -> np.ndarray:
         points = self._taken(node)
-        if points.dtype != np.uint32 or points.ndim < 1 or not 1 <= points.shape[-1] <= 1 << 20:
+        if points.dtype != np.uint32 or points.ndim < 1 or not 1 <= points.shape[-1] <= WIDEST_TEXT:
             raise ModelFileError(f"Text must be code points of type U32 with a width; got {points.dtype} of {points.shape}.")
         if points.size and points.max() > MOST_CODE_POINT:
             raise ModelFileError(f"Text holds {points.max()}, which is no code point.")
@@ -211,7 +200,8 @@ class Reader:
 
     def _objects(self, node: dict[str, Any]) -> np.ndarray:
         parts, shape = self._list(node, "objects", "shape"), node.get("shape")
-        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != len(parts):
+        fits = isinstance(shape, list) and is_shape(shape) and math.prod(shape) == len(parts)
+        if not isinstance(shape, list) or not fits or max(shape, default=0) > len(parts):
             raise ModelFileError(f"{len(parts)} objects cannot have shape {short(shape)}.")
         if not all(part is None or isinstance(part, str | bool | int | float) for part in parts):
             raise ModelFileError("An array of objects may hold text, numbers and None only.")
@@ -233,12 +223,6 @@ class Reader:
             raise ModelFileError("A dict holds a key twice.")
         return found
 
-    def _slice(self, node: dict[str, Any]) -> slice:
-        parts = self._list(node, "slice")
-        if len(parts) != 3 or not all(part is None or isinstance(part, str) or type(part) is int for part in parts):
-            raise ModelFileError(f"A slice has a start, a stop and a step; got {short(parts)}.")
-        return slice(*parts)
-
     def _float(self, node: dict[str, Any]) -> float:
         if node["float"] not in ("nan", "inf", "-inf") or len(node) > 1:
             raise ModelFileError(f"A float that is no number is 'nan', 'inf' or '-inf'; got {short(node)}.")
@@ -248,11 +232,6 @@ class Reader:
         if not isinstance(node["same"], str) or not node["same"].isidentifier() or len(node) > 1:
             raise ModelFileError(f"A value of kind 'same' must name a parameter; got {short(node)}.")
         return Same(node["same"])
-
-    def _type(self, name: Any) -> Any:
-        if not isinstance(name, str) or name not in TYPES:
-            raise ModelFileError(f"A type must be one of {', '.join(TYPES)}; got {short(name)}.")
-        return TYPES[name]
 
     def _random_state(self, node: dict[str, Any]) -> np.random.RandomState:
         key = self._taken(node, "position", "has_gauss", "gauss")
@@ -266,8 +245,12 @@ class Reader:
         return state
 
     def _model(self, node: dict[str, Any]) -> Any:
-        from .models import read_model
-
         if len(node) > 1:
             raise ModelFileError(f"A value of kind 'model' has entries that are not known: {short(sorted(node))}.")
-        return read_model(self, node["model"])
+        if self.depth >= MOST_MODELS_DEEP:
+            raise ModelFileError(f"Models are nested too deep; at most {MOST_MODELS_DEEP} are read inside each other.")
+        self.depth += 1
+        try:
+            return self.read_model(self, node["model"])
+        finally:
+            self.depth -= 1

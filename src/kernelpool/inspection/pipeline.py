@@ -16,6 +16,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
+from ..tables.encoder import TableEncoder
+
 INSIDE = ("best_estimator_", "estimator_")
 """Where wrappers keep the estimator that they fitted: searches, thresholds, RejectClassifier."""
 
@@ -171,6 +173,12 @@ def _(transformer: FunctionTransformer, features: list[Feature]) -> list[Feature
         return features
     made: list[Feature] = features_after.dispatch(object)(transformer, features)
     return made
+
+
+@features_after.register
+def _(transformer: TableEncoder, features: list[Feature]) -> list[Feature]:
+    numbers = _moved([f for f in features if f.name not in transformer.words], transformer.scale_, transformer.mean_)
+    return [*numbers, *(Feature(str(name), made=True) for name in transformer.get_feature_names_out()[len(numbers) :])]
 
 
 @features_after.register

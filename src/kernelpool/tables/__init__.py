@@ -6,6 +6,7 @@
     text.py        delimited text -> batches of cells
     columns.py     cells -> numbers and categories; missing cells
     labels.py      the target column -> classes
+    encoder.py     a table of words and numbers as an array of numbers
     labeled.py     a whole table with its classes, in memory
     writing.py     batches -> CSV, Parquet, Arrow or JSON lines
 
