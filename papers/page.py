@@ -288,7 +288,7 @@ def _figures(folder: Path, images: str) -> str:
         parts.append(f"### {figure.title}\n")
         if (folder / f"{figure.name}.png").exists():
             parts.append(f"![{figure.title}]({images}{figure.name}.png)\n")
-        parts.append(captions[figure.name] + "\n")
+        parts.append(captions.get(figure.name, "Not drawn yet.") + "\n")
     return "\n".join(parts)
 
 

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import make_one_against_two, make_xor, missing_reason
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
+from kernelpool.networks.competitive import Competitive
 from papers.competitive_neurons import SETTINGS, trials
 
 # few steps: hundreds of quasi-Newton steps on a dozen rows turn rounding, 1e-16, into differences that the checks would see
@@ -477,3 +478,46 @@ def test_table_1(dataset, published, tolerance):
     assert np.median(sweeps) < 100
     accuracy, _ = trials(dataset, SETTINGS["printed rule, repulsion=0.01"][1])
     assert accuracy.mean() > published - tolerance  # bupa stays 1.6 points short whatever the start and the learning rate
+
+
+# -- the link to margins ------------------------------------------------------------------------------------------
+
+
+def separable(n=200):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    return rng.normal(0, 0.4, size=(n, 2)) + np.where(y[:, None] == 0, [-2.0, 0], [2.0, 0]), y
+
+
+def test_repulsion_on_the_bias_is_the_last_term_of_the_printed_rule():
+    """(5), second term, by hand: for the bias as printed, for the other weights nothing."""
+    w = np.random.default_rng(0).normal(size=(4, 3))
+    expected = np.zeros_like(w)
+    for j in range(4):
+        for k in set(range(4)) - {j}:
+            a, b = np.linalg.norm(w[j]), np.linalg.norm(w[k])
+            expected[j] += (w[j] @ w[k]) / (a * b) * (w[k] - w[j] * (w[j] @ w[k]) / a**2) / (a * b)
+    full, bias = (Competitive(2, precision=1.0, repulsion=0.7, repel_bias=on)._belief(w[:, None, :])[1][:, 0] for on in (0, 1))
+    np.testing.assert_allclose(full, 0.7 * expected)
+    np.testing.assert_allclose(bias[:, -1], 0.7 * expected[:, -1])
+    np.testing.assert_array_equal(bias[:, :-1], 0)
+
+
+def test_repulsion_on_the_bias_opens_a_gap_between_neurons_of_one_direction():
+    X, y = separable()
+    settings = {"n_neurons": 6, "solver": "gradient", "precision": 0.03, "learning_rate": 0.2, "max_iter": 1500, "tol": 0}
+
+    def gap(repulsion):
+        with pytest.warns(UnfinishedWarning):
+            model = CompetitiveNeuronsClassifier(repulsion=repulsion, repulsion_on="bias", random_state=0, **settings).fit(X, y)
+        assert model.score(X, y) == 1
+        lengths = np.linalg.norm(model.weights_[:, :-1], axis=1)
+        return np.ptp(-model.weights_[:, -1] / lengths)  # of the hyperplanes, along their normal
+
+    assert gap(0.3) > gap(0.0) + 0.05
+
+
+def test_repulsion_on_the_bias_is_a_rule_and_no_penalty():
+    X, y = separable()
+    with pytest.raises(KernelpoolError, match=r"repulsion_on='bias' needs solver='gradient'; got solver='lbfgs'"):
+        CompetitiveNeuronsClassifier(repulsion_on="bias").fit(X, y)

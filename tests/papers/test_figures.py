@@ -59,6 +59,7 @@ def test_every_figure_that_shows_a_result_is_there():
         "em-log-5",
         "em-log-claims",
         "competitive-neurons-2",
+        "competitive-neurons-5",
         "minimal-kernel-networks-2",
         "minimal-kernel-networks-sizes",
     }

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.svm import SVC
 
-from kernelpool.datasets import missing_reason
+from kernelpool.datasets import make_xor, missing_reason
 from papers import comparison, competitive_neurons, em_log, minimal_kernel_networks, regularized_prbf, shared_kernels
 from papers.experiment import Unit
 from papers.folds import folds, load
@@ -106,6 +107,18 @@ def test_a_quick_run_is_a_part_of_the_full_one(module):
     full = {unit.key for unit in module.units()}
     assert len(full) == len(module.units())
     assert {unit.key for unit in module.units(quick=True)} < full
+
+
+def test_a_mixture_of_one_margin_classifier_is_a_support_vector_machine():
+    X, y = make_blobs(200, centers=2, cluster_std=3, random_state=0)
+    one, mixture = SVC(kernel="linear"), competitive_neurons.MarginMixture(1)
+    assert np.array_equal(one.fit(X, y).predict(X), mixture.fit(X, y).predict(X))
+
+
+def test_margin_classifiers_share_out_what_one_cannot_do():
+    X, y = make_xor(400, random_state=0)
+    assert competitive_neurons.MarginMixture(1).fit(X, y).score(X, y) < 0.8
+    assert max(competitive_neurons.MarginMixture(4, precision=20, seed=s).fit(X, y).score(X, y) for s in range(4)) > 0.7
 
 
 # -- comparison ---------------------------------------------------------------------------------------------------

@@ -40,6 +40,10 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     repulsion : float, default=0.1
         beta: the penalty on cos² of the angle between two neurons, against a row's squared error of at most one. It counts
         once, not once a row, so its say fades as rows come in. The paper has 0.01.
+    repulsion_on : {"weights", "bias"}, default="weights"
+        What the repulsion moves: all weights, or the biases alone, which the paper's section 5 likens to a margin: neurons
+        that have separated the classes keep their direction and are pushed apart. "bias" is a rule for ``solver="gradient"``,
+        and no penalty that another solver could lower.
     decay : float or None, default=None
         Penalty on half the squared length of the weights (biases left out), in the unit of `repulsion`. None is 0.003 for
         ``solver="lbfgs"`` and 0 for ``solver="gradient"``, which the paper's rule is.
@@ -117,6 +121,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         "n_neurons": [Interval(Integral, 1, None, closed="left")],
         "precision": [Interval(Real, 0, None, closed="neither")],
         "repulsion": [Interval(Real, 0, None, closed="left")],
+        "repulsion_on": [StrOptions({"weights", "bias"})],
         "decay": [Interval(Real, 0, None, closed="left"), None],
         "solver": [StrOptions({"lbfgs", "gradient"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
@@ -138,6 +143,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         *,
         precision: float = 4.0,
         repulsion: float = 0.1,
+        repulsion_on: str = "weights",
         decay: float | None = None,
         solver: str = "lbfgs",
         learning_rate: float | None = None,
@@ -155,6 +161,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         self.n_neurons = n_neurons
         self.precision = precision
         self.repulsion = repulsion
+        self.repulsion_on = repulsion_on
         self.decay = decay
         self.solver = solver
         self.learning_rate = learning_rate
@@ -195,6 +202,8 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs)
         if data.unlabeled_weight > 0:
             raise KernelpoolError("y must hold a label for every row; some are None. Drop those rows: neurons need labels.")
+        if self.repulsion_on == "bias" and self.solver != "gradient":
+            raise KernelpoolError(f"repulsion_on='bias' needs solver='gradient'; got solver={self.solver!r}.")
         config = CompetitiveConfig(
             n_neurons=self.n_neurons,
             precision=self.precision,
@@ -205,6 +214,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
             n_steps=self.n_steps,
             local=self.local,
             margin=self.margin,
+            repulsion_on=self.repulsion_on,
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,

@@ -30,6 +30,8 @@ need not raise. The exponent before section 3.1 has lost the minus of its second
 Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes in place of the square);
 the paper's wishes, a density that says where a neuron has its say (`kernel`) and neurons that ask for a margin (`Margin`);
 and a decay of the weights, because cosines do not see how long they are and separable rows would let them grow for ever.
+`repel_bias` is section 5's link to margins: (5) with its second term for the bias alone, a rule and no longer the slope of a
+cost.
 """
 
 from abc import ABC, abstractmethod
@@ -181,12 +183,13 @@ class Competitive:
         margin: bool = False,
         kernel: Kernel | None = None,
         repel_rows: bool = False,
+        repel_bias: bool = False,
         solver: Solver | None = None,
     ) -> None:
         self.n_classes, self.n_outputs = n_classes, 1 if n_classes == 2 else n_classes
         self.neuron: Neuron = Margin() if margin else Logistic() if n_classes == 2 else Softmax()
         self.precision, self.repulsion, self.decay = precision, repulsion, decay
-        self.kernel, self.repel_rows, self.solver = kernel, repel_rows, solver
+        self.kernel, self.repel_rows, self.repel_bias, self.solver = kernel, repel_rows, repel_bias, solver
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -258,6 +261,8 @@ class Competitive:
         total, free = namespace(weight).sum, _without_bias(weight)
         squares, slope = repelled(weight)
         value = 0.25 * self.repulsion * float(total(squares)) + 0.5 * self.decay * float(total(free**2))
+        if self.repel_bias:  # section 5: the cosines move the biases alone
+            slope = slope - _without_bias(slope)
         return value, self.repulsion * slope + self.decay * free
 
     def _kernels(self, totals: Totals, params: Params, e_step_params: EStepParams) -> Parameters | None:

@@ -41,6 +41,8 @@ class CompetitiveConfig:
     n_steps: int
     local: bool
     margin: bool
+    repulsion_on: str
+    """"weights" or, by the paper's single step alone, "bias"."""
     n_init: int
     max_iter: int
     tol: float
@@ -146,6 +148,7 @@ class NeuronTraining:
             margin=c.margin,
             kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.home)) if c.local else None,
             repel_rows=c.is_printed_rule,
+            repel_bias=c.repulsion_on == "bias",
             solver=GradientStep(rate) if c.is_printed_rule else Lbfgs(self.data.weight, c.n_steps),
         )
 
