@@ -40,7 +40,10 @@ def classifiers():
         "SVC": lambda: CalibratedClassifierCV(SVC(), ensemble=False),
         "MLPClassifier": lambda: MLPClassifier(max_iter=2000, random_state=0),
         "RBFNetworkClassifier()": lambda: RBFNetworkClassifier(**common),
-        'RBFNetworkClassifier(covariance_type="diag")': lambda: RBFNetworkClassifier(covariance_type="diag", **common),
+        'RBFNetworkClassifier(training="em_log_link")': lambda: RBFNetworkClassifier(training="em_log_link", **common),
+        'RBFNetworkClassifier(training="em_log_link", covariance_type="diag")': lambda: RBFNetworkClassifier(
+            training="em_log_link", covariance_type="diag", **common
+        ),
         'RBFNetworkClassifier(training="two_stage")': lambda: RBFNetworkClassifier(training="two_stage", **common),
         **{name: lambda n=name: RBFNetworkClassifier(20, **common, **NETWORKS[n]) for name in baselines},
     }

@@ -14,8 +14,8 @@ are ours.
 #
 # Four kernels for two classes that lean apart, six for three thin strips. KMeans+LS is the paper's name for round kernels at
 # the centers of k-means with a least-squares output layer. EM-Log-Link weighs the densities of the kernels, as in the paper,
-# with a damped output layer. The default weighs their shares P(j|x) instead: far from all kernels densities vanish and say
-# nothing, shares still tell which kernel is nearest.
+# with a damped output layer. The third weighs their shares P(j|x) instead, which is what `training="em_log_link"` does unless
+# told otherwise: far from all kernels densities vanish and say nothing, shares still tell which kernel is nearest.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,9 +30,10 @@ NETWORKS = {
         "readout": "least_squares",
         "activation": "gaussian",
         "covariance_type": "spherical",
+        "standardize": False,
     },
     "EM-Log-Link": {"training": "em_log_link", "activation": "density", "covariance_type": "full"},
-    "default": {},
+    "EM-Log-Link of shares": {"training": "em_log_link"},
 }
 PROBLEMS = {
     "figure 3": (make_ellipses, 200, 4),

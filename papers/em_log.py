@@ -35,7 +35,7 @@ from .experiment import Record, Unit
 NAME = "em-log"
 STARTS = 20
 
-ROUND: dict[str, Any] = {"covariance_type": "spherical", "activation": "gaussian"}
+ROUND: dict[str, Any] = {"covariance_type": "spherical", "activation": "gaussian", "standardize": False}
 LONG: dict[str, Any] = {"covariance_type": "full", "activation": "density", "kernel_prior": None}
 PRINTED: dict[str, Any] = {**LONG, "hidden": "uniform", "solver": "newton", "patience": None}
 NETLAB: dict[str, Any] = {"hidden": "em", "widths": "farthest", "training": "two_stage", "readout": "least_squares"}
@@ -119,7 +119,7 @@ def fitted(problem: str, method: str, seed: int) -> Any:
     X, y, _, _ = draws(problem)
     _, _, n_kernels, n_sweeps = PROBLEMS[problem]
     if name == "default":
-        return RBFNetworkClassifier(n_kernels, random_state=seed).fit(X, y)
+        return RBFNetworkClassifier(n_kernels, training="em_log_link", random_state=seed).fit(X, y)
     return network(name, X, y, n_kernels, seed, n_sweeps).set_params(solver=solver).fit(X, y)
 
 

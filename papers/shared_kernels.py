@@ -93,4 +93,4 @@ def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, floa
 
 def netlab(kernels: int, seed: int) -> RBFNetworkClassifier:
     """Netlab's two-stage network: centers by EM, one width for all, least squares."""
-    return RBFNetworkClassifier(kernels, random_state=seed, n_jobs=1, **NETLAB)
+    return RBFNetworkClassifier(kernels, standardize=False, random_state=seed, n_jobs=1, **NETLAB)

@@ -113,7 +113,7 @@ def widths(dataset: str) -> Iterator[Row]:
     errors: dict[str, list[float]] = {"RBF row, Netlab's widths": [], "RBF row, the mixture's own widths": []}
     for cell in wanted:
         for fold in folds(dataset, 0):
-            kwargs: dict[str, Any] = {"random_state": fold.seed, "n_jobs": 1, **shared_kernels.NETLAB}
+            kwargs: dict[str, Any] = {"standardize": False, "random_state": fold.seed, "n_jobs": 1, **shared_kernels.NETLAB}
             for found, widths in zip(errors.values(), ("farthest", None), strict=True):
                 model = RBFNetworkClassifier(int(cell.kernels), **{**kwargs, "widths": widths}).fit(fold.X, fold.y)
                 found.append(fold.error(model.predict(fold.X_test)))

@@ -54,7 +54,7 @@ def test_families_follow_the_registry():
         (kernelpool.SharedKernelClassifier.auto(), True),
         (kernelpool.ParzenClassifier(), True),
         (kernelpool.CompetitiveNeuronsClassifier(), False),
-        (kernelpool.RBFNetworkClassifier(covariance_type="diag"), False),
+        (kernelpool.RBFNetworkClassifier(covariance_type="spherical"), False),
     ],
 )
 def test_what_depends_on_units_is_scaled(estimator, scaled):

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,8 +30,14 @@ PLACES = ("random", "kmeans", "em", "mixture")
 STEP_0 = {"training": "two_stage", "readout": "least_squares"}
 
 
+def em_network(*args, **kwargs):
+    """The network of the paper."""
+    return RBFNetworkClassifier(*args, **{"training": "em_log_link", "standardize": False, **kwargs})
+
+
 @parametrize_with_checks([
-    RBFNetworkClassifier(5, patience=2, random_state=0),
+    RBFNetworkClassifier(random_state=0),
+    RBFNetworkClassifier(5, training="em_log_link", patience=2, random_state=0),
     RBFNetworkRegressor(patience=2, random_state=0),
 ])  # fmt: skip
 def test_scikit_learn_checks(estimator, check):
@@ -74,9 +81,9 @@ def test_the_papers_rule_from_its_own_start(rows):
     """EM-Log from step 0 is EM-Log from a mixture with those means."""
     X, y = rows
     settings = {"training": "em_log", "solver": "newton", "activation": "density", "kernel_prior": None, "patience": None}
-    by_name = RBFNetworkClassifier(4, hidden="uniform", max_iter=3, random_state=0, **settings).fit(X, y)
-    first = RBFNetworkClassifier(4, hidden="uniform", random_state=0, **STEP_0).fit(X, y)
-    given = RBFNetworkClassifier(4, hidden=first, max_iter=3, **settings).fit(X, y)
+    by_name = em_network(4, hidden="uniform", max_iter=3, random_state=0, **settings).fit(X, y)
+    first = em_network(4, hidden="uniform", random_state=0, **STEP_0).fit(X, y)
+    given = em_network(4, hidden=first, max_iter=3, **settings).fit(X, y)
     np.testing.assert_allclose(by_name.means_, given.means_, rtol=1e-9)
     np.testing.assert_allclose(by_name.readout_, given.readout_, rtol=1e-6)
 
@@ -102,7 +109,7 @@ def test_one_width_for_all_kernels(rows, mixture, network, family, hidden, width
 def test_netlab_against_the_textbook():
     """Least squares on Gaussians as wide as the two centers that lie farthest apart, by NumPy's pseudo-inverse."""
     X, y = make_blobs(300, centers=3, cluster_std=2.5, random_state=0)
-    model = RBFNetworkClassifier(
+    model = em_network(
         5, hidden="em", widths="farthest", covariance_type="spherical", activation="gaussian", random_state=0, **STEP_0
     ).fit(X, y)
     width = pdist(model.means_, "sqeuclidean").max()
@@ -118,8 +125,8 @@ def test_widths_need_centers_that_differ(rows):
     X, y = rows
     one = SimpleNamespace(means_=np.zeros((2, 2)), covariances_=np.ones(2), weights_=np.ones(2), covariance_type="spherical")
     with pytest.raises(KernelpoolError, match=r'widths="farthest" needs two centers that differ'):
-        RBFNetworkClassifier(hidden=one, widths="farthest").fit(X, y)
-    alone = RBFNetworkClassifier(1, widths="farthest", covariance_type="spherical", random_state=0, **STEP_0).fit(X, y)
+        em_network(hidden=one, widths="farthest").fit(X, y)
+    alone = em_network(1, widths="farthest", covariance_type="spherical", random_state=0, **STEP_0).fit(X, y)
     assert alone.covariances_[0] == pytest.approx(X.var(axis=0).mean())
 
 
@@ -134,7 +141,7 @@ def test_the_papers_rule_from_a_given_start(rows, link, solver):
     given = SimpleNamespace(
         means_=mean, covariances_=np.repeat(np.eye(2)[None], 3, 0), weights_=np.full(3, 1 / 3), covariance_type="full"
     )
-    network = RBFNetworkClassifier(
+    network = em_network(
         hidden=given,
         training="em_log_link" if link else "em_log",
         activation="density",
@@ -163,7 +170,7 @@ def ripley():
 
 def errors_on_ripley(n_starts, **settings):
     X, y, X_test, y_test = ripley()
-    networks = [RBFNetworkClassifier(6, hidden="random", random_state=s, **settings).fit(X, y) for s in range(n_starts)]
+    networks = [em_network(6, hidden="random", random_state=s, **settings).fit(X, y) for s in range(n_starts)]
     return [100 * (1 - network.score(X_test, y_test)) for network in networks]
 
 
@@ -187,8 +194,8 @@ def test_training_stops_before_em_hurts():
     settings = {"hidden": "random", "training": "em_log", "activation": "density", "kernel_prior": None}
     kept, ended = [], []
     for seed in range(3):
-        kept.append(RBFNetworkClassifier(6, random_state=seed, **settings).fit(X, y).score(X_test, y_test))
-        last = RBFNetworkClassifier(6, random_state=seed, patience=None, max_iter=100, **settings)
+        kept.append(em_network(6, random_state=seed, **settings).fit(X, y).score(X_test, y_test))
+        last = em_network(6, random_state=seed, patience=None, max_iter=100, **settings)
         ended.append(last.fit(X, y).score(X_test, y_test))
     assert np.mean(kept) > np.mean(ended) + 0.01
 
@@ -196,15 +203,15 @@ def test_training_stops_before_em_hurts():
 def test_figure_3_no_test_error():
     X, y = make_ellipses(200, random_state=0)
     X_test, y_test = make_ellipses(400, random_state=1)
-    network = RBFNetworkClassifier(4, random_state=0).fit(X, y)
+    network = em_network(4, random_state=0).fit(X, y)
     assert network.score(X_test, y_test) == 1
 
 
 def test_figure_4_long_kernels_beat_round_ones():
     X, y = make_strips(100, random_state=0)
     X_test, y_test = make_strips(200, random_state=1)
-    long = RBFNetworkClassifier(6, random_state=0).fit(X, y)
-    round_ = RBFNetworkClassifier(
+    long = em_network(6, random_state=0).fit(X, y)
+    round_ = em_network(
         6, training="two_stage", readout="least_squares", activation="gaussian", covariance_type="spherical", random_state=0
     ).fit(X, y)
     assert (long.predict(X_test) != y_test).sum() <= 2
@@ -234,7 +241,7 @@ def try_in_thirty_dimensions(combinations):
     X, X_test, y = X[:120], X[120:160], y[:120]  # in their own units: variances from 1e-5 to 1e5
     X_test = np.vstack([X_test, X_test[:1] * 1e6])
     for chosen in combinations:
-        network = RBFNetworkClassifier(4, max_iter=3, random_state=0, **combination(*chosen, X))
+        network = em_network(4, max_iter=3, random_state=0, **combination(*chosen, X))
         network.fit(X, y)
         p = network.predict_proba(X_test)
         assert np.isfinite(p).all(), chosen
@@ -279,15 +286,15 @@ def test_the_order_of_the_classes_does_not_matter(rows, readout):
     y = y + (X[:, 0] > 0.2)
     turned = np.array([2, 0, 1])[y]
     settings = {"readout": readout, "activation": "gaussian", "max_iter": 4, "patience": None, "random_state": 0}
-    here, there = (RBFNetworkClassifier(5, **settings).fit(X, labels) for labels in (y, turned))
+    here, there = (em_network(5, **settings).fit(X, labels) for labels in (y, turned))
     np.testing.assert_allclose(here.means_, there.means_, atol=1e-4)
     np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X)[:, [2, 0, 1]], atol=1e-3)
 
 
 def test_scale_and_offset_do_not_matter(rows):
     X, y = rows
-    here = RBFNetworkClassifier(5, random_state=0).fit(X, y)
-    there = RBFNetworkClassifier(5, random_state=0).fit(X * [2.0**10, 2.0**-10] + [1e5, -1.0], y)
+    here = em_network(5, random_state=0).fit(X, y)
+    there = em_network(5, random_state=0).fit(X * [2.0**10, 2.0**-10] + [1e5, -1.0], y)
     moved = X * [2.0**10, 2.0**-10] + [1e5, -1.0]
     np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(moved), atol=1e-5)
 
@@ -298,8 +305,8 @@ def test_weights_are_repetitions(rows):
     wild = np.where(times[:, None] == 0, 0.01 * X, X)  # rows that count nothing and lie where no others do
     for readout, activation in (("logistic", "normalized"), ("ridge", "gaussian"), ("least_squares", "density")):
         settings = {"readout": readout, "activation": activation, "random_state": 0}
-        weighted = RBFNetworkClassifier(5, **settings).fit(wild, y, times)
-        repeated = RBFNetworkClassifier(5, **settings).fit(np.repeat(X, times, 0), np.repeat(y, times))
+        weighted = em_network(5, **settings).fit(wild, y, times)
+        repeated = em_network(5, **settings).fit(np.repeat(X, times, 0), np.repeat(y, times))
         np.testing.assert_allclose(weighted.activations(X), repeated.activations(X), atol=1e-6)
         np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
         assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-6)
@@ -307,15 +314,15 @@ def test_weights_are_repetitions(rows):
 
 def test_float32_is_close_to_float64(rows):
     X, y = rows
-    wide, narrow = (RBFNetworkClassifier(5, random_state=0, max_iter=20).fit(X.astype(t), y) for t in (np.float64, np.float32))
+    wide, narrow = (em_network(5, random_state=0, max_iter=20).fit(X.astype(t), y) for t in (np.float64, np.float32))
     np.testing.assert_allclose(wide.predict_proba(X), narrow.predict_proba(X.astype(np.float32)), atol=0.02)
 
 
 @pytest.mark.parametrize("readout", ["logistic", "ridge"])
 def test_dask_equals_numpy(rows, readout):
     X, y = rows
-    here = RBFNetworkClassifier(5, readout=readout, random_state=0).fit(X, y)
-    there = RBFNetworkClassifier(5, readout=readout, random_state=0).fit(da.from_array(X, chunks=(77, 2)), da.from_array(y, 77))
+    here = em_network(5, readout=readout, random_state=0).fit(X, y)
+    there = em_network(5, readout=readout, random_state=0).fit(da.from_array(X, chunks=(77, 2)), da.from_array(y, 77))
     np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X), atol=1e-6)
     assert list(there.predict(da.from_array(X, chunks=(100, 2))).compute()) == list(here.predict(X))
 
@@ -345,7 +352,7 @@ def test_memory_does_not_grow_with_rows_times_kernels(model):
 def test_array_api_equals_numpy(rows):
     xp = pytest.importorskip("array_api_strict")
     X, y = rows
-    here, there = RBFNetworkClassifier(5, random_state=0), RBFNetworkClassifier(5, random_state=0)
+    here, there = em_network(5, random_state=0), em_network(5, random_state=0)
     p = there.fit(xp.asarray(X), y).predict_proba(xp.asarray(X))
     np.testing.assert_allclose(here.fit(X, y).predict_proba(X), np.asarray(p), atol=1e-6)
     values = RBFNetworkRegressor(5, random_state=0)
@@ -358,7 +365,7 @@ def test_array_api_equals_numpy(rows):
 
 def test_outputs_follow_from_what_is_kept(rows, mixture):
     X, y = rows
-    network = RBFNetworkClassifier(hidden=mixture, training="two_stage", temperature=1.0).fit(X, y)
+    network = em_network(hidden=mixture, training="two_stage", temperature=1.0).fit(X, y)
     np.testing.assert_allclose(network.activations(X), mixture.predict_proba(X), atol=1e-8)
     logit = mixture.predict_proba(X) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
     np.testing.assert_allclose(network.decision_function(X), logit, rtol=1e-6)
@@ -372,7 +379,7 @@ def test_a_logistic_readout_is_calibrated_on_its_rows(rows):
     """With a free bias the mean probability of a class is its share, whatever the ridge."""
     X, y = rows
     y = y + (X[:, 0] > 0.3)
-    network = RBFNetworkClassifier(5, random_state=0).fit(X, y)
+    network = em_network(5, random_state=0).fit(X, y)
     np.testing.assert_allclose(network.predict_proba(X).mean(axis=0), np.bincount(y) / len(y), atol=1e-5)
     assert network.readout_.shape == (6, 3)
     np.testing.assert_allclose(network.readout_.sum(axis=1), 0, atol=1e-9)  # no class is the reference
@@ -383,7 +390,7 @@ def test_a_logistic_readout_is_calibrated_on_its_rows(rows):
 def test_least_squares_outputs_become_probabilities(rows, readout, n_classes):
     X, y = rows
     y = y if n_classes == 2 else y + (X[:, 0] > 0.2)
-    network = RBFNetworkClassifier(8, readout=readout, random_state=0).fit(X, y)
+    network = em_network(8, readout=readout, random_state=0).fit(X, y)
     indicator = (y[:, None] == np.arange(n_classes)).astype(float)
     other = Ridge(network.strength_) if readout == "ridge" else LinearRegression()
     output = other.fit(network.activations(X), indicator).predict(network.activations(X))
@@ -398,48 +405,48 @@ def test_least_squares_outputs_become_probabilities(rows, readout, n_classes):
 def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
     X, y = rows
     few = np.where(np.arange(len(y)) % 5 == 0, y, -1)
-    some = RBFNetworkClassifier(5, training="two_stage", unlabeled=-1, random_state=0).fit(X, few)
-    full = RBFNetworkClassifier(5, training="two_stage", random_state=0).fit(X, y)
+    some = em_network(5, training="two_stage", unlabeled=-1, random_state=0).fit(X, few)
+    full = em_network(5, training="two_stage", random_state=0).fit(X, y)
     np.testing.assert_allclose(some.means_, full.means_, rtol=1e-12)
     assert list(some.classes_) == [0, 1]
-    alone = RBFNetworkClassifier(hidden=some, training="two_stage").fit(X[few >= 0], y[few >= 0])
+    alone = em_network(hidden=some, training="two_stage").fit(X[few >= 0], y[few >= 0])
     np.testing.assert_allclose(some.predict_proba(X), alone.predict_proba(X), atol=1e-4)
 
 
 def test_two_stages_leave_the_kernels_where_they_are(rows, mixture):
     X, y = rows
-    kmeans = RBFNetworkClassifier(4, training="two_stage", random_state=0).fit(X, y)
-    em = RBFNetworkClassifier(4, hidden="em", training="two_stage", random_state=0, kernel_prior=None, tol=1e-8).fit(X, y)
+    kmeans = em_network(4, training="two_stage", random_state=0).fit(X, y)
+    em = em_network(4, hidden="em", training="two_stage", random_state=0, kernel_prior=None, tol=1e-8).fit(X, y)
     assert kmeans.n_iter_ == 0
     best = GaussianMixture(4, tol=1e-10, max_iter=5000, reg_covar=0, means_init=em.means_, weights_init=em.mixing_,
                            precisions_init=np.linalg.inv(em.covariances_)).fit(X)  # fmt: skip
     np.testing.assert_allclose(em.means_, best.means_, atol=0.02)  # EM is where scikit-learn's would stay
-    random = RBFNetworkClassifier(4, hidden="random", training="two_stage", random_state=0).fit(X, y)
+    random = em_network(4, hidden="random", training="two_stage", random_state=0).fit(X, y)
     assert all((np.abs(X - mean).sum(axis=1) < 1e-9).any() for mean in random.means_)
 
 
 def test_each_option_changes_something(rows):
     X, y = rows
-    base = RBFNetworkClassifier(5, random_state=0, hidden="random").fit(X, y).predict_proba(X)
+    base = em_network(5, random_state=0, hidden="random").fit(X, y).predict_proba(X)
     for change in (
         {"n_kernels": 6}, {"hidden": "kmeans"}, {"readout": "ridge"}, {"training": "em_log"}, {"activation": "gaussian"},
         {"temperature": 1.0}, {"covariance_type": "diag"}, {"solver": "newton"}, {"strength": 3.0}, {"patience": 1},
         {"max_iter": 2, "patience": None}, {"covariance_floor": 0.5}, {"kernel_prior": None}, {"random_state": 1},
         {"n_init": 4}, {"tol": 0.01},
     ):  # fmt: skip
-        network = RBFNetworkClassifier(**{"n_kernels": 5, "random_state": 0, "hidden": "random", **change}).fit(X, y)
+        network = em_network(**{"n_kernels": 5, "random_state": 0, "hidden": "random", **change}).fit(X, y)
         assert np.abs(network.predict_proba(X) - base).max() > 1e-6, change
 
 
 def test_more_starts_are_judged_by_rows_left_out(rows):
     X, y = rows
-    one, many = (RBFNetworkClassifier(5, hidden="random", random_state=0, n_init=n).fit(X, y) for n in (1, 6))
+    one, many = (em_network(5, hidden="random", random_state=0, n_init=n).fit(X, y) for n in (1, 6))
     assert many.loss_ < one.loss_
 
 
 def test_the_best_sweep_is_kept(rows):
     X, y = rows
-    network = RBFNetworkClassifier(6, hidden="random", random_state=3).fit(X, y)
+    network = em_network(6, hidden="random", random_state=3).fit(X, y)
     assert network.n_iter_ == len(network.history_)
     assert network.loss_ == pytest.approx(network.history_[network.best_iter_ - 1], rel=1e-9)
     assert network.loss_ <= network.history_.min() + 1e-5
@@ -449,13 +456,13 @@ def test_the_best_sweep_is_kept(rows):
 
 def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
     X, y = rows
-    network = RBFNetworkClassifier(hidden=FrozenEstimator(mixture), training="two_stage")
+    network = em_network(hidden=FrozenEstimator(mixture), training="two_stage")
     assert cross_val_score(network, X, y, cv=3).mean() > 0.8
     with pytest.raises(KernelpoolError, match=r"GaussianMixture without means_, covariances_, weights_.*FrozenEstimator"):
-        clone(RBFNetworkClassifier(hidden=mixture)).fit(X, y)
+        clone(em_network(hidden=mixture)).fit(X, y)
     shared = SharedKernelClassifier(4, random_state=0).fit(X, y)
-    assert RBFNetworkClassifier(hidden=shared, training="two_stage").fit(X, y).covariance_type_ == "spherical"
-    again = pickle.loads(pickle.dumps(RBFNetworkClassifier(hidden=mixture).fit(X, y)))
+    assert em_network(hidden=shared, training="two_stage").fit(X, y).covariance_type_ == "spherical"
+    again = pickle.loads(pickle.dumps(em_network(hidden=mixture).fit(X, y)))
     assert again.score(X, y) > 0.8
 
 
@@ -549,7 +556,7 @@ def test_bad_settings(rows, settings, message):
     X, y = rows
     X = np.column_stack([X, np.ones(300)]) if "covariance_floor" in settings else X
     with pytest.raises(ValueError, match=message):
-        RBFNetworkClassifier(**{"kernel_prior": None, **settings}).fit(X, y)
+        em_network(**{"kernel_prior": None, **settings}).fit(X, y)
 
 
 def test_bad_mixtures(rows, mixture):
@@ -561,13 +568,13 @@ def test_bad_mixtures(rows, mixture):
         ({"covariance_type": "full", "means_": np.zeros((4, 3))}, r"kernels of shape \(4, 3\); X has 2 features"),
     ):
         with pytest.raises(KernelpoolError, match=message):
-            RBFNetworkClassifier(hidden=SimpleNamespace(**{**attributes, **change})).fit(X, y)
+            em_network(hidden=SimpleNamespace(**{**attributes, **change})).fit(X, y)
 
 
 def test_bad_data(rows):
     X, y = rows
     with pytest.raises(KernelpoolError, match="at least two classes"):
-        RBFNetworkClassifier().fit(X, np.zeros(300))
+        em_network().fit(X, np.zeros(300))
     with pytest.raises(ValueError, match="y to be passed"):
         RBFNetworkRegressor().fit(X, None)
     with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):
@@ -582,13 +589,13 @@ def test_bad_data(rows):
 
 def test_a_training_that_is_cut_short_says_so(rows):
     with pytest.warns(UnfinishedWarning, match="max_iter=2 sweeps; the loss of rows left out was still improving"):
-        RBFNetworkClassifier(6, hidden="random", max_iter=2, random_state=0).fit(*rows)
+        em_network(6, hidden="random", max_iter=2, random_state=0).fit(*rows)
     with pytest.warns(UnfinishedWarning, match="stopped after max_iter=2 sweeps; the mixture was still improving"):
-        RBFNetworkClassifier(6, hidden="em", training="two_stage", max_iter=2, random_state=0).fit(*rows)
+        em_network(6, hidden="em", training="two_stage", max_iter=2, random_state=0).fit(*rows)
 
 
 def test_progress_is_shown(rows, capsys):
-    RBFNetworkClassifier(3, random_state=0, verbose=2).fit(*rows)
+    em_network(3, random_state=0, verbose=2).fit(*rows)
     assert "RBFNetworkClassifier" in capsys.readouterr().out
 
 
@@ -608,10 +615,10 @@ def interrupt_at(monkeypatch, call):
 
 def half_plane(cls):
     x = np.random.default_rng(0).normal(size=(200, 2))
-    return x, (x[:, 0] > 0).astype(int) if cls is RBFNetworkClassifier else x[:, 0]
+    return x, (x[:, 0] > 0).astype(int) if cls is em_network else x[:, 0]
 
 
-@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
+@pytest.mark.parametrize("cls", [em_network, RBFNetworkRegressor])
 def test_an_interrupted_fit_keeps_the_best_sweep(cls, monkeypatch):
     interrupt_at(monkeypatch, 4)
     (x, y), model = half_plane(cls), cls(4, random_state=0)
@@ -620,7 +627,7 @@ def test_an_interrupted_fit_keeps_the_best_sweep(cls, monkeypatch):
     assert model.score(x, y) > 0.8
 
 
-@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
+@pytest.mark.parametrize("cls", [em_network, RBFNetworkRegressor])
 def test_an_interrupted_start_leaves_those_before_it(cls, monkeypatch):
     (x, y), settings = half_plane(cls), {"max_iter": 2, "patience": None, "random_state": 0}
     alone = cls(4, **settings).fit(x, y)
@@ -632,7 +639,7 @@ def test_an_interrupted_start_leaves_those_before_it(cls, monkeypatch):
     np.testing.assert_array_equal(model.predict(x), alone.predict(x))
 
 
-@pytest.mark.parametrize("cls", [RBFNetworkClassifier, RBFNetworkRegressor])
+@pytest.mark.parametrize("cls", [em_network, RBFNetworkRegressor])
 def test_a_fit_interrupted_before_it_has_a_network_is_no_fit(cls, monkeypatch):
     interrupt_at(monkeypatch, 1)
     (x, y), model = half_plane(cls), cls(4, random_state=0)
@@ -656,8 +663,8 @@ def test_the_hidden_layer_may_be_of_a_new_family(rows):
     try:
         X, y = rows
         settings = {"training": "two_stage", "random_state": 0}
-        twin, diag = (RBFNetworkClassifier(4, covariance_type=name, **settings).fit(X, y) for name in ("twin", "diag"))
-        again, other = (RBFNetworkClassifier(hidden=model, **settings).fit(X, y) for model in (twin, diag))
+        twin, diag = (em_network(4, covariance_type=name, **settings).fit(X, y) for name in ("twin", "diag"))
+        again, other = (em_network(hidden=model, **settings).fit(X, y) for model in (twin, diag))
         assert again.covariance_type_ == "twin"
         np.testing.assert_array_equal(again.predict_proba(X), other.predict_proba(X))
     finally:
@@ -666,8 +673,185 @@ def test_the_hidden_layer_may_be_of_a_new_family(rows):
 
 def test_float32_rows_do_not_round_the_output_layer(rows):
     X, y = rows
-    network = RBFNetworkClassifier(5, training="two_stage", random_state=0).fit(X, y)
+    network = em_network(5, training="two_stage", random_state=0).fit(X, y)
     single = X.astype(np.float32)
     network.readout_ = network.readout_ + 1e6  # of which float32 would keep two digits after the point
     expected = network.activations(single) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
     np.testing.assert_allclose(network.decision_function(single), expected, rtol=1e-12)
+
+
+# -- the path ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three classes in features of very different units."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 360)
+    X = np.column_stack([y == 1, y == 2, rng.normal(size=360)]) + rng.normal(0, 0.5, (360, 3))
+    return X * [1000.0, 1.0, 0.01] + [5e4, 0.0, 3.0], np.array(["a", "b", "c"])[y]
+
+
+def path_scores(network, X):
+    """The formula, kernel by kernel, from the public attributes alone."""
+    variance = np.broadcast_to(np.reshape(network.covariances_, (len(network.means_), -1)), network.means_.shape)
+    away = (X[:, None, :] - network.means_) ** 2 / variance
+    columns = np.hstack([np.exp(-0.5 * away.sum(axis=2)), X, np.ones((len(X), 1))])
+    return columns @ network.readout_
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_path_attributes_are_the_network(three, rows, standardize):
+    for X, y in (three, rows):
+        network = RBFNetworkClassifier(30, standardize=standardize, random_state=0).fit(X, y)
+        scores = path_scores(network, X)
+        scores = np.hstack([0 * scores, scores]) if len(network.classes_) == 2 else scores
+        expected = np.exp(scores - scores.max(axis=1, keepdims=True))
+        expected /= expected.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(network.predict_proba(X), expected, atol=1e-9)
+        assert network.readout_.shape == (30 + X.shape[1] + 1, 1 if len(network.classes_) == 2 else 3)
+        assert network.covariance_type_ == ("diag" if standardize else "spherical")
+        assert network.loss_ == min(network.history_)
+        assert network.mixing_.sum() == pytest.approx(1)
+        assert network.activations(X).min() > 0
+        assert network.activations(X).max() <= 1
+
+
+def test_the_readout_is_the_minimum_of_the_penalized_loss(rows):
+    """At a strong ridge the loss must rise in every direction away from the readout (solved in the frame of the fit)."""
+    from scipy.optimize import minimize
+
+    X, y = rows
+    network = RBFNetworkClassifier(10, strength=20.0, standardize=False, random_state=0).fit(X, y)
+    assert network.strength_ == 20.0
+    unit = np.sqrt(X.var(axis=0).mean())
+    columns = np.hstack([network.activations(X), (X - X.mean(axis=0)) / unit / np.sqrt(2)])
+
+    def loss(weight):
+        scores = columns @ weight[:-1] + weight[-1]
+        # two softmax outputs of opposite sign: their squared weights are half of those of the log-odds
+        return (
+            np.logaddexp(0, scores).sum() - scores[y == network.classes_[1]].sum() + 0.5 * 20.0 * 0.5 * (weight[:-1] ** 2).sum()
+        )
+
+    best = minimize(loss, np.zeros(columns.shape[1] + 1), method="BFGS", options={"gtol": 1e-6})
+    odds = columns @ best.x[:-1] + best.x[-1]
+    np.testing.assert_allclose(network.decision_function(X), odds, atol=0.01)
+
+
+def test_path_validation_rows_choose_and_training_rows_train(rows):
+    X, y = rows
+    X_val, y_val = make_ripley(400, random_state=5)
+    network = RBFNetworkClassifier(40, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    probability = network.predict_proba(X_val)[np.arange(400), np.searchsorted(network.classes_, y_val)]
+    assert network.loss_ == pytest.approx(-np.log(probability).mean(), abs=1e-9)
+    with pytest.raises(KernelpoolError, match="y_val must be given"):
+        RBFNetworkClassifier().fit(X, y, X_val=X_val)
+
+
+def test_narrowed_copies_look_nearby(rows):
+    X, y = rows
+    network = RBFNetworkClassifier(40, random_state=0).fit(X, y)
+    copy = network.narrowed()
+    assert not hasattr(copy, "means_")
+    assert copy.path_setting == network.path_setting_
+    again = copy.fit(X, y)
+    assert again.n_iter_ <= 3 < network.n_iter_
+    assert again.path_setting_ == network.path_setting_
+    np.testing.assert_allclose(again.predict_proba(X), network.predict_proba(X), atol=0.05)
+    assert em_network(3, random_state=0).fit(X, y).narrowed().path_setting is None
+
+
+def test_path_is_scaled_inside(three):
+    X, y = three
+    scaler = StandardScaler().fit(X)
+    inside = RBFNetworkClassifier(40, random_state=0).fit(X, y)
+    before = RBFNetworkClassifier(40, standardize=False, random_state=0).fit(scaler.transform(X), y)
+    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-9)
+    np.testing.assert_allclose(scaler.transform(inside.means_), before.means_, atol=1e-8)
+    assert inside.width_ == pytest.approx(before.width_, rel=1e-9)
+    raw = RBFNetworkClassifier(40, standardize=False, random_state=0).fit(X, y)
+    assert np.abs(raw.predict_proba(X) - inside.predict_proba(X)).max() > 0.1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_networks_of_the_paper_are_scaled_inside(three, family):
+    X, y = three
+    scaler = StandardScaler().fit(X)
+    settings = {"covariance_type": family, "activation": "density", "max_iter": 5, "patience": None, "random_state": 0}
+    inside = em_network(6, **settings, standardize=True).fit(X, y)
+    before = em_network(6, **settings).fit(scaler.transform(X), y)
+    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-7)
+    np.testing.assert_allclose(scaler.transform(inside.means_), before.means_, atol=1e-7)
+    raw = em_network(6, **settings).fit(X, y)
+    changed = np.abs(raw.predict_proba(X) - inside.predict_proba(X)).max()
+    assert changed > 1e-3 if family == "spherical" else changed < 1e-6
+
+
+def test_regressor_is_scaled_inside(three):
+    X, _ = three
+    scaler, y = StandardScaler().fit(X), X[:, 1] ** 2
+    settings = {"covariance_type": "spherical", "max_iter": 5, "random_state": 0}
+    inside = RBFNetworkRegressor(8, **settings).fit(X, y)
+    before = RBFNetworkRegressor(8, standardize=False, **settings).fit(scaler.transform(X), y)
+    np.testing.assert_allclose(inside.predict(X), before.predict(scaler.transform(X)), atol=1e-7)
+    assert inside.covariance_type_ == "diag"
+    assert before.covariance_type_ == "spherical"
+
+
+@pytest.mark.parametrize("change", [{"n_kernels": 10}, {"hidden": "random"}, {"strength": 5.0}, {"path_setting": (4, 0)}])
+def test_every_parameter_of_the_path_matters(rows, change):
+    X, y = rows
+    base = {"n_kernels": 40, "random_state": 0}
+    one, other = (RBFNetworkClassifier(**{**base, **c}).fit(X, y).predict_proba(X) for c in ({}, change))
+    assert np.abs(one - other).max() > 1e-3
+
+
+def test_unlabeled_rows_take_no_part_in_the_path(rows):
+    X, y = rows
+    far, none = np.full((20, 2), 50.0), np.full(20, -1)
+    some = RBFNetworkClassifier(20, unlabeled=-1, standardize=False, random_state=0)
+    some.fit(np.vstack([X, far]), np.concatenate([y, none]))
+    alone = RBFNetworkClassifier(20, standardize=False, random_state=0).fit(X, y)
+    np.testing.assert_allclose(some.predict_proba(X), alone.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("home", ["torch", "dask"])
+def test_the_path_answers_where_rows_live(rows, home):
+    X, y = rows
+    network = RBFNetworkClassifier(20, random_state=0).fit(X, y)
+    if home == "torch":
+        torch = pytest.importorskip("torch")
+        there, labels = torch.asarray(X), torch.asarray(y)
+        found = network.predict_proba(there)
+        assert isinstance(found, torch.Tensor)
+    else:
+        there, labels = da.from_array(X, chunks=(77, 2)), da.from_array(y, 77)
+        found = network.predict_proba(there).compute()
+    np.testing.assert_allclose(np.asarray(found), network.predict_proba(X), atol=1e-12)
+    again = RBFNetworkClassifier(20, random_state=0).fit(there, labels)
+    np.testing.assert_allclose(again.predict_proba(X), network.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"readout": "ridge"}, "training='path' has a logistic output layer; got readout='ridge'"),
+        ({"hidden": "em"}, "training='path' needs hidden='kmeans' or 'random'; got 'em'"),
+        ({"path_setting": (9, 0)}, r"place of a width, below 5, and of a ridge, below 5; got \(9, 0\)"),
+    ],
+)
+def test_what_the_path_cannot_do(rows, settings, message):
+    with pytest.raises(KernelpoolError, match=message):
+        RBFNetworkClassifier(**settings).fit(*rows)
+
+
+def test_the_path_says_how_far_it_is(rows, capsys):
+    RBFNetworkClassifier(20, random_state=0, verbose=2).fit(*rows)
+    assert capsys.readouterr().out
+
+
+def test_few_rows_are_enough_for_the_path():
+    network = RBFNetworkClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    assert network.predict([[0.0], [1.0]]).tolist() == [0, 1]
+    assert np.isnan(network.loss_)

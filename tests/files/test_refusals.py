@@ -310,7 +310,7 @@ OTHERS = {
     "rbf readout": (
         "rbf",
         lambda h, m, a: a.update(readout_=a["readout_"][:-1].copy()),
-        r"must be of shape \(M\+1, o\)",
+        "readout_ must have 6 rows; got 5",
     ),
     "rbf of a flat y": (
         "rbf regressor of two",

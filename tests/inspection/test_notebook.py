@@ -25,6 +25,7 @@ MODELS = [
     SharingAverageClassifier(4, sharing=(0, 1), random_state=0),
     ParzenClassifier(radius=1.0),
     ReducedParzenClassifier(8, random_state=0),
+    RBFNetworkClassifier(4, training="em_log_link", random_state=0),
     RBFNetworkClassifier(4, random_state=0),
     RBFNetworkRegressor(4, random_state=0),
     CompetitiveNeuronsClassifier(3, random_state=0),

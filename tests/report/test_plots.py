@@ -188,7 +188,7 @@ def test_regions_of_more_features_are_bayes_rule_on_the_two_that_are_seen(blobs)
 
 def test_a_slice_is_predicted_at_the_mean_of_the_other_features(blobs):
     X, y = blobs
-    network = RBFNetworkClassifier(5, random_state=0).fit(X, y)
+    network = RBFNetworkClassifier(5, training="em_log_link", random_state=0).fit(X, y)
     assert KernelDisplay.from_estimator(network, X, y, features=(0, 2)).regions is None
     across, up, label = KernelDisplay.from_estimator(network, X, y, features=(0, 2), regions="slice").regions
     for i, j in [(0, 0), (120, 120), (200, 30), (60, 180)]:
@@ -228,7 +228,7 @@ def every_model(X, y):
     yield SharingAverageClassifier(4, sharing=(0.5, 1), covariance_type="tied", random_state=0).fit(X, y)
     yield ParzenClassifier(radius=0.5).fit(X, y)
     yield ReducedParzenClassifier(10, radius=0.5, random_state=0).fit(X, y)
-    yield RBFNetworkClassifier(4, random_state=0).fit(X, y)
+    yield RBFNetworkClassifier(4, training="em_log_link", random_state=0).fit(X, y)
     yield CompetitiveNeuronsClassifier(4, local=True, random_state=0).fit(X, y)
     yield GridSearchCV(SharedKernelClassifier(random_state=0), {"n_kernels": [4]}, cv=2).fit(X, y)
     yield RejectClassifier(SharedKernelClassifier(4, random_state=0), ambiguity=0.3).fit(X, y)
@@ -328,7 +328,10 @@ def test_an_average_shows_the_kernels_of_all_its_networks(clouds):
     ("model", "message"),
     [
         (ParzenClassifier(radius=1.0), "each of its kernels belongs to one class alone"),
-        (RBFNetworkClassifier(4, random_state=0), "only kernels of a shared-kernel network are weighed by every class"),
+        (
+            RBFNetworkClassifier(4, training="em_log_link", random_state=0),
+            "only kernels of a shared-kernel network are weighed by every class",
+        ),
         (LogisticRegression(), "only kernels of a shared-kernel network are weighed by every class"),
     ],
 )
@@ -359,7 +362,7 @@ def test_histories_of_the_other_networks(clouds):
     lines = HistoryDisplay.from_estimator(average).lines_
     for line, member in zip(lines, average.estimators_, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), member.history_)
-    rbf = RBFNetworkClassifier(6, random_state=0).fit(*make_ripley(1000, random_state=0))
+    rbf = RBFNetworkClassifier(6, training="em_log_link", random_state=0).fit(*make_ripley(1000, random_state=0))
     assert rbf.best_iter_ < rbf.n_iter_
     display = HistoryDisplay.from_estimator(rbf)
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), rbf.history_)

@@ -257,7 +257,7 @@ def test_one_label_for_both_refusals_a_classifier_without_thresholds_and_one_tha
 
 def test_a_classifier_without_a_density_has_a_histogram_of_its_kernels_and_no_threshold_there(far_off):
     x, y, x_test, y_test = far_off
-    model = RejectClassifier(RBFNetworkClassifier(4, **SEED), ambiguity=0.2).fit(x, y)
+    model = RejectClassifier(RBFNetworkClassifier(4, training="em_log_link", **SEED), ambiguity=0.2).fit(x, y)
     summary = summarize(model, x, y, x_test, y_test)
     assert summary.outliers.novelty is None
     assert summary.outliers.scores[0].n_novel is None
@@ -346,7 +346,7 @@ def test_encoded_columns_keep_their_names_and_scaled_ones_their_units():
 
 def test_kernels_that_know_no_class_are_told_by_their_rows(two_clouds):
     x, y = two_clouds[:2]
-    model = RBFNetworkClassifier(5, **SEED).fit(x, y)
+    model = RBFNetworkClassifier(5, training="em_log_link", **SEED).fit(x, y)
     activation = model.activations(x)
     for row in summarize(model, x, y).kernels.rows:
         column = activation[:, row.index]
@@ -513,7 +513,8 @@ MODELS = {
     "neurons with places": CompetitiveNeuronsClassifier(3, local=True, **SEED),
     "parzen": ParzenClassifier(**SEED),
     "pca": make_pipeline(StandardScaler(), PCA(1), SharedKernelClassifier(4, **SEED)),
-    "rbf": RBFNetworkClassifier(4, readout="ridge", activation="density", **SEED),
+    "rbf": RBFNetworkClassifier(4, training="em_log_link", readout="ridge", activation="density", **SEED),
+    "rbf path": RBFNetworkClassifier(20, **SEED),
     "reduced": ReducedParzenClassifier(8, **SEED),
     "reject": RejectClassifier(make_pipeline(StandardScaler(), SharedKernelClassifier(4, **SEED)), ambiguity=0.2),
     "scikit-learn": LogisticRegression(),

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from ..arrays import Array, is_numpy_array, namespace, safe_log
 from ..errors import KernelpoolError
@@ -35,6 +34,7 @@ from ..training.parzen import (
     joint_or_counts,
     labeled,
     profile_of,
+    validation_rows,
 )
 from ..training.validation import checked_class_prior
 from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
@@ -326,27 +326,15 @@ class ParzenClassifier(ParzenNetwork):
         data = labeled(self, X, y, sample_weight)
         config = self._config(data)
         rng = check_random_state(self.random_state)
-        held_out = None
+        held_out: Labeled | np.ndarray | None = None
         if self.radius == "validation":
-            given = X_val is not None
-            held_out = (
-                self._validation_rows(X_val, y_val, data) if given else split(data.codes, self.validation_fraction, rng)[1]
-            )
+            if X_val is None:
+                held_out = split(data.codes, self.validation_fraction, rng)[1]
+            else:
+                x, codes = validation_rows(self, X_val, y_val, data.classes)
+                held_out = replace(data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)))
         self._set_network(fit_full_network(data, config, rng, held_out), data, config)
         return self
-
-    def _validation_rows(self, X_val: Any, y_val: Any, data: Labeled) -> Labeled:
-        if y_val is None:
-            raise KernelpoolError("y_val must be given with X_val.")
-        x = np.asarray(validate_data(self, X_val, dtype=[np.float64, np.float32], reset=False))
-        labels = np.asarray(y_val)
-        if len(labels) != len(x):
-            raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
-        unknown = sorted(set(labels.tolist()) - set(data.classes.tolist()), key=str)
-        if unknown:
-            raise KernelpoolError(f"y_val must hold labels of y, {data.classes.tolist()}; got {unknown[0]!r}.")
-        codes = np.searchsorted(data.classes, labels)
-        return Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
 
 
 class ReducedParzenClassifier(ParzenNetwork):

@@ -1,35 +1,56 @@
 """RBF network classifier and regressor: shells of `kernelpool.training.rbf`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, Float64, namespace, safe_log, to_numpy
+from ..arrays import Array, Float64, as_float64, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..inspection.notebook import NotebookMixin
-from ..kernels import FAMILIES, Kernels
+from ..kernels import FAMILIES, Diag, Kernels, Spherical
+from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer, OutputLayer
 from ..networks.least_squares import LeastSquares
 from ..networks.logistic import Logistic
+from ..networks.parzen_kernels import squared_distances
 from ..networks.readout import Labels, Values
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FEATURES, FLOAT, HISTORY, EstimatorRecord, Field, register
-from ..rows import Block, Rows
+from ..rows import Block, Frame, Rows, one_blas_thread
+from ..selection.held_out import stratified_folds
+from ..starts.sample import _uniform as content_key
 from ..training.config import KernelConfig
 from ..training.monitor import Progress
+from ..training.parzen import labeled_rows, validation_rows
 from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regression_data
-from ..training.validation import TrainingData, mixture_frame, named_features, query_rows, training_data
+from ..training.readout_path import (
+    DEFAULT,
+    RIDGES,
+    WIDTHS,
+    LabeledArrays,
+    ReadoutFit,
+    Setting,
+    fit_readout_path,
+    mean_losses,
+    train_readout,
+)
+from ..training.validation import TrainingData, frame_of, mixture_frame, named_features, query_rows, training_data
 from ._base import ProbabilityClassifier, RowFunction, Transform, log_softmax
+
+HELD_OUT_FOLDS, FEW_ROWS = 4, 500
+"""One of so many folds is held out where width and ridge are chosen; each in turn where rows are few."""
 
 PLACES = ("kmeans", "random", "em", "uniform", "normal")
 """Where kernels may start, by the names under which users ask for them."""
 
+KERNELS_ON_PATH = 300
 KERNELS_PER_CLASS = 10
 KERNELS_OF_REGRESSOR = 40
 
@@ -52,6 +73,7 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_floor": [Interval(Real, 0, None, closed="left")],
         "kernel_prior": [StrOptions({"conjugate"}), None],
+        "standardize": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -85,6 +107,7 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
+            standardize=self.standardize,
             seed=check_random_state(self.random_state).randint(2**31),
         )
         n_starts = self.n_init if isinstance(hidden, str) else 1
@@ -198,15 +221,20 @@ def _given_mixing(mixture: Any, n_kernels: int) -> np.ndarray:
 class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     r"""Radial basis function network: Gaussian kernels, and an output layer on what they say.
 
-    The kernels are one mixture of all rows, which does not see the labels; the output layer does. They are trained one after
-    the other (`training="two_stage"`), or together (EM-Log and EM-Log-Link of Ferreira & Figueiredo): in every sweep one
-    EM step of the mixture and the output layer for it; with the link, the weights of the output layer become the mixing
-    weights of the next sweep, so that kernels that matter to the labels draw more rows.
+    By default (``training="path"``) there are some hundred round kernels of one width at the centers that k-means finds, and
+    the output layer is a logistic regression on the kernels and on the features themselves. The width and the strength of the
+    ridge are those with the least log-loss on rows that are held out, found along a path from strong ridges to weak ones.
+
+    In the networks of the paper (Ferreira & Figueiredo) the kernels are few, of any shape, and one mixture of all rows, which
+    does not see the labels; the output layer does. They are trained one after the other (``training="two_stage"``), or together
+    ("em_log", "em_log_link"): in every sweep one EM step of the mixture and the output layer for it; with the link, the weights
+    of the output layer become the mixing weights of the next sweep, so that kernels that matter to the labels draw more rows.
 
     Parameters
     ----------
     n_kernels : int or None, default=None
-        Number of kernels M. None takes ten a class, fewer where X has fewer than five distinct rows for each.
+        Number of kernels M. None takes 300, at most half of the distinct rows, for "path"; for the networks of the paper ten a
+        class, fewer where X has fewer than five distinct rows for each.
     hidden : {"kmeans", "random", "em", "uniform", "normal"} or fitted mixture, default="kmeans"
         Where the kernels are, or start if `training` moves them: at the centers that k-means finds, as wide as its clusters;
         at random rows, as wide as the data; where EM settles from a k-means start; at random in [-1, 1], or by a Gaussian
@@ -214,6 +242,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         and the start of its conclusions); or those of a mixture fitted before, scikit-learn's or anything with `means_`,
         `covariances_`, `covariance_type` and `weights_` or `mixing_`. scikit-learn's `clone` forgets the fit of such a
         mixture unless it is wrapped in `sklearn.frozen.FrozenEstimator`.
+        "path" takes the centers of "kmeans" or the rows of "random".
     widths : {"unit", "farthest"} or None, default=None
         Widths that replace those of `hidden`, one for all kernels and directions, in the units of X: variance one, as in the
         paper's (1), or the largest squared distance between two centers, as in Netlab. None leaves them as they are. With
@@ -221,9 +250,11 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     readout : {"logistic", "least_squares", "ridge"}, default="logistic"
         The output layer. Logistic outputs are log-odds, fitted by likelihood. Outputs of "least_squares" and "ridge" estimate
         P(C_k|x) themselves and sum to one, but may leave [0, 1]: for `predict_proba`, what lies below 1 / (n + K), for n
-        training rows, is raised to that, and the outputs are divided by their new sum. The order of the classes stays.
-    training : {"em_log_link", "em_log", "two_stage"}, default="em_log_link"
-        How the two layers are trained.
+        training rows, is raised to that, and the outputs are divided by their new sum. The order of the classes stays. "path"
+        has the logistic layer alone.
+    training : {"path", "em_log_link", "em_log", "two_stage"}, default="path"
+        How the two layers are trained. The parameters from `activation` to `solver`, and from `patience` to `kernel_prior`, are
+        those of the networks of the paper and mean nothing to "path".
     activation : {"normalized", "density", "gaussian"}, default="normalized"
         What a kernel says of a row: its share P(j|x) in the mixture, its density p(x|j) (the paper), or a Gaussian of height
         one. The last two are the same network in other units, and differ only in what the link makes of the weights. In many
@@ -243,7 +274,8 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         Strength of the ridge on the output layer ("ridge", and "logistic" where `solver` is "damped"): half of it times the
         squared weights is added to the loss, for "ridge" and for two classes; the bias is free. "loo" takes the strength with
         the least loss on rows left out, in closed form (for "logistic" to first order), "gcv" (only for "ridge") that
-        with the least generalized cross-validation error. The paper's solvers use no ridge unless a number is given.
+        with the least generalized cross-validation error. The paper's solvers use no ridge unless a number is given. With
+        ``training="path"`` "loo" is chosen on held-out rows together with the width.
     patience : int or None, default=10
         EM does not see the labels and may come to serve them worse. Training stops when the loss on rows left out has not
         fallen for this many sweeps, and the best sweep is kept. None makes `max_iter` sweeps and keeps the last.
@@ -258,8 +290,16 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     kernel_prior : {"conjugate"} or None, default="conjugate"
         "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel; None is maximum likelihood, as in
         the paper.
+    standardize : bool, default=True
+        Whether kernels are round in features of mean zero and variance one, rather than in the features as they come; what the
+        network says stays in the units of the data. It matters for "path" and for spherical kernels, whose `covariances_` are
+        then diagonal: the other families do not depend on units.
+    path_setting : tuple of two int or None, default=None
+        Where on the path to look: `path_setting_` of a network fitted to other rows of the same data. Only its width and the
+        ridges beside it are tried; see `narrowed`.
     unlabeled : int, float, str or None, default=None
-        The label in `y` that marks rows without a label: they take part in the hidden layer only.
+        The label in `y` that marks rows without a label: they take part in the hidden layer only, and with
+        ``training="path"`` not at all.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -273,10 +313,15 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         Labels, sorted.
     means_, covariances_, mixing_ : ndarray
         The hidden layer: centers (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
-        weights (n_kernels,) of the mixture.
-    readout_ : ndarray of shape (n_kernels + 1, n_outputs)
-        The output layer, for the columns of `activations`, and last the bias. One output for two classes: for "logistic" the
-        log-odds of the second class, else its probability. One output a class for more.
+        weights (n_kernels,) of the mixture; for "path" the same covariance for all kernels, and the shares of the rows that are
+        nearest to each.
+    readout_ : ndarray of shape (n_kernels + 1, n_outputs) or (n_kernels + n_features + 1, n_outputs)
+        The output layer, for the columns of `activations`, for the features (only "path"), and last the bias. One output for
+        two classes: for "logistic" the log-odds of the second class, else its probability. One output a class for more.
+    width_ : float
+        Standard deviation of the kernels of "path", in units of the features' deviations where `standardize` is set.
+    path_setting_ : tuple of two int
+        Place of the width and of the ridge on the path, for "path".
     activation_log_scale_ : ndarray of shape (n_kernels,)
         log of what each column was divided by: readout_ / exp(activation_log_scale_) are the weights of densities.
     strength_ : float
@@ -284,9 +329,9 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     loss_ : float
         Loss a row on rows left out: log-loss, or for "least_squares" and "ridge" squared error.
     history_ : ndarray
-        That loss after each sweep, where it was watched.
+        That loss after each sweep, where it was watched; for "path" at each setting that was tried.
     n_iter_, best_iter_ : int
-        Sweeps made, and the sweep that was kept.
+        Sweeps made, and the sweep that was kept; settings for "path".
     converged_ : bool
         Whether training ended by itself.
     covariance_type_ : str
@@ -310,13 +355,18 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
     >>> X_test, y_test = make_clouds(random_state=1)
-    >>> network = RBFNetworkClassifier(n_kernels=12, random_state=0).fit(X, y)
+    >>> network = RBFNetworkClassifier(random_state=0).fit(X, y)
+    >>> print(f"{1 - network.score(X_test, y_test):.2f}")
+    0.10
+    >>> network = RBFNetworkClassifier(n_kernels=12, training="em_log_link", random_state=0).fit(X, y)
     >>> print(f"{1 - network.score(X_test, y_test):.2f}")
     0.10
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **RBFNetwork._parameter_constraints,
+        "training": [StrOptions({"path", "two_stage", "em_log", "em_log_link"})],
+        "path_setting": [tuple, list, None],
         "readout": [StrOptions({"logistic", "least_squares", "ridge"})],
         "solver": [StrOptions({"damped", "newton", "bound"})],
         "unlabeled": "no_validation",
@@ -329,7 +379,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         hidden: Any = "kmeans",
         widths: str | None = None,
         readout: str = "logistic",
-        training: str = "em_log_link",
+        training: str = "path",
         activation: str = "normalized",
         temperature: float | None = None,
         covariance_type: str = "full",
@@ -341,6 +391,8 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         tol: float = 1e-5,
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = "conjugate",
+        standardize: bool = True,
+        path_setting: tuple[int, int] | None = None,
         unlabeled: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -362,23 +414,31 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         self.tol = tol
         self.covariance_floor = covariance_floor
         self.kernel_prior = kernel_prior
+        self.standardize = standardize
+        self.path_setting = path_setting
         self.unlabeled = unlabeled
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
         """Fit both layers.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are.
+            Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are, but for
+            ``training="path"``, which takes a copy in memory.
         y : array-like of shape (n_samples,)
             Labels; see `unlabeled` for rows that have none.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
+        X_val : array-like of shape (n_validation_samples, n_features), default=None
+            Rows on which ``training="path"`` chooses width and ridge. None holds a quarter of X out for that (of less than
+            500 rows each quarter in turn), and then trains on all of X.
+        y_val : array-like of shape (n_validation_samples,), default=None
+            Their labels.
 
         Returns
         -------
@@ -387,6 +447,8 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         """
         if self.strength == "gcv" and self.readout != "ridge":
             raise KernelpoolError(f"strength='gcv' is for readout='ridge'; got readout={self.readout!r}. Use strength='loo'.")
+        if self._on_path:
+            return self._fit_path(X, y, sample_weight, X_val, y_val)
         data = training_data(self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs)
         n_classes = len(data.classes)
         output = partial(self._output, n_classes=n_classes)
@@ -397,10 +459,118 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             weight = weight - weight.mean(axis=1, keepdims=True)
         self.classes_ = data.classes
         self._set_layers(fitted)
+        self._forget_path()
         self.readout_ = np.array(weight)
         self._smallest = 1 / (data.weight + n_classes)
         self._warn_if_unfinished(fitted)
         return self
+
+    # -- the path ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _on_path(self) -> bool:
+        return bool(self.training == "path")
+
+    def _fit_path(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
+        if self.readout != "logistic":
+            raise KernelpoolError(
+                f"training='path' has a logistic output layer; got readout={self.readout!r}. Use training='two_stage'."
+            )
+        if self.hidden not in ("kmeans", "random"):
+            given = repr(self.hidden) if isinstance(self.hidden, str) else type(self.hidden).__name__
+            raise KernelpoolError(f"training='path' needs hidden='kmeans' or 'random'; got {given}. Use training='two_stage'.")
+        near = None if self.path_setting is None else _checked_setting(self.path_setting)
+        data = training_data(self, X, y, sample_weight, self.unlabeled, 0.0, self.n_jobs)
+        rows = labeled_rows(data).merge_duplicates()
+        frame = frame_of(Diag if self.standardize else Spherical, data.mean, data.variance)[0]
+        seed = check_random_state(self.random_state).randint(2**31)
+        settings: dict[str, Any] = {
+            "n_kernels": KERNELS_ON_PATH if self.n_kernels is None else self.n_kernels,
+            "n_classes": len(data.classes),
+            "seed": seed,
+            "hidden": self.hidden,
+            "ridge": None if isinstance(self.strength, str) else 0.5 * float(self.strength),
+        }
+        train = np.asarray(frame.inside(np.asarray(rows.x, np.float64))), rows.codes, rows.weight
+        # the products are small: what a second thread of BLAS brings, its waiting costs several times where cores are busy
+        with one_blas_thread(), Progress(self.verbose, 1, len(WIDTHS) * len(RIDGES), type(self).__name__) as progress:
+            progress.start(0)
+
+            def search(train: LabeledArrays, held_out: LabeledArrays) -> ReadoutFit:
+                def on_setting(n: int, loss: float) -> None:
+                    progress.sweep(n, -loss, float("nan"))
+
+                return fit_readout_path(train, held_out, near=near, on_setting=on_setting, **settings)
+
+            if X_val is not None:
+                x_val, codes = validation_rows(self, X_val, y_val, data.classes)
+                found = search(train, (frame.inside(np.asarray(x_val, np.float64)), codes, np.ones(len(codes))))
+            else:
+                fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
+                held_out = [f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()]
+                losses = mean_losses([search(_where(train, fold != f), _where(train, fold == f)) for f in held_out])
+                setting = min(losses, key=lambda setting: losses[setting]) if losses else near or DEFAULT
+                found = train_readout(train, setting, **settings)
+                found = replace(found, loss=losses.get(setting, np.nan), losses=losses)
+        self._set_path(found, data.classes, frame)
+        return self
+
+    def _set_path(self, found: ReadoutFit, classes: np.ndarray, frame: Frame) -> None:
+        n_kernels, d = found.center.shape
+        weight = found.readout.copy()
+        weight[n_kernels:-1] *= d**-0.5 / frame.unit[:, None]  # of the features in the units of the data
+        weight[-1] -= frame.origin @ weight[n_kernels:-1]
+        weight = weight - weight.mean(axis=1, keepdims=True)
+        variance = found.variance * frame.unit**2
+        log_peak = -0.5 * (d * LOG_2_PI + np.log(variance).sum())
+        self.classes_ = classes
+        self.means_, self.mixing_ = found.center * frame.unit + frame.origin, found.share
+        self.covariance_type_ = "diag" if self.standardize else "spherical"
+        self.covariances_ = np.tile(variance, (n_kernels, 1)) if self.standardize else np.full(n_kernels, variance[0])
+        self.readout_ = weight[:, 1:] - weight[:, :1] if len(classes) == 2 else weight
+        self.activation_log_scale_, self.temperature_ = np.full(n_kernels, log_peak), 1.0
+        self.width_ = float(np.sqrt(found.variance) * (1.0 if self.standardize else frame.unit[0]))
+        self.path_setting_, self.strength_ = (found.setting.width, found.setting.ridge), 2 * found.ridge
+        self.loss_, self.history_ = found.loss, np.array(list(found.losses.values()))
+        self.n_iter_, self.converged_ = len(found.losses), True
+        self.best_iter_ = 1 + int(np.argmin(self.history_)) if found.losses else 0
+        self._smallest = 0.5  # of readouts that are no probabilities by themselves; this one's are
+
+    def _forget_path(self) -> None:
+        for name in ("width_", "path_setting_"):
+            self.__dict__.pop(name, None)
+
+    def narrowed(self) -> Self:
+        """An unfitted copy that looks for width and ridge only near those that this network has.
+
+        For networks that are fitted to other rows of the same data, as in cross-validation. A network that is not of
+        ``training="path"`` has nothing to look for; its copy is a plain one.
+
+        Returns
+        -------
+        network : RBFNetworkClassifier
+            Not fitted.
+        """
+        check_is_fitted(self)
+        copy: Self = clone(self)
+        return copy.set_params(path_setting=self.path_setting_) if self._on_path else copy  # type: ignore[no-any-return]
+
+    def _path_layers(self) -> tuple[Frame, Float64, Float64]:
+        """The frame in which every kernel has variance one, the centers in it, and the output layer for it."""
+        variance = np.broadcast_to(np.asarray(self.covariances_)[0], (self.n_features_in_,))
+        frame = Frame(self.mixing_ @ self.means_, np.sqrt(variance))
+        readout, n_kernels = np.array(self.readout_), len(self.means_)
+        readout[-1] += frame.origin @ readout[n_kernels:-1]
+        readout[n_kernels:-1] *= frame.unit[:, None]
+        return frame, Float64((self.means_ - frame.origin) / frame.unit), Float64(readout)
+
+    def _of_columns(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
+        if not self._on_path:
+            return super()._of_columns(X, answer, *params)
+        check_is_fitted(self)
+        frame, center, _ = self._path_layers()
+        rows = query_rows(self, X, self.n_jobs).framed(frame, 3 * len(self.means_))
+        return rows.each(_path_activation, center)
 
     def _output(self, hidden: Hidden, n_classes: int) -> OutputLayer:
         first = 1 if self.readout == "logistic" or n_classes == 2 else 0
@@ -410,6 +580,9 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         return LeastSquares(hidden, Labels(n_classes, first), 0.0 if self.readout == "least_squares" else strength)
 
     def _scores(self, rows: Rows) -> RowFunction:
+        if self._on_path:
+            frame, center, readout = self._path_layers()
+            return RowFunction(rows.framed(frame, 3 * len(self.means_)), _path_outputs, (center, readout))
         framed, hidden, layer = self._layers(rows)
         return RowFunction(framed, _class_outputs, (hidden, layer, Float64(self.readout_), self.readout == "logistic"))
 
@@ -439,10 +612,45 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
 
 def _class_outputs(block: Block, hidden: Hidden, layer: Layer, readout: Float64, logistic: bool) -> Array:
     """One output a class, (n, K): of two classes the first is zero, or what is left of one."""
-    xp, output = namespace(block.x), _outputs(hidden.columns(block, layer), readout)
+    return _by_class(_outputs(hidden.columns(block, layer), readout), logistic)
+
+
+def _by_class(output: Array, logistic: bool) -> Array:
     if output.shape[1] > 1:
         return output
+    xp = namespace(output)
     return xp.concat([xp.zeros_like(output) if logistic else 1 - output, output], axis=1)
+
+
+def _path_activation(block: Block, center: Float64) -> Array:
+    """exp(-|x - mean|^2 / 2), (n, M), of rows and centers in the frame."""
+    xp = namespace(block.x)
+    squared = squared_distances(as_float64(block.x), center.value)
+    return xp.exp(-0.5 * xp.clip(squared, min=0.0))
+
+
+def _path_outputs(block: Block, center: Float64, readout: Float64) -> Array:
+    """One output a class, (n, K): kernels, features and bias, weighed."""
+    n_kernels, weight = center.value.shape[0], readout.value
+    n_columns = weight.shape[0] - 1
+    output = _path_activation(block, center) @ weight[:n_kernels, :]
+    output = output + as_float64(block.x) @ weight[n_kernels:n_columns, :] + weight[n_columns, :]
+    return _by_class(output, logistic=True)
+
+
+def _where(rows: LabeledArrays, mask: np.ndarray) -> LabeledArrays:
+    x, codes, weight = rows
+    return x[mask], codes[mask], weight[mask]
+
+
+def _checked_setting(setting: Any) -> Setting:
+    positions = [p for p in setting if isinstance(p, Integral) and not isinstance(p, bool)]
+    if len(setting) != 2 or len(positions) != 2 or not (0 <= setting[0] < len(WIDTHS) and 0 <= setting[1] < len(RIDGES)):
+        raise KernelpoolError(
+            f"path_setting must be the place of a width, below {len(WIDTHS)}, and of a ridge, below {len(RIDGES)}; "
+            f"got {tuple(setting)}."
+        )
+    return Setting(*map(int, setting))
 
 
 def _decision(scores: Array) -> Array:
@@ -501,6 +709,9 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
         Smallest variance of a kernel along a feature, as a part of the variance of that feature in the data.
     kernel_prior : {"conjugate"} or None, default="conjugate"
         "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel; None is maximum likelihood.
+    standardize : bool, default=True
+        Whether spherical kernels are round in features of mean zero and variance one, rather than in the features as they
+        come. Their `covariances_`, in the units of the data, are then diagonal. Other families do not depend on units.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -578,6 +789,7 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
         tol: float = 1e-5,
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = "conjugate",
+        standardize: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -597,6 +809,7 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
         self.tol = tol
         self.covariance_floor = covariance_floor
         self.kernel_prior = kernel_prior
+        self.standardize = standardize
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -698,13 +911,18 @@ register(
         RBFNetworkClassifier,
         describe="kernelpool.inspection.pool:describe_rbf",
         command="rbf",
+        depends_on_units=False,
         fitted={
             **CLASSES,
             **RBF_FITTED,
-            "readout_": Field("floats", ("M+1", "o")),
+            "readout_": Field("floats", ("R", "o")),
             "_smallest": Field("float", low=0.0, high=1.0, open_low=True),
         },
-        optional=FEATURE_NAMES,
+        optional={
+            **FEATURE_NAMES,
+            "width_": Field("float", low=0.0, open_low=True),
+            "path_setting_": Field("tuple", parts=(COUNT, COUNT)),
+        },
         parameters=RBF_PARAMETERS,
         check="kernelpool.files.checks:rbf",
         probe=lambda model: model.means_,

@@ -211,7 +211,14 @@ def _columns(g: Graph, x: str, model: Any) -> str:
 
 def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
-    scores = g.add(g.matmul(_columns(g, x, model), model.readout_[:-1]), model.readout_[-1])  # (n, o)
+    if model.training == "path":
+        frame, center, readout = (getattr(part, "value", part) for part in model._path_layers())
+        rows, n_kernels = framed(g, x, frame), len(center)
+        kernels = g.op("Exp", g.multiply(g.clip(_squared(g, rows, center, False), 0.0, None), -0.5))
+        linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
+        scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)  # (n, o)
+    else:
+        scores = g.add(g.matmul(_columns(g, x, model), model.readout_[:-1]), model.readout_[-1])
     logistic = model.readout == "logistic"
     if model.readout_.shape[1] == 1:
         other = g.multiply(scores, 0.0) if logistic else g.subtract(g.constant(np.array(1.0)), scores)

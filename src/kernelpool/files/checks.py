@@ -254,7 +254,12 @@ def multi_edit(model: Any, sizes: Sizes) -> None:  # noqa: ARG001
 
 def rbf(model: Any, sizes: Sizes) -> None:
     """Of an RBFNetworkClassifier or RBFNetworkRegressor."""
-    n_outputs = model.readout_.shape[1]
+    (n_weights, n_outputs), on_path = model.readout_.shape, model.training == "path"
+    expected = sizes["M"] + (sizes["d"] if on_path else 0) + 1
+    if n_weights != expected:
+        raise ModelFileError(f"readout_ must have {expected} rows; got {n_weights}.")
+    if on_path and (model.covariances_ != model.covariances_[0]).any():
+        raise ModelFileError("covariances_ must be the same for all kernels of a path.")
     if "K" in sizes and n_outputs != (1 if sizes["K"] == 2 else sizes["K"]):
         raise ModelFileError(f"readout_ must have one output a class, of two classes one; got {n_outputs}.")
     if "K" not in sizes:

@@ -168,11 +168,19 @@ def describe_rbf(estimator: Any) -> Description:
     n = plural(len(estimator.means_), f"{_shape(estimator)} Gaussian kernel")
     task = f"for {_classes(estimator)}" if hasattr(estimator, "classes_") else "for real outputs"
     layer = estimator.readout.replace("_", "-")
+    pool = Pool(share / share.sum(), weight=np.asarray(estimator.readout_)[: len(share)], **_shapes(estimator))
+    if estimator.training == "path":
+        n = plural(len(estimator.means_), "Gaussian kernel")
+        return Description(
+            f"A radial basis function network: {n} of one width in {_features(estimator)} and a logistic output layer {task} "
+            f"on them and on the features; width and ridge are the best of {plural(estimator.n_iter_, 'setting')}.",
+            pool,
+        )
     how = "the two layers trained one after the other" if estimator.training == "two_stage" else "both layers trained together"
     return Description(
         f"A radial basis function network: {n} in {_features(estimator)} and a {layer} output layer {task}, "
         f"{how} ({estimator.training}){_trained(estimator, fitted='')}",
-        Pool(share / share.sum(), weight=np.asarray(estimator.readout_)[:-1], **_shapes(estimator)),
+        pool,
     )
 
 

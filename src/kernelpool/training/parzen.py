@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.neighbors import KDTree
+from sklearn.utils.validation import validate_data
 
 from ..arrays import Array, namespace
 from ..errors import KernelpoolError
@@ -28,7 +29,7 @@ from ..networks.parzen import (
 from ..networks.parzen_kernels import INSIDE, PROFILES, TILE, Hypersphere, Profile, ball_log_volume
 from ..networks.parzen_reduction import Reducer
 from ..rows import ArrayRows, Block, Frame, as_rows, on_host
-from .validation import mean_and_variance, training_data
+from .validation import TrainingData, mean_and_variance, training_data
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
 """Rows that are left out, one at a time, to choose a radius: a random sample of so many, or of so many pairs with kernels."""
@@ -95,13 +96,33 @@ class Labeled:
 def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labeled:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
     data = training_data(estimator, X, y, sample_weight, None, 1.0, None)
-    x, codes, weight = (on_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
+    codes = on_host(data.rows.y)  # type: ignore[attr-defined]
     if (codes < 0).any():
         raise KernelpoolError(f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop such rows first.")
+    return labeled_rows(data)
+
+
+def labeled_rows(data: TrainingData) -> Labeled:
+    """The rows that have a label and some weight, in NumPy."""
+    x, codes, weight = (on_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
-    at = np.flatnonzero(weight > 0)
+    at = np.flatnonzero((weight > 0) & (codes >= 0))
     frame = common_unit_frame(data.mean, data.variance)
     return Labeled(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
+
+
+def validation_rows(estimator: Any, X_val: Any, y_val: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Checked rows on which something is chosen, and the codes of their classes."""
+    if y_val is None:
+        raise KernelpoolError("y_val must be given with X_val.")
+    x = np.asarray(validate_data(estimator, X_val, dtype=[np.float64, np.float32], reset=False))
+    labels = np.asarray(y_val)
+    if len(labels) != len(x):
+        raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise KernelpoolError(f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}.")
+    return x, np.searchsorted(classes, labels)
 
 
 def common_unit_frame(mean: np.ndarray, variance: np.ndarray) -> Frame:

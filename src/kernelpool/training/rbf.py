@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespace, to_numpy
 from ..em import Outcome
 from ..errors import KernelpoolError
-from ..kernels import Gaussian, Kernels
+from ..kernels import Diag, Gaussian, Kernels, Spherical
 from ..networks.em_log import EMLog, Hidden, Mixture, OutputLayer, Peaks, RBFParams, Run, train
 from ..networks.readout import Values
 from ..networks.shared_kernel import Params
@@ -31,6 +31,7 @@ from .validation import (
     FLOATS,
     TrainingData,
     check_elsewhere,
+    frame_of,
     given_weights,
     mean_and_variance,
 )
@@ -77,6 +78,8 @@ class RBFConfig:
     max_iter: int
     tol: float
     seed: int
+    standardize: bool = False
+    """Whether spherical kernels are spherical in units of the features' deviations; other families do not depend on units."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +136,25 @@ def fit_rbf(
 class HiddenTraining(MixtureTraining):
     """The hidden layer: a shared-kernel network with one class."""
 
-    def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig) -> None:
+    def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig, standardize: bool = False) -> None:
         alone = replace(data, classes=np.zeros(1, int), class_weight=np.array([data.weight]), unlabeled_weight=0.0)
         super().__init__(alone, kernel, fit, class_prior=np.ones(1))
+        self.family = kernel.covariance_type
+        if standardize and self.family == "spherical":
+            self.family = "diag"  # which they are in the units of the data
+            self.frame, self.variance = frame_of(Diag, data.mean, data.variance)
+            self.host_kernel = Spherical(kernel.floor * self.variance)
+            self.kernel = Spherical(match_array(self.host_kernel.floor, like=data.rows.home))
+            self.rows = data.rows.framed(self.frame, self._width + 32)
+
+    def in_data_units(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, covariances of `family` and mixing weights."""
+        if self.family == self.kernel.name:
+            return super().in_data_units(params)
+        mean, variance, mixing = (to_numpy(a) for a in (params.kernels.mean, params.kernels.covariance, params.mixing))
+        wide = Kernels(mean, variance[:, None] * np.ones_like(mean))
+        kernels = Diag(self.host_kernel.floor).out_of(wide, self.frame)
+        return kernels.mean, kernels.covariance, np.array(mixing)
 
     def samples(self, seed: int) -> list[ClassSample]:
         """Rows of all classes, labeled or not."""
@@ -180,7 +199,9 @@ class _RBFTraining:
 
     def __init__(self, data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer]) -> None:
         self.data, self.config, self.make_output = data, config, make_output
-        self.mixture = HiddenTraining(data, config.kernel, FitConfig(config.max_iter, config.tol))
+        in_units_of_data = isinstance(config.hidden, GivenMixture) or config.hidden in ("uniform", "normal") or config.widths
+        standardize = config.standardize and not in_units_of_data
+        self.mixture = HiddenTraining(data, config.kernel, FitConfig(config.max_iter, config.tol), standardize)
         self.rng = np.random.default_rng(config.seed)
         self.samples: list[ClassSample] = []
         if isinstance(config.hidden, GivenMixture):
@@ -279,7 +300,7 @@ class _RBFTraining:
         return FittedRBF(
             means=means,
             covariances=covariances,
-            covariance_type=self.config.kernel.covariance_type,
+            covariance_type=self.mixture.family,
             mixing=mixing[:, 0],
             log_scale=log_scale,
             temperature=temperature,

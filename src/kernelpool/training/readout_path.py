@@ -21,7 +21,8 @@ that it no longer helps; then the next width. A network that is trained again on
 at the `neighbors` of the setting that was best before.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import logsumexp
@@ -50,18 +51,30 @@ class Setting:
     ridge: int
 
 
+DEFAULT = Setting(2, 1)
+"""Where there are too few rows to choose."""
+
+LabeledArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Rows (n, d), codes (n,) and weights (n,)."""
+
+
 @dataclass(frozen=True)
 class ReadoutFit:
     """A trained network."""
 
     center: np.ndarray
     """(M, d)."""
+    share: np.ndarray
+    """Part of the rows that are nearest to each center, (M,)."""
     variance: float
     readout: np.ndarray
     """(M + d + 1, K)."""
     setting: Setting
+    ridge: float
     loss: float
     """Log-loss a row on the rows that took no part."""
+    losses: dict[Setting, float] = field(default_factory=dict)
+    """That loss at every setting that was tried, in their order."""
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) up to a constant of the row, (n, K)."""
@@ -84,51 +97,113 @@ def squared_distances(x: np.ndarray, center: np.ndarray) -> np.ndarray:
 
 
 def fit_readout_path(
-    train: tuple[np.ndarray, np.ndarray, np.ndarray],
-    held_out: tuple[np.ndarray, np.ndarray, np.ndarray],
+    train: LabeledArrays,
+    held_out: LabeledArrays,
     *,
     n_kernels: int,
     n_classes: int,
     seed: int,
+    hidden: str = "kmeans",
+    ridge: float | None = None,
     near: Setting | None = None,
+    on_setting: Callable[[int, float], None] | None = None,
 ) -> ReadoutFit:
-    """The network with the least loss on `held_out`; both are rows (n, d), codes (n,) and weights (n,).
+    """The network with the least loss on `held_out`.
 
-    With `near`, a setting that was best for other rows of the same data, only its width and the ridges beside it are tried.
+    With `near`, a setting that was best for other rows of the same data, only its width and the ridges beside it are tried;
+    with `ridge`, no other. After each setting `on_setting` is told how many there were and the loss of this one.
     """
-    x, codes, weight = train
-    center = _centers(x, weight, min(n_kernels, max(2, len(x) // 2)), seed)
-    distance, distance_out = squared_distances(x, center), squared_distances(held_out[0], center)
-    second = np.partition(distance[:2000], min(1, len(center) - 1), axis=1)[:, min(1, len(center) - 1)]
-    typical = max(float(np.median(second)), 1e-12)
+    layer, ridges = _Centers(train, n_kernels, seed, hidden), _ridges(ridge)
+    distance_out = squared_distances(held_out[0], layer.center)
     best: ReadoutFit | None = None
+    losses: dict[Setting, float] = {}
     for i in range(len(WIDTHS)) if near is None else (near.width,):
-        variance = WIDTHS[i] * typical
-        path = _Path(np.exp(distance * (-0.5 / variance)), x, codes, weight, n_classes)
-        seen = np.hstack([np.exp(distance_out * (-0.5 / variance)), held_out[0] * linear_unit(x)])
+        variance = WIDTHS[i] * layer.unit
+        path = _Path(layer.activations(variance), *train, n_classes)
+        seen = np.hstack([np.exp(distance_out * (-0.5 / variance)), held_out[0] * linear_unit(held_out[0])])
         lowest = np.inf
-        for r in range(len(RIDGES)) if near is None else _beside(near.ridge):
-            readout = path.to(RIDGES[r])
+        for r in _walk(ridges, near):
+            readout = path.to(ridges[r])
+            if ridge is not None and r < len(ridges) - 1:
+                continue
             loss = _loss(seen @ readout[:-1] + readout[-1], *held_out[1:])
+            losses[Setting(i, r)] = loss
+            if on_setting is not None:
+                on_setting(len(losses), loss)
             if best is None or loss < best.loss:
-                best = ReadoutFit(center, variance, readout, Setting(i, r), loss)
+                best = ReadoutFit(layer.center, layer.share, variance, readout, Setting(i, r), ridges[r], loss)
             if loss > WORSE * lowest:
                 break
             lowest = min(lowest, loss)
-        if lowest > WORSE * best.loss:  # type: ignore[union-attr]
+        if best is not None and lowest > WORSE * best.loss:
             break
     assert best is not None
-    return best
+    return replace(best, losses=losses)
+
+
+def mean_losses(fits: Sequence[ReadoutFit]) -> dict[Setting, float]:
+    """The mean loss of every setting that all of the fits, one a fold, have tried."""
+    tried = [setting for setting in fits[0].losses if all(setting in fit.losses for fit in fits)] if fits else []
+    return {setting: float(np.mean([fit.losses[setting] for fit in fits])) for setting in tried}
+
+
+def train_readout(
+    train: LabeledArrays,
+    setting: Setting,
+    *,
+    n_kernels: int,
+    n_classes: int,
+    seed: int,
+    hidden: str = "kmeans",
+    ridge: float | None = None,
+) -> ReadoutFit:
+    """The network at one setting, reached from the ridges before it; no row is held out, so its loss is NaN."""
+    layer, ridges = _Centers(train, n_kernels, seed, hidden), _ridges(ridge)
+    variance, last = WIDTHS[setting.width] * layer.unit, min(setting.ridge, len(ridges) - 1)
+    path = _Path(layer.activations(variance), *train, n_classes)
+    for r in range(last + 1):
+        readout = path.to(ridges[r])
+    return ReadoutFit(layer.center, layer.share, variance, readout, setting, ridges[last], np.nan)
+
+
+def _ridges(last: float | None) -> Sequence[float]:
+    """The ridges of the path; to reach one that is given, those that are stronger come first."""
+    return RIDGES if last is None else (*(ridge for ridge in RIDGES if ridge > last), last)
+
+
+def _walk(ridges: Sequence[float], near: Setting | None) -> range:
+    return range(len(ridges)) if near is None or ridges is not RIDGES else _beside(near.ridge)
+
+
+class _Centers:
+    """Where the kernels are, how far the rows are from them, and the unit of their variance."""
+
+    def __init__(self, train: LabeledArrays, n_kernels: int, seed: int, hidden: str) -> None:
+        x, _, weight = train
+        self.center = _centers(x, weight, min(n_kernels, max(2, len(x) // 2)), seed, hidden)
+        self.distance = squared_distances(x, self.center)
+        n_before = min(1, len(self.center) - 1)
+        second = np.partition(self.distance[:: -(-len(x) // 2000)], n_before, axis=1)[:, n_before]
+        self.unit = max(float(np.median(second)), 1e-12)
+        mass = np.bincount(self.distance.argmin(axis=1), weight, minlength=len(self.center))
+        self.share = mass / mass.sum()
+
+    def activations(self, variance: float) -> np.ndarray:
+        """(n, M)."""
+        exponent = self.distance * (-0.5 / variance)
+        return np.asarray(np.exp(exponent, out=exponent))
 
 
 def _beside(ridge: int) -> range:
     return range(max(ridge - 1, 0), min(ridge + 2, len(RIDGES)))
 
 
-def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int) -> np.ndarray:
+def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, hidden: str) -> np.ndarray:
     distinct = np.unique(x, axis=0)
     if len(distinct) <= n_kernels:
         return distinct
+    if hidden == "random":
+        return np.asarray(np.random.default_rng(seed).permutation(distinct)[:n_kernels])
     means = KMeans(n_kernels, init="random", n_init=1, max_iter=10, random_state=seed)
     return np.asarray(means.fit(x, sample_weight=weight).cluster_centers_)
 
@@ -164,9 +239,12 @@ class _Path:
             point = flat.reshape(-1, n_classes)
             weight = point[:-1] / unit
             scores = self.component @ weight + point[-1]
-            log_total = logsumexp(scores, axis=1)
+            largest = scores.max(axis=1)
+            likelihood = np.exp(scores - largest[:, None])
+            total = likelihood.sum(axis=1)
+            log_total = np.log(total) + largest
             value = (self.target * scores).sum() - self.share @ log_total - 0.5 * strength * (weight * weight).sum()
-            residual = self.target - np.exp(scores - log_total[:, None]) * self.share[:, None]
+            residual = self.target - likelihood * (self.share / total)[:, None]
             slope = (self.component.T @ residual - strength * weight) / unit
             return np.vstack([slope, residual.sum(axis=0)]).ravel(), float(value)
 
