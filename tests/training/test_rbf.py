@@ -21,6 +21,7 @@ def rows():
 
 
 CONFIG = RBFConfig(
+    widths=None,
     n_kernels=4,
     default_kernels=20,
     hidden="kmeans",
