@@ -538,3 +538,70 @@ def test_bad_rows_are_explained(clouds):
         ReducedParzenClassifier(9, edit=Careless()).fit(X, y)
     with pytest.raises(KernelpoolError, match="Editing left no row of class 1"):
         ReducedParzenClassifier(9, edit=OneClass()).fit(X, y)
+
+
+# -- the test set chooses -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def apart():
+    return make_clouds(400, random_state=0), make_clouds(1500, random_state=1)
+
+
+@pytest.mark.parametrize("radius", ["validation", 0.5])
+def test_rows_apart_choose_kernels_and_radius(apart, radius):
+    (X, y), (X_val, y_val) = apart
+    by_training = ReducedParzenClassifier(10, radius="loo" if radius == "validation" else radius, random_state=0).fit(X, y)
+    chosen = ReducedParzenClassifier(10, radius=radius, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    error = 1 - chosen.score(X_val, y_val)
+    assert chosen.validation_error_ == pytest.approx(error)
+    assert error <= 1 - by_training.score(X_val, y_val)
+    assert len(chosen.kernels_) == 10
+    assert np.array_equal(chosen.kernels_, X[chosen.kept_indices_])  # the rows apart are no kernels
+    if radius == "validation":
+        assert chosen.radius_errors_.min() == pytest.approx(error)
+        assert error < 1 - by_training.score(X_val, y_val)
+    else:
+        assert chosen.radius_ == 0.5
+
+
+def test_networks_among_which_rows_apart_choose_are_counted(apart):
+    """Pools (edited once, to the end, not at all), nine scales and all radii; a quick and a whole trial of each."""
+    (X, y), (X_val, y_val) = apart
+    rows = {"X_val": X_val, "y_val": y_val}
+    fixed = ReducedParzenClassifier(10, radius=0.5, edit=False, random_state=0).fit(X, y, **rows)
+    assert fixed.n_tried_ == 2
+    free = ReducedParzenClassifier(10, radius="validation", edit=False, random_state=0).fit(X, y, **rows)
+    assert free.n_tried_ == 2 * 9 * len(free.radii_)
+    certificate = bounds.certify(free, X_val, y_val, n_tried=free.n_tried_)
+    assert certificate.error > bounds.certify(free, X_val, y_val).error
+    paper = bounds.certified_error(
+        n_rows=1500, n_kernels=400, n_kept=10, slack=None, test_error=fixed.validation_error_
+    )  # any 10 of 400
+    assert bounds.certify(fixed, X_val, y_val, n_tried=fixed.n_tried_).error < paper < 1
+    again = ReducedParzenClassifier(10, random_state=0).fit(X, y)
+    assert not hasattr(again, "n_tried_")
+
+
+def test_some_rows_are_set_aside_where_none_are_given(apart):
+    (X, y), _ = apart
+    settings = {"radius": "validation", "random_state": 0}
+    quarter = ReducedParzenClassifier(10, **settings).fit(X, y)
+    half = ReducedParzenClassifier(10, validation_fraction=0.5, **settings).fit(X, y)
+    assert round(quarter.validation_error_ * 100, 9) == round(quarter.validation_error_ * 100)  # of 100 rows
+    assert not np.array_equal(quarter.kept_indices_, half.kept_indices_)
+
+
+def test_rows_apart_need_a_size_and_a_radius_they_may_choose(apart):
+    (X, y), (X_val, y_val) = apart
+    with pytest.raises(KernelpoolError, match=r'X_val needs radius="validation" or a number; got radius="loo"'):
+        ReducedParzenClassifier(10).fit(X, y, X_val=X_val, y_val=y_val)
+    with pytest.raises(KernelpoolError, match=r'give n_kernels as a number, not "auto"'):
+        ReducedParzenClassifier("auto", radius="validation").fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_the_criterion_of_a_sample_may_be_positive():
+    """The integral it stands for is minus a divergence; the mean over rows is not."""
+    X, y = make_clouds(2000, random_state=0)
+    network = ReducedParzenClassifier(20, kernel="gaussian", edit=False, random_state=0).fit(X, y)
+    assert network.criterion_.max() > 0

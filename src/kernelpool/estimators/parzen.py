@@ -69,6 +69,19 @@ class ParzenNetwork(DensityClassifier):
             self.n_jobs,
         )
 
+    def _validation_rows(self, X_val: Any, y_val: Any, data: Labeled) -> Labeled:
+        if y_val is None:
+            raise KernelpoolError("y_val must be given with X_val.")
+        x = np.asarray(validate_data(self, X_val, dtype=[np.float64, np.float32], reset=False))
+        labels = np.asarray(y_val)
+        if len(labels) != len(x):
+            raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
+        unknown = sorted(set(labels.tolist()) - set(data.classes.tolist()), key=str)
+        if unknown:
+            raise KernelpoolError(f"y_val must hold labels of y, {data.classes.tolist()}; got {unknown[0]!r}.")
+        codes = np.searchsorted(data.classes, labels)
+        return Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
+
     def _set_network(self, network: FittedParzen, data: Labeled, config: ParzenConfig) -> None:
         """Set the attributes of a network, all that predictions need."""
         trees = build_trees(network.params(), config.profile, self.algorithm)
@@ -354,9 +367,11 @@ class ReducedParzenClassifier(ParzenNetwork):
         cross-validation; all rows where half of them are not enough.
     kernel : {"hypersphere", "gaussian", "epanechnikov"} or callable, default="hypersphere"
         As in `ParzenClassifier`.
-    radius : float or "loo", default="loo"
+    radius : float, "loo" or "validation", default="loo"
         The common radius. "loo" chooses one by leave-one-out for the full network, with which rows are edited, and one for the
-        reduced network: the radius at which its kernels classify the training rows best.
+        reduced network: the radius at which its kernels classify the training rows best. "validation" lets rows apart choose,
+        `X_val` in `fit` or some of X that are set aside: the radius, and which of the subsets of kernels that were tried is
+        kept. Their errors, `validation_error_`, are then those of the best of `n_tried_` networks (`bounds.certify`).
     edit : bool, "auto" or resampler, default="auto"
         Whether to edit first, as the paper does: with what the first round of `MultiEdit` leaves or with what is left at its
         end, whichever then classifies the training rows better. "auto" may take all rows as well. Or what edits, a `MultiEdit`
@@ -371,7 +386,8 @@ class ReducedParzenClassifier(ParzenNetwork):
         For ``n_kernels="auto"``: by how much the error may exceed that of the full network. The excess found must stay below it
         by a standard error, or by half of the tolerance where that is less.
     validation_fraction : float, default=0.25
-        For ``n_kernels="auto"``: share of the rows set aside while sizes are tried; all rows are, in turn.
+        For ``n_kernels="auto"``: share of the rows set aside while sizes are tried; all rows are, in turn. For
+        ``radius="validation"`` without `X_val`: share of the rows set aside to choose.
     n_candidates : int, default=64
         Rows that are tried in the place of a kernel.
     max_sweeps : int, default=10
@@ -408,13 +424,18 @@ class ReducedParzenClassifier(ParzenNetwork):
     edited_indices_ : ndarray
         The training rows among which kernels were chosen: those that editing left, or all.
     criterion_ : ndarray of shape (n_classes,)
-        Mean :math:`\ln(p_K / p_N)` over the edited rows of each class, with equal votes; zero at best.
+        Mean :math:`\ln(p_K / p_N)` over the edited rows of each class, with equal votes. The integral that it stands for is
+        never positive, and zero where both densities agree; a mean over rows may exceed it and be positive.
     curve_ : list of (int, float)
         For ``n_kernels="auto"``: the sizes tried and their errors on rows set aside; of a hopeless size, on some of them.
     full_error_ : float
         For ``n_kernels="auto"``: that of the full network, each row left out of its own vote.
     n_rows_ : int
         Training rows.
+    validation_error_ : float
+        Where rows apart chose: share of them that the network misclassifies.
+    n_tried_ : int
+        Where rows apart chose: networks among which they may have chosen, for `bounds.certify`.
     n_choices_ : int or None
         Radii that might have been taken, for `bounds.certify_by_compression`; None where the network depends on more.
     n_features_in_ : int
@@ -445,7 +466,7 @@ class ReducedParzenClassifier(ParzenNetwork):
             Interval(Real, 0, 1, closed="neither"),
             StrOptions({"auto"}),
         ],
-        "radius": [StrOptions({"loo"}), Interval(Real, 0, None, closed="neither")],
+        "radius": [StrOptions({"loo", "validation"}), Interval(Real, 0, None, closed="neither")],
         "edit": ["boolean", StrOptions({"auto"}), HasMethods("fit_resample")],
         "method": [StrOptions({"entropy", "herding"})],
         "weights": [StrOptions({"equal", "em"})],
@@ -494,7 +515,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
         """Edit the rows, choose the kernels among those left, and choose their radius.
 
         Interrupting a fit (Ctrl-C) leaves the estimator with the best network tried so far, if there is one.
@@ -507,6 +528,10 @@ class ReducedParzenClassifier(ParzenNetwork):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts; rows of weight zero take no part. Editing counts every distinct row once.
+        X_val : array-like of shape (n_validation_samples, n_features), default=None
+            Rows apart, the paper's test set, on which the kernels are chosen and, with ``radius="validation"``, their radius.
+        y_val : array-like of shape (n_validation_samples,), default=None
+            Their labels.
 
         Returns
         -------
@@ -516,10 +541,20 @@ class ReducedParzenClassifier(ParzenNetwork):
         data = labeled(self, X, y, sample_weight).merge_duplicates()
         config = self._config(data)
         rng = check_random_state(self.random_state)
+        judges: Labeled | None = None
+        if X_val is not None:
+            if self.radius == "loo":
+                raise KernelpoolError('X_val needs radius="validation" or a number; got radius="loo".')
+            judges = self._validation_rows(X_val, y_val, data)
+        elif self.radius == "validation":
+            others, apart = split(data.codes, self.validation_fraction, rng)
+            judges, data = data.part(apart), data.part(others)
         size = self._size(data)
+        if judges is not None and size is None:
+            raise KernelpoolError('Rows apart choose among networks of one size; give n_kernels as a number, not "auto".')
         on_round = _print_round if self.verbose > 1 else None
         if size is not None:
-            reduction = Reduction(data, config, self._reduction_config(), rng, self._say, on_round)
+            reduction = Reduction(data, config, self._reduction_config(), rng, self._say, on_round, judges)
             try:
                 found = reduction.reduce(size)
             except KeyboardInterrupt:
@@ -528,6 +563,8 @@ class ReducedParzenClassifier(ParzenNetwork):
                 self._set_reduced(reduction.best_trial, data, config)
                 raise KeyboardInterrupt("interrupted; the best network tried so far was kept") from None
             self._set_reduced(found, data, config)
+            if judges is not None:
+                self.validation_error_, self.n_tried_ = found.error, reduction.n_tried
             return self
         search = SizeSearch.prepare(
             data,
@@ -556,7 +593,7 @@ class ReducedParzenClassifier(ParzenNetwork):
     def _set_reduced(self, found: ReducedParzen, data: Labeled, config: ParzenConfig, search: SizeSearch | None = None) -> None:
         self._set_network(found.network, data, config)
         self.full_radius_, self.criterion_, self.edited_indices_ = found.full_radius, found.criterion, found.edited
-        for name in ("curve_", "full_error_"):
+        for name in ("curve_", "full_error_", "validation_error_", "n_tried_"):
             self.__dict__.pop(name, None)
         if search is not None:
             self.curve_, self.full_error_ = search.curve, search.full_error
@@ -656,6 +693,8 @@ register(
             **PARZEN_OPTIONAL,
             "curve_": Field("list", parts=(Field("tuple", parts=(COUNT, Field("float"))),)),
             "full_error_": Field("float"),
+            "validation_error_": Field("float", low=0.0, high=1.0),
+            "n_tried_": COUNT,
         },
         parameters={
             "kernel": Field("choice", options=tuple(PROFILES)),

@@ -556,8 +556,11 @@ class Reduction:
         rng: np.random.RandomState,
         say: Callable[[str], None] = _silent,
         on_round: Callable[[RoundInfo], bool] | None = None,
+        judges: Labeled | None = None,
     ) -> None:
         self.data, self.parzen, self.config, self.rng, self.say = data, parzen, config, rng, say
+        self.judges = judges
+        """Rows apart on which kernels and radius are chosen; None takes the training rows, none voting for itself."""
         self.full = fit_full_network(_in_own_frame(data, data.weight), parzen, rng)
         say(f"full network: {len(data.x)} kernels of radius {self.full.radius:.4g}")
         self.pools = self._pools(on_round)
@@ -580,6 +583,16 @@ class Reduction:
         zeros = np.zeros(len(np.unique(data.codes)))
         error = float(full.choice.errors.min()) if full.choice is not None else math.nan
         return ReducedParzen(every, full.radius, zeros, np.sort(data.index), error)
+
+    @property
+    def n_tried(self) -> int:
+        """Networks among which `judges` may have chosen: pools, scales and radii are fixed by the training rows alone.
+
+        Twice as many, since a quick trial and the whole one may keep different kernels.
+        """
+        n_scales = len(HALVES) if self.parzen.radius is None else 1
+        radii = candidate_radii(self.parzen.profile, self.data.variance, self.data.weight.sum())
+        return 2 * len(self.pools) * n_scales * (len(radii) if self.parzen.radius is None else 1)
 
     # -- editing ----------------------------------------------------------------------------------------------------
 
@@ -630,6 +643,8 @@ class Reduction:
         seed = self.rng.randint(2**31)
         self.way = self._best_way(size, seed)
         found = self._trial(self.pools[self.way[0]], self.way, size, self.config.max_sweeps, seed)
+        if self.judges is not None and self.best_trial is not None:
+            found = self.best_trial  # the subset with the best performance on the test set, of all that were tried
         self.say(
             f"reduced: {len(found.network.kernels)} of {len(self.pools[self.way[0]])} kernels, radius "
             f"{found.network.radius:.4g}, criterion {found.criterion.mean():.4f}"
@@ -686,11 +701,12 @@ class Reduction:
         network = kernels_at(data, at, weight, self.parzen.class_prior)
         own = np.full(len(data.x), -1)
         own[at[np.argsort(data.codes[at], kind="stable")]] = np.arange(len(at))
+        query, own = (data, own) if self.judges is None else (self.judges, _no_kernels(self.judges))
         if self.parzen.radius is None:
-            choice = choose_radius(network, data, data, own, self.parzen, judges, EASE)
+            choice = choose_radius(network, data, query, own, self.parzen, judges, EASE if self.judges is None else 0.0)
             return network.with_radius(choice), float(choice.errors.min())
         network = replace(network, radius=float(self.parzen.radius))
-        errors = errors_by_radius(network, np.array([network.radius]), data, own, self.parzen, judges)
+        errors = errors_by_radius(network, np.array([network.radius]), query, own, self.parzen, judges)
         return network, float(errors.wrong[0] / errors.weight)
 
     def _reduce_class(
