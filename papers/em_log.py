@@ -36,7 +36,7 @@ NAME = "em-log"
 STARTS = 20
 
 ROUND: dict[str, Any] = {"covariance_type": "spherical", "activation": "gaussian", "standardize": False}
-LONG: dict[str, Any] = {"covariance_type": "full", "activation": "density", "kernel_prior": None}
+LONG: dict[str, Any] = {"covariance_type": "full", "activation": "density", "kernel_prior": None, "standardize": False}
 PRINTED: dict[str, Any] = {**LONG, "hidden": "uniform", "solver": "newton", "patience": None}
 NETLAB: dict[str, Any] = {"hidden": "em", "widths": "farthest", "training": "two_stage", "readout": "least_squares"}
 
@@ -100,7 +100,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "em-log": ("EM-Log", "bound"),
     "em-log, W = p(1 - p)": ("EM-Log", "newton"),
     "em-log-link, damped": ("EM-Log-Link", "damped"),
-    "default": ("default", "damped"),
+    "ours": ("ours", "damped"),
 }
 """By name the network and its solver; the first two are those of the figures, W = 0.25 I where nothing else is said."""
 

@@ -417,3 +417,19 @@ def test_the_objective_under_both_beliefs_is_their_sum(family):
     sub = Subkernels(rng.dirichlet([1, 1], size=3), tuple(Kernels(rng.normal(size=(3, 2)), f * covariance) for f in (1, 2)))
     expected = overlap.objective(kernel, kernels, sub) + conjugate.objective(kernel, kernels)
     assert (conjugate + overlap).objective(kernel, kernels, sub) == pytest.approx(expected)
+
+
+def test_the_overlap_of_each_kernel(blobs, family):
+    """(15), (16) by hand; with strength one their sum is what the penalty takes from the objective."""
+    x, y = blobs
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
+    model = SharedKernelClassifier(4, covariance_type=family, random_state=0, tol=1e-3).fit(x, y)
+    parts = (model.means_, model.covariances_, model.mixing_, family, model.class_prior_, weight, np.ones((4, 3)))
+    _, posterior, sub_mean, sub_covariance = subkernels(x, y, *parts)
+    np.testing.assert_allclose(model.class_posterior_, posterior)
+    full = naive.matrices(model.covariances_, family, *model.means_.shape)
+    beta = np.zeros_like(posterior)
+    for j, k in np.ndindex(posterior.shape):
+        beta[j, k] = distance_of("bhattacharyya", (model.means_[j], full[j]), (sub_mean[j, k], sub_covariance[j, k]))
+    expected = (posterior * beta).sum(axis=1)
+    np.testing.assert_allclose(model.kernel_overlap(x, y, sample_weight=weight), expected, rtol=1e-6, atol=1e-9)

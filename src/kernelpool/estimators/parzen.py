@@ -69,19 +69,6 @@ class ParzenNetwork(DensityClassifier):
             self.n_jobs,
         )
 
-    def _validation_rows(self, X_val: Any, y_val: Any, data: Labeled) -> Labeled:
-        if y_val is None:
-            raise KernelpoolError("y_val must be given with X_val.")
-        x = np.asarray(validate_data(self, X_val, dtype=[np.float64, np.float32], reset=False))
-        labels = np.asarray(y_val)
-        if len(labels) != len(x):
-            raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
-        unknown = sorted(set(labels.tolist()) - set(data.classes.tolist()), key=str)
-        if unknown:
-            raise KernelpoolError(f"y_val must hold labels of y, {data.classes.tolist()}; got {unknown[0]!r}.")
-        codes = np.searchsorted(data.classes, labels)
-        return Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
-
     def _set_network(self, network: FittedParzen, data: Labeled, config: ParzenConfig) -> None:
         """Set the attributes of a network, all that predictions need."""
         trees = build_trees(network.params(), config.profile, self.algorithm)
@@ -545,7 +532,8 @@ class ReducedParzenClassifier(ParzenNetwork):
         if X_val is not None:
             if self.radius == "loo":
                 raise KernelpoolError('X_val needs radius="validation" or a number; got radius="loo".')
-            judges = self._validation_rows(X_val, y_val, data)
+            x, codes = validation_rows(self, X_val, y_val, data.classes)
+            judges = Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
         elif self.radius == "validation":
             others, apart = split(data.codes, self.validation_fraction, rng)
             judges, data = data.part(apart), data.part(others)

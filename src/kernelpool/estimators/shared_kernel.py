@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
-from ..kernels import FAMILIES, Kernels, NaturalParams
-from ..networks.shared_kernel import SharedKernel
-from ..penalties import DISTANCES, STEPS
+from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams
+from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
+from ..penalties import DISTANCES, STEPS, Overlap
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, FamilyNames, Field, register
-from ..rows import Block, Frame, Rows
+from ..rows import ArrayRows, Block, Frame, Rows
 from ..selection.conditional import DecidingNetworks, fit_deciding
 from ..selection.held_out import SampledRows
 from ..selection.search import resolve_auto
@@ -612,6 +612,55 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         free = getattr(self, "sharing_", np.ones_like(self.mixing_)) > CLOSED
         n_mixing = int(free.sum()) - n_classes
         return kernel.n_parameters(n_kernels, self.n_features_in_) + n_mixing + n_classes - 1
+
+    @property
+    def class_posterior_(self) -> np.ndarray:
+        """P(C_k|j), equation (22): the share of each class in each kernel, (n_kernels, n_classes)."""
+        check_is_fitted(self)
+        joint = self.mixing_ * self.class_prior_
+        of_kernel = joint.sum(axis=1, keepdims=True)
+        return joint / np.where(of_kernel > 0, of_kernel, 1.0)
+
+    def kernel_overlap(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        r"""How far the classes of each kernel lie apart (Constantinopoulos, Titsias & Likas 2002, equation (16)).
+
+        .. math:: \delta_j = \sum_k P(C_k \mid j)\, \beta_{jk}
+
+        with :math:`\beta_{jk}` the Bhattacharyya distance of kernel j from what the rows of class k alone make of it. Zero
+        where the classes overlap completely, and where a kernel serves one class alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, such as those of `fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        overlap : ndarray of shape (n_kernels,)
+            :math:`\delta_j`, which the overlap penalty adds up.
+        """
+        check_is_fitted(self)
+        X = np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        plain, kernels, frame = self._network()
+        kernel = plain.kernel
+        if not isinstance(kernel, Gaussian):
+            raise KernelpoolError(
+                f"The overlap is a distance of Gaussian kernels; covariance_type={self.covariance_type_!r} has none."
+            )
+        network = SharedKernel(kernel, plain.sharing, Overlap(1.0))
+        rows = ArrayRows(X, codes, None if sample_weight is None else np.asarray(sample_weight, float), frame=frame)
+        params = Params(kernels, self.mixing_, self.class_prior_)
+        e_step_params = network.e_step_params(params, rows.eps)
+        totals = rows.total(network.e_step, e_step_params)
+        assert isinstance(totals, TotalsByClass)  # what a penalty by class asks for
+        subkernels = network.subkernels(totals, params, e_step_params)
+        distance = DISTANCES["bhattacharyya"]().exact(kernel, kernels, subkernels)
+        return np.asarray(np.sum(subkernels.posterior * distance, axis=1))
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their class summed out.
