@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 import kernelpool
@@ -10,3 +13,8 @@ def test_the_public_names_are_sorted_and_there():
     assert dir(kernelpool) == kernelpool.__all__
     with pytest.raises(AttributeError, match="no attribute 'PerceptronClassifier'"):
         kernelpool.PerceptronClassifier  # noqa: B018
+
+
+def test_modules_of_the_guide_are_there_without_another_import():
+    code = "import kernelpool; kernelpool.files.read_header, kernelpool.errors.KernelpoolError, kernelpool.export.to_onnx"
+    subprocess.run([sys.executable, "-c", code], check=True)

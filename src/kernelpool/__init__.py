@@ -40,15 +40,19 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_MODULES = {"bounds": "bounds", "load": "files", "save": "files", "to_onnx": "export"}
+_SUBMODULES = ("bounds", "errors", "export", "files")
+"""Modules that ``import kernelpool`` gives access to."""
+
+_MODULES = {"load": "files", "save": "files", "to_onnx": "export"}
 """Where names are that are no estimators."""
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f".{_MODULES.get(name, 'estimators')}", __name__)
-    return module if name == "bounds" else getattr(module, name)
+    return getattr(import_module(f".{_MODULES.get(name, 'estimators')}", __name__), name)
 
 
 def __dir__() -> list[str]:

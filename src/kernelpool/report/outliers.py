@@ -41,9 +41,10 @@ def density_of(inner: Any, pool: Pool) -> Any:
         return inner
     if pool.mean is None or pool.variance is None:
         return None
-    kind = getattr(inner, "covariance_type_", "diag")  # neurons have variances
+    kind = getattr(inner, "covariance_type_", None)
+    covariances, kind = (inner.covariances_, kind) if kind is not None else (pool.variance, "diag")
     mixing = np.column_stack([pool.share, pool.share])  # a mixture without classes: two that are the same
-    return SharedKernelClassifier.from_parameters(pool.mean, inner.covariances_, mixing, [0.5, 0.5], [0, 1], kind)
+    return SharedKernelClassifier.from_parameters(pool.mean, covariances, mixing, [0.5, 0.5], [0, 1], kind)
 
 
 def outliers_of(

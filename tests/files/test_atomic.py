@@ -1,0 +1,116 @@
+"""Writing: all at once or not at all, and nothing but a regular file is ever replaced."""
+
+import os
+import stat
+import threading
+
+import pytest
+from saved_models import fitted
+
+import kernelpool
+from kernelpool.files.atomic import atomic_path, is_special, write_atomically
+
+WRITERS = {
+    "save": lambda path: kernelpool.save(fitted("shared tied")[0], path),
+    "to_onnx": lambda path: kernelpool.to_onnx(fitted("shared tied")[0], path),
+    "bytes": lambda path: write_atomically(path, [b"some ", b"bytes"]),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_fifo_is_written_to_and_stays_one(write, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    reader.start()
+    WRITERS[write](path)
+    reader.join(timeout=30)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+    WRITERS[write](tmp_path / "file")
+    assert read == [(tmp_path / "file").read_bytes()]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_device_is_written_to_and_stays_one(write, tmp_path):
+    before = os.stat(os.devnull)
+    WRITERS[write](os.devnull)
+    (tmp_path / "null").symlink_to(os.devnull)
+    WRITERS[write](tmp_path / "null")
+    after = os.stat(os.devnull)
+    assert stat.S_ISCHR(after.st_mode)
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert (tmp_path / "null").is_symlink()
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o640])
+def test_links_are_followed_and_modes_kept(write, mode, tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"before")
+    target.chmod(mode)
+    link.symlink_to(target)
+    WRITERS[write](link)
+    assert link.is_symlink()
+    assert target.read_bytes() != b"before"
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+    assert sorted(os.listdir(tmp_path)) == ["link", "target"]
+
+
+def test_a_secret_is_never_readable_by_others_on_its_way(tmp_path):
+    path = tmp_path / "secret"
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    with atomic_path(path) as name:
+        assert stat.S_IMODE(os.stat(name).st_mode) == 0o600
+
+
+def test_a_link_to_nothing_makes_its_target(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_atomically(tmp_path / "link", [b"x"])
+    assert (tmp_path / "target").read_bytes() == b"x"
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_an_error_leaves_everything_as_it_was(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+
+    def fails():
+        yield b"half"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        write_atomically(path, fails())
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_meanwhile_is_kept_where_asked(links, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+
+    def no_links(*_):
+        raise OSError("no links here")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(FileExistsError), atomic_path(path, replace=False):
+        path.write_bytes(b"theirs")
+    assert path.read_bytes() == b"theirs"
+    path.unlink()
+    with atomic_path(path, replace=False) as name, open(name, "wb") as file:
+        file.write(b"mine")
+    assert path.read_bytes() == b"mine"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_folders_and_files_are_not_special(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    assert not is_special(tmp_path)
+    assert not is_special(tmp_path / "file")
+    assert not is_special(tmp_path / "nothing")
+    assert is_special(os.devnull)
+    with pytest.raises(OSError, match="directory"):
+        write_atomically(tmp_path, [b"x"])
