@@ -118,7 +118,7 @@ def fitted(problem: str, method: str, seed: int) -> Any:
     name, solver = METHODS[method]
     X, y, _, _ = draws(problem)
     _, _, n_kernels, n_sweeps = PROBLEMS[problem]
-    if name == "default":
+    if name == "ours":
         return RBFNetworkClassifier(n_kernels, training="em_log_link", random_state=seed).fit(X, y)
     return network(name, X, y, n_kernels, seed, n_sweeps).set_params(solver=solver).fit(X, y)
 

@@ -1,6 +1,7 @@
 """The commands as a whole: help, exit codes, JSON, progress, and the demo."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,23 @@ def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch, capsys):
     run("fit", "tumors.csv", "--target", "kind", *QUICK)
     rows = run("predict", "tumors.safetensors", "new.csv", "--keep", "id", "--reject").out.splitlines()
     assert rows[3].startswith("C,,novel,")
+
+
+def test_sizes_of_test_sets(run):
+    """The figures of the paper's Corollary 1 and Theorem 3, as in tests/networks/test_bounds.py."""
+    ran = run("size", "--kernels", 1000, "--kept", 20)
+    assert "8,099 test rows: if 20 of 1000 kernels that they choose misclassify at most 5 % of them" in ran.text
+    assert run("size", "--kernels", 1000, "--kept", 20, "--chosen-radius", "--json").json["n_rows"] == 1_207_958
+    strict = run("size", "--kernels", 1000, "--kept", 20, "--error", 0.05, "--slack", 1, "--confidence", 0.99, "--json").json
+    assert strict["n_rows"] == math.ceil(2 * (20 * math.log(math.e * 50) + math.log(100)) / 0.05)
+    assert "n_kept" in run("size", "--kernels", 10, "--kept", 20, code=2).err
+
+
+def test_tables_of_sharing(run):
+    write_csv("d.csv", ["a", "b", "color"], colors())
+    classes = len({row[-1] for row in colors()})
+    table = [[1.0] + [0.5] * (classes - 1)] * 2 + [[0.5] * (classes - 1) + [1.0]] * 2
+    run("fit", "d.csv", "-t", "color", "-m", "shared-kernel", "--set", "n_kernels=4", "--set", f"sharing={json.dumps(table)}")
+    assert kernelpool.load("d.safetensors")[-1].sharing_.tolist() == table
+    for bad in ("[[1, 0.5], [1]]", '[[1, "a"]]', "[1, [2]]"):
+        assert "a table of numbers" in run("fit", "d.csv", "-t", "color", "--set", f"sharing={bad}", code=2).err

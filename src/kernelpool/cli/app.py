@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "Write a report (HTML) on a model and the rows it was fitted to.",
     "sample": "Draw new rows from a model that knows densities.",
     "certify": "State how many new rows a model misclassifies at most.",
+    "size": "Say how many test rows it takes to certify a network of few kernels.",
     "export": "Write a model as ONNX, to be run by onnxruntime and others.",
     "info": "Say what is in a model file.",
     "demo": "Take a first look, on generated data, in under a minute.",

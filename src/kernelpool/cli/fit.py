@@ -306,11 +306,20 @@ def parse_setting(text: str) -> tuple[str, Setting]:
         found = json.loads(value)
     except (ValueError, RecursionError):
         found = value
+    if isinstance(found, list) and found and isinstance(found[0], list) and all(_is_row(r, len(found[0])) for r in found):
+        return name, found
     if isinstance(found, dict) or (isinstance(found, list) and any(isinstance(item, dict | list) for item in found)):
         raise CommandError(
-            Exit.USAGE, f"--set {name} must be a number, a word, true, false, null or a list of those; got {quoted(value)}."
+            Exit.USAGE,
+            f"--set {name} must be a number, a word, true, false, null, a list of those or a table of numbers, such as "
+            f"[[1, 0.5], [0.5, 1]]; got {quoted(value)}.",
         )
     return name, found
+
+
+def _is_row(item: Any, n_columns: int) -> bool:
+    """Whether it is a row of a table of numbers."""
+    return isinstance(item, list) and len(item) == n_columns and all(type(cell) in (int, float) for cell in item)
 
 
 def _sharing(text: str, several: bool) -> Setting:
