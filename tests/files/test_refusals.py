@@ -64,7 +64,7 @@ def test_functions_are_refused_with_what_to_do(path):
             r"joblib \(loading runs whatever code the file holds\); kernelpool checks neither",
         ),
         (
-            lambda X, y: RBFNetworkClassifier(hidden=GaussianMixture(3, random_state=0).fit(X)).fit(X, y),
+            lambda X, y: RBFNetworkClassifier(hidden=GaussianMixture(3, random_state=0).fit(X), training="two_stage").fit(X, y),
             ModelFileError,
             "hidden is a sklearn.*GaussianMixture, which cannot be saved",
         ),
@@ -329,6 +329,13 @@ OTHERS = {
         "reject",
         lambda h, m, a: m["fitted"].update(novel_label_="low"),
         "ambiguous_label_ and novel_label_ must be of the kind",
+    ),
+    "refusals of other columns": (
+        "encoded, refusing",
+        lambda h, m, a: (
+            m["fitted"]["feature_names_in_"]["objects"].__setitem__(0, "height") or h["feature_names"].__setitem__(0, "height")
+        ),
+        "feature_names_in_ must be those of estimator_",
     ),
     "refusal threshold": ("reject", lambda h, m, a: m["fitted"].update(ambiguity_threshold_=7.5), "at most 1.0; got 7.5"),
     "words that are no columns": (

@@ -285,6 +285,9 @@ def reject(model: Any, sizes: Sizes) -> None:
         raise ModelFileError("estimator_ must be a fitted classifier with probabilities.")
     if getattr(inner, "n_features_in_", None) != sizes.get("d"):
         raise ModelFileError("n_features_in_ must be that of estimator_.")
+    names, own = (list(getattr(part, "feature_names_in_", [])) for part in (inner, model))
+    if names != own:
+        raise ModelFileError("feature_names_in_ must be those of estimator_.")
     if model.novelty_threshold_ is not None and not hasattr(inner, "score_samples"):
         raise ModelFileError("novelty_threshold_ needs an estimator_ that knows densities.")
     for label in (model.ambiguous_label_, model.novel_label_):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
 from ..registry import FEATURES, EstimatorRecord, Field, register
+from ..text import shorten
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -58,7 +59,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = _column_names(X)
         unknown = [name for name in self.words if name not in names]
         if unknown:
-            raise KernelpoolError(f"words must be names of columns; got {unknown[0]!r}.")
+            raise KernelpoolError(f"words must be names of columns; got {shorten(str(unknown[0]), 200)!r}.")
         self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(names)
         self.categories_ = [np.array(sorted(set(_words(X, name))), object) for name in self.words]
@@ -85,7 +86,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         missing = [name for name in self.feature_names_in_ if name not in _column_names(X)]
         if missing:
-            raise KernelpoolError(f"X lacks the column {missing[0]!r} that the model was fitted to.")
+            raise KernelpoolError(f"X lacks the column {shorten(missing[0], 200)!r} that the model was fitted to.")
         parts = [(self._numbers(X) - self.mean_) / self.scale_]
         for name, categories in zip(self.words, self.categories_, strict=True):
             place = {word: at for at, word in enumerate(categories)}
