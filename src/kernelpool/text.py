@@ -1,5 +1,6 @@
-"""Values as people read them: counts of things, shares, labels and names of any kind."""
+"""Values as people read them: counts of things, shares, labels and names of any kind; and as JSON has them."""
 
+import math
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -73,3 +74,21 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     by_lower = {other.lower(): other for other in known}
     found = get_close_matches(name.lower(), list(by_lower), n=1)
     return f"; did you mean {quoted(by_lower[found[0]])}?" if found else "."
+
+
+# -- for machines ---------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, lists and mappings as JSON has them; what is not a finite number becomes null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)

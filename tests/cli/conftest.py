@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-pytest.importorskip("typer", reason="the command line needs typer: pip install 'kernelpool[cli]'")
-pytest.importorskip("pyarrow", reason="the command line needs pyarrow: pip install 'kernelpool[cli]'")
+pytest.importorskip("typer", reason="the command line needs typer: pip install '.[cli]'")
+pytest.importorskip("pyarrow", reason="the command line needs pyarrow: pip install '.[cli]'")
 
 from typer.testing import CliRunner
 

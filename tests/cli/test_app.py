@@ -11,8 +11,8 @@ import pytest
 import kernelpool
 from kernelpool.cli import demo
 from kernelpool.cli.app import COMMANDS, as_options, load_command
-from kernelpool.cli.screen import MEANINGS, Exit, Screen, plain
-from kernelpool.text import plural, shown
+from kernelpool.cli.output import MEANINGS, Exit, Screen
+from kernelpool.text import plain, plural, shown
 
 from .tables import QUICK, colors, write_csv
 
@@ -118,9 +118,9 @@ def test_shown_is_printable_and_short():
 
 
 def test_no_bar_before_two_seconds_nor_off_a_terminal(capsys, monkeypatch):
-    from kernelpool.cli import screen
+    from kernelpool.cli import output
 
-    assert screen.BAR_AFTER == 2.0
+    assert output.BAR_AFTER == 2.0
     with Screen().working("Work") as bar:
         bar.at(1)
     assert not bar.visible
@@ -133,7 +133,7 @@ def test_no_bar_before_two_seconds_nor_off_a_terminal(capsys, monkeypatch):
 
 
 def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch, capsys):
-    pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
     monkeypatch.setattr(demo, "N_KERNELS", (8,))
     make = demo.make_clouds
     monkeypatch.setattr(demo, "make_clouds", lambda n, random_state: make(500, random_state=random_state))

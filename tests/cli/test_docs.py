@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelpool.cli.app import COMMANDS, load_command
-from kernelpool.cli.screen import MEANINGS, Exit
+from kernelpool.cli.output import MEANINGS, Exit
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")

@@ -12,7 +12,7 @@ from kernelpool import registry
 
 from .tables import colors, write_csv
 
-pytest.importorskip("onnx", reason="export needs onnx: pip install 'kernelpool[onnx]'")
+pytest.importorskip("onnx", reason="export needs onnx: pip install '.[onnx]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime to run what was exported")
 
 NAMES = ["a", "b", "=shape & <i>size</i>", "made in", "color"]

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kernelpool
 from kernelpool.cli import fit as fit_command
-from kernelpool.cli.saved import held_out
 from kernelpool.files import read_header
+from kernelpool.selection.held_out import stratified_holdout
 
 from .tables import QUICK, blurred, colors, features, write_csv
 
@@ -24,7 +24,7 @@ def data(tmp_path):
 
 def split(rows, seed):
     codes = np.unique([row[2] for row in rows], return_inverse=True)[1]
-    test = held_out(codes, 0.2, seed)
+    test = stratified_holdout(codes, 0.2, seed)
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
@@ -63,14 +63,6 @@ def test_the_header_says_how_the_model_was_made(run, data):
     assert summary["split"] == {"share": 0.2, "seed": 5, "n_rows": 60}
     assert summary["n_rows"] == 300
     assert summary["made_by"] == "kernelpool fit"
-
-
-def test_held_out_takes_the_share_of_every_class_and_never_all_of_one():
-    codes = np.array([0] * 50 + [1] * 10 + [2] + [-1] * 4)
-    out = held_out(codes, 0.2, 0)
-    assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
-    assert held_out(np.array([0, 0]), 0.9, 0).sum() == 1
-    assert (held_out(codes, 0.2, 1) != out).any()
 
 
 def test_cross_validation_judges_every_row_and_fits_to_all(run, data):
@@ -240,7 +232,7 @@ def test_nothing_is_replaced_without_force(run, data):
 
 
 def test_the_report_comes_with_the_fit_and_alone(run, data):
-    pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
     run("fit", data, "-t", "color", *QUICK, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert "color" in page

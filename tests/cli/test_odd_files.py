@@ -14,7 +14,7 @@ import pytest
 
 import kernelpool
 from kernelpool.files import read_header
-from kernelpool.tables.labeled import read_labeled
+from kernelpool.tables.labels import read_labeled
 from kernelpool.tables.sources import source
 
 from .tables import QUICK, colors, write_csv
@@ -218,7 +218,7 @@ def test_strings_in_typed_files_are_words_whatever_they_hold(run):
 
 
 def test_a_bad_cell_far_down_is_named_by_its_own_row(run, monkeypatch):
-    from kernelpool.tables import text as text_files
+    from kernelpool.tables import sources as text_files
 
     monkeypatch.setattr(text_files, "BLOCK", 200)
     rows = colors()
@@ -313,13 +313,13 @@ def test_ten_thousand_columns(run):
 
 
 def test_a_file_larger_than_a_block_is_read_in_pieces(run, fitted, monkeypatch):
-    from kernelpool.tables import sources, text
+    from kernelpool.tables import sources
 
     seen = []
-    original = text._parsed
-    monkeypatch.setattr(text, "BLOCK", 1 << 14)
+    original = sources._parsed
+    monkeypatch.setattr(sources, "BLOCK", 1 << 14)
     monkeypatch.setattr(sources, "HEAD", 1 << 14)
-    monkeypatch.setattr(text, "_parsed", lambda *w: (seen.append(b.num_rows) or b for b in original(*w)))
+    monkeypatch.setattr(sources, "_parsed", lambda *w: (seen.append(b.num_rows) or b for b in original(*w)))
     write_csv("d.csv", NAMES, colors(6000))
     run("predict", fitted[1], "d.csv", "-o", "out.csv")
     assert sum(seen) == 6000

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kernelpool
-from kernelpool.tables import sources, text
+from kernelpool.tables import sources
 
 from .tables import QUICK, blurred, colors, features, write_csv
 
@@ -25,7 +25,7 @@ def expected(fitted):
 
 
 def in_pieces(monkeypatch, n_bytes):
-    monkeypatch.setattr(text, "BLOCK", n_bytes)
+    monkeypatch.setattr(sources, "BLOCK", n_bytes)
     monkeypatch.setattr(sources, "HEAD", 64)
 
 
@@ -223,7 +223,7 @@ def test_samples_have_the_law_of_the_model(run, fitted):
 
 
 def test_onnx_says_the_same(run, fitted, expected):
-    pytest.importorskip("onnx", reason="export needs onnx: pip install 'kernelpool[onnx]'")
+    pytest.importorskip("onnx", reason="export needs onnx: pip install '.[onnx]'")
     runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime to run what was exported")
     run("export", fitted[1], "-o", "m.onnx")
     session = runtime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])

@@ -21,8 +21,8 @@ ENDLESS = ("--set", "tol=0", "--set", "max_iter=1000000000", "--set", "accelerat
 TELLING = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in a shell's background inherit a deaf ear
-from kernelpool.cli import fit, screen
-screen.BAR_AFTER = 0.0
+from kernelpool.cli import fit, output
+output.BAR_AFTER = 0.0
 watcher = fit._watcher
 def telling(*words):
     watch = watcher(*words)

@@ -10,8 +10,8 @@ import kernelpool
 
 from .tables import QUICK, blurred, features, write_csv
 
-pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
-pytest.importorskip("matplotlib", reason="reports need matplotlib: pip install 'kernelpool[report]'")
+pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
+pytest.importorskip("matplotlib", reason="reports need matplotlib: pip install '.[report]'")
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 import kernelpool.cli
 from kernelpool.cli.app import app
-from kernelpool.cli.output import placed
-from kernelpool.cli.screen import CommandError
+from kernelpool.cli.output import CommandError, placed
 from kernelpool.text import shown
 
 from .tables import QUICK, colors, write_csv
@@ -93,7 +92,7 @@ def test_formulas_are_made_harmless_in_csv_alone(run):
 
 
 def test_html_in_names_and_classes_is_text(run):
-    pytest.importorskip("jinja2", reason="reports need jinja2: pip install 'kernelpool[report]'")
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
     write_csv("d.csv", [HTML, "b", f"y{HTML}"], [[a, b, c.replace("red", HTML)] for a, b, c in colors()])
     run("fit", "d.csv", "-t", f"y{HTML}", *QUICK, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")

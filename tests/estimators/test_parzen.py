@@ -238,7 +238,7 @@ def test_predictions_hold_no_table_of_rows_by_kernels(algorithm):
 
 def test_other_homes_agree():
     strict = pytest.importorskip("array_api_strict")
-    da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'kernelpool[dask]'")
+    da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install '.[dask]'")
     X, y = make_clouds(300, random_state=0)
     for kernel in ("hypersphere", "gaussian"):
         network = ParzenClassifier(kernel, 0.3).fit(X, y)

@@ -304,7 +304,7 @@ def test_precision_is_one_of_three():
 
 def test_without_onnx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(KernelpoolError, match=r'to_onnx needs skl2onnx: pip install "kernelpool\[onnx\]"'):
+    with pytest.raises(KernelpoolError, match=r"to_onnx needs skl2onnx: pip install '\.\[onnx\]'"):
         kernelpool.to_onnx(fitted("parzen")[0])
 
 

@@ -21,7 +21,7 @@ from kernelpool.text import text_of
 
 from .conftest import HOSTILE
 
-mpl = pytest.importorskip("matplotlib", reason="reports need matplotlib: pip install 'kernelpool[report]'")
+mpl = pytest.importorskip("matplotlib", reason="reports need matplotlib: pip install '.[report]'")
 from matplotlib.figure import Figure  # noqa: E402
 
 

@@ -80,7 +80,7 @@ def test_names_come_from_the_frame_from_the_user_or_by_number(fitted, two_clouds
 
 def test_names_of_a_pyarrow_table_are_its_names_and_not_its_data(two_clouds):
     """Its `columns` are arrays: reports of the command line showed data in place of names."""
-    pa = pytest.importorskip("pyarrow", reason="tables of the command line need pyarrow: pip install 'kernelpool[cli]'")
+    pa = pytest.importorskip("pyarrow", reason="tables of the command line need pyarrow: pip install '.[cli]'")
     x, y, x_test, y_test = two_clouds
     table, test = (pa.table({"length": part[:, 0], "width": part[:, 1]}) for part in (x, x_test))
     model = SharedKernelClassifier(4, **SEED).fit(table, y)
@@ -566,7 +566,7 @@ except ImportError as error:
     print(error)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert out == ["20", 'Reports need jinja2. Install it with pip install "kernelpool[report]".']
+    assert out == ["20", "Reports need jinja2: pip install '.[report]' in kernelpool's folder."]
 
 
 # -- how it was made ----------------------------------------------------------------------------------------------

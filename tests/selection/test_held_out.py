@@ -5,7 +5,7 @@ from scipy.stats import sem
 from sklearn.metrics import log_loss
 
 from kernelpool.datasets import make_clouds
-from kernelpool.selection.held_out import Loss, choose, folds, held_out_loss, n_folds, stratified_folds
+from kernelpool.selection.held_out import Loss, choose, folds, held_out_loss, n_folds, stratified_folds, stratified_holdout
 
 
 def drawn(n=4000, sharpness=1.0, seed=0):
@@ -105,3 +105,11 @@ def test_folds_hold_every_row_once_and_share_the_classes_out():
     assert sorted(np.concatenate(parts).tolist()) == list(range(21))
     counts = np.array([np.bincount(codes[part], minlength=3) for part in parts])
     assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
+
+
+def test_a_share_of_every_class_is_held_out_and_never_all_of_one():
+    codes = np.array([0] * 50 + [1] * 10 + [2] + [-1] * 4)
+    out = stratified_holdout(codes, 0.2, 0)
+    assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
+    assert stratified_holdout(np.array([0, 0]), 0.9, 0).sum() == 1
+    assert (stratified_holdout(codes, 0.2, 1) != out).any()

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from kernelpool.errors import KernelpoolError, TableError
-from kernelpool.tables.labeled import read_labeled
-from kernelpool.tables.sources import source
-from kernelpool.tables.text import TextStyle
+from kernelpool.tables.labels import read_labeled
+from kernelpool.tables.sources import TextStyle, source
 
 
 def read(tmp_path, content, style=None, **options):

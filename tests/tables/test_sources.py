@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernelpool.errors import TableError
-from kernelpool.tables import text as text_files
-from kernelpool.tables.labeled import read_labeled
+from kernelpool.tables import sources as text_files
+from kernelpool.tables.labels import read_labeled
 from kernelpool.tables.sources import source
 
 N = 90

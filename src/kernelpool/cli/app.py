@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
-from .screen import MEANINGS, CommandError, Exit, Screen
+from .output import MEANINGS, CommandError, Exit, Screen
 
 EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {MEANINGS[code]}" for code in Exit)
 COMMANDS = {
@@ -38,7 +38,9 @@ COMMANDS = {
 def load_command(name: str) -> TyperCommand:
     """The command itself, imported."""
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-    single.command(name)(guarded(getattr(import_module(f".{name}", __package__), name)))
+    from .options import expanded
+
+    single.command(name)(guarded(expanded(getattr(import_module(f".{name}", __package__), name))))
     command = typer.main.get_command(single)
     assert isinstance(command, TyperCommand)
     return command

@@ -9,8 +9,8 @@ from ..bounds import certify as certified
 from ..tables.labels import codes_and_classes
 from ..tables.sources import source
 from . import options as o
+from .output import CommandError, Exit
 from .saved import open_saved
-from .screen import CommandError, Exit, Screen
 
 
 def certify(
@@ -19,27 +19,14 @@ def certify(
     target: o.Target = None,
     drop: o.Drop = None,
     confidence: o.Confidence = 0.95,
-    tried: Annotated[
-        int,
-        o.option("--tried", help="Among how many models DATA were used to choose this one.", min=1, panel=o.JUDGE_PANEL),
-    ] = 1,
+    tried: Annotated[int, o.judging("--tried", help="Among how many models DATA were used to choose this one.", min=1)] = 1,
     at_most: Annotated[
         float | None,
-        o.option(
-            "--at-most",
-            help="Exit with code 7 unless the error is certified to be at most this.",
-            min=0,
-            max=1,
-            panel=o.JUDGE_PANEL,
-        ),
+        o.judging("--at-most", help="Exit with code 7 unless the error is certified to be at most this.", min=0, max=1),
     ] = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = o.DecimalPoint.POINT,
-    encoding: o.Encoding = None,
-    no_header: o.NoHeader = False,
-    missing: o.Missing = None,
+    *,
+    screen: o.ScreenOptions,
+    style: o.TextOptions,
 ) -> None:
     """State how many new rows a model misclassifies at most.
 
@@ -48,10 +35,9 @@ def certify(
 
     Example: kernelpool certify irises.safetensors irises.csv --at-most 0.1
     """
-    screen = Screen(as_json, quiet)
     saved = open_saved(model, screen)
     rows = saved.read(
-        source(data, o.text_style(delimiter, decimal, encoding, no_header, missing)),
+        source(data, style),
         saved.target_of(target),
         screen,
         list(drop or []),

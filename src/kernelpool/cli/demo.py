@@ -135,7 +135,7 @@ def demo(
     output: Annotated[str, Option("--output", "-o", help="Folder for the model and the report.", metavar="FOLDER")] = FOLDER,
 ) -> None:
     """Take a first look, on generated data, in under a minute."""
-    from .screen import CommandError, Exit
+    from .output import CommandError, Exit
 
     try:
         run(output)

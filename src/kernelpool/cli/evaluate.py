@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from ..inspection.metrics import DECISIONS, Metrics
-from ..tables.labeled import Fingerprint
+from ..tables.labels import Fingerprint
 from ..tables.sources import Source, source
 from ..text import percent, plural
 from . import options as o
+from .output import CommandError, Exit, Screen
 from .saved import Saved, decisions, open_saved
-from .screen import CommandError, Exit, Screen
 
 MOST_CLASSES = 20
 """Of a confusion matrix on the screen."""
@@ -25,13 +25,9 @@ def evaluate(
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = o.DecimalPoint.POINT,
-    encoding: o.Encoding = None,
-    no_header: o.NoHeader = False,
-    missing: o.Missing = None,
+    *,
+    screen: o.ScreenOptions,
+    style: o.TextOptions,
 ) -> None:
     """Judge a model on rows whose classes are known.
 
@@ -40,9 +36,8 @@ def evaluate(
 
     Example: kernelpool evaluate irises.safetensors irises.csv
     """
-    screen = Screen(as_json, quiet)
     saved = open_saved(model, screen)
-    rows = source(data, o.text_style(delimiter, decimal, encoding, no_header, missing))
+    rows = source(data, style)
     wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
     tally, counted = judged(saved, rows, saved.target_of(target), list(drop or []), wrapped, screen)
     if not tally.n_rows:

@@ -7,31 +7,28 @@ from ..export import to_onnx
 from ..files.atomic import write_atomically
 from ..text import listed, plural, shown
 from . import options as o
-from .output import check_free, failing_as_output
+from .output import CommandError, Exit, check_free, failing_as_output
 from .saved import open_saved
-from .screen import CommandError, Exit, Screen
 
 
 def export(
     model: o.ModelPath,
     output: Annotated[
         str | None,
-        o.option(
+        o.output(
             "--output",
             "-o",
             help="File to write. [default: the name of MODEL, ending in .onnx]",
             metavar="FILE",
-            panel=o.OUTPUT_PANEL,
             show_default=False,
         ),
     ] = None,
     precision: Annotated[
-        o.Precision,
-        o.option("--precision", help="mixed is float32 outside and float64 inside.", panel=o.OUTPUT_PANEL),
+        o.Precision, o.output("--precision", help="mixed is float32 outside and float64 inside.")
     ] = o.Precision.MIXED,
     force: o.Force = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
+    *,
+    screen: o.ScreenOptions,
 ) -> None:
     """Write a model as ONNX, to be run by onnxruntime and others.
 
@@ -40,7 +37,6 @@ def export(
 
     Example: kernelpool export irises.safetensors -o irises.onnx
     """
-    screen = Screen(as_json, quiet)
     path = output or f"{model.removesuffix('.safetensors')}.onnx"
     check_free(path, force)
     saved = open_saved(model, screen)

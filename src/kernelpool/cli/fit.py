@@ -27,17 +27,14 @@ from ..estimators.shared_kernel import SharedKernelClassifier
 from ..files import save
 from ..inspection.metrics import Metrics, Rate
 from ..inspection.pipeline import unwrap
+from ..selection.held_out import stratified_holdout
 from ..tables.columns import CATEGORY, NUMBER, Feature
 from ..tables.encoder import TableEncoder
-from ..tables.labeled import Labeled, read_labeled
-from ..tables.labels import codes_and_classes
+from ..tables.labels import Labeled, codes_and_classes, read_labeled
 from ..tables.sources import SUFFIXES, source, stem_of
-from ..text import did_you_mean, plural, quoted, shown
+from ..text import did_you_mean, plain, plural, quoted, shown
 from . import options as o
-from .output import check_free, failing_as_output
-from .report import check_report, write_report
-from .saved import held_out
-from .screen import CommandError, Exit, Screen, plain
+from .output import CommandError, Exit, Screen, check_free, failing_as_output
 
 AUTO = "auto"
 MODEL = f"One of {', '.join((AUTO, *sorted(registry.commands())))}."
@@ -56,57 +53,34 @@ LOWEST = 1000
 
 def fit(
     data: o.Data,
-    target: Annotated[
-        str | None, o.option("--target", "-t", panel=o.DATA_PANEL, metavar="COLUMN", help="Column that holds the classes.")
-    ] = None,
+    target: Annotated[str | None, o.column("--target", "-t", help="Column that holds the classes.")] = None,
     drop: o.Drop = None,
-    encode: Annotated[
-        bool, o.option("--encode", panel=o.DATA_PANEL, help="Turn columns of words into categories, inside the saved model.")
-    ] = False,
-    unlabeled: Annotated[
-        o.Unlabeled, o.option("--unlabeled", panel=o.DATA_PANEL, help="What becomes of rows without a class.")
-    ] = o.Unlabeled.REFUSE,
-    text_target: Annotated[
-        bool, o.option("--text-target", panel=o.DATA_PANEL, help="Take classes as text, whatever they look like.")
-    ] = False,
-    model: Annotated[str, o.option("--model", "-m", panel=o.MODEL_PANEL, metavar="KIND", help=MODEL)] = AUTO,
-    kernels: Annotated[
-        int | None, o.option("--kernels", "-k", panel=o.MODEL_PANEL, metavar="N", min=1, help="Number of kernels (neurons).")
-    ] = None,
+    encode: Annotated[bool, o.data("--encode", help="Turn columns of words into categories, inside the saved model.")] = False,
+    unlabeled: Annotated[o.Unlabeled, o.data("--unlabeled", help="What becomes of rows without a class.")] = o.Unlabeled.REFUSE,
+    text_target: Annotated[bool, o.data("--text-target", help="Take classes as text, whatever they look like.")] = False,
+    model: Annotated[str, o.model("--model", "-m", metavar="KIND", help=MODEL)] = AUTO,
+    kernels: Annotated[int | None, o.model("--kernels", "-k", metavar="N", min=1, help="Number of kernels (neurons).")] = None,
     covariance: Annotated[
-        str | None,
-        o.option(
-            "--covariance", panel=o.MODEL_PANEL, metavar=f"{{{','.join(registry.families())}}}", help="Shape of the kernels."
-        ),
+        str | None, o.model("--covariance", metavar=f"{{{','.join(registry.families())}}}", help="Shape of the kernels.")
     ] = None,
-    sharing: Annotated[str | None, o.option("--sharing", panel=o.MODEL_PANEL, metavar="DEGREE", help=SHARING)] = None,
-    setting: Annotated[list[str] | None, o.option("--set", panel=o.MODEL_PANEL, metavar="NAME=VALUE", help=SET)] = None,
+    sharing: Annotated[str | None, o.model("--sharing", metavar="DEGREE", help=SHARING)] = None,
+    setting: Annotated[list[str] | None, o.model("--set", metavar="NAME=VALUE", help=SET)] = None,
     scale: Annotated[
-        o.Scale,
-        o.option("--scale", panel=o.MODEL_PANEL, help="Standardize features inside the model; auto: where distances matter."),
+        o.Scale, o.model("--scale", help="Standardize features inside the model; auto: where distances matter.")
     ] = o.Scale.AUTO,
-    holdout: Annotated[
-        float, o.option("--holdout", panel=o.JUDGE_PANEL, metavar="SHARE", min=0, max=0.9, help="Rows held out; 0 for none.")
-    ] = 0.2,
+    holdout: Annotated[float, o.judging("--holdout", metavar="SHARE", min=0, max=0.9, help="Rows held out; 0 for none.")] = 0.2,
     cv: Annotated[
-        int | None,
-        o.option("--cv", panel=o.JUDGE_PANEL, metavar="N", min=2, help="Judge by so many folds instead, and fit to all rows."),
+        int | None, o.judging("--cv", metavar="N", min=2, help="Judge by so many folds instead, and fit to all rows.")
     ] = None,
-    refit: Annotated[bool, o.option("--refit", panel=o.JUDGE_PANEL, help="After judging, fit again to all rows.")] = False,
+    refit: Annotated[bool, o.judging("--refit", help="After judging, fit again to all rows.")] = False,
     confidence: o.Confidence = 0.95,
     seed: o.Seed = 0,
-    output: Annotated[str | None, o.option("--output", "-o", panel=o.OUTPUT_PANEL, metavar="FILE", help=OUTPUT)] = None,
-    report: Annotated[
-        str | None, o.option("--report", panel=o.OUTPUT_PANEL, metavar="FILE", help="Write a report (HTML) as well.")
-    ] = None,
+    output: Annotated[str | None, o.output("--output", "-o", metavar="FILE", help=OUTPUT)] = None,
+    report: Annotated[str | None, o.output("--report", metavar="FILE", help="Write a report (HTML) as well.")] = None,
     force: o.Force = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = o.DecimalPoint.POINT,
-    encoding: o.Encoding = None,
-    no_header: o.NoHeader = False,
-    missing: o.Missing = None,
+    *,
+    screen: o.ScreenOptions,
+    style: o.TextOptions,
 ) -> None:
     """Fit a model to a table and write it to a file.
 
@@ -115,15 +89,16 @@ def fit(
 
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
-    screen = Screen(as_json, quiet)
     choice = ModelChoice(model, kernels, covariance, sharing, tuple(setting or ()), str(scale), seed)
     choice.estimator()  # what is wrong with the settings is said before data are read
     path = output or _default_output(data)
     _check_output(path, report)
     check_free(path, force)
     if report is not None:
+        from .report import check_report, write_report
+
         check_report(report, force)
-    rows_in = source(data, o.text_style(delimiter, decimal, encoding, no_header, missing))
+    rows_in = source(data, style)
     with screen.working(f"Reading {rows_in.label}", rows_in.n_bytes) as bar:
         rows = read_labeled(
             rows_in,
@@ -377,7 +352,7 @@ class Work:
             self._judge_by_folds(pipeline, codes, classes)
             self._final(pipeline, np.arange(len(codes)))
         else:
-            test = held_out(codes, self.holdout, self.choice.seed)
+            test = stratified_holdout(codes, self.holdout, self.choice.seed)
             self._final(pipeline, np.flatnonzero(~test))
             if test.any():
                 self.test = np.flatnonzero(test)

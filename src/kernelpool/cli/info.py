@@ -8,8 +8,8 @@ from ..inspection.pipeline import unwrap
 from ..inspection.pool import describe
 from ..text import listed, percent, plural, shown
 from . import options as o
+from .output import Screen
 from .saved import Saved, open_saved
-from .screen import Screen
 
 
 def info(model: o.ModelPath, as_json: o.Json = False) -> None:

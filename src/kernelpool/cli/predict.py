@@ -11,10 +11,10 @@ from ..tables.columns import Gaps, check_columns, is_text
 from ..tables.sources import Source, source
 from ..text import listed, plural, shown
 from . import options as o
-from .output import NAME_IT, check_free, format_of, table_output
+from .output import NAME_IT, CommandError, Exit, Screen, check_free, format_of, table_output
 from .saved import Saved, decisions, open_saved, tell_unknown_words, unknown_words
-from .screen import CommandError, Exit, Screen
 
+KEEP = "Copy this column of DATA, such as an identifier, to the output (repeatable)."
 INCOMPLETE = "incomplete"
 """The decision about a row that lacks cells."""
 
@@ -22,18 +22,8 @@ INCOMPLETE = "incomplete"
 def predict(
     model: o.ModelPath,
     data: o.Data,
-    output: Annotated[
-        str, o.option("--output", "-o", help="File to write, - for stdout.", metavar="FILE", panel=o.OUTPUT_PANEL)
-    ] = "-",
-    keep: Annotated[
-        list[str] | None,
-        o.option(
-            "--keep",
-            help="Copy this column of DATA, such as an identifier, to the output (repeatable).",
-            metavar="COLUMN",
-            panel=o.DATA_PANEL,
-        ),
-    ] = None,
+    output: o.OutputPath = "-",
+    keep: Annotated[list[str] | None, o.column("--keep", help=KEEP)] = None,
     drop: o.Drop = None,
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
@@ -41,13 +31,9 @@ def predict(
     format: o.Format = None,
     raw: o.Raw = False,
     force: o.Force = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = o.DecimalPoint.POINT,
-    encoding: o.Encoding = None,
-    no_header: o.NoHeader = False,
-    missing: o.Missing = None,
+    *,
+    screen: o.ScreenOptions,
+    style: o.TextOptions,
 ) -> None:
     """Predict the classes of new rows.
 
@@ -57,14 +43,13 @@ def predict(
 
     Example: kernelpool predict irises.safetensors new.csv -o answers.csv --keep id --reject
     """
-    screen = Screen(as_json, quiet)
-    if as_json and output == "-":
+    if screen.as_json and output == "-":
         raise CommandError(Exit.USAGE, NAME_IT)
     check_free(output, force)
     kind = format_of(output, format)
     saved = open_saved(model, screen)
     wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
-    rows = source(data, o.text_style(delimiter, decimal, encoding, no_header, missing))
+    rows = source(data, style)
     answers = Answers(saved, wrapped, rows, screen, list(keep or []), list(drop or []))
     with ExitStack() as stack:
         writer: Any = None

@@ -5,41 +5,28 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..tables.labeled import Labeled
-from ..tables.labels import codes_and_classes
+from ..tables.labels import Labeled, codes_and_classes
 from ..tables.sources import source
 from ..text import shown
 from . import options as o
-from .output import check_free, failing_as_output
+from .output import CommandError, Exit, Screen, check_free, failing_as_output
 from .saved import open_saved
-from .screen import CommandError, Exit, Screen
 
 
 def report(
     model: o.ModelPath,
     data: o.Data,
-    output: Annotated[
-        str, o.option("--output", "-o", help="File to write.", metavar="FILE", panel=o.OUTPUT_PANEL)
-    ] = "report.html",
+    output: Annotated[str, o.output("--output", "-o", help="File to write.", metavar="FILE")] = "report.html",
     test: Annotated[
         str | None,
-        o.option(
-            "--test",
-            help="Rows that played no part in fitting; told from the model file unless given.",
-            metavar="DATA",
-            panel=o.DATA_PANEL,
-        ),
+        o.data("--test", help="Rows that played no part in fitting; told from the model file unless given.", metavar="DATA"),
     ] = None,
     target: o.Target = None,
     drop: o.Drop = None,
     force: o.Force = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = o.DecimalPoint.POINT,
-    encoding: o.Encoding = None,
-    no_header: o.NoHeader = False,
-    missing: o.Missing = None,
+    *,
+    screen: o.ScreenOptions,
+    style: o.TextOptions,
 ) -> None:
     """Write a report (HTML) on a model and the rows it was fitted to.
 
@@ -48,9 +35,8 @@ def report(
 
     Example: kernelpool report irises.safetensors irises.csv -o irises.html
     """
-    screen = Screen(as_json, quiet)
     check_report(output, force)
-    saved, style = open_saved(model, screen), o.text_style(delimiter, decimal, encoding, no_header, missing)
+    saved = open_saved(model, screen)
     column = saved.target_of(target)
     rows = saved.read(source(data, style), column, screen, list(drop or []))
     codes, _ = codes_and_classes(rows.labels)

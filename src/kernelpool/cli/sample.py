@@ -5,12 +5,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..estimators.reject import RejectClassifier
+from ..inspection.pipeline import unwrap
 from ..text import plural, shown
 from . import options as o
-from .output import NAME_IT, check_free, format_of, table_output
+from .output import NAME_IT, CommandError, Exit, check_free, format_of, table_output
 from .saved import Saved, open_saved
-from .screen import CommandError, Exit, Screen
 
 AT_ONCE = 1 << 16
 
@@ -18,15 +17,13 @@ AT_ONCE = 1 << 16
 def sample(
     model: o.ModelPath,
     n_rows: Annotated[int, typer.Option("--rows", "-n", help="How many rows.", min=1)] = 100,
-    output: Annotated[
-        str, o.option("--output", "-o", help="File to write, - for stdout.", metavar="FILE", panel=o.OUTPUT_PANEL)
-    ] = "-",
+    output: o.OutputPath = "-",
     seed: Annotated[int, typer.Option("--seed", help="Seed.", min=0, max=2**32 - 1)] = 0,
     format: o.Format = None,
     raw: o.Raw = False,
     force: o.Force = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
+    *,
+    screen: o.ScreenOptions,
 ) -> None:
     """Draw new rows from a model that knows densities.
 
@@ -36,8 +33,7 @@ def sample(
     """
     import pyarrow as pa
 
-    screen = Screen(as_json, quiet)
-    if as_json and output == "-":
+    if screen.as_json and output == "-":
         raise CommandError(Exit.USAGE, NAME_IT)
     check_free(output, force)
     kind = format_of(output, format)
@@ -74,16 +70,14 @@ def _label_type(y: np.ndarray) -> Any:
 
 def _drawn(saved: Saved, n: int, rng: np.random.RandomState) -> tuple[list[np.ndarray], np.ndarray]:
     """Columns in the units of the data, and labels."""
-    model = saved.model.estimator_ if isinstance(saved.model, RejectClassifier) else saved.model
-    steps = [step for _, step in getattr(model, "steps", [(None, model)])]
-    last = steps[-1]
-    if not hasattr(last, "sample"):
+    model = unwrap(saved.model)
+    if not hasattr(model.inner, "sample"):
         raise CommandError(
             Exit.MODEL,
-            f"{type(last).__name__} knows no densities, so there is nothing to draw from; fit shared-kernel or parzen.",
+            f"{type(model.inner).__name__} knows no densities, so there is nothing to draw from; fit shared-kernel or parzen.",
         )
-    x, y = last.sample(n, random_state=rng)
-    for step in steps[-2::-1]:
+    x, y = model.inner.sample(n, random_state=rng)
+    for step in reversed(model.steps):
         x = step.inverse_transform(np.asarray(x))
     columns = list(x.values()) if isinstance(x, dict) else list(np.asarray(x, np.float64).T)
     return columns, np.asarray(y) if np.asarray(y).dtype.kind in "iuf" else np.asarray([str(v) for v in y], object)

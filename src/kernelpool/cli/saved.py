@@ -14,13 +14,14 @@ import numpy as np
 from ..errors import KernelpoolError, TableError
 from ..estimators.reject import RejectClassifier
 from ..files import load, read_header
+from ..inspection.pipeline import unwrap
+from ..selection.held_out import stratified_holdout
 from ..tables.columns import CATEGORY, NUMBER, Feature, Gaps, check_columns, fitted_features
 from ..tables.encoder import TableEncoder
-from ..tables.labeled import Labeled
-from ..tables.labels import codes_of
+from ..tables.labels import Labeled, codes_of
 from ..tables.sources import Batch, Source, stem_of
 from ..text import listed, plural, quoted, shown
-from .screen import CommandError, Exit, Screen
+from .output import CommandError, Exit, Screen
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
 SWAPPED = "It has the name of a data file: the model comes first, then the data."
@@ -145,7 +146,7 @@ class Saved:
         if not isinstance(data, dict) or data.get("fingerprint") != fingerprint:
             return False, None
         try:
-            test = held_out(codes, float(split["share"]), int(split["seed"])) if isinstance(split, dict) else None
+            test = stratified_holdout(codes, float(split["share"]), int(split["seed"])) if isinstance(split, dict) else None
         except (KeyError, TypeError, ValueError):
             return True, None
         return True, test
@@ -252,9 +253,8 @@ def _features(told: Any, names: list[str]) -> list[Feature]:
 
 def unknown_words(saved: Saved, table: Any, counts: dict[str, int]) -> None:
     """Counts words that no category of the model is."""
-    steps = dict(getattr(saved.model, "steps", []))
-    if isinstance(steps.get("columns"), TableEncoder):
-        for name, n in steps["columns"].unknown_words(table).items():
+    for step in unwrap(saved.model).steps:
+        for name, n in step.unknown_words(table).items() if isinstance(step, TableEncoder) else ():
             if n:
                 counts[name] = counts.get(name, 0) + n
 
@@ -263,12 +263,3 @@ def tell_unknown_words(counts: dict[str, int], screen: Screen) -> None:
     """Rows with new categories are judged by their other columns; that should be known."""
     for name, n in counts.items():
         screen.warn(f"column {quoted(name)}: {plural(n, 'row')} with words that were not there when the model was fitted.")
-
-
-def held_out(codes: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Whether each row is held out: of every class the same share, but never all of a class; codes below 0 never."""
-    rng, out = np.random.default_rng(seed), np.zeros(len(codes), bool)
-    for code in np.unique(codes[codes >= 0]):
-        mine = rng.permutation(np.flatnonzero(codes == code))
-        out[mine[: min(int(share * len(mine) + 0.5), len(mine) - 1)]] = True
-    return out

@@ -6,21 +6,16 @@ from typing import Annotated
 from ..bounds import test_size
 from ..errors import KernelpoolError
 from . import options as o
-from .screen import CommandError, Exit, Screen
+from .output import CommandError, Exit, Screen
 
 
 def size(
-    kernels: Annotated[int, o.option("--kernels", help="Kernels to choose from, N.", min=1, panel=o.JUDGE_PANEL)],
-    kept: Annotated[int, o.option("--kept", help="Kernels chosen, K.", min=1, panel=o.JUDGE_PANEL)],
-    error: Annotated[float, o.option("--error", help="The error to certify.", metavar="SHARE", panel=o.JUDGE_PANEL)] = 0.1,
-    slack: Annotated[
-        float,
-        o.option("--slack", help="How far below it the test error must stay, as a part of it.", panel=o.JUDGE_PANEL),
-    ] = 0.5,
+    kernels: Annotated[int, o.judging("--kernels", help="Kernels to choose from, N.", min=1)],
+    kept: Annotated[int, o.judging("--kept", help="Kernels chosen, K.", min=1)],
+    error: Annotated[float, o.judging("--error", help="The error to certify.", metavar="SHARE")] = 0.1,
+    slack: Annotated[float, o.judging("--slack", help="How far below it the test error must stay, as a part of it.")] = 0.5,
     confidence: o.Confidence = 0.95,
-    chosen_radius: Annotated[
-        bool, o.option("--chosen-radius", help="The test rows choose the radius too.", panel=o.JUDGE_PANEL)
-    ] = False,
+    chosen_radius: Annotated[bool, o.judging("--chosen-radius", help="The test rows choose the radius too.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Say how many test rows it takes to certify a network of few kernels.

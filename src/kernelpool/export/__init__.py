@@ -63,7 +63,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     Raises
     ------
     KernelpoolError
-        If the estimator cannot be told in ONNX, or skl2onnx is not installed (``pip install "kernelpool[onnx]"``).
+        If the estimator cannot be told in ONNX, or skl2onnx is not installed (``pip install ".[onnx]"`` in its folder).
 
     Notes
     -----
@@ -137,7 +137,7 @@ def register_converters() -> None:
         import onnx  # noqa: F401
         from skl2onnx import update_registered_converter
     except ImportError:
-        raise KernelpoolError('to_onnx needs skl2onnx: pip install "kernelpool[onnx]".') from None
+        raise KernelpoolError("to_onnx needs skl2onnx: pip install '.[onnx]' in kernelpool's folder.") from None
     for record in estimators():
         if record.onnx is None and record.cls is not RejectClassifier:
             continue

@@ -190,7 +190,7 @@ def svg(name: str, title: str, plot: Callable[[Any], str], size: tuple[float, fl
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('Reports need matplotlib. Install it with pip install "kernelpool[report]".') from error
+        raise ImportError("Reports need matplotlib: pip install '.[report]' in kernelpool's folder.") from error
     buffer = BytesIO()
     with mpl.rc_context(), warnings.catch_warnings():
         mpl.rcdefaults()  # a page looks the same whatever style the user has set

@@ -103,7 +103,7 @@ def _environment() -> Any:
     try:
         import jinja2
     except ImportError as error:
-        raise ImportError('Reports need jinja2. Install it with pip install "kernelpool[report]".') from error
+        raise ImportError("Reports need jinja2: pip install '.[report]' in kernelpool's folder.") from error
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_own),
         autoescape=True,

@@ -4,11 +4,11 @@ Whatever was cut short says how much was left out (`n_more_...`). Labels and nam
 """
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..inspection.metrics import Rate
+from ..text import plain
 
 # -- the data -----------------------------------------------------------------------------------------------------
 
@@ -400,7 +400,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Dictionaries, lists, numbers and text; what is not finite is None."""
-        return _plain(asdict(self))  # type: ignore[no-any-return]
+        return plain(asdict(self))  # type: ignore[no-any-return]
 
     def to_json(self, indent: int | None = None) -> str:
         """The same as JSON.
@@ -416,13 +416,3 @@ class Summary:
             One JSON object.
         """
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

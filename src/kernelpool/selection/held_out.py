@@ -204,3 +204,12 @@ def split(codes: np.ndarray, fraction: float, rng: np.random.RandomState) -> tup
         np.arange(len(codes)), test_size=fraction, random_state=rng, stratify=codes if enough else None
     )
     return np.sort(others), np.sort(judged)
+
+
+def stratified_holdout(codes: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Whether each row is held out: of every class the same share, but never all of a class; codes below 0 never."""
+    rng, out = np.random.default_rng(seed), np.zeros(len(codes), bool)
+    for code in np.unique(codes[codes >= 0]):
+        mine = rng.permutation(np.flatnonzero(codes == code))
+        out[mine[: min(int(share * len(mine) + 0.5), len(mine) - 1)]] = True
+    return out

@@ -2,12 +2,10 @@
 
 ::
 
-    sources.py     files, folders and stdin -> batches of columns: Parquet, Arrow, text
-    text.py        delimited text -> batches of cells
+    sources.py     files, folders and stdin -> batches of columns: Parquet, Arrow, delimited text
     columns.py     cells -> numbers and categories; missing cells
-    labels.py      the target column -> classes
+    labels.py      the target column -> classes; a whole table with its classes, in memory
     encoder.py     a table of words and numbers as an array of numbers
-    labeled.py     a whole table with its classes, in memory
     writing.py     batches -> CSV, Parquet, Arrow or JSON lines
 
 pyarrow is imported in the functions of this folder only. What cannot be read is a `TableError`: file, row and column where it

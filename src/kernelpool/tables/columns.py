@@ -13,8 +13,7 @@ import numpy as np
 
 from ..errors import TableError
 from ..text import did_you_mean, listed, plural, quoted
-from .sources import Batch
-from .text import TextStyle
+from .sources import Batch, TextStyle, is_number
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 """What a text file writes where a number is missing."""
@@ -303,7 +302,7 @@ class Features:
     def _all_numberlike(self, column: Any) -> bool:
         """Whether every word is a number in some way of writing, or may stand for a missing one."""
         distinct = [cell for cell in column.unique().to_pylist() if cell is not None]
-        return all(odd_number(cell, self.style)[0] or cell in MISSING or _is_number(cell) for cell in distinct)
+        return all(odd_number(cell, self.style)[0] or cell in MISSING or is_number(cell) for cell in distinct)
 
     def _teaches_nothing(self, name: str, column: Any) -> bool:
         import pyarrow.compute as pc
@@ -338,14 +337,6 @@ def _nan(column: Any) -> np.ndarray:
     import pyarrow as pa
 
     return np.isnan(np.asarray(column)) if pa.types.is_floating(column.type) else np.zeros(len(column), bool)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def check_finite(batch: Batch, name: str, x: np.ndarray) -> None:

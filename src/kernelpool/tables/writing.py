@@ -5,8 +5,9 @@ Spreadsheets run cells that begin like a formula. So in CSV, text that begins wi
 """
 
 import json
-import math
 from typing import Any, Protocol
+
+from ..text import plain
 
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".jsonl": "jsonl"}
 """What the ending of a name asks for."""
@@ -48,7 +49,7 @@ class _JsonLines:
         self.sink = sink
 
     def write(self, table: Any) -> None:
-        lines = (json.dumps(_json(row), allow_nan=False) for row in table.to_pylist())
+        lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
         self.sink.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
@@ -98,17 +99,6 @@ class _Binary:
 
     def close(self) -> None:
         self.writer.close()
-
-
-def _json(value: Any) -> Any:
-    """A cell as JSON has it; what is not a finite number becomes null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_json(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _cell(text: str) -> str:

@@ -52,7 +52,7 @@ def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError('Pictures need matplotlib: pip install "kernelpool[plot]"') from error
+        raise ImportError("Pictures need matplotlib: pip install '.[plot]' in kernelpool's folder.") from error
     return plt.subplots(figsize=figsize, layout="constrained")[1]
 
 
