@@ -9,7 +9,7 @@ paper               printed deviation                            standard error 
 ==================  ===========================================  =============================================================
 shared kernels      `spread`, over the folds                     `spread` / sqrt(5)
 regularized PRBF    none; 0.75 points, on ionosphere 2, instead  none
-EM-Log              none; that of our starts instead             none, one start each
+EM-Log              none; range of our starts / 4 instead         none, one start each
 competitive neurons none                                         `spread`
 ==================  ===========================================  =============================================================
 
@@ -67,13 +67,13 @@ class Cell:
     def deviation(self, between: float = math.nan) -> float | None:
         """The printed standard deviation over folds, or what stands for it; None where the paper prints a standard error.
 
-        `between` is the deviation of our own runs, which stands for that of the EM-Log paper's one start; half a point at
-        least.
+        For the EM-Log paper's one start it is `between`, a quarter of the range of our starts, an eighth of a point at least: a
+        figure that lies in their range is within two of it.
         """
         if self.paper == "competitive-neurons":
             return None
         if self.paper == "em-log":
-            return max(between, 0.5) if math.isfinite(between) else 0.5
+            return max(between, 0.125) if math.isfinite(between) else 0.125
         return UNPRINTED.get(self.dataset, 0.75) if self.spread is None else self.spread
 
     @property

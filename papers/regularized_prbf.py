@@ -132,6 +132,7 @@ def readings(records: Iterable[Record]) -> list[Row]:
                     "kernels": cell.kernels,
                     "step": step,
                     "published": cell.error,
+                    "repeats": len({r["repeat"] for r in found}),
                     "ours": round(ours, 3),
                     "verdict": verdict(cell.deviations(ours) or 0.0),
                     "objective": round(float(np.mean(short)), 5),

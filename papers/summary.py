@@ -80,7 +80,9 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
         "between": round(between, 3),
         "repeats": len(means),
     }
-    deviations, standard_errors = cell.deviations(ours, between), cell.standard_errors(ours, error_of_mean)
+    middle, quarter = (means.max() + means.min()) / 2, (means.max() - means.min()) / 4
+    away = cell.deviations(float(middle), float(quarter)) if cell.paper == "em-log" else cell.deviations(ours)
+    deviations, standard_errors = away, cell.standard_errors(ours, error_of_mean)
     if standard_errors is not None:
         row |= {
             "standard_errors": round(standard_errors, 2),

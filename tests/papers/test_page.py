@@ -23,7 +23,7 @@ def test_the_files_are_those_of_a_full_run():
     rows = read_csv(FOLDER / "results.csv")
     assert not run["quick"]
     assert run["skipped"] == {}
-    assert len(rows) == 295
+    assert len(rows) == 299
     assert all(row["repeats"] > 1 for row in rows)
     assert len(read_csv(FOLDER / "comparison.csv")) == 7 * 6
 

@@ -121,6 +121,22 @@ def test_margin_classifiers_share_out_what_one_cannot_do():
     assert max(competitive_neurons.MarginMixture(4, precision=20, seed=s).fit(X, y).score(X, y) for s in range(4)) > 0.7
 
 
+def test_readings_side_by_side():
+    """Means over folds; the objective is counted from the best reading of the same fold."""
+
+    def record(step, fold, error, objective):
+        common = {"dataset": "pima", "parameter": "5", "kernels": 6, "repeat": 0, "share_falling": 0.25, "sum_of_falls": 0.5}
+        return {"step": step, "fold": fold, "error": error, "objective": objective, **common}
+
+    records = [record("next", 0, 30.0, -1.0), record("next", 1, 34.0, -3.0)]
+    records += [record("printed", 0, 31.0, -2.0), record("printed", 1, 31.5, -2.0)]
+    found = {row["step"]: row for row in regularized_prbf.readings(records)}
+    assert set(found) == {"next", "printed"}
+    assert (found["next"]["published"], found["next"]["ours"], found["next"]["verdict"]) == (31.25, 32.0, "within")
+    assert (found["next"]["objective"], found["printed"]["objective"]) == (-0.5, -0.5)
+    assert found["printed"]["repeats"] == 1
+
+
 # -- comparison ---------------------------------------------------------------------------------------------------
 
 
