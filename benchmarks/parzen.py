@@ -84,11 +84,11 @@ def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussi
         rows = rows_of(name)
         for kernel in kernels if rows else ():
             X, y, X_test, y_test = rows
-            full = ParzenClassifier(kernel, random_state=0, n_jobs=1).fit(X, y)
+            full = ParzenClassifier(kernel, "loo", standardize=False, random_state=0, n_jobs=1).fit(X, y)
             same = partial(ParzenClassifier, kernel, full.radius_, n_jobs=1)
             reduced = partial(ReducedParzenClassifier, kernel=kernel, random_state=0, n_jobs=1)
             networks = {
-                "full": ParzenClassifier(kernel, random_state=0, n_jobs=1).fit,
+                "full": ParzenClassifier(kernel, "loo", standardize=False, random_state=0, n_jobs=1).fit,
                 "edited once": partial(edited, same, 1),
                 "edited": partial(edited, same, 100),
                 "edited, 2 %": reduced(0.02, edit=True).fit,
@@ -124,9 +124,10 @@ def seeds(kernels=("hypersphere", "gaussian"), n_seeds=6):
         excess = []
         for seed in range(n_seeds):
             X, y, X_test, y_test = clouds(seed)
-            full = error_of(ParzenClassifier(kernel, random_state=seed).fit(X, y), X_test, y_test)
+            full = error_of(ParzenClassifier(kernel, "loo", standardize=False, random_state=seed).fit(X, y), X_test, y_test)
             networks = [
-                ReducedParzenClassifier(0.02, kernel=kernel, random_state=seed, **way).fit(X, y) for way in ways.values()
+                ReducedParzenClassifier(0.02, kernel=kernel, standardize=False, random_state=seed, **way).fit(X, y)
+                for way in ways.values()
             ]
             excess.append([error_of(network, X_test, y_test) - full for network in networks])
             print(f"{kernel:<13}{seed:>4}{full:>7.2f}" + "".join(f"{v:>14.2f}" for v in excess[-1]), flush=True)
@@ -143,8 +144,10 @@ def auto(n_seeds=4, names=("clouds", "phoneme")):
         if rows_of(name) is None:
             continue
         X, y, X_test, y_test = SETS[name](seed)
-        full = error_of(ParzenClassifier(kernel, random_state=seed).fit(X, y), X_test, y_test)
-        network = ReducedParzenClassifier("auto", kernel=kernel, tolerance=tolerance, random_state=seed, n_jobs=1)
+        full = error_of(ParzenClassifier(kernel, "loo", standardize=False, random_state=seed).fit(X, y), X_test, y_test)
+        network = ReducedParzenClassifier(
+            "auto", kernel=kernel, standardize=False, tolerance=tolerance, random_state=seed, n_jobs=1
+        )
         _, seconds = timed(partial(network.fit, X, y))
         error = error_of(network, X_test, y_test)
         print(
@@ -168,7 +171,7 @@ def curve(name, kernel="gaussian", sizes=SIZES, n_random=10, n_reduced=2):
     if not rows:
         return None
     X, y, X_test, y_test = rows
-    full = 1 - ParzenClassifier(kernel, random_state=0).fit(X, y).score(X_test, y_test)
+    full = 1 - ParzenClassifier(kernel, "loo", standardize=False, random_state=0).fit(X, y).score(X_test, y_test)
     print(f"\n{name}, {kernel}: full network of {len(X)} kernels, {100 * full:.2f} %")
     print("kernels   reduced %  (worst)    herding, em %   random %   (best)")
     lines = []
@@ -190,7 +193,9 @@ def random_error(kernel, size, seed, X, y, X_test, y_test):
     if len(np.unique(y[some])) < 2:
         return 0.5
     known = np.isin(y, y[some])
-    network = ParzenClassifier(kernel, "validation", random_state=0).fit(X[some], y[some], X_val=X[known], y_val=y[known])
+    network = ParzenClassifier(kernel, "validation", standardize=False, random_state=0).fit(
+        X[some], y[some], X_val=X[known], y_val=y[known]
+    )
     return 1 - network.score(X_test, y_test)
 
 
@@ -206,7 +211,7 @@ def consistency(sizes=(500, 1500, 5000, 15_000, 50_000), n_repeats=3):
         errors = [
             [
                 1
-                - ParzenClassifier(kernel, random_state=0)
+                - ParzenClassifier(kernel, "loo", standardize=False, random_state=0)
                 .fit(*make_clouds(n, random_state=seed))
                 .score(X_test[::s], y_test[::s])
                 for seed in range(n_repeats)
@@ -263,7 +268,7 @@ def speed():
         X, X_new = rng.normal(size=(n, d)), rng.normal(size=(n, d))
         y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
         radius = {2: 0.25, 5: 1.0, 20: 4.5}[d]
-        ours = ParzenClassifier(radius=radius, n_jobs=1).fit(X, y)
+        ours = ParzenClassifier("hypersphere", standardize=False, radius=radius, n_jobs=1).fit(X, y)
         theirs = RadiusNeighborsClassifier(radius, outlier_label=0).fit(X, y)
         covered = ours.covered(X_new)
         expected, their_time = timed(partial(theirs.predict, X_new[covered]))
@@ -281,8 +286,8 @@ def speed():
     X, y = make_clouds(20_000, random_state=0)
     X_test, y_test = make_clouds(20_000, random_state=1)
     print("\nediting 20,000 rows of clouds                    s    rows left   error % of a Parzen network of what is left")
-    full = ParzenClassifier(random_state=0).fit(X, y)
-    judge = ParzenClassifier(radius=full.radius_, n_jobs=1)
+    full = ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y)
+    judge = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_, n_jobs=1)
     for name, editor in {
         "no editing": None,
         "EditedNearestNeighbors": EditedNearestNeighbors(sampling_strategy="all"),
@@ -291,7 +296,9 @@ def speed():
         "MultiEdit": MultiEdit(judge, random_state=0),
     }.items():
         (X_left, y_left), seconds = ((X, y), 0.0) if editor is None else timed(partial(editor.fit_resample, X, y))
-        error = 1 - ParzenClassifier(radius=full.radius_).fit(X_left, y_left).score(X_test, y_test)
+        error = 1 - ParzenClassifier("hypersphere", standardize=False, radius=full.radius_).fit(X_left, y_left).score(
+            X_test, y_test
+        )
         print(f"{name:<40}{seconds:>10.2f}{len(X_left):>13}{100 * error:>12.2f}", flush=True)
 
 
@@ -299,9 +306,9 @@ def large():
     """50,000 kernels to 500, and 100,000 rows against 100,000 kernels."""
     X, y = make_clouds(50_000, random_state=0)
     X_test, y_test = make_clouds(20_000, random_state=1)
-    full = error_of(ParzenClassifier(random_state=0).fit(X, y), X_test, y_test)
+    full = error_of(ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y), X_test, y_test)
     begin = time.perf_counter()
-    network, seconds = timed(partial(ReducedParzenClassifier(500, random_state=0).fit, X, y))
+    network, seconds = timed(partial(ReducedParzenClassifier(500, standardize=False, random_state=0).fit, X, y))
     print(
         f"\n50,000 kernels to 500: {seconds:.0f} CPU seconds, {time.perf_counter() - begin:.0f} on the clock, "
         f"error {error_of(network, X_test, y_test):.2f} %; full network {full:.2f} %",
@@ -310,7 +317,7 @@ def large():
     X, y = make_clouds(100_000, random_state=0)
     X_test, y_test = make_clouds(100_000, random_state=1)
     for algorithm in ("tree", "blocks"):
-        network = ParzenClassifier(radius=0.1, algorithm=algorithm, n_jobs=1).fit(X, y)
+        network = ParzenClassifier("hypersphere", standardize=False, radius=0.1, algorithm=algorithm, n_jobs=1).fit(X, y)
         tracemalloc.start()
         score, seconds = timed(partial(network.score, X_test, y_test))
         peak = tracemalloc.get_traced_memory()[1]

@@ -25,10 +25,12 @@ COLORS = np.array(["#2f6db5", "#e07b1a"])
 X, y = make_clouds(2000, random_state=0)
 X_test, y_test = make_clouds(20_000, random_state=1)
 
-full = ParzenClassifier(random_state=0).fit(X, y)
-kept = MultiEdit(ParzenClassifier(radius=full.radius_), random_state=0).fit(X, y).sample_indices_
-edited = ParzenClassifier(radius=full.radius_).fit(X[kept], y[kept])
-reduced = ReducedParzenClassifier(n_kernels=40, edit=True, random_state=0).fit(X, y)
+full = ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y)
+kept = (
+    MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=full.radius_), random_state=0).fit(X, y).sample_indices_
+)
+edited = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_).fit(X[kept], y[kept])
+reduced = ReducedParzenClassifier(n_kernels=40, edit=True, standardize=False, random_state=0).fit(X, y)
 
 
 def draw(axes, network, title, circles):
@@ -76,12 +78,12 @@ SIZES = (6, 12, 25, 50, 100, 200)
 def random_error(size, seed):
     """Error of a network of kernels drawn at random."""
     some = np.random.default_rng(seed).choice(len(X), size, replace=False)
-    network = ParzenClassifier(radius="validation").fit(X[some], y[some], X_val=X, y_val=y)
+    network = ParzenClassifier("hypersphere", standardize=False, radius="validation").fit(X[some], y[some], X_val=X, y_val=y)
     return 100 * (1 - network.score(X_test, y_test))
 
 
 random = np.array([[random_error(size, seed) for seed in range(10)] for size in SIZES])
-networks = [ReducedParzenClassifier(size, random_state=0).fit(X, y) for size in SIZES]
+networks = [ReducedParzenClassifier(size, standardize=False, random_state=0).fit(X, y) for size in SIZES]
 errors = [100 * (1 - network.score(X_test, y_test)) for network in networks]
 
 figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
@@ -117,7 +119,16 @@ print(bounds.compare(small, full, X_test, y_test, margin=0.02))
 
 COUNTS = (500, 1500, 5000, 15_000, 50_000)
 falling = [
-    [100 * (1 - ParzenClassifier(random_state=0).fit(*make_clouds(n, random_state=seed)).score(X_test, y_test)) for n in COUNTS]
+    [
+        100
+        * (
+            1
+            - ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0)
+            .fit(*make_clouds(n, random_state=seed))
+            .score(X_test, y_test)
+        )
+        for n in COUNTS
+    ]
     for seed in (2, 3)
 ]
 

@@ -55,13 +55,17 @@ def figure_2(seed: int = 0) -> Edited:
     """Edit a learning set until the classes no longer overlap, then reduce it."""
     X, y = overlapping(600, seed)
     X_test, y_test = overlapping(20_000, 1000 + seed)
-    edit = MultiEdit(ParzenClassifier(radius=RADIUS), n_parts=5, random_state=seed).fit(X, y)
+    edit = MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=RADIUS), n_parts=5, random_state=seed).fit(X, y)
     kept = np.asarray(edit.sample_indices_)
-    small = ReducedParzenClassifier(N_REDUCED, radius=RADIUS, edit=False, random_state=seed).fit(X[kept], y[kept])
+    small = ReducedParzenClassifier(N_REDUCED, radius=RADIUS, edit=False, standardize=False, random_state=seed).fit(
+        X[kept], y[kept]
+    )
     reduced = kept[np.asarray(small.kept_indices_)]
 
     def error(rows: np.ndarray) -> float:
-        return 100 * (1 - ParzenClassifier(radius=RADIUS).fit(X[rows], y[rows]).score(X_test, y_test))
+        return 100 * (
+            1 - ParzenClassifier("hypersphere", standardize=False, radius=RADIUS).fit(X[rows], y[rows]).score(X_test, y_test)
+        )
 
     best = 100 * float(np.mean((X_test[:, 0] > 0) != (y_test == 1)))
     return Edited(X, y, kept, reduced, error(np.arange(len(X))), error(kept), error(reduced), best)

@@ -348,6 +348,11 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
     return first, second
 
 
+def exp_in_place(a: Array) -> Array:
+    """exp(a), in the memory of `a` where its library can."""
+    return np.exp(a, out=a) if is_numpy_array(a) else namespace(a).exp(a)
+
+
 def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
     """log sum_j shares[j, k] exp(log_terms[j, n]), (K, n), with no underflow; every column of `shares` has a positive.
 

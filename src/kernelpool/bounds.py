@@ -248,7 +248,7 @@ def certify(classifier: Any, X_test: Any, y_test: Any, doubt: float = 0.05, n_tr
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(2000, random_state=0)
     >>> X_test, y_test = make_clouds(5000, random_state=1)
-    >>> network = ReducedParzenClassifier(n_kernels=40, random_state=0).fit(X, y)
+    >>> network = ReducedParzenClassifier(n_kernels=40, standardize=False, random_state=0).fit(X, y)
     >>> print(bounds.certify(network, X_test, y_test))
     40 kernels; with 95 % confidence at most 12.4 % of new rows are misclassified.
     """
@@ -288,8 +288,8 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, doubt: float = 0.05)
         )
     if network.n_choices_ is None:
         raise KernelpoolError(
-            "The network depends on more than its kept rows and radius: fit it with weights='equal' and class_prior=None, "
-            "or use certify with rows held out."
+            "The network depends on more than its kept rows and radius: fit it with weights='equal', class_prior=None and "
+            "standardize=False, or use certify with rows held out."
         )
     wrong, labels = _wrong(classifier, X, y)
     if len(wrong) != network.n_rows_:

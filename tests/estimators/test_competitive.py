@@ -521,3 +521,18 @@ def test_repulsion_on_the_bias_is_a_rule_and_no_penalty():
     X, y = separable()
     with pytest.raises(KernelpoolError, match=r"repulsion_on='bias' needs solver='gradient'; got solver='lbfgs'"):
         CompetitiveNeuronsClassifier(repulsion_on="bias").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+def test_neurons_are_scaled_inside():
+    X, y = make_xor(random_state=0)
+    X = X * [1000.0, 0.1] + [5e4, 3.0]
+    scaler = StandardScaler().fit(X)
+    settings = {"n_neurons": 4, "max_iter": 5, "local": True, "random_state": 0}
+    inside = CompetitiveNeuronsClassifier(**settings).fit(X, y)
+    before = CompetitiveNeuronsClassifier(standardize=False, **settings).fit(scaler.transform(X), y)
+    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-7)
+    np.testing.assert_allclose(scaler.transform(inside.means_), before.means_, atol=1e-7)
+    raw = CompetitiveNeuronsClassifier(standardize=False, **settings).fit(scaler.transform(X) * [10, 1], y)
+    assert np.abs(raw.predict_proba(scaler.transform(X) * [10, 1]) - inside.predict_proba(X)).max() > 1e-3
+    np.testing.assert_array_equal(raw.scale_, 1)

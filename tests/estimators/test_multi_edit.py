@@ -39,7 +39,9 @@ def five_steps(X, y, classifier, n_parts, n_quiet, rng):
     return np.sort(S), counts
 
 
-@pytest.mark.parametrize("classifier", [ParzenClassifier(radius=0.3), KNeighborsClassifier(1)])
+@pytest.mark.parametrize(
+    "classifier", [ParzenClassifier("hypersphere", standardize=False, radius=0.3), KNeighborsClassifier(1)]
+)
 @pytest.mark.parametrize(("n_parts", "n_quiet"), [(3, 2), (5, 1)])
 def test_the_five_steps(clouds, classifier, n_parts, n_quiet):
     X, y = clouds
@@ -67,7 +69,7 @@ def test_what_is_left_is_separated(clouds):
 def test_rows_without_a_vote_are_not_lost():
     # PAPERS: counting uncovered rows as one class loses half of the rows of the other at small radii
     X, y = make_clouds(400, random_state=0)
-    edit = MultiEdit(ParzenClassifier(radius=1e-6), max_rounds=1, random_state=0).fit(X, y)
+    edit = MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=1e-6), max_rounds=1, random_state=0).fit(X, y)
     nearest = MultiEdit(KNeighborsClassifier(1), max_rounds=1, random_state=0).fit(X, y)
     np.testing.assert_array_equal(edit.sample_indices_, nearest.sample_indices_)
 
@@ -76,7 +78,7 @@ def test_a_class_is_never_edited_away():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))
     y = np.repeat([0, 1], [85, 5])
-    edit = MultiEdit(ParzenClassifier(radius=5.0), random_state=0).fit(X, y)
+    edit = MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=5.0), random_state=0).fit(X, y)
     assert set(y[edit.sample_indices_]) == {0, 1}
     assert edit.spared_classes_.tolist() == [1]
 

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity, RadiusNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,8 +20,8 @@ from kernelpool.errors import KernelpoolError
 
 @parametrize_with_checks(
     [
-        ParzenClassifier(),
-        ParzenClassifier("gaussian"),
+        ParzenClassifier(random_state=0),
+        ParzenClassifier("hypersphere", "loo", standardize=False),
         ParzenClassifier("epanechnikov", "validation", random_state=0),
         ReducedParzenClassifier(n_kernels=0.05, max_sweeps=1, n_candidates=8, random_state=0),
         ReducedParzenClassifier("auto", kernel="gaussian", method="herding", edit=False, tolerance=0.1, random_state=0),
@@ -28,6 +29,16 @@ from kernelpool.errors import KernelpoolError
 )
 def test_estimators_pass_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+def parzen(kernel="hypersphere", radius="loo", **kwargs):
+    """The network of the paper."""
+    return ParzenClassifier(kernel, radius, **{"standardize": False, **kwargs})
+
+
+def reduced_network(*args, **kwargs):
+    """The reduced network of the paper."""
+    return ReducedParzenClassifier(*args, **{"standardize": False, **kwargs})
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +57,7 @@ def new_clouds():
 @pytest.mark.parametrize("algorithm", ["tree", "blocks"])
 def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, new_clouds, algorithm):
     (X, y), (X_new, _) = clouds, new_clouds
-    ours = ParzenClassifier(radius=0.2, algorithm=algorithm).fit(X, y)
+    ours = parzen(radius=0.2, algorithm=algorithm).fit(X, y)
     theirs = RadiusNeighborsClassifier(0.2, outlier_label=-1).fit(X, y)
     covered = ours.covered(X_new)
     with pytest.warns(UserWarning, match="Outlier"):
@@ -62,7 +73,7 @@ def test_ties_on_integer_grids_are_ties(algorithm):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 12, size=(300, 3)).astype(float), rng.integers(0, 3, size=300)
     X_new = rng.integers(0, 12, size=(500, 3)).astype(float)
-    ours = ParzenClassifier(radius=5.0, algorithm=algorithm).fit(X, y)  # many distances are exactly 5
+    ours = parzen(radius=5.0, algorithm=algorithm).fit(X, y)  # many distances are exactly 5
     theirs = RadiusNeighborsClassifier(5.0).fit(X, y)
     np.testing.assert_array_equal(ours.predict(X_new), theirs.predict(X_new))
 
@@ -73,7 +84,7 @@ def test_uncovered_rows_get_the_class_of_the_nearest_row(clouds):
     far = rng.uniform(-50, 50, size=(200, 2))
     nearest = y[np.argmin(((far[:, None] - X[None]) ** 2).sum(axis=2), axis=1)]
     for algorithm in ("tree", "blocks"):
-        network = ParzenClassifier(radius=1e-3, algorithm=algorithm).fit(X, y)
+        network = parzen(radius=1e-3, algorithm=algorithm).fit(X, y)
         assert not network.covered(far).any()
         np.testing.assert_array_equal(network.predict(far), nearest)
         assert np.isneginf(network.score_samples(far)).all()
@@ -85,7 +96,7 @@ def test_uncovered_rows_get_the_class_of_the_nearest_row(clouds):
 def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
     X, y = clouds[0][:300], clouds[1][:300]
     weight = np.random.default_rng(0).uniform(0.1, 2, size=300) if weighted else None
-    network = ParzenClassifier(kernel, 0.5).fit(X, y, weight)
+    network = parzen(kernel, 0.5).fit(X, y, weight)
     found = network.log_density(X)
     for k in (0, 1):
         mine = y == k
@@ -97,7 +108,7 @@ def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
 
 
 def test_logarithms_go_as_far_as_the_probabilities_do():
-    network = ParzenClassifier("gaussian", 0.01).fit([[0.0], [1.0]], [0, 1])
+    network = parzen("gaussian", 0.01).fit([[0.0], [1.0]], [0, 1])
     X = [[0.45], [0.4]]  # squared distances differ by 0.1 and 0.2: by 500 and 1,000 in the exponent
     np.testing.assert_allclose(network.predict_log_proba(X), [[0, -500], [0, -np.inf]], rtol=1e-9, atol=1e-200)
     assert network.predict_proba(X)[:, 1].tolist() == [pytest.approx(np.exp(-500)), 0]
@@ -110,7 +121,7 @@ def test_logarithms_go_as_far_as_the_probabilities_do():
 @pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", lambda u: np.abs(u).max(axis=1)])
 def test_rows_beyond_every_kernel_have_no_density_but_a_label(clouds, kernel):
     X, y = clouds[0][:100], clouds[1][:100]
-    for network in (ParzenClassifier(kernel, 0.5), ReducedParzenClassifier(4, kernel=kernel, radius=0.5, edit=False)):
+    for network in (parzen(kernel, 0.5), reduced_network(4, kernel=kernel, radius=0.5, edit=False)):
         network.fit(X, y)
         far = [[30.0, 0.0], [0.0, -40.0]]
         assert network.covered(far).tolist() == [kernel == "gaussian"] * 2
@@ -123,8 +134,8 @@ def test_rows_beyond_every_kernel_have_no_density_but_a_label(clouds, kernel):
 
 def test_class_priors_reweigh_the_classes(clouds):
     X, y = clouds
-    even = ParzenClassifier("gaussian", 0.3).fit(X, y)
-    odd = ParzenClassifier("gaussian", 0.3, class_prior=[0.9, 0.1]).fit(X, y)
+    even = parzen("gaussian", 0.3).fit(X, y)
+    odd = parzen("gaussian", 0.3, class_prior=[0.9, 0.1]).fit(X, y)
     np.testing.assert_allclose(odd.log_density(X), even.log_density(X), rtol=1e-12)
     joint = np.exp(even.log_density(X)) * [0.9, 0.1]
     np.testing.assert_allclose(odd.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-300)
@@ -134,7 +145,7 @@ def test_leaving_one_out_by_hand_finds_the_same_radius():
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 7, size=(160, 2)).astype(float), rng.integers(0, 3, size=160)  # many distances are 1, 2 or 4
     X += 5 * (y == 1)[:, None]
-    network = ParzenClassifier(random_state=0).fit(X, y)
+    network = parzen(random_state=0).fit(X, y)
     squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     np.fill_diagonal(squared, np.inf)
     least = np.stack([squared[:, y == k].min(axis=1) for k in range(3)], axis=1)
@@ -151,11 +162,11 @@ def test_leaving_one_out_by_hand_finds_the_same_radius():
 
 def test_the_radius_may_be_chosen_on_rows_set_aside(clouds, new_clouds):
     X, y = clouds
-    given = ParzenClassifier(radius="validation").fit(X, y, X_val=new_clouds[0], y_val=new_clouds[1])
-    errors = [1 - ParzenClassifier(radius=r).fit(X, y).score(*new_clouds) for r in given.radii_]
+    given = parzen(radius="validation").fit(X, y, X_val=new_clouds[0], y_val=new_clouds[1])
+    errors = [1 - parzen(radius=r).fit(X, y).score(*new_clouds) for r in given.radii_]
     np.testing.assert_allclose(given.radius_errors_, errors, atol=1e-12)
     assert given.radius_errors_[given.radii_ == given.radius_] == pytest.approx(min(errors))
-    own = ParzenClassifier(radius="validation", random_state=0).fit(X, y)
+    own = parzen(radius="validation", random_state=0).fit(X, y)
     assert len(own.kernels_) == len(X)
     assert own.score(*new_clouds) > 0.87
 
@@ -163,8 +174,8 @@ def test_the_radius_may_be_chosen_on_rows_set_aside(clouds, new_clouds):
 def test_rows_of_weight_zero_are_no_kernels_and_weights_repeat(clouds):
     X, y = clouds[0][:200], clouds[1][:200]
     weight = np.random.default_rng(0).integers(0, 4, size=200)
-    weighted = ParzenClassifier(radius=0.4).fit(X, y, weight)
-    repeated = ParzenClassifier(radius=0.4).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    weighted = parzen(radius=0.4).fit(X, y, weight)
+    repeated = parzen(radius=0.4).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert len(weighted.kernels_) == (weight > 0).sum()
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-12)
 
@@ -172,14 +183,14 @@ def test_rows_of_weight_zero_are_no_kernels_and_weights_repeat(clouds):
 def test_shifting_the_rows_changes_nothing():
     X, y = make_clouds(400, random_state=0)
     X = np.round(X * 1024) / 1024  # so that the shift itself loses nothing
-    near, far = (ParzenClassifier(radius=0.25).fit(X + shift, y) for shift in (0.0, 1e6))
+    near, far = (parzen(radius=0.25).fit(X + shift, y) for shift in (0.0, 1e6))
     np.testing.assert_array_equal(near.predict(X), far.predict(X + 1e6))
     np.testing.assert_allclose(near.score_samples(X), far.score_samples(X + 1e6), rtol=1e-12)
 
 
 def test_kernel_posteriors_name_the_rows_that_vote(clouds):
     X, y = clouds[0][:50], clouds[1][:50]
-    network = ParzenClassifier(radius=0.5).fit(X, y)
+    network = parzen(radius=0.5).fit(X, y)
     posterior = network.kernel_posterior(X)
     assert posterior.shape == (50, 50)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
@@ -190,7 +201,7 @@ def test_kernel_posteriors_name_the_rows_that_vote(clouds):
 
 @pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", lambda u: np.abs(u).max(axis=1)])
 def test_samples_are_drawn_from_the_kernels(kernel):
-    network = ParzenClassifier(kernel, 2.0, class_prior=[0.25, 0.75]).fit([[0.0, 0.0], [100.0, 0.0]], ["a", "b"])
+    network = parzen(kernel, 2.0, class_prior=[0.25, 0.75]).fit([[0.0, 0.0], [100.0, 0.0]], ["a", "b"])
     X, y = network.sample(4000, random_state=0)
     assert np.mean(y == "b") == pytest.approx(0.75, abs=0.03)
     away = X - np.where(y == "b", 100.0, 0.0)[:, None] * [1, 0]
@@ -202,7 +213,7 @@ def test_samples_are_drawn_from_the_kernels(kernel):
 
 
 def test_a_star_shaped_kernel_is_a_density():
-    diamond = ParzenClassifier(lambda u: np.abs(u).sum(axis=1), 1.5).fit([[0.0, 0.0], [9.0, 9.0]], [0, 1])
+    diamond = parzen(lambda u: np.abs(u).sum(axis=1), 1.5).fit([[0.0, 0.0], [9.0, 9.0]], [0, 1])
     density = np.exp(diamond.log_density([[0.7, 0.7], [1.0, 0.6]]))[:, 0]
     assert density[0] == pytest.approx(1 / (2 * 1.5**2), rel=0.01)  # a diamond of half-diagonal r has the area 2 r^2
     assert density[1] == 0
@@ -215,7 +226,7 @@ def test_the_gauge_of_a_star_shaped_kernel_is_measured_at_fit_alone():
         asked.append(len(u))
         return np.abs(u).max(axis=1)
 
-    network = ParzenClassifier(gauge, 1.0).fit([[0.0, 0.0], [9.0, 9.0]], [0, 1])
+    network = parzen(gauge, 1.0).fit([[0.0, 0.0], [9.0, 9.0]], [0, 1])
     asked.clear()
     network.predict([[0.0, 0.0]])
     network.score_samples([[0.0, 0.0]])
@@ -228,7 +239,7 @@ def test_the_gauge_of_a_star_shaped_kernel_is_measured_at_fit_alone():
 def test_predictions_hold_no_table_of_rows_by_kernels(algorithm):
     X, y = make_clouds(20_000, random_state=0)
     X_new, _ = make_clouds(20_000, random_state=1)
-    network = ParzenClassifier(radius=0.1, algorithm=algorithm, n_jobs=1).fit(X, y)
+    network = parzen(radius=0.1, algorithm=algorithm, n_jobs=1).fit(X, y)
     tracemalloc.start()
     network.predict(X_new if algorithm == "tree" else X_new[:4000])
     peak = tracemalloc.get_traced_memory()[1]
@@ -241,11 +252,11 @@ def test_other_homes_agree():
     da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install '.[dask]'")
     X, y = make_clouds(300, random_state=0)
     for kernel in ("hypersphere", "gaussian"):
-        network = ParzenClassifier(kernel, 0.3).fit(X, y)
+        network = parzen(kernel, 0.3).fit(X, y)
         expected = network.predict_proba(X)
         np.testing.assert_allclose(np.asarray(network.predict_proba(strict.asarray(X))), expected, atol=1e-12)
         np.testing.assert_allclose(network.predict_proba(da.from_array(X, chunks=(100, 2))).compute(), expected, atol=1e-12)
-        again = ParzenClassifier(kernel, 0.3).fit(strict.asarray(X), y)
+        again = parzen(kernel, 0.3).fit(strict.asarray(X), y)
         np.testing.assert_allclose(again.predict_proba(X), expected, atol=1e-12)
 
 
@@ -254,7 +265,7 @@ def test_other_homes_agree():
 
 @pytest.fixture(scope="module")
 def reduced(clouds):
-    return ReducedParzenClassifier(n_kernels=40, random_state=0).fit(*clouds)
+    return reduced_network(n_kernels=40, random_state=0).fit(*clouds)
 
 
 def test_the_reduced_network_keeps_rows_of_its_own(clouds, reduced):
@@ -269,11 +280,11 @@ def test_the_reduced_network_keeps_rows_of_its_own(clouds, reduced):
 
 def test_two_percent_of_the_kernels_are_within_a_point_and_far_below_random_ones(clouds, new_clouds, reduced):
     X, y = clouds
-    full = 1 - ParzenClassifier(random_state=0).fit(X, y).score(*new_clouds)
+    full = 1 - parzen(random_state=0).fit(X, y).score(*new_clouds)
     errors = []
     for seed in range(5):
         some = np.random.default_rng(seed).choice(len(X), 40, replace=False)
-        random = ParzenClassifier(radius="validation").fit(X[some], y[some], X_val=X, y_val=y)
+        random = parzen(radius="validation").fit(X[some], y[some], X_val=X, y_val=y)
         errors.append(1 - random.score(*new_clouds))
     error = 1 - reduced.score(*new_clouds)
     assert error < full + 0.02  # of 2,000 rows; of 5,000 it is one point: see benchmarks/parzen.py
@@ -283,7 +294,7 @@ def test_two_percent_of_the_kernels_are_within_a_point_and_far_below_random_ones
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 @pytest.mark.parametrize(("method", "weights"), [("herding", "equal"), ("herding", "em"), ("entropy", "em")])
 def test_every_way_of_reduction_gives_a_working_network(clouds, new_clouds, kernel, method, weights):
-    network = ReducedParzenClassifier(30, kernel=kernel, method=method, weights=weights, max_sweeps=2, random_state=0)
+    network = reduced_network(30, kernel=kernel, method=method, weights=weights, max_sweeps=2, random_state=0)
     network.fit(clouds[0][:1000], clouds[1][:1000])
     assert network.score(*new_clouds) > 0.83
     assert network.kernel_weights_.sum() == pytest.approx(30)
@@ -292,14 +303,14 @@ def test_every_way_of_reduction_gives_a_working_network(clouds, new_clouds, kern
 
 def test_exchanges_raise_the_criterion_above_herding(clouds):
     options = {"n_kernels": 30, "radius": 0.3, "edit": False, "random_state": 0}
-    herded = ReducedParzenClassifier(method="herding", **options).fit(*clouds)
-    exchanged = ReducedParzenClassifier(method="entropy", **options).fit(*clouds)
+    herded = reduced_network(method="herding", **options).fit(*clouds)
+    exchanged = reduced_network(method="entropy", **options).fit(*clouds)
     assert (exchanged.criterion_ > herded.criterion_).all()
 
 
 def test_auto_takes_a_size_within_the_tolerance_and_none_that_failed(clouds):
     X, y = clouds[0][:600], clouds[1][:600]
-    network = ReducedParzenClassifier("auto", tolerance=0.04, edit=False, max_sweeps=1, random_state=0).fit(X, y)
+    network = reduced_network("auto", tolerance=0.04, edit=False, max_sweeps=1, random_state=0).fit(X, y)
     errors = dict(network.curve_)
     assert list(errors) == sorted(errors)
     size = len(network.kernels_)
@@ -314,8 +325,8 @@ def test_where_all_rows_are_needed_the_network_is_the_full_one(radius):
     X = rng.integers(0, 9, size=(60, 2)).astype(float)
     y = (X.sum(axis=1) % 2).astype(int)  # a chessboard: every field counts
     weight = rng.integers(1, 3, size=60)
-    network = ReducedParzenClassifier("auto", radius=radius, tolerance=0, max_sweeps=0, random_state=0).fit(X, y, weight)
-    full = ParzenClassifier(radius=network.full_radius_).fit(X, y, weight)
+    network = reduced_network("auto", radius=radius, tolerance=0, max_sweeps=0, random_state=0).fit(X, y, weight)
+    full = parzen(radius=network.full_radius_).fit(X, y, weight)
     assert len(network.kernels_) == len(np.unique(X, axis=0))
     np.testing.assert_allclose(network.predict_proba(X), full.predict_proba(X), atol=1e-12)
     assert hasattr(network, "radii_") == (radius == "loo")
@@ -326,8 +337,8 @@ def test_a_row_that_stands_twice_is_one_row_of_twice_the_weight_and_order_does_n
     weight = np.random.default_rng(0).integers(0, 4, size=300)
     again = np.random.default_rng(1).permutation(np.repeat(np.arange(300), weight))
     options = {"n_kernels": 12, "max_sweeps": 1, "random_state": 0}
-    weighted = ReducedParzenClassifier(**options).fit(X, y, weight)
-    repeated = ReducedParzenClassifier(**options).fit(X[again], y[again])
+    weighted = reduced_network(**options).fit(X, y, weight)
+    repeated = reduced_network(**options).fit(X[again], y[again])
     np.testing.assert_array_equal(weighted.kernels_, repeated.kernels_)
     assert weighted.radius_ == repeated.radius_
     np.testing.assert_array_equal(X[again][repeated.kept_indices_], repeated.kernels_)
@@ -336,27 +347,27 @@ def test_a_row_that_stands_twice_is_one_row_of_twice_the_weight_and_order_does_n
 
 @pytest.mark.parametrize("edit", [True, False, "auto"])
 def test_editing_may_be_left_to_the_error(clouds, edit):
-    network = ReducedParzenClassifier(16, edit=edit, max_sweeps=1, random_state=0).fit(clouds[0][:800], clouds[1][:800])
+    network = reduced_network(16, edit=edit, max_sweeps=1, random_state=0).fit(clouds[0][:800], clouds[1][:800])
     n = len(network.edited_indices_)
     assert (n == 800) if edit is False else (n < 800) if edit is True else n > 0
 
 
 def test_any_resampler_may_edit(clouds):
-    edit = MultiEdit(ParzenClassifier(radius=0.3), max_rounds=1, random_state=0)
-    network = ReducedParzenClassifier(40, edit=edit, max_sweeps=1, random_state=0).fit(*clouds)
+    edit = MultiEdit(parzen(radius=0.3), max_rounds=1, random_state=0)
+    network = reduced_network(40, edit=edit, max_sweeps=1, random_state=0).fit(*clouds)
     np.testing.assert_array_equal(network.edited_indices_, clone(edit).fit(*clouds).sample_indices_)
 
 
 def test_a_fraction_counts_rows_and_classes_get_their_shares():
     X, y = make_clouds(400, random_state=0)
     rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:40]])
-    network = ReducedParzenClassifier(0.1, edit=False, max_sweeps=1, random_state=0).fit(X[rare], y[rare])
+    network = reduced_network(0.1, edit=False, max_sweeps=1, random_state=0).fit(X[rare], y[rare])
     assert np.bincount(network.kernel_classes_).tolist() == [20, 4]
 
 
 def test_names_and_verbosity(clouds, capsys):
     X, y = pd.DataFrame(clouds[0][:200], columns=["a", "b"]), clouds[1][:200]
-    network = ReducedParzenClassifier(10, max_sweeps=1, random_state=0, verbose=1).fit(X, y)
+    network = reduced_network(10, max_sweeps=1, random_state=0, verbose=1).fit(X, y)
     assert network.feature_names_in_.tolist() == ["a", "b"]
     out = capsys.readouterr().out
     assert "full network: 200 kernels of radius" in out
@@ -369,20 +380,20 @@ def test_names_and_verbosity(clouds, capsys):
 @pytest.mark.parametrize("n_kernels", [2, "auto"])
 @pytest.mark.parametrize("edit", [False, "auto"])
 def test_one_row_a_class_is_enough(n_kernels, edit):
-    network = ReducedParzenClassifier(n_kernels, edit=edit, random_state=0).fit([[0.0], [1.0]], ["a", "b"])
+    network = reduced_network(n_kernels, edit=edit, random_state=0).fit([[0.0], [1.0]], ["a", "b"])
     assert network.predict([[-1.0], [2.0]]).tolist() == ["a", "b"]
 
 
 def test_folds_may_lack_a_class():
     X = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [5.0]])
-    network = ReducedParzenClassifier("auto", random_state=0).fit(X, [0, 0, 0, 0, 0, 1])
+    network = reduced_network("auto", random_state=0).fit(X, [0, 0, 0, 0, 0, 1])
     assert network.predict([[0.1], [6.0]]).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("n_kernels", [2, "auto"])
 def test_a_class_without_weight_has_no_kernels(n_kernels):
     X, y = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]]), [0, 0, 0, 0, 1]
-    network = ReducedParzenClassifier(n_kernels, random_state=0).fit(X, y, [1.0, 1.0, 1.0, 1.0, 0.0])
+    network = reduced_network(n_kernels, random_state=0).fit(X, y, [1.0, 1.0, 1.0, 1.0, 0.0])
     assert network.classes_.tolist() == [0, 1]
     assert network.class_prior_.tolist() == [1, 0]
     assert network.predict([[0.1], [6.0]]).tolist() == [0, 0]
@@ -392,7 +403,7 @@ def test_every_training_row_may_be_wrong():
     """Of two rows at each place one is of the other class: left out of its own vote, every row is outvoted at every radius."""
     X, y = np.repeat(np.arange(6.0), 2)[:, None], np.tile([0, 1], 6)
     weight = np.random.default_rng(0).uniform(0.01, 1, size=12) / 3  # in another order they add up to another sum
-    network = ReducedParzenClassifier(12, edit=False, max_sweeps=0, random_state=0).fit(X, y, weight)
+    network = reduced_network(12, edit=False, max_sweeps=0, random_state=0).fit(X, y, weight)
     np.testing.assert_allclose(network.radius_errors_, 1)
 
 
@@ -413,7 +424,7 @@ def interrupt_at(monkeypatch, call):
     monkeypatch.setattr(parzen, "errors_by_radius", interrupted)
 
 
-@pytest.mark.parametrize("estimator", [ParzenClassifier(), ReducedParzenClassifier(8), ReducedParzenClassifier("auto")])
+@pytest.mark.parametrize("estimator", [parzen(), reduced_network(8), reduced_network("auto")])
 def test_a_fit_interrupted_before_it_has_a_network_is_no_fit(clouds, monkeypatch, estimator):
     X, y = clouds[0][:200], clouds[1][:200]
     network = clone(estimator)
@@ -429,7 +440,7 @@ def test_a_fit_interrupted_before_it_has_a_network_is_no_fit(clouds, monkeypatch
 @pytest.mark.parametrize("call", [2, 3, 5])
 def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypatch, call):
     X, y = clouds[0][:200], clouds[1][:200]
-    network = ReducedParzenClassifier(8, random_state=0)
+    network = reduced_network(8, random_state=0)
     interrupt_at(monkeypatch, call)
     with pytest.raises(KeyboardInterrupt, match="interrupted; the best network tried so far was kept"):
         network.fit(X, y)
@@ -442,11 +453,11 @@ def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypat
 
 def test_an_interrupted_search_for_a_size_keeps_the_full_network(clouds, monkeypatch):
     X, y = clouds[0][:200], clouds[1][:200]
-    network = ReducedParzenClassifier("auto", random_state=0)
+    network = reduced_network("auto", random_state=0)
     interrupt_at(monkeypatch, 9)
     with pytest.raises(KeyboardInterrupt, match="while sizes were tried; the full network, of all rows, was kept"):
         network.fit(X, y)
-    full = ParzenClassifier(random_state=0).fit(X, y)
+    full = parzen(random_state=0).fit(X, y)
     np.testing.assert_array_equal(network.predict(X), full.predict(X))
     assert network.full_error_ == pytest.approx(full.radius_errors_.min())
 
@@ -470,17 +481,17 @@ def test_compression_certificates_hold_over_many_draws():
     X_new, y_new = make_clouds(20_000, random_state=0)
     for seed in range(20):
         X, y = make_clouds(400, random_state=seed + 1)
-        network = ReducedParzenClassifier(6, method="herding", edit=False, random_state=seed).fit(X, y)
+        network = reduced_network(6, method="herding", edit=False, random_state=seed).fit(X, y)
         assert bounds.certify_by_compression(network, X, y).error > 1 - network.score(X_new, y_new)
 
 
 def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression(clouds):
     X, y = clouds[0][:300], clouds[1][:300]
     for options in ({"weights": "em"}, {"class_prior": [0.5, 0.5]}):
-        network = ReducedParzenClassifier(10, max_sweeps=1, random_state=0, **options).fit(X, y)
+        network = reduced_network(10, max_sweeps=1, random_state=0, **options).fit(X, y)
         with pytest.raises(KernelpoolError, match="depends on more than its kept rows"):
             bounds.certify_by_compression(network, X, y)
-    network = ReducedParzenClassifier(10, max_sweeps=1, random_state=0).fit(X, y)
+    network = reduced_network(10, max_sweeps=1, random_state=0).fit(X, y)
     with pytest.raises(KernelpoolError, match="must be the 300 rows"):
         bounds.certify_by_compression(network, X[:200], y[:200])
 
@@ -491,21 +502,21 @@ def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (ParzenClassifier(radius=0), "The 'radius' parameter of ParzenClassifier must be .* Got 0"),
-        (ParzenClassifier("cube"), "The 'kernel' parameter of ParzenClassifier must be"),
-        (ParzenClassifier(class_prior=[1.0]), r"class_prior must have shape \(2,\); got \(1,\)"),
-        (ParzenClassifier(class_prior=[0.5, 0.6]), r"class_prior must sum to one.* \[1.1\]"),
-        (ParzenClassifier(class_prior=[1.5, -0.5]), "class_prior must not be negative"),
-        (ParzenClassifier(np.float64), "kernel must be one of .* or a function of differences.*; got the class numpy.float64"),
-        (ReducedParzenClassifier(9, kernel=dict), "kernel must be one of .*; got the class builtins.dict"),
-        (ParzenClassifier("gaussian", algorithm="tree"), "algorithm='tree' needs kernel='hypersphere'"),
-        (ParzenClassifier(lambda u: u), "kernel must return one number a row"),
-        (ParzenClassifier(lambda u: np.abs(u).max(axis=1) <= 1), "floats expected; got .* bool"),
-        (ParzenClassifier(lambda u: u[:, 0]), "kernel must return positive numbers"),
-        (ParzenClassifier(lambda u: 1 + np.abs(u).max(axis=1)), "kernel must be a gauge"),
-        (ReducedParzenClassifier(301), "n_kernels must not exceed the number of distinct rows, 300; got 301"),
-        (ReducedParzenClassifier(1), "n_kernels must be at least the number of classes, 2; got 1"),
-        (ReducedParzenClassifier(1.5), "The 'n_kernels' parameter of ReducedParzenClassifier must be"),
+        (parzen(radius=0), "The 'radius' parameter of ParzenClassifier must be .* Got 0"),
+        (parzen("cube"), "The 'kernel' parameter of ParzenClassifier must be"),
+        (parzen(class_prior=[1.0]), r"class_prior must have shape \(2,\); got \(1,\)"),
+        (parzen(class_prior=[0.5, 0.6]), r"class_prior must sum to one.* \[1.1\]"),
+        (parzen(class_prior=[1.5, -0.5]), "class_prior must not be negative"),
+        (parzen(np.float64), "kernel must be one of .* or a function of differences.*; got the class numpy.float64"),
+        (reduced_network(9, kernel=dict), "kernel must be one of .*; got the class builtins.dict"),
+        (parzen("gaussian", algorithm="tree"), "algorithm='tree' needs kernel='hypersphere'"),
+        (parzen(lambda u: u), "kernel must return one number a row"),
+        (parzen(lambda u: np.abs(u).max(axis=1) <= 1), "floats expected; got .* bool"),
+        (parzen(lambda u: u[:, 0]), "kernel must return positive numbers"),
+        (parzen(lambda u: 1 + np.abs(u).max(axis=1)), "kernel must be a gauge"),
+        (reduced_network(301), "n_kernels must not exceed the number of distinct rows, 300; got 301"),
+        (reduced_network(1), "n_kernels must be at least the number of classes, 2; got 1"),
+        (reduced_network(1.5), "The 'n_kernels' parameter of ReducedParzenClassifier must be"),
     ],
 )
 def test_bad_parameters_are_explained(clouds, estimator, message):
@@ -525,7 +536,7 @@ class OneClass:
 
 def test_bad_rows_are_explained(clouds):
     X, y = clouds[0][:300], clouds[1][:300]
-    network = ParzenClassifier(radius="validation")
+    network = parzen(radius="validation")
     with pytest.raises(KernelpoolError, match="y_val must be given with X_val"):
         network.fit(X, y, X_val=X)
     with pytest.raises(KernelpoolError, match=r"y_val must hold labels of y, \[0, 1\]; got 2"):
@@ -535,9 +546,9 @@ def test_bad_rows_are_explained(clouds):
     with pytest.raises(KernelpoolError, match="y must have a label for every row; row 1 has None"):
         network.fit(X[:3], np.array([1, None, 2], dtype=object))
     with pytest.raises(KernelpoolError, match="sample_indices_; Careless does not"):
-        ReducedParzenClassifier(9, edit=Careless()).fit(X, y)
+        reduced_network(9, edit=Careless()).fit(X, y)
     with pytest.raises(KernelpoolError, match="Editing left no row of class 1"):
-        ReducedParzenClassifier(9, edit=OneClass()).fit(X, y)
+        reduced_network(9, edit=OneClass()).fit(X, y)
 
 
 # -- the test set chooses -----------------------------------------------------------------------------------------
@@ -551,8 +562,8 @@ def apart():
 @pytest.mark.parametrize("radius", ["validation", 0.5])
 def test_rows_apart_choose_kernels_and_radius(apart, radius):
     (X, y), (X_val, y_val) = apart
-    by_training = ReducedParzenClassifier(10, radius="loo" if radius == "validation" else radius, random_state=0).fit(X, y)
-    chosen = ReducedParzenClassifier(10, radius=radius, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    by_training = reduced_network(10, radius="loo" if radius == "validation" else radius, random_state=0).fit(X, y)
+    chosen = reduced_network(10, radius=radius, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
     error = 1 - chosen.score(X_val, y_val)
     assert chosen.validation_error_ == pytest.approx(error)
     assert error <= 1 - by_training.score(X_val, y_val)
@@ -569,9 +580,9 @@ def test_networks_among_which_rows_apart_choose_are_counted(apart):
     """Pools (edited once, to the end, not at all), nine scales and all radii; a quick and a whole trial of each."""
     (X, y), (X_val, y_val) = apart
     rows = {"X_val": X_val, "y_val": y_val}
-    fixed = ReducedParzenClassifier(10, radius=0.5, edit=False, random_state=0).fit(X, y, **rows)
+    fixed = reduced_network(10, radius=0.5, edit=False, random_state=0).fit(X, y, **rows)
     assert fixed.n_tried_ == 2
-    free = ReducedParzenClassifier(10, radius="validation", edit=False, random_state=0).fit(X, y, **rows)
+    free = reduced_network(10, radius="validation", edit=False, random_state=0).fit(X, y, **rows)
     assert free.n_tried_ == 2 * 9 * len(free.radii_)
     certificate = bounds.certify(free, X_val, y_val, n_tried=free.n_tried_)
     assert certificate.error > bounds.certify(free, X_val, y_val).error
@@ -579,15 +590,15 @@ def test_networks_among_which_rows_apart_choose_are_counted(apart):
         n_rows=1500, n_kernels=400, n_kept=10, slack=None, test_error=fixed.validation_error_
     )  # any 10 of 400
     assert bounds.certify(fixed, X_val, y_val, n_tried=fixed.n_tried_).error < paper < 1
-    again = ReducedParzenClassifier(10, random_state=0).fit(X, y)
+    again = reduced_network(10, random_state=0).fit(X, y)
     assert not hasattr(again, "n_tried_")
 
 
 def test_some_rows_are_set_aside_where_none_are_given(apart):
     (X, y), _ = apart
     settings = {"radius": "validation", "random_state": 0}
-    quarter = ReducedParzenClassifier(10, **settings).fit(X, y)
-    half = ReducedParzenClassifier(10, validation_fraction=0.5, **settings).fit(X, y)
+    quarter = reduced_network(10, **settings).fit(X, y)
+    half = reduced_network(10, validation_fraction=0.5, **settings).fit(X, y)
     assert round(quarter.validation_error_ * 100, 9) == round(quarter.validation_error_ * 100)  # of 100 rows
     assert not np.array_equal(quarter.kept_indices_, half.kept_indices_)
 
@@ -595,13 +606,88 @@ def test_some_rows_are_set_aside_where_none_are_given(apart):
 def test_rows_apart_need_a_size_and_a_radius_they_may_choose(apart):
     (X, y), (X_val, y_val) = apart
     with pytest.raises(KernelpoolError, match=r'X_val needs radius="validation" or a number; got radius="loo"'):
-        ReducedParzenClassifier(10).fit(X, y, X_val=X_val, y_val=y_val)
+        reduced_network(10).fit(X, y, X_val=X_val, y_val=y_val)
     with pytest.raises(KernelpoolError, match=r'give n_kernels as a number, not "auto"'):
-        ReducedParzenClassifier("auto", radius="validation").fit(X, y, X_val=X_val, y_val=y_val)
+        reduced_network("auto", radius="validation").fit(X, y, X_val=X_val, y_val=y_val)
 
 
 def test_the_criterion_of_a_sample_may_be_positive():
     """The integral it stands for is minus a divergence; the mean over rows is not."""
     X, y = make_clouds(2000, random_state=0)
-    network = ReducedParzenClassifier(20, kernel="gaussian", edit=False, random_state=0).fit(X, y)
+    network = reduced_network(20, kernel="gaussian", edit=False, random_state=0).fit(X, y)
     assert network.criterion_.max() > 0
+
+
+# -- units and metrics -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lengths():
+    """Two classes in features of very different units."""
+    X, y = make_clouds(600, random_state=0)
+    return X * [1000.0, 0.01] + [5e4, 3.0], y
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        ParzenClassifier(random_state=0),
+        ParzenClassifier("hypersphere", "loo", random_state=0),
+        ParzenClassifier("epanechnikov", 0.7),
+        ParzenClassifier(lambda u: np.abs(u).max(axis=1), 0.7),
+        ParzenClassifier(metric="learned", random_state=0),
+        ReducedParzenClassifier(20, random_state=0),
+    ],
+)
+def test_features_are_scaled_inside(lengths, network):
+    X, y = lengths
+    scaler = StandardScaler().fit(X)
+    inside = clone(network).fit(X, y)
+    before = clone(network).set_params(standardize=False).fit(scaler.transform(X), y)
+    Z = scaler.transform(X)
+    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(Z), atol=1e-9)
+    np.testing.assert_allclose(inside.log_density(X), before.log_density(Z) - np.log(scaler.scale_).sum(), atol=1e-8)
+    np.testing.assert_allclose(inside.score_samples(X), before.score_samples(Z) - np.log(scaler.scale_).sum(), atol=1e-8)
+    np.testing.assert_allclose(inside.kernel_posterior(X[:50]), before.kernel_posterior(Z[:50]), atol=1e-9)
+    np.testing.assert_array_equal(inside.kernels_, X[inside.kept_indices_])
+    np.testing.assert_allclose(
+        inside.sample(50, random_state=0)[0], scaler.inverse_transform(before.sample(50, random_state=0)[0]), rtol=1e-7
+    )
+    assert inside.radius_ == pytest.approx(before.radius_, rel=1e-9)
+    raw = clone(network).set_params(standardize=False).fit(X, y)
+    assert np.abs(raw.predict_proba(X) - inside.predict_proba(X)).max() > 1e-3
+
+
+def test_a_learned_metric_finds_the_features_that_matter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 6))
+    X[:, 1:] *= 3  # before they are scaled, so that it is not the units that tell
+    y = (np.sin(3 * X[:, 0]) > 0).astype(int)
+    plain, learned = (ParzenClassifier(metric=m, random_state=0).fit(X[:300], y[:300]) for m in (None, "learned"))
+    assert learned.score(X[300:], y[300:]) > plain.score(X[300:], y[300:]) + 0.03
+    assert not hasattr(plain, "metric_")
+    away = (X[300:320, None] - learned.kernels_) / learned.scale_ @ learned.metric_.T
+    density = np.exp(-(away**2).sum(axis=2) / (2 * learned.radius_**2)) / (2 * np.pi * learned.radius_**2) ** 3
+    density *= np.abs(np.linalg.det(learned.metric_)) / learned.scale_.prod()
+    expected = np.log(density[:, learned.kernel_classes_ == 1].mean(axis=1))
+    np.testing.assert_allclose(learned.log_density(X[300:320])[:, 1], expected, atol=1e-9)
+    drawn = learned.sample(20_000, random_state=0)[0]
+    back = np.diag(learned.scale_) @ np.linalg.inv(learned.metric_)
+    spread = np.cov(learned.kernels_.T, bias=True) + learned.radius_**2 * back @ back.T
+    unit = np.sqrt(np.outer(np.diag(spread), np.diag(spread)))
+    np.testing.assert_allclose(np.cov(drawn.T) / unit, spread / unit, atol=0.05)
+
+
+def test_rows_far_from_gaussian_kernels_keep_their_densities():
+    X = np.array([[0.0], [1.0], [2.0]])
+    network = ParzenClassifier(radius=0.1, standardize=False).fit(X, [0, 0, 1])
+    far = np.array([[0.5], [9.0], [-40.0]])
+    exponent = -((far - X.T) ** 2) / (2 * 0.01)
+    expected = np.logaddexp(exponent[:, 0], exponent[:, 1]) - np.log(2) - 0.5 * np.log(2 * np.pi * 0.01)
+    np.testing.assert_allclose(network.log_density(far)[:, 0], expected, rtol=1e-9)
+
+
+def test_certificates_ask_for_features_as_they_are(lengths):
+    network = ReducedParzenClassifier(20, random_state=0).fit(*lengths)
+    with pytest.raises(KernelpoolError, match="standardize=False"):
+        bounds.certify_by_compression(network, *lengths)

@@ -264,7 +264,7 @@ def test_too_few_rows_for_the_rate_are_told():
 
 def test_rows_that_no_kernel_covers_are_novel_and_nothing_is_nan():
     X, y = make_clouds(600, random_state=0)
-    network = ParzenClassifier(radius=0.8).fit(X, y)
+    network = ParzenClassifier("hypersphere", standardize=False, radius=0.8).fit(X, y)
     far = np.array([[100.0, 100.0], [0.0, 0.0]])
     assert network.score_samples(far)[0] == -np.inf
     for rate in (0.05, 0.0):

@@ -138,7 +138,7 @@ def test_a_random_state_goes_on_where_it_was(path):
     X, y, _, _ = rows()
     state = np.random.RandomState(5)
     state.normal()  # leaves a spare deviate behind
-    model = ParzenClassifier(radius=1.0, random_state=state).fit(X, y)
+    model = ParzenClassifier("hypersphere", standardize=False, radius=1.0, random_state=state).fit(X, y)
     again = saved(model, path)
     assert np.array_equal(model.random_state.normal(size=9), again.random_state.normal(size=9))
 

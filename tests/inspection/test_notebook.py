@@ -23,7 +23,7 @@ from kernelpool.inspection.notebook import notebook_summary
 MODELS = [
     SharedKernelClassifier(12, random_state=0),
     SharingAverageClassifier(4, sharing=(0, 1), random_state=0),
-    ParzenClassifier(radius=1.0),
+    ParzenClassifier("hypersphere", standardize=False, radius=1.0),
     ReducedParzenClassifier(8, random_state=0),
     RBFNetworkClassifier(4, training="em_log_link", random_state=0),
     RBFNetworkClassifier(4, random_state=0),

@@ -334,7 +334,9 @@ def test_rows_of_no_density_alone_are_novel(two_clouds):
     x, y, x_test, y_test = two_clouds
     far = np.concatenate([x_test, [[500.0, 500.0]]])
     lowest = float(np.finfo(float).min)
-    model = RejectClassifier(ParzenClassifier(radius=1.5), novelty=lowest, novelty_rule="threshold").fit(x, y)
+    model = RejectClassifier(
+        ParzenClassifier("hypersphere", standardize=False, radius=1.5), novelty=lowest, novelty_rule="threshold"
+    ).fit(x, y)
     summary = summarize(model, x, y, far, np.append(y_test, 0))
     assert legend(drawn(charts._novelty, summary.outliers)) == ["training", "held out"]
     page = render_html(summary)

@@ -226,8 +226,8 @@ def test_colors_and_lines_tell_the_class_posterior():
 def every_model(X, y):
     yield SharedKernelClassifier(4, random_state=0).fit(X, y)
     yield SharingAverageClassifier(4, sharing=(0.5, 1), covariance_type="tied", random_state=0).fit(X, y)
-    yield ParzenClassifier(radius=0.5).fit(X, y)
-    yield ReducedParzenClassifier(10, radius=0.5, random_state=0).fit(X, y)
+    yield ParzenClassifier("hypersphere", standardize=False, radius=0.5).fit(X, y)
+    yield ReducedParzenClassifier(10, standardize=False, radius=0.5, random_state=0).fit(X, y)
     yield RBFNetworkClassifier(4, training="em_log_link", random_state=0).fit(X, y)
     yield CompetitiveNeuronsClassifier(4, local=True, random_state=0).fit(X, y)
     yield GridSearchCV(SharedKernelClassifier(random_state=0), {"n_kernels": [4]}, cv=2).fit(X, y)
@@ -248,7 +248,9 @@ def test_every_model_with_kernels_can_be_drawn(clouds):
 
 def test_a_parzen_kernel_is_drawn_as_wide_as_it_reaches(clouds):
     """A disc of radius r has a deviation of r / 2 along each axis, so that two deviations are its rim."""
-    display = KernelDisplay.from_estimator(ParzenClassifier(radius=0.5).fit(*clouds), *clouds, max_kernels=3)
+    display = KernelDisplay.from_estimator(
+        ParzenClassifier("hypersphere", standardize=False, radius=0.5).fit(*clouds), *clouds, max_kernels=3
+    )
     for ellipse in display.ellipses_:
         np.testing.assert_allclose([ellipse.width, ellipse.height], 1.0)
 
@@ -327,7 +329,7 @@ def test_an_average_shows_the_kernels_of_all_its_networks(clouds):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (ParzenClassifier(radius=1.0), "each of its kernels belongs to one class alone"),
+        (ParzenClassifier("hypersphere", standardize=False, radius=1.0), "each of its kernels belongs to one class alone"),
         (
             RBFNetworkClassifier(4, training="em_log_link", random_state=0),
             "only kernels of a shared-kernel network are weighed by every class",
@@ -377,7 +379,7 @@ def test_histories_of_the_other_networks(clouds):
 
 def test_models_without_a_history_are_told(clouds):
     with pytest.raises(KernelpoolError, match="its kernels are rows, and nothing is trained step by step"):
-        HistoryDisplay.from_estimator(ParzenClassifier(radius=1.0).fit(*clouds))
+        HistoryDisplay.from_estimator(ParzenClassifier("hypersphere", standardize=False, radius=1.0).fit(*clouds))
     known = SharedKernelClassifier.from_parameters([[0.0], [1.0]], [1.0, 1.0], np.eye(2), [0.5, 0.5], [0, 1])
     with pytest.raises(KernelpoolError, match="it has no history_; was it made from known parameters"):
         HistoryDisplay.from_estimator(known)
@@ -500,7 +502,7 @@ def test_the_histogram_holds_every_row_and_the_threshold(clouds):
 
 def test_rows_of_no_density_are_counted(clouds):
     X, y = clouds
-    network = ParzenClassifier(radius=0.5).fit(X, y)
+    network = ParzenClassifier("hypersphere", standardize=False, radius=0.5).fit(X, y)
     display = NoveltyDisplay.from_estimator(network, X, X[:50] + 100, names=("seen", "far"))
     assert display.shares_["far"][0] == 1
     assert display.line_ is None

@@ -365,7 +365,7 @@ def test_kernels_of_an_average_carry_its_weights(two_clouds):
 
 def test_kernels_that_are_rows_lie_nearest_to_themselves(two_clouds):
     x, y = two_clouds[:2]
-    model = ParzenClassifier(radius=1.0).fit(x, y)
+    model = ParzenClassifier("hypersphere", standardize=False, radius=1.0).fit(x, y)
     table = summarize(model, x, y, max_kernels=10).kernels
     assert table.n_more == 290
     for row in table.rows:
@@ -374,7 +374,7 @@ def test_kernels_that_are_rows_lie_nearest_to_themselves(two_clouds):
 
 
 def test_the_variance_of_a_ball_is_that_of_rows_drawn_from_it():
-    model = ParzenClassifier(radius=2.0).fit([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 1])
+    model = ParzenClassifier("hypersphere", standardize=False, radius=2.0).fit([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 1])
     drawn = model.sample(20_000, random_state=0)[0]
     width = summarize(model, [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 1]).kernels.rows[0].traits[0].width
     assert width == pytest.approx(drawn.std(axis=0).mean(), rel=0.01)
@@ -512,6 +512,7 @@ MODELS = {
     "neurons": CompetitiveNeuronsClassifier(3, **SEED),
     "neurons with places": CompetitiveNeuronsClassifier(3, local=True, **SEED),
     "parzen": ParzenClassifier(**SEED),
+    "hyperspheres": ParzenClassifier("hypersphere", "loo", standardize=False, **SEED),
     "pca": make_pipeline(StandardScaler(), PCA(1), SharedKernelClassifier(4, **SEED)),
     "rbf": RBFNetworkClassifier(4, training="em_log_link", readout="ridge", activation="density", **SEED),
     "rbf path": RBFNetworkClassifier(20, **SEED),

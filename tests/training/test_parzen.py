@@ -49,7 +49,10 @@ def test_the_full_network_is_judged_by_every_row_left_out(clouds):
     X, y = clouds[0][:200], clouds[1][:200]
     reduction = reduction_of(X, y, radius=0.3)
     wrong = [
-        ParzenClassifier(radius=0.3).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0] != y[i]
+        ParzenClassifier("hypersphere", standardize=False, radius=0.3)
+        .fit(np.delete(X, i, 0), np.delete(y, i))
+        .predict(X[i : i + 1])[0]
+        != y[i]
         for i in range(200)
     ]
     np.testing.assert_array_equal(reduction.full_wrong(), np.asarray(wrong)[reduction.data.index])
@@ -58,7 +61,11 @@ def test_the_full_network_is_judged_by_every_row_left_out(clouds):
 def test_editing_may_end_after_its_first_round(clouds):
     """Whatever is kept, it is what one of the two left; and on these rows one round leaves more than many."""
     X, y = clouds[0][:800], clouds[1][:800]
-    judge = ParzenClassifier(radius=ParzenClassifier(random_state=0).fit(X, y).radius_)
+    judge = ParzenClassifier(
+        "hypersphere",
+        standardize=False,
+        radius=ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y).radius_,
+    )
     pools = reduction_of(X, y, edit=True).pools
     assert len(pools) == 2
     assert set(pools[1]) < set(pools[0])  # the first round is the same in both
@@ -78,7 +85,7 @@ def test_a_fixed_radius_lets_the_errors_choose_the_rows(monkeypatch):
 
         monkeypatch.setattr(reduction, "_trial", trial)
         assert reduction._best_way(20, 0) == (best, 0)
-    network = ReducedParzenClassifier(20, radius=0.5, max_sweeps=0, random_state=0).fit(X, y)
+    network = ReducedParzenClassifier(20, standardize=False, radius=0.5, max_sweeps=0, random_state=0).fit(X, y)
     assert network.radius_ == 0.5
     assert not hasattr(network, "radii_")
 

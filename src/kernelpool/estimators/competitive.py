@@ -27,7 +27,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
 
     The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM
     shares the rows out among the neurons; a penalty on the squared cosine between their weights turns their boundaries away
-    from each other (Sridharan, Beal & Govindaraju 2006). Features are standardized inside.
+    from each other (Sridharan, Beal & Govindaraju 2006).
 
     Parameters
     ----------
@@ -58,6 +58,9 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         Give every neuron a place, a Gaussian with diagonal covariance over its rows: far from them it has no say.
     margin : bool, default=False
         Neurons that ask for a margin: the squared hinge in place of the logistic function.
+    standardize : bool, default=True
+        Whether neurons see features of mean zero and variance one, rather than the features as they come; `weights_`, `means_`
+        and `covariances_` are in the units of the data either way.
     n_init : int, default=1
         Number of starts; the one with the highest objective is kept.
     max_iter : int, default=100
@@ -84,7 +87,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     means_, covariances_ : ndarray of shape (n_neurons, n_features)
         Place of each neuron, where `local` is set: mean and variances.
     location_, scale_ : ndarray of shape (n_features,)
-        Mean and standard deviation by which features are standardized.
+        Mean and standard deviation by which features are standardized; zeros and ones where they are not.
     objective_ : float
         Objective per row of the parameters above.
     history_ : ndarray
@@ -128,6 +131,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "local": ["boolean"],
         "margin": ["boolean"],
+        "standardize": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -150,6 +154,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         n_steps: int = 20,
         local: bool = False,
         margin: bool = False,
+        standardize: bool = True,
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -168,6 +173,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         self.n_steps = n_steps
         self.local = local
         self.margin = margin
+        self.standardize = standardize
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -215,6 +221,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
             local=self.local,
             margin=self.margin,
             repulsion_on=self.repulsion_on,
+            standardize=self.standardize,
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,

@@ -211,8 +211,10 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
         if len(np.unique(codes[part])) < 2:
             part = np.arange(len(x))
         if len(np.unique(codes[part])) < 2:
-            return ParzenClassifier(radius=1.0)
-        return ParzenClassifier(radius=ParzenClassifier(random_state=rng).fit(x[part], codes[part]).radius_)
+            return ParzenClassifier("hypersphere", 1.0, standardize=False)
+        paper: dict[str, Any] = {"kernel": "hypersphere", "standardize": False}
+        found = ParzenClassifier(radius="loo", random_state=rng, **paper).fit(x[part], codes[part])
+        return ParzenClassifier(radius=found.radius_, **paper)
 
     def _on_round(self, info: RoundInfo) -> bool:
         """Report a round; True if the callback asks to stop."""

@@ -11,14 +11,15 @@ from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from ..arrays import Array, is_numpy_array, namespace, safe_log
+from ..arrays import Array, Float64, as_float64, is_numpy_array, namespace, safe_log
 from ..errors import KernelpoolError
 from ..networks.parzen import ParzenParams, kernel_posterior, log_prior_scale
-from ..networks.parzen_kernels import PROFILES, TILE, Profile
+from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows
 from ..selection.held_out import split
 from ..selection.parzen_size import SizeSearch
+from ..selection.parzen_width import choose_width
 from ..training.parzen import (
     OCTAVE,
     FittedParzen,
@@ -35,9 +36,14 @@ from ..training.parzen import (
     labeled,
     profile_of,
     validation_rows,
+    voting_params,
 )
 from ..training.validation import checked_class_prior
+from ..training.views import learned_metric
 from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
+
+BLOCK_WIDTH = 4 * TILE
+"""Scratch of a row: blocks of so few rows that what they make of a tile of kernels stays in the processor's caches."""
 
 
 class ParzenNetwork(DensityClassifier):
@@ -52,12 +58,20 @@ class ParzenNetwork(DensityClassifier):
         "kernel": [StrOptions(set(PROFILES)), callable],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "class_prior": ["array-like", None],
+        "standardize": ["boolean"],
         "algorithm": [StrOptions({"auto", "tree", "blocks"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
 
     # -- the kernels ------------------------------------------------------------------------------------------------
+
+    def _seen(self, data: Labeled) -> tuple[Labeled, Frame]:
+        """The rows as distances are taken between them, and the frame that makes them so."""
+        if not self.standardize:
+            return data, data.frame
+        frame = Frame(data.frame.origin, np.sqrt(np.where(data.variance > 0, data.variance, 1.0)))
+        return data.seen(frame), frame
 
     def _config(self, data: Labeled) -> ParzenConfig:
         """What the parameters say of every network of this fit."""
@@ -69,35 +83,56 @@ class ParzenNetwork(DensityClassifier):
             self.n_jobs,
         )
 
-    def _set_network(self, network: FittedParzen, data: Labeled, config: ParzenConfig) -> None:
-        """Set the attributes of a network, all that predictions need."""
+    def _set_network(
+        self, network: FittedParzen, data: Labeled, config: ParzenConfig, frame: Frame, metric: np.ndarray | None = None
+    ) -> None:
+        """Set the attributes of a network, all that predictions need; `data` are the rows as they were given."""
         trees = build_trees(network.params(), config.profile, self.algorithm)
         self.classes_ = data.classes
-        self.kernels_, self.kernel_weights_, self.kept_indices_ = network.kernels, network.weight, network.index
+        order = np.argsort(data.index)
+        self.kernels_ = data.x[order[np.searchsorted(data.index, network.index, sorter=order)]]
+        self.kernel_weights_, self.kept_indices_ = network.weight, network.index
         self.kernel_classes_ = data.classes[network.codes]
         self.radius_ = network.radius
-        for name in ("radii_", "radius_errors_"):
+        self.temperature_ = 1.0
+        for name in ("radii_", "radius_errors_", "radius_losses_", "metric_"):
             self.__dict__.pop(name, None)
+        if metric is not None:
+            self.metric_ = metric
         if network.choice is not None:
             self.radii_, self.radius_errors_ = network.choice.radii, network.choice.errors
         self._votes, self._prior_given = network.votes, network.class_prior is not None
         self.class_prior_ = network.votes / network.votes.sum() if network.class_prior is None else network.class_prior
-        self._origin, self._unit = network.frame.origin, network.frame.unit
+        self._origin, self._unit = frame.origin, frame.unit
+        self.scale_ = np.array(frame.unit) if self.standardize else np.ones_like(frame.unit)
         self._log_volume = config.profile.log_volume(self.kernels_.shape[1])
         self._trees = trees
 
     def _network(self) -> ParzenParams:
         """The parameters in the frame."""
-        return FittedParzen(
-            kernels=self.kernels_,
-            codes=np.searchsorted(self.classes_, self.kernel_classes_),
-            weight=self.kernel_weights_,
-            index=self.kept_indices_,
-            class_prior=self.class_prior_ if self._prior_given else None,
-            votes=self._votes,
-            frame=self._frame,
-            radius=self.radius_,
-        ).params()
+        center = (np.asarray(self.kernels_, np.float64) - self._origin) / self._unit
+        metric = getattr(self, "metric_", None)
+        return voting_params(
+            center if metric is None else center @ metric.T,
+            np.searchsorted(self.classes_, self.kernel_classes_),
+            self.kernel_weights_,
+            self._votes,
+            self.class_prior_ if self._prior_given else None,
+            self.radius_ / float(self._unit[0] / self._scale[0]),
+        )
+
+    @property
+    def _log_norm(self) -> float:
+        """log of the integral of a kernel in the units of the data."""
+        log_norm = self._log_volume + self.n_features_in_ * math.log(self.radius_)
+        if (self._scale != 1).any():
+            log_norm += float(np.log(self._scale).sum())
+        return log_norm if not hasattr(self, "metric_") else log_norm - float(np.linalg.slogdet(self.metric_)[1])
+
+    @property
+    def _scale(self) -> np.ndarray:
+        """What features are divided by; ones for networks in files from before there was a choice."""
+        return getattr(self, "scale_", np.ones_like(self._unit))
 
     @property
     def _frame(self) -> Frame:
@@ -115,18 +150,24 @@ class ParzenNetwork(DensityClassifier):
 
     def _of_votes(self, rows: Rows, function: Callable[..., Array], params: ParzenParams, *before: Any) -> RowFunction:
         trees = self._trees if is_numpy_array(getattr(rows, "x", None)) else None
-        log_norm = self._log_volume + self.n_features_in_ * math.log(self.radius_)
-        return RowFunction(rows.framed(self._frame, TILE), function, (*before, self._profile, params, log_norm, trees))
+        return self._in_metric(rows, function, *before, self._profile, params, self._log_norm, trees)
+
+    def _in_metric(self, rows: Rows, function: Callable[..., Array], *params: Any) -> RowFunction:
+        """`function` of rows in the frame, and in the metric where one was learned."""
+        framed = rows.framed(self._frame, BLOCK_WIDTH)
+        if not hasattr(self, "metric_"):
+            return RowFunction(framed, function, params)
+        return RowFunction(framed, _of_mapped, (function, Float64(self.metric_), *params))
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
-        return self._of_votes(self._rows(X), _of_scores, self._network(), transform)()
+        return self._of_votes(self._rows(X), _of_scores, self._network(), transform, getattr(self, "temperature_", 1.0))()
 
     def _density(self, rows: Rows) -> RowFunction:
         alone = log_prior_scale(np.ones_like(self._votes), self._votes)
         return self._of_votes(rows, _joint, replace(self._network(), log_scale=alone))
 
     def _posterior(self, rows: Rows) -> RowFunction:
-        return RowFunction(rows.framed(self._frame, TILE), kernel_posterior, (self._profile, self._network()))
+        return self._in_metric(rows, kernel_posterior, self._profile, self._network())
 
     def _evidence(self, rows: Rows) -> RowFunction:
         return self._of_votes(rows, _evidence, self._network())
@@ -147,7 +188,7 @@ class ParzenNetwork(DensityClassifier):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._of_votes(self._rows(X), _log_probability, self._network())()
+        return self._of_votes(self._rows(X), _log_probability, self._network(), getattr(self, "temperature_", 1.0))()
 
     def covered(self, X: Any) -> Any:
         """Whether any kernel covers each row; where none does, `predict` names the class of the nearest kernel.
@@ -174,7 +215,14 @@ class ParzenNetwork(DensityClassifier):
             share = self.kernel_weights_[in_class] / self.kernel_weights_[in_class].sum()
             chosen[codes == k] = rng.choice(in_class, size=(codes == k).sum(), p=share)
         deviates = self._profile.sample(len(codes), self.n_features_in_, rng)
-        return np.asarray(self.kernels_[chosen] + self.radius_ * deviates)
+        if hasattr(self, "metric_"):
+            deviates = np.linalg.solve(self.metric_, deviates.T).T
+        return np.asarray(self.kernels_[chosen] + self.radius_ * deviates * self._scale)
+
+
+def _of_mapped(block: Block, function: Callable[..., Array], metric: Float64, *params: Any) -> Array:
+    xp = namespace(block.x)
+    return function(Block(xp.astype(as_float64(block.x) @ metric.value.T, block.x.dtype)), *params)
 
 
 def _joint(block: Block, *params: Any) -> Array:
@@ -193,37 +241,49 @@ def _covered(block: Block, *params: Any) -> Array:
     return namespace(joint).max(joint, axis=1) > -np.inf
 
 
-def _of_scores(block: Block, transform: Transform, *params: Any) -> Array:
-    """What `transform` makes of the class scores, numbers in the type of the rows."""
-    result = transform(class_scores(block, *params))
+def _of_scores(block: Block, transform: Transform, temperature: float, *params: Any) -> Array:
+    """What `transform` makes of the class scores at the temperature, numbers in the type of the rows."""
+    result = transform(class_scores(block, *params) / temperature)
     xp = namespace(result)
     return xp.astype(result, block.x.dtype) if xp.isdtype(result.dtype, "real floating") else result
 
 
-def _log_probability(block: Block, *params: Any) -> Array:
+def _log_probability(block: Block, temperature: float, *params: Any) -> Array:
     """Logarithm of the probability as it is rounded in the type of the rows."""
-    log_probability = log_softmax(class_scores(block, *params))
+    log_probability = log_softmax(class_scores(block, *params) / temperature)
     xp = namespace(log_probability)
     return safe_log(xp.astype(xp.exp(log_probability), block.x.dtype))
 
 
 class ParzenClassifier(ParzenNetwork):
-    r"""A kernel at every training row; the class with the most votes within the radius wins.
+    r"""A kernel at every training row; the class with the most votes wins.
 
     The kernel-based network of Kraaijveld & Duin (1991), also known as probabilistic neural network:
     :math:`p(x|C_k) \propto \sum_{i: y_i = k} w_i K((x - x_i)/r)`. It is consistent: with more rows its error falls towards the
-    Bayes error. Distances are plain Euclidean, so features should be on a common scale.
+    Bayes error. Distances are Euclidean, between features of mean zero and variance one (`standardize`) or in a learned metric.
+
+    By default kernels are Gaussian, and their width is the one at which the votes of the other rows tell the class of each row
+    best. With ``kernel="hypersphere", radius="loo", standardize=False`` it is the network of the paper.
 
     Parameters
     ----------
-    kernel : {"hypersphere", "gaussian", "epanechnikov"} or callable, default="hypersphere"
+    kernel : {"gaussian", "hypersphere", "epanechnikov"} or callable, default="gaussian"
         Shape of the kernels: the indicator of a ball (the paper), a Gaussian whose standard deviation is the radius,
         :math:`1 - u^2` within the radius; or a star-shaped set, given by its gauge: a function of differences, (n, d), that
         returns by what factor the set must be scaled to reach each, (n,). ``lambda u: np.abs(u).max(axis=1)`` is a cube.
-    radius : float or {"loo", "validation"}, default="loo"
-        The common radius; or how it is chosen: by leave-one-out on the training rows (a random 4,096 of them where there are
-        more), or on rows set aside (the paper): see `validation_fraction`, and `X_val` of `fit`. The candidates are powers of
-        :math:`2^{1/4}`.
+    radius : float or {"conditional", "loo", "validation"}, default="conditional"
+        The common radius; or how it is chosen. "conditional" takes the radius, and a temperature with it, at which the log-loss
+        of training rows (a random 1,500 of them where there are more), each left out of the votes, is least; kernels other
+        than Gaussian, whose votes end at the radius, are then chosen as by "loo". "loo" takes the radius with the fewest errors
+        by leave-one-out on the training rows (a random 4,096), "validation" on rows set aside (the paper): see
+        `validation_fraction`, and `X_val` of `fit`. The candidates of both are powers of :math:`2^{1/4}`. A radius is measured
+        between standardized features where `standardize` is set, and in the learned metric where there is one.
+    metric : {"learned"} or None, default=None
+        "learned" maps the features linearly so that near rows are of one class: neighborhood components (Goldberger et al.
+        2004), learned on a sample of 800 rows. Densities stay densities of the data.
+    standardize : bool, default=True
+        Whether distances are taken between features of mean zero and variance one. All that the network says stays in the units
+        of the data.
     validation_fraction : float, default=0.25
         Share of the rows on which ``radius="validation"`` judges the others. All of them become kernels in the end.
     class_prior : array-like of shape (n_classes,), default=None
@@ -244,8 +304,16 @@ class ParzenClassifier(ParzenNetwork):
         Prior probabilities of the classes.
     radius_ : float
         The radius in use.
-    radii_, radius_errors_ : ndarray
-        The candidates, and the error of each on the rows left out; where the radius was chosen.
+    temperature_ : float
+        What the logarithms of the votes are divided by in `predict_proba`, so that probabilities are as sure as they should be;
+        1 unless `radius` is "conditional". Densities do not know it.
+    radii_, radius_errors_, radius_losses_ : ndarray
+        The candidates, where the radius was chosen, and of each the error on the rows left out, or for "conditional" their
+        log-loss.
+    scale_ : ndarray of shape (n_features,)
+        What the features are divided by: their deviations, or ones.
+    metric_ : ndarray of shape (n_features, n_features)
+        The map of the scaled features, where a metric was learned.
     kernels_ : ndarray of shape (n_kernels, n_features)
         Centers, sorted by class.
     kernel_classes_ : ndarray of shape (n_kernels,)
@@ -270,7 +338,7 @@ class ParzenClassifier(ParzenNetwork):
     Examples
     --------
     >>> from kernelpool import ParzenClassifier
-    >>> network = ParzenClassifier(radius=1.0).fit([[0.0], [0.5], [4.0]], ["a", "a", "b"])
+    >>> network = ParzenClassifier("hypersphere", 1.0, standardize=False).fit([[0.0], [0.5], [4.0]], ["a", "a", "b"])
     >>> network.predict([[0.2], [3.5], [9.0]])
     array(['a', 'b', 'b'], dtype='<U1')
     >>> network.covered([[0.2], [3.5], [9.0]])
@@ -279,14 +347,17 @@ class ParzenClassifier(ParzenNetwork):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ParzenNetwork._parameter_constraints,
-        "radius": [StrOptions({"loo", "validation"}), Interval(Real, 0, None, closed="neither")],
+        "radius": [StrOptions({"conditional", "loo", "validation"}), Interval(Real, 0, None, closed="neither")],
+        "metric": [StrOptions({"learned"}), None],
     }
 
     def __init__(
         self,
-        kernel: str | Callable[[np.ndarray], np.ndarray] = "hypersphere",
-        radius: float | str = "loo",
+        kernel: str | Callable[[np.ndarray], np.ndarray] = "gaussian",
+        radius: float | str = "conditional",
         *,
+        metric: str | None = None,
+        standardize: bool = True,
         validation_fraction: float = 0.25,
         class_prior: Any = None,
         algorithm: str = "auto",
@@ -295,6 +366,8 @@ class ParzenClassifier(ParzenNetwork):
     ) -> None:
         self.kernel = kernel
         self.radius = radius
+        self.metric = metric
+        self.standardize = standardize
         self.validation_fraction = validation_fraction
         self.class_prior = class_prior
         self.algorithm = algorithm
@@ -314,7 +387,7 @@ class ParzenClassifier(ParzenNetwork):
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
-            Rows on which ``radius="validation"`` is chosen; None sets some of X aside.
+            Rows on which the radius is chosen if it is "validation", for which None sets some of X aside, or "conditional".
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
 
@@ -326,14 +399,28 @@ class ParzenClassifier(ParzenNetwork):
         data = labeled(self, X, y, sample_weight)
         config = self._config(data)
         rng = check_random_state(self.random_state)
-        held_out: Labeled | np.ndarray | None = None
-        if self.radius == "validation":
-            if X_val is None:
-                held_out = split(data.codes, self.validation_fraction, rng)[1]
-            else:
-                x, codes = validation_rows(self, X_val, y_val, data.classes)
-                held_out = replace(data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)))
-        self._set_network(fit_full_network(data, config, rng, held_out), data, config)
+        seen, frame = self._seen(data)
+        metric = None
+        if self.metric == "learned":
+            frame = frame if self.standardize else replace(frame, unit=np.ones_like(frame.unit))
+            z, seed = data.seen(frame).x, rng.randint(2**31)
+            metric = learned_metric(z, data.codes, data.weight, np.random.default_rng(seed))
+            seen = data.seen(frame, metric)
+        judges: Labeled | None = None
+        if X_val is not None and self.radius in ("conditional", "validation"):
+            x, codes = validation_rows(self, X_val, y_val, data.classes)
+            judges = replace(data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)))
+            judges = judges if seen is data else judges.seen(frame, metric)
+        if self.radius == "conditional" and isinstance(config.profile, GaussianProfile):
+            choice = choose_width(seen, config.class_prior, rng, judges)
+            network = fit_full_network(seen, replace(config, radius=choice.radius), rng)
+            self._set_network(network, data, config, frame, metric)
+            self.temperature_, self.radii_, self.radius_losses_ = choice.temperature, choice.radii, choice.losses
+            return self
+        held_out: Labeled | np.ndarray | None = judges
+        if self.radius == "validation" and judges is None:
+            held_out = split(data.codes, self.validation_fraction, rng)[1]
+        self._set_network(fit_full_network(seen, config, rng, held_out), data, config, frame, metric)
         return self
 
 
@@ -383,6 +470,8 @@ class ReducedParzenClassifier(ParzenNetwork):
         Exchanges end when a pass adds less than this to the criterion, a mean over the rows.
     class_prior : array-like of shape (n_classes,), default=None
         Prior probabilities of the classes. None lets every kernel vote alike.
+    standardize : bool, default=True
+        As in `ParzenClassifier`. Certificates need False: the scale of the features depends on all rows, not on the kernels.
     algorithm : {"auto", "tree", "blocks"}, default="auto"
         As in `ParzenClassifier`.
     random_state : int, RandomState instance or None, default=None
@@ -399,7 +488,11 @@ class ReducedParzenClassifier(ParzenNetwork):
     class_prior_ : ndarray of shape (n_classes,)
         Prior probabilities of the classes.
     radius_ : float
-        Radius of the kernels.
+        Radius of the kernels, between standardized features where `standardize` is set.
+    temperature_ : float
+        Always 1; see `ParzenClassifier`.
+    scale_ : ndarray of shape (n_features,)
+        What the features are divided by: their deviations, or ones.
     full_radius_ : float
         Radius of the full network, at which rows were edited.
     radii_, radius_errors_ : ndarray
@@ -479,6 +572,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         max_sweeps: int = 10,
         tol: float = 1e-3,
         class_prior: Any = None,
+        standardize: bool = True,
         algorithm: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -496,6 +590,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         self.max_sweeps = max_sweeps
         self.tol = tol
         self.class_prior = class_prior
+        self.standardize = standardize
         self.algorithm = algorithm
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -525,7 +620,8 @@ class ReducedParzenClassifier(ParzenNetwork):
         self : ReducedParzenClassifier
             The fitted estimator.
         """
-        data = labeled(self, X, y, sample_weight).merge_duplicates()
+        given = labeled(self, X, y, sample_weight).merge_duplicates()
+        data, frame = self._seen(given)
         config = self._config(data)
         rng = check_random_state(self.random_state)
         judges: Labeled | None = None
@@ -533,7 +629,8 @@ class ReducedParzenClassifier(ParzenNetwork):
             if self.radius == "loo":
                 raise KernelpoolError('X_val needs radius="validation" or a number; got radius="loo".')
             x, codes = validation_rows(self, X_val, y_val, data.classes)
-            judges = Labeled(x, codes, np.ones(len(x)), np.arange(len(x)), data.classes, data.frame, data.variance)
+            judges = replace(given, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)))
+            judges = judges.seen(frame) if self.standardize else judges
         elif self.radius == "validation":
             others, apart = split(data.codes, self.validation_fraction, rng)
             judges, data = data.part(apart), data.part(others)
@@ -548,9 +645,9 @@ class ReducedParzenClassifier(ParzenNetwork):
             except KeyboardInterrupt:
                 if reduction.best_trial is None:
                     raise
-                self._set_reduced(reduction.best_trial, data, config)
+                self._set_reduced(reduction.best_trial, given, config)
                 raise KeyboardInterrupt("interrupted; the best network tried so far was kept") from None
-            self._set_reduced(found, data, config)
+            self._set_reduced(found, given, config)
             if judges is not None:
                 self.validation_error_, self.n_tried_ = found.error, reduction.n_tried
             return self
@@ -568,10 +665,10 @@ class ReducedParzenClassifier(ParzenNetwork):
             found = search.build()
         except KeyboardInterrupt:
             best = search.reduction.best_trial
-            self._set_reduced(best or search.reduction.full_network(), data, config, search)
+            self._set_reduced(best or search.reduction.full_network(), given, config, search)
             which = "the best network tried so far" if best else "the full network, of all rows,"
             raise KeyboardInterrupt(f"interrupted while sizes were tried; {which} was kept") from None
-        self._set_reduced(found, data, config, search)
+        self._set_reduced(found, given, config, search)
         return self
 
     def _reduction_config(self) -> ReductionConfig:
@@ -579,14 +676,14 @@ class ReducedParzenClassifier(ParzenNetwork):
         return ReductionConfig(self.method, self.weights, self.n_candidates, self.max_sweeps, self.tol, edit)
 
     def _set_reduced(self, found: ReducedParzen, data: Labeled, config: ParzenConfig, search: SizeSearch | None = None) -> None:
-        self._set_network(found.network, data, config)
+        self._set_network(found.network, data, config, self._seen(data)[1])
         self.full_radius_, self.criterion_, self.edited_indices_ = found.full_radius, found.criterion, found.edited
         for name in ("curve_", "full_error_", "validation_error_", "n_tried_"):
             self.__dict__.pop(name, None)
         if search is not None:
             self.curve_, self.full_error_ = search.curve, search.full_error
         self.n_rows_ = data.n_rows
-        simple = self.weights == "equal" and config.class_prior is None
+        simple = self.weights == "equal" and config.class_prior is None and not self.standardize
         in_list = config.radius is not None or 2.0**-32 <= self.radius_ < 2.0**32
         self.n_choices_ = None if not (simple and in_list) else 1 if config.radius is not None else 64 * OCTAVE
 
@@ -641,8 +738,12 @@ PARZEN_FITTED = {
 }
 PARZEN_OPTIONAL = {
     **FEATURE_NAMES,
+    "temperature_": Field("float", low=0.0, open_low=True),
+    "scale_": Field("floats", ("d",), low=0.0, open_low=True),
     "radii_": Field("floats", ("R",), low=0.0),
     "radius_errors_": Field("floats", ("R",), low=0.0),
+    "radius_losses_": Field("floats", ("R",), finite=False),
+    "metric_": Field("floats", ("d", "d")),
 }
 
 register(
@@ -650,7 +751,7 @@ register(
         ParzenClassifier,
         describe="kernelpool.inspection.pool:describe_parzen",
         command="parzen",
-        depends_on_units=True,
+        depends_on_units=False,
         has_density=True,
         fitted=PARZEN_FITTED,
         optional=PARZEN_OPTIONAL,
@@ -667,7 +768,7 @@ register(
         ReducedParzenClassifier,
         describe="kernelpool.inspection.pool:describe_reduced_parzen",
         command="reduced-parzen",
-        depends_on_units=True,
+        depends_on_units=False,
         has_density=True,
         fitted={
             **PARZEN_FITTED,

@@ -4,7 +4,6 @@ Distances are taken from x - mean, so that float32 loses no more than it must; s
 are those of the estimators: the same frame, the same floors of probabilities, the same way out where no kernel covers a row.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -100,16 +99,20 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a ParzenClassifier or a ReducedParzenClassifier with a named kernel."""
     if callable(model.kernel):
         raise KernelpoolError("kernel is a function, which ONNX cannot hold; fit with one of the named kernels instead.")
-    net, d = model._network(), model.n_features_in_
+    net = model._network()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
     frame = Frame(model._frame.origin, model._frame.unit * net.radius)
-    squared = _squared(g, framed(g, x, frame), net.center / net.radius, net.narrow)  # (n, M)
-    log_norm = model._log_volume + d * math.log(model.radius_)
+    rows = framed(g, x, frame)
+    if hasattr(model, "metric_"):
+        rows = g.matmul(rows, model.metric_.T)
+    squared = _squared(g, rows, net.center / net.radius, net.narrow)  # (n, M)
+    log_norm = model._log_norm
     alone = log_prior_scale(np.ones_like(model._votes), model._votes) - log_norm
     together = net.log_scale - log_norm
     if model.kernel == "gaussian":
         votes = _log_votes(g, squared, net)
-        return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(_shifted(g, votes, together), 1)}
+        tempered = g.multiply(_shifted(g, votes, together), 1 / getattr(model, "temperature_", 1.0))
+        return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(tempered, 1)}
     # the slack that rounding asks for is that of the type
     slack = INSIDE if g.dtype == np.float64 else 1 + 1e-6
     if model.kernel == "hypersphere":

@@ -236,8 +236,10 @@ def parzen(model: Any, sizes: Sizes) -> None:
     if (np.diff(codes) < 0).any():
         raise ModelFileError("kernels_ must be sorted by class.")
     _check_close("_votes", model._votes, np.bincount(codes, model.kernel_weights_, minlength=sizes["K"]))
-    if not model._votes.sum() > 0 or (model._unit != model._unit[0]).any():
-        raise ModelFileError("there must be votes, and one unit for all features.")
+    if not model._votes.sum() > 0 or (model._unit / model._scale != model._unit[0] / model._scale[0]).any():
+        raise ModelFileError("there must be votes, and one unit for all features beside their scale.")
+    if hasattr(model, "metric_") and not np.linalg.slogdet(model.metric_)[0]:
+        raise ModelFileError("metric_ must map different rows to different rows.")
     if not model._prior_given:
         _check_close("class_prior_", model.class_prior_, model._votes / model._votes.sum())
     _check_close("_log_volume", model._log_volume, profile_of(model.kernel, sizes["d"]).log_volume(sizes["d"]))

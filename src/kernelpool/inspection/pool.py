@@ -155,7 +155,12 @@ def _parzen_pool(estimator: Any) -> Pool:
     votes = np.bincount(codes, estimator.kernel_weights_, minlength=len(prior))
     share = estimator.kernel_weights_ * (prior / np.where(votes > 0, votes, 1))[codes]
     mean = np.asarray(estimator.kernels_, np.float64)
-    variance = np.broadcast_to(estimator.radius_**2 * estimator._profile.variance(mean.shape[1]), mean.shape)
+    back = np.diag(estimator._scale)  # from where distances are taken to the units of the data
+    if hasattr(estimator, "metric_"):
+        back = back @ np.linalg.inv(estimator.metric_)
+    variance = np.broadcast_to(
+        estimator.radius_**2 * estimator._profile.variance(len(back)) * (back**2).sum(axis=1), mean.shape
+    )
     return Pool(share / share.sum(), np.eye(len(prior))[codes], mean, variance, rows=np.asarray(estimator.kept_indices_))
 
 

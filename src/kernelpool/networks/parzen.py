@@ -24,10 +24,24 @@ kernel, which is what a radius that grew until it reached one would give.
 from collections.abc import Iterator
 from typing import Any
 
-from ..arrays import Array, as_float64, device, logsumexp, match_array, namespace, safe_log
+from ..arrays import (
+    Array,
+    as_float64,
+    device,
+    exp_in_place,
+    logsumexp,
+    match_array,
+    matmul_into,
+    namespace,
+    safe_log,
+    thread_scratch,
+)
 from ..rows import Block
 from ..sums import Sums, record
-from .parzen_kernels import TILE, Profile
+from .parzen_kernels import TILE, GaussianProfile, Profile
+
+VANISHED = 1e-200
+"""Sums of Gaussian heights below this are taken about the largest term."""
 
 NARROW = 1e-6
 """Where radius^2 is less than this part of the largest squared norm, distances are taken from differences, not products."""
@@ -79,16 +93,36 @@ def log_prior_scale(prior: Any, votes: Any) -> Any:
 def log_votes(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the class covers the row."""
     xp, x = namespace(block.x), as_float64(block.x)
-    columns = [
-        profile.log_total(_tiles(x, profile, params, k))
-        for k in range(params.n_classes)
-        if params.offsets[k] < params.offsets[k + 1]
-    ]
+    log_sum = _log_gaussian_sum if isinstance(profile, GaussianProfile) and not params.narrow else _log_sum
+    columns = [log_sum(x, profile, params, k) for k in range(params.n_classes) if params.offsets[k] < params.offsets[k + 1]]
     nothing = xp.full((x.shape[0],), -xp.inf, dtype=x.dtype, device=device(x))
     filled = iter(columns)
     return xp.stack(
         [next(filled) if params.offsets[k] < params.offsets[k + 1] else nothing for k in range(params.n_classes)], axis=1
     )
+
+
+def _log_sum(x: Array, profile: Profile, params: ParzenParams, k: int) -> Array:
+    return profile.log_total(_tiles(x, profile, params, k))
+
+
+def _log_gaussian_sum(x: Array, profile: Profile, params: ParzenParams, k: int) -> Array:
+    """The same by one product that is the exponent itself; rows so far off that the sum vanishes are done again."""
+    xp = namespace(x)
+    weight, scaled = as_float64(params.weight), x / params.radius
+    left = xp.concat([scaled, -0.5 * xp.sum(scaled**2, axis=1)[:, None], xp.ones_like(x[:, :1])], axis=1)
+    total = xp.zeros_like(x[:, 0])
+    for span in params.spans(k):
+        center = as_float64(params.center)[span, :] / params.radius
+        norm = -0.5 * xp.sum(center**2, axis=1)[:, None]
+        exponent = thread_scratch("parzen_exponent", (x.shape[0], center.shape[0]), x)
+        matmul_into(exponent, left, xp.concat([center, xp.ones_like(norm), norm], axis=1).T)
+        total += exp_in_place(exponent) @ weight[span]
+    (far,) = xp.nonzero(total < VANISHED)
+    result = safe_log(total)
+    if far.shape[0]:
+        result[far] = _log_sum(xp.take(x, far, axis=0), profile, params, k)
+    return result
 
 
 def _tiles(x: Array, profile: Profile, params: ParzenParams, k: int) -> Iterator[tuple[Array, Array]]:

@@ -47,6 +47,7 @@ class CompetitiveConfig:
     max_iter: int
     tol: float
     seed: int
+    standardize: bool = True
 
     @property
     def is_printed_rule(self) -> bool:
@@ -128,7 +129,9 @@ class NeuronTraining:
 
     def __init__(self, data: TrainingData, config: CompetitiveConfig) -> None:
         self.data, self.config = data, config
-        self.scaling = Frame(data.mean, np.where(data.variance > 0, data.variance, 1.0) ** 0.5)
+        self.scaling = Frame(np.zeros_like(data.mean), np.ones_like(data.mean))
+        if config.standardize:
+            self.scaling = Frame(data.mean, np.where(data.variance > 0, data.variance, 1.0) ** 0.5)
         # densities change with the units of the features, errors do not
         self.frame = self.scaling if config.local else Frame(data.mean, np.ones_like(data.mean))
         self.rng = np.random.default_rng(config.seed)

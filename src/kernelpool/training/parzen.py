@@ -80,6 +80,15 @@ class Labeled:
     n_rows: int = 0
     """Rows of X, those of weight zero included."""
 
+    def seen(self, frame: Frame, metric: np.ndarray | None = None) -> "Labeled":
+        """The rows in a frame, and then in a metric, in which distances are to be taken."""
+        x = np.asarray(frame.inside(np.asarray(self.x, np.float64)))
+        variance = self.variance / frame.unit**2
+        if metric is not None:
+            x, variance = x @ metric.T, (metric**2) @ variance
+        d = x.shape[1]
+        return replace(self, x=x, frame=Frame(np.zeros(d), np.ones(d)), variance=variance)
+
     def part(self, at: np.ndarray) -> "Labeled":
         """Some of the rows, in the same frame."""
         return replace(self, x=self.x[at], codes=self.codes[at], weight=self.weight[at], index=self.index[at])
@@ -261,18 +270,30 @@ class FittedParzen:
 
     def params(self, radius: float | None = None) -> ParzenParams:
         """Parameters in the frame."""
-        offsets = tuple(np.searchsorted(self.codes, np.arange(len(self.votes) + 1)).tolist())
-        if self.class_prior is not None:
-            log_scale = log_prior_scale(self.class_prior, self.votes)
-        else:  # every vote counts the same, to the last bit: a tie is a tie
-            log_scale = np.where(self.votes > 0, -math.log(self.votes.sum()), -np.inf)
         center = (np.asarray(self.kernels, np.float64) - self.frame.origin) / self.frame.unit
-        radius = self.radius if radius is None else radius
-        return parzen_params(center, self.weight, offsets, log_scale, radius / float(self.frame.unit[0]))
+        radius = (self.radius if radius is None else radius) / float(self.frame.unit[0])
+        return voting_params(center, self.codes, self.weight, self.votes, self.class_prior, radius)
 
     def with_radius(self, choice: RadiusChoice) -> "FittedParzen":
         """The same kernels at the radius chosen."""
         return replace(self, radius=choice.radius, choice=choice)
+
+
+def voting_params(
+    center: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    votes: np.ndarray,
+    class_prior: np.ndarray | None,
+    radius: float,
+) -> ParzenParams:
+    """Parameters of kernels in a frame, sorted by class; `votes` are those of each class, `class_prior` as the user gave it."""
+    offsets = tuple(np.searchsorted(codes, np.arange(len(votes) + 1)).tolist())
+    if class_prior is not None:
+        log_scale = log_prior_scale(class_prior, votes)
+    else:  # every vote counts the same, to the last bit: a tie is a tie
+        log_scale = np.where(votes > 0, -math.log(votes.sum()), -np.inf)
+    return parzen_params(center, weight, offsets, log_scale, radius)
 
 
 def kernels_at(
