@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
-from kernelpool.datasets.gaussians import Part, draw
+from kernelpool.datasets.generators import Part, draw
 
 RADIUS = 0.6
 """Of every network here, so that only the kernels differ."""

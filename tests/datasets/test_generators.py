@@ -21,8 +21,7 @@ from kernelpool.datasets import (
     make_two_regions,
     make_xor,
 )
-from kernelpool.datasets.competitive import RING_DEVIATION, RING_RADIUS
-from kernelpool.datasets.gaussians import Part, draw, split
+from kernelpool.datasets.generators import RING_DEVIATION, RING_RADIUS, Part, draw, split
 from kernelpool.errors import KernelpoolError
 
 # (label, share, mean, covariance) of every Gaussian, written down from the papers and docstrings.

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 
 from kernelpool import datasets
 from kernelpool.datasets import sets, sources
-from kernelpool.datasets.ripley import BAYES_ERROR
+from kernelpool.datasets.generators import RIPLEY_BAYES_ERROR
 from kernelpool.errors import KernelpoolError
 
 from .copies import csv_text, made_up, write_folder
@@ -240,7 +240,7 @@ def test_real_ripley_and_its_best_rule():
     plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     density = np.exp(-((plane[:, None] - center) ** 2).sum(axis=2) / 0.06) / (0.06 * np.pi)
     smaller = np.minimum(density[:, :2].mean(axis=1), density[:, 2:].mean(axis=1))
-    assert 0.5 * smaller.sum() * step**2 == pytest.approx(BAYES_ERROR, abs=5e-5)
+    assert 0.5 * smaller.sum() * step**2 == pytest.approx(RIPLEY_BAYES_ERROR, abs=5e-5)
 
 
 @pytest.mark.parametrize("name", ["satimage", "pima", "bupa"])

@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.mixture import GaussianMixture
 
 from ..datasets import make_clouds
-from ..datasets.clouds import BAYES_ERROR
+from ..datasets.generators import CLOUDS_BAYES_ERROR
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..estimators.sharing_average import SharingAverageClassifier
 from ..files import save
@@ -66,8 +66,9 @@ def run(folder: str | os.PathLike[str] = FOLDER) -> None:
     """Fit the Clouds data with several degrees of sharing, beside scikit-learn's mixtures; write a model and a report."""
     train, test = make_clouds(5000, random_state=0), make_clouds(50_000, random_state=1)
     print("Clouds: two classes that overlap everywhere, 5,000 rows to learn from, 50,000 to test on.")
-    chance = np.sqrt(BAYES_ERROR * (1 - BAYES_ERROR) / len(test[0]))
-    print(f"In the long run no classifier errs less than {100 * BAYES_ERROR:.2f} %; on so many rows chance moves every figure")
+    lowest = CLOUDS_BAYES_ERROR
+    chance = np.sqrt(lowest * (1 - lowest) / len(test[0]))
+    print(f"In the long run no classifier errs less than {100 * lowest:.2f} %; on so many rows chance moves every figure")
     print(f"by about {100 * chance:.2f}. Error in percent, with spherical kernels:\n")
     print(f"{'':34}" + "".join(f"{n:>4} kernels" for n in N_KERNELS))
     for name, make in _contenders():

@@ -1,5 +1,6 @@
 """Whether probabilities can be taken at their word."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from ...inspection.metrics import N_BINS, bin_sums, binomial_interval
 from .style import DARK, GRAY, axes_for, codes_of, color_of, tidy
 
 
+@dataclass(eq=False, repr=False)
 class CalibrationDisplay:
     """Whether probabilities can be taken at their word: how often labels are right against how sure the model is of them.
 
@@ -43,17 +45,12 @@ class CalibrationDisplay:
         The points with their 95 % intervals, and the counts.
     """
 
-    def __init__(
-        self,
-        confidence: np.ndarray,
-        accuracy: np.ndarray,
-        counts: np.ndarray,
-        edges: np.ndarray,
-        event: str = "the label is right",
-        name: str | None = None,
-    ) -> None:
-        self.confidence, self.accuracy, self.counts, self.edges = confidence, accuracy, counts, edges
-        self.event, self.name = event, name
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    counts: np.ndarray
+    edges: np.ndarray
+    event: str = "the label is right"
+    name: str | None = None
 
     @property
     def ece(self) -> float:
@@ -94,7 +91,7 @@ class CalibrationDisplay:
             What the legend calls the model.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure. The counts stand above them.
-        **words : dict
+        **kwargs : dict
             Passed to `plot`.
 
         Returns
@@ -133,7 +130,7 @@ class CalibrationDisplay:
             Probabilities in the order of `classes`.
         classes : array-like of shape (n_classes,)
             Labels of the classes.
-        pos_label, n_bins, strategy, name, ax, **words
+        pos_label, n_bins, strategy, name, ax, **kwargs
             As in `from_estimator`.
 
         Returns

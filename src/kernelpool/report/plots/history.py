@@ -1,5 +1,6 @@
 """How training went."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ class Course(NamedTuple):
     value: np.ndarray
 
 
+@dataclass(eq=False, repr=False)
 class HistoryDisplay:
     """How training went: the objective after each step, or how far it was from the best one.
 
@@ -42,16 +44,11 @@ class HistoryDisplay:
         One a course.
     """
 
-    def __init__(
-        self,
-        courses: list[Course],
-        ylabel: str = "objective per row",
-        xlabel: str = "step",
-        rising: bool = True,
-        kept: int | None = None,
-    ) -> None:
-        self.courses, self.ylabel, self.xlabel = courses, ylabel, xlabel
-        self.rising, self.kept = rising, kept
+    courses: list[Course]
+    ylabel: str = "objective per row"
+    xlabel: str = "step"
+    rising: bool = True
+    kept: int | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -64,7 +61,7 @@ class HistoryDisplay:
             a search or a `RejectClassifier`.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
-        **words : dict
+        **kwargs : dict
             Passed to `plot`.
 
         Returns

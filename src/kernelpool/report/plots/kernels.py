@@ -1,5 +1,6 @@
 """Kernels as ellipses over rows and decision regions."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ PURE = 0.9
 """A kernel whose first class has less than this share of it is drawn as shared."""
 
 
+@dataclass(eq=False, repr=False)
 class KernelDisplay:
     r"""Kernels as ellipses over rows and decision regions.
 
@@ -75,26 +77,21 @@ class KernelDisplay:
     8
     """
 
-    def __init__(
-        self,
-        points: np.ndarray,
-        codes: np.ndarray,
-        classes: np.ndarray,
-        centers: np.ndarray,
-        covariances: np.ndarray,
-        class_posterior: np.ndarray,
-        share: np.ndarray,
-        names: tuple[str, str],
-        regions: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
-        limits: Any = None,
-        n_left_out: int = 0,
-        word: str = "kernel",
-    ) -> None:
-        self.points, self.codes, self.classes = points, codes, classes
-        self.centers, self.covariances = centers, covariances
-        self.class_posterior, self.share = class_posterior, share
-        self.limits = self._all_in_view() if limits is None else np.asarray(limits, dtype=np.float64)
-        self.names, self.regions, self.n_left_out, self.word = names, regions, n_left_out, word
+    points: np.ndarray
+    codes: np.ndarray
+    classes: np.ndarray
+    centers: np.ndarray
+    covariances: np.ndarray
+    class_posterior: np.ndarray
+    share: np.ndarray
+    names: tuple[str, str]
+    regions: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    limits: Any = None
+    n_left_out: int = 0
+    word: str = "kernel"
+
+    def __post_init__(self) -> None:
+        self.limits = self._all_in_view() if self.limits is None else np.asarray(self.limits, dtype=np.float64)
 
     @classmethod
     def from_estimator(
@@ -140,7 +137,7 @@ class KernelDisplay:
             Seed of the rows drawn.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
-        **words : dict
+        **kwargs : dict
             Passed to `plot`.
 
         Returns

@@ -1,6 +1,7 @@
 """How unlike the training rows other rows are."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ TAIL = 0.002
 HATCHES = ("", "///", "...")
 
 
+@dataclass(eq=False, repr=False)
 class NoveltyDisplay:
     """How unlike the training rows other rows are: histograms of log p(x), with the threshold under which rows are novel.
 
@@ -41,8 +43,8 @@ class NoveltyDisplay:
         The threshold.
     """
 
-    def __init__(self, scores: dict[str, np.ndarray], threshold: float | None = None) -> None:
-        self.scores, self.threshold = scores, threshold
+    scores: dict[str, np.ndarray]
+    threshold: float | None = None
 
     @classmethod
     def from_estimator(
@@ -72,7 +74,7 @@ class NoveltyDisplay:
             What the legend calls them.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
-        **words : dict
+        **kwargs : dict
             Passed to `plot`.
 
         Returns

@@ -1,5 +1,6 @@
 """What refusing doubtful rows buys."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from ...inspection.metrics import CoverageCurve, binomial_interval
 from .style import DARK, GRAY, axes_for, color_of, tidy
 
 
+@dataclass(eq=False, repr=False)
 class RejectCurveDisplay:
     """What refusing doubtful rows buys: the error of accepted rows against the share that is accepted.
 
@@ -32,15 +34,11 @@ class RejectCurveDisplay:
         The curve, its 95 % intervals, and the thresholds in use or None.
     """
 
-    def __init__(
-        self,
-        coverage: np.ndarray,
-        error: np.ndarray,
-        n_rows: int,
-        point: tuple[float, float] | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.coverage, self.error, self.n_rows, self.point, self.name = coverage, error, n_rows, point, name
+    coverage: np.ndarray
+    error: np.ndarray
+    n_rows: int
+    point: tuple[float, float] | None = None
+    name: str | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any) -> Self:
@@ -59,7 +57,7 @@ class RejectCurveDisplay:
             What the legend calls the curve.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
-        **words : dict
+        **kwargs : dict
             Passed to `plot`.
 
         Returns

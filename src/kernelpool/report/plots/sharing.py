@@ -1,5 +1,6 @@
 """Which class uses which kernel, as a heat map."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ MOST_NUMBERS = 160
 MOST_LINES = 30
 
 
+@dataclass(eq=False, repr=False)
 class SharingDisplay:
     """Which class uses which kernel, as a heat map: one line a kernel, one column a class.
 
@@ -46,18 +48,13 @@ class SharingDisplay:
         Numbers in the cells, where there is room.
     """
 
-    def __init__(
-        self,
-        values: np.ndarray,
-        share: np.ndarray,
-        owners: np.ndarray,
-        classes: np.ndarray,
-        kernels: np.ndarray,
-        groups: tuple[str, ...] = (),
-        title: str = "P(class | kernel)",
-    ) -> None:
-        self.values, self.share, self.owners, self.classes = values, share, owners, classes
-        self.kernels, self.groups, self.title = kernels, groups, title
+    values: np.ndarray
+    share: np.ndarray
+    owners: np.ndarray
+    classes: np.ndarray
+    kernels: np.ndarray
+    groups: tuple[str, ...] = ()
+    title: str = "P(class | kernel)"
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, values: str = "class_posterior", ax: Any = None, **kwargs: Any) -> Self:
@@ -74,7 +71,7 @@ class SharingDisplay:
             P(class | kernel), of which lines sum to one, or the mixing weights, of which columns do in every network.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
-        **words : dict
+        **kwargs : dict
             Passed to `plot`.
 
         Returns
