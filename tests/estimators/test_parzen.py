@@ -691,3 +691,21 @@ def test_certificates_ask_for_features_as_they_are(lengths):
     network = ReducedParzenClassifier(20, random_state=0).fit(*lengths)
     with pytest.raises(KernelpoolError, match="standardize=False"):
         bounds.certify_by_compression(network, *lengths)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_rows_left_out_are_judged_by_the_others(kernel):
+    """Beside a network that is trained without the row."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    X[y == 1] += 1
+    network = ParzenClassifier(kernel, 2.5, standardize=False).fit(X, y)
+    found = np.exp(network.leave_one_out_log_proba())
+    for i in range(0, 40, 7):
+        others = np.arange(40) != i
+        alone = ParzenClassifier(kernel, 2.5, standardize=False).fit(X[others], y[others])
+        np.testing.assert_allclose(found[i], alone.predict_proba(X[i : i + 1])[0], atol=1e-9)
+    chosen = ParzenClassifier(random_state=0).fit(X, y)
+    assert chosen.temperature_ != 1
+    loss = -chosen.leave_one_out_log_proba()[np.arange(40), y].mean()
+    assert loss == pytest.approx(chosen.radius_losses_.min(), rel=1e-3)

@@ -6,6 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 
 from kernelpool.selection.cross_fitting import RAW, WARPED, LabeledRows, PoolCandidate, fit_pool
 from kernelpool.selection.pooling import log_loss
@@ -129,3 +130,24 @@ def test_threads_change_nothing(rows):
     candidates = [PoolCandidate("nb", GaussianNB(), RAW), PoolCandidate("l", LogisticRegression(), WARPED)]
     one, two = (fit_pool(candidates, rows, n_jobs=n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.pooling.weight, two.pooling.weight)
+
+
+def test_what_leaves_rows_out_by_itself_is_trained_once(rows):
+    """A nearest-neighbor vote with one row more than it counts: scikit-learn's, asked for its neighbors without the row."""
+    fits = []
+
+    class Neighbors(KNeighborsClassifier):
+        def fit(self, X, y):
+            fits.append(len(X))
+            return super().fit(X, y)
+
+        def leave_one_out_log_proba(self):
+            near = self.kneighbors(return_distance=False)  # of the training rows, themselves left out
+            votes = np.eye(3)[rows.codes][near].sum(axis=1) + 0.5
+            return np.log(votes / votes.sum(axis=1, keepdims=True))
+
+    found = fit_pool([PoolCandidate("near", Neighbors(10), RAW)], rows)
+    assert fits == [240]
+    assert len(found.members[0].networks) == 1
+    expected = found.members[0].networks[0].estimator.leave_one_out_log_proba()
+    np.testing.assert_allclose(found.members[0].held_out, expected, atol=1e-12)

@@ -23,7 +23,8 @@ def naive_log_votes(X, y, weight, radius, X_new=None):
             times = weight[j] - 1 if X_new is None and i == j else weight[j]
             votes[i, np.searchsorted(classes, y[j])] += max(times, 0) * np.exp(-((row - other) ** 2).sum() / (2 * radius**2))
     with np.errstate(divide="ignore"):
-        return np.log(votes)
+        log_votes = np.log(votes)
+    return np.maximum(log_votes, log_votes.max(axis=1, keepdims=True) - np.log(1e12))  # the longest odds
 
 
 def loss_at(log_votes, codes, temperature, weight):

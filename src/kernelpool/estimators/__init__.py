@@ -6,6 +6,7 @@ All of them are imported together, so that each is in the registry as soon as on
 from .competitive import CompetitiveNeuronsClassifier
 from .multi_edit import MultiEdit
 from .parzen import ParzenClassifier, ReducedParzenClassifier
+from .pooled import PooledClassifier
 from .rbf import RBFNetworkClassifier, RBFNetworkRegressor
 from .reject import RejectClassifier
 from .shared_kernel import SharedKernelClassifier
@@ -15,6 +16,7 @@ __all__ = [
     "CompetitiveNeuronsClassifier",
     "MultiEdit",
     "ParzenClassifier",
+    "PooledClassifier",
     "RBFNetworkClassifier",
     "RBFNetworkRegressor",
     "ReducedParzenClassifier",

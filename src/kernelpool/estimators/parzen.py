@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, Float64, as_float64, is_numpy_array, namespace, safe_log
 from ..errors import KernelpoolError
@@ -34,7 +35,9 @@ from ..training.parzen import (
     fit_full_network,
     joint_or_counts,
     labeled,
+    leave_one_out_scores,
     profile_of,
+    tempered_scores,
     validation_rows,
     voting_params,
 )
@@ -243,14 +246,14 @@ def _covered(block: Block, *params: Any) -> Array:
 
 def _of_scores(block: Block, transform: Transform, temperature: float, *params: Any) -> Array:
     """What `transform` makes of the class scores at the temperature, numbers in the type of the rows."""
-    result = transform(class_scores(block, *params) / temperature)
+    result = transform(tempered_scores(class_scores(block, *params), temperature))
     xp = namespace(result)
     return xp.astype(result, block.x.dtype) if xp.isdtype(result.dtype, "real floating") else result
 
 
 def _log_probability(block: Block, temperature: float, *params: Any) -> Array:
     """Logarithm of the probability as it is rounded in the type of the rows."""
-    log_probability = log_softmax(class_scores(block, *params) / temperature)
+    log_probability = log_softmax(tempered_scores(class_scores(block, *params), temperature))
     xp = namespace(log_probability)
     return safe_log(xp.astype(xp.exp(log_probability), block.x.dtype))
 
@@ -422,6 +425,20 @@ class ParzenClassifier(ParzenNetwork):
             held_out = split(data.codes, self.validation_fraction, rng)[1]
         self._set_network(fit_full_network(seen, config, rng, held_out), data, config, frame, metric)
         return self
+
+    def leave_one_out_log_proba(self) -> np.ndarray:
+        """log P(C_k|x) of every training row by the votes of all other rows.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples, n_classes)
+            In the order of the training rows; those of weight zero are left out.
+        """
+        check_is_fitted(self)
+        found = np.empty((len(self.kernels_), len(self.classes_)))
+        order = np.argsort(np.argsort(self.kept_indices_))
+        found[order] = leave_one_out_scores(self._profile, self._network(), self.temperature_)
+        return found
 
 
 class ReducedParzenClassifier(ParzenNetwork):

@@ -17,6 +17,7 @@ from ..networks.parzen_kernels import INSIDE
 from ..registry import families, resolve
 from ..rows import Frame, max_abs_value
 from ..training.competitive import weights_in
+from ..training.parzen import LONGEST_ODDS
 from ..training.validation import frame_of
 from .graph import Graph
 
@@ -111,7 +112,10 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     together = net.log_scale - log_norm
     if model.kernel == "gaussian":
         votes = _log_votes(g, squared, net)
-        tempered = g.multiply(_shifted(g, votes, together), 1 / getattr(model, "temperature_", 1.0))
+        tempered, temperature = _shifted(g, votes, together), getattr(model, "temperature_", 1.0)
+        if temperature != 1:
+            away = g.subtract(tempered, g.most(tempered, 1, keepdims=True))
+            tempered = g.multiply(g.clip(away, -LONGEST_ODDS, None), 1 / temperature)
         return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(tempered, 1)}
     # the slack that rounding asks for is that of the type
     slack = INSIDE if g.dtype == np.float64 else 1 + 1e-6

@@ -229,6 +229,18 @@ def sharing_average(model: Any, sizes: Sizes) -> None:
             raise ModelFileError("estimators_ must have one covariance_type and the classes of the whole.")
 
 
+def pooled(model: Any, sizes: Sizes) -> None:
+    """Of a PooledClassifier."""
+    for network in model.networks_:
+        if not is_fitted(network) or network.n_features_in_ != sizes["d"] or len(network.classes_) != sizes["K"]:
+            raise ModelFileError("networks_ must be fitted to the features and the classes of the whole.")
+    for name, most in (("network_members_", sizes["L"]), ("network_views_", sizes["V"])):
+        if getattr(model, name).max(initial=-1) >= most:
+            raise ModelFileError(f"{name} must be below {most}; got {getattr(model, name).max()}.")
+    if set(range(sizes["L"])) - set(model.network_members_.tolist()):
+        raise ModelFileError("network_members_ must name a network for every member.")
+
+
 def parzen(model: Any, sizes: Sizes) -> None:
     """Of a ParzenClassifier or ReducedParzenClassifier."""
     _check_members("kernel_classes_", model.kernel_classes_, model.classes_)

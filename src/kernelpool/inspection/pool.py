@@ -129,6 +129,39 @@ def _degree_name(member: Any) -> str:
 # -- Parzen networks ----------------------------------------------------------------------------------------------
 
 
+def describe_pooled(estimator: Any) -> Description:
+    """`PooledClassifier`: who is heard and how much; its kernels are those of the networks that give its densities."""
+    heard = sorted(zip(estimator.weights_, estimator.members_, strict=True), reverse=True)
+    names = "; ".join(f"{name} ({weight:.2f})" for weight, name in heard)
+    how = "multiplied" if estimator.pooling_ == "log_linear" else "added"
+    sentence = (
+        f"A pool of {plural(len(heard), 'member')} for {_classes(estimator)} in {_features(estimator)}, whose probabilities "
+        f"are weighted and {how}: {names}. Held-out log-loss {estimator.loss_:.3f} a row."
+    )
+    return Description(sentence, _described_kernels(estimator))
+
+
+def _described_kernels(estimator: Any) -> Pool | None:
+    """In the units of the data; networks that see warped features have no Gaussian kernels there and are left out."""
+    straight = (estimator.view_exponents_ == 1).all(axis=1)
+    parts: list[tuple[Any, ...]] = []
+    for i in np.flatnonzero(estimator.density_weights_):
+        network, view = estimator.networks_[i], int(estimator.network_views_[i])
+        if view >= 0 and not straight[view]:
+            continue
+        pool: Any = describe(network).pool
+        center = estimator.view_centers_[view] if view >= 0 else 0.0
+        scale = estimator.view_scales_[view] if view >= 0 else 1.0
+        member = int(estimator.network_members_[i])
+        name = estimator.members_[member] if member >= 0 else "density alone"
+        share = estimator.density_weights_[i] * pool.share
+        parts.append((share, pool.class_posterior, pool.mean * scale + center, pool.variance * scale**2, [name] * len(pool)))
+    if not parts:
+        return None
+    share, posterior, mean, variance, group = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, group)))
+
+
 def describe_parzen(estimator: Any) -> Description:
     """`ParzenClassifier`."""
     return Description(

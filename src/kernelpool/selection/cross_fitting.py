@@ -3,7 +3,8 @@ r"""Cross-fitting: every member of a pool is F networks, each trained without on
 Their average is the member. What each network predicts for the fold that it has not seen is what the pool is fitted on, so that
 nothing is trained twice. Candidates are tried in the order given, cheap ones first. A candidate that does not lower the loss of
 the pool on its first fold is given up, and so are all that are left when the time is spent. An interruption (Ctrl-C) keeps the
-members that are ready.
+members that are ready. A classifier that can leave each of its rows out by itself (`leave_one_out_log_proba`, as Parzen
+networks can) is trained once, on all rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -129,6 +130,8 @@ class PoolFit:
     """Members, how they are pooled, and what was tried."""
 
     members: list[PoolMember] = field(default_factory=list)
+    unheard: list[PoolMember] = field(default_factory=list)
+    """Members whose weight is zero: they play no part in probabilities."""
     pooling: Pooling | None = None
     trials: list[Trial] = field(default_factory=list)
     interrupted: bool = False
@@ -180,10 +183,31 @@ def fit_pool(
     return fit
 
 
+def _try_whole(candidate: PoolCandidate, rows: LabeledRows, views: Views, fit: PoolFit, kind: str, seed: int) -> Trial:
+    """A candidate that leaves each row out by itself: one network of all rows."""
+    begun = perf_counter()
+    network = _trained(candidate.estimator, candidate, rows, views, -2, seed)
+    held_out = np.zeros((len(rows.x), rows.n_classes))
+    counts = rows.weight > 0
+    held_out[counts] = normalized(np.maximum(network.estimator.leave_one_out_log_proba(), LOWEST))
+    held = (rows.fold >= 0) & counts
+    codes, weight = rows.codes[held], rows.weight[held]
+    loss = log_loss(held_out[held], codes, weight)
+    before = [member.held_out[held] for member in fit.members]
+    joined = pool(np.stack([*before, held_out[held]]), codes, weight, kind)
+    if fit.pooling is not None and joined.loss > (1 - HOPELESS) * fit.pooling.loss:
+        return Trial(candidate.name, loss, joined.loss, perf_counter() - begun, "given up")
+    fit.members.append(PoolMember(candidate.name, (network,), held_out, loss, perf_counter() - begun))
+    fit.pooling = joined
+    return Trial(candidate.name, loss, joined.loss, perf_counter() - begun, "kept")
+
+
 def _try(
     candidate: PoolCandidate, rows: LabeledRows, views: Views, fit: PoolFit, kind: str, seed: int, n_jobs: int | None
 ) -> Trial:
     begun, folds = perf_counter(), rows.folds
+    if hasattr(candidate.estimator, "leave_one_out_log_proba") and not candidate.metric:
+        return _try_whole(candidate, rows, views, fit, kind, seed)
     try:
         first = _trained(candidate.estimator, candidate, rows, views, folds[0], seed)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
@@ -221,7 +245,7 @@ def _trained(estimator: Any, candidate: PoolCandidate, rows: LabeledRows, views:
     takes, kwargs = signature(network.fit).parameters, {}
     if "sample_weight" in takes and not (rows.weight[train] == 1).all():
         kwargs["sample_weight"] = rows.weight[train]
-    if "X_val" in takes:
+    if "X_val" in takes and out.any():
         kwargs |= {"X_val": z[out], "y_val": rows.codes[out]}
     return FoldNetwork(network.fit(z[train], rows.codes[train], **kwargs), view, fold)
 
@@ -244,7 +268,8 @@ def _finish(fit: PoolFit, rows: LabeledRows, kind: str) -> None:
     codes, weight = rows.codes[held], rows.weight[held]
     pooling = pool(np.stack([member.held_out[held] for member in fit.members]), codes, weight, kind)
     heard = [i for i, share in enumerate(pooling.weight) if share > 0]
-    unheard = {member.name for i, member in enumerate(fit.members) if i not in heard}
-    fit.trials = [replace(t, outcome="not heard: its weight is zero") if t.name in unheard else t for t in fit.trials]
+    fit.unheard = [member for i, member in enumerate(fit.members) if i not in heard]
+    names = {member.name for member in fit.unheard}
+    fit.trials = [replace(t, outcome="not heard: its weight is zero") if t.name in names else t for t in fit.trials]
     fit.members = [fit.members[i] for i in heard]
     fit.pooling = replace(pooling, weight=pooling.weight[heard])

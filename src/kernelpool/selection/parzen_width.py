@@ -5,7 +5,8 @@ Each row in turn is left out and judged by the votes of the others,
 .. math:: P(C_k \mid x_i) \propto \Big(\sum_{j \ne i:\, y_j = k} w_j\, e^{-\|x_i - x_j\|^2 / 2 r^2}\Big)^{1/T}
 
 and the width r and the temperature T are those with the least mean log-loss of the right class. Likelihood would ask how well
-the kernels describe the rows; this asks how well they tell them apart.
+the kernels describe the rows; this asks how well they tell them apart. Votes of two classes are taken to differ by at most
+`LONGEST_ODDS`: otherwise the few rows that lie among another class would ask for a temperature that blurs all.
 """
 
 import math
@@ -15,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..networks.parzen_kernels import squared_distances
-from ..training.parzen import FittedParzen, Labeled, kernels_at, own_kernels
+from ..training.parzen import LONGEST_ODDS, FittedParzen, Labeled, kernels_at, own_kernels
 from .held_out import Loss, held_out_loss
 
 JUDGES, PAIRS = 1500, 1 << 24
@@ -132,7 +133,8 @@ class _Votes:
                 joint[:, k] = np.log(height @ self.votes[span]) + scale * self.least[:, k]
         own = np.arange(len(joint)), self.codes
         joint[own] = np.logaddexp(joint[own], self.again)
-        return joint + self.log_scale
+        joint += self.log_scale
+        return np.maximum(joint, joint.max(axis=1, keepdims=True) - LONGEST_ODDS)
 
     def loss(self, radius: float) -> Loss:
         """Log-losses of the rows, as they are and at the temperature that suits them best."""

@@ -26,7 +26,7 @@ from ..networks.parzen import (
     radius_errors,
     wrong_rows,
 )
-from ..networks.parzen_kernels import INSIDE, PROFILES, TILE, Hypersphere, Profile, ball_log_volume
+from ..networks.parzen_kernels import INSIDE, PROFILES, TILE, Hypersphere, Profile, ball_log_volume, squared_distances
 from ..networks.parzen_reduction import Reducer
 from ..rows import ArrayRows, Block, Frame, as_rows, on_host
 from .validation import TrainingData, mean_and_variance, training_data
@@ -417,6 +417,47 @@ def build_trees(params: ParzenParams, profile: Profile, algorithm: str) -> Trees
 def joint_or_counts(block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None) -> Array:
     """log P(C_k) p(x|C_k), (n, K); minus infinity where no kernel of the class covers the row."""
     return log_joint(block, profile, params, log_norm) if trees is None else _count_votes(block, params, trees, log_norm)
+
+
+LONGEST_ODDS = math.log(1e12)
+"""Tempered votes of two classes are taken to differ by no more than this: a narrow kernel is never that sure of its class."""
+
+
+def tempered_scores(scores: Array, temperature: float) -> Array:
+    """Class scores (n, K) at a temperature, up to a constant of the row; a temperature of one leaves them as they are."""
+    if temperature == 1:
+        return scores
+    xp = namespace(scores)
+    away = scores - xp.max(scores, axis=1, keepdims=True)
+    return xp.clip(xp.where(xp.isnan(away), xp.zeros_like(away), away), min=-LONGEST_ODDS) / temperature
+
+
+def leave_one_out_scores(profile: Profile, params: ParzenParams, temperature: float) -> np.ndarray:
+    """log P(C_k|x) of every kernel's own row by the votes of the others, (M, K).
+
+    A kernel of weight w is w rows at one place: w - 1 of them still vote for it.
+    """
+    center, weight = np.asarray(params.center), np.asarray(params.weight, np.float64)
+    of_class = np.zeros((len(center), params.n_classes))
+    for k in range(params.n_classes):
+        of_class[params.offsets[k] : params.offsets[k + 1], k] = 1
+    found = np.empty_like(of_class)
+    step = max(1, (1 << 21) // len(center))
+    for start in range(0, len(center), step):
+        rows = np.arange(start, min(start + step, len(center)))
+        squared = np.maximum(squared_distances(center[rows], center, params.narrow), 0) / params.radius**2
+        log_height = np.asarray(profile.log_height(squared))
+        votes = np.broadcast_to(weight, log_height.shape).copy()
+        votes[np.arange(len(rows)), rows] = np.maximum(weight[rows] - 1, 0)
+        log_height = np.where(votes > 0, log_height, -np.inf)
+        peak = log_height.max(axis=1, keepdims=True)
+        peak = np.where(np.isfinite(peak), peak, 0.0)
+        with np.errstate(divide="ignore"):
+            joint = np.log((np.exp(log_height - peak) * votes) @ of_class) + peak + np.asarray(params.log_scale)
+        joint = np.where(np.isfinite(joint.max(axis=1, keepdims=True)), joint, 0.0)  # a row that no other vote reaches
+        joint = np.asarray(tempered_scores(joint, temperature))
+        found[rows] = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+    return found
 
 
 def class_scores(block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None) -> Array:

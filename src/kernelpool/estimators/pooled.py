@@ -1,0 +1,544 @@
+"""Pooled classifier: the shell of `selection.cross_fitting` and `selection.pooling`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..arrays import Array, match_array, namespace, safe_log, to_numpy
+from ..errors import KernelpoolError, UnfinishedWarning, warn
+from ..registry import CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..rows import Block, Rows
+from ..selection.cross_fitting import (
+    RAW,
+    WARPED,
+    LabeledRows,
+    PoolCandidate,
+    PoolFit,
+    PoolMember,
+    Trial,
+    average,
+    fit_pool,
+    member_log_proba,
+)
+from ..selection.held_out import stratified_folds
+from ..selection.pooling import KINDS, Pooling
+from ..selection.stacking import stacked
+from ..training.parzen import labeled
+from ..training.validation import checked_class_prior
+from ..training.views import View, Warp
+from ._base import DensityClassifier, RowFunction
+from .parzen import ParzenClassifier
+from .rbf import RBFNetworkClassifier
+from .shared_kernel import SharedKernelClassifier
+
+BUDGETS = ("fast", "balanced", "best")
+
+MANY_ROWS = 20_000
+"""From so many rows on, three folds are enough to tell networks apart."""
+
+
+def _mixture(family: str, per_class: int, n_classes: int, **kwargs: Any) -> SharedKernelClassifier:
+    return SharedKernelClassifier(
+        per_class * n_classes, covariance_type=family, sharing=0.0, training="conditional", covariance_floor=1e-2, **kwargs
+    )
+
+
+def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
+    """The networks that a budget allows, cheap ones first."""
+    fast = [
+        PoolCandidate("tied mixture, 1 a class", _mixture("tied", 1, n_classes)),
+        PoolCandidate("diagonal mixture, 3 a class", _mixture("diag", 3, n_classes)),
+        PoolCandidate("RBF network", RBFNetworkClassifier(standardize=False)),
+        PoolCandidate("Parzen network, warped", ParzenClassifier(standardize=False), WARPED),
+    ]
+    if budget == "fast":
+        return fast
+    balanced = [
+        *fast,
+        PoolCandidate("Parzen network", ParzenClassifier(standardize=False)),
+        PoolCandidate("full mixture, 1 a class", _mixture("full", 1, n_classes, kernel_prior="conjugate")),
+        PoolCandidate("RBF network, warped, learned metric", RBFNetworkClassifier(standardize=False), WARPED, metric=True),
+        PoolCandidate("RBF network, learned metric", RBFNetworkClassifier(standardize=False), metric=True),
+        PoolCandidate("diagonal mixture, 8 a class", _mixture("diag", 8, n_classes)),
+    ]
+    if budget == "balanced":
+        return balanced
+    return [
+        *balanced,
+        PoolCandidate("tied mixture, 6 a class, warped", _mixture("tied", 6, n_classes), WARPED),
+        PoolCandidate("RBF network, warped", RBFNetworkClassifier(standardize=False), WARPED),
+        PoolCandidate("Parzen network, learned metric", ParzenClassifier(standardize=False), metric=True),
+        PoolCandidate("full mixture, 4 a class", _mixture("full", 4, n_classes, kernel_prior="conjugate")),
+        PoolCandidate("RBF network, 600 kernels", RBFNetworkClassifier(600, standardize=False)),
+    ]
+
+
+@dataclass(frozen=True)
+class PoolProgress:
+    """What a callback is told after each candidate.
+
+    Attributes
+    ----------
+    name : str
+        The candidate.
+    loss : float
+        Its log-loss a row on held-out rows.
+    pool_loss : float
+        That of the pool so far.
+    seconds : float
+        What it took.
+    outcome : str
+        Whether it was kept.
+    left : tuple of str
+        Candidates still to be tried.
+    """
+
+    name: str
+    loss: float
+    pool_loss: float
+    seconds: float
+    outcome: str
+    left: tuple[str, ...]
+
+
+class PooledClassifier(DensityClassifier):
+    r"""Several kernel networks, cross-fitted and pooled: the classifier to begin with.
+
+    Mixtures trained to tell classes apart, RBF networks and Parzen networks, some of them on warped features or in a learned
+    metric. Each is trained without one fold of the rows at a time; what the copies predict for the rows that they have not seen
+    decides how much each is heard,
+
+    .. math:: P(C_k \mid x) \propto \prod_m P_m(C_k \mid x)^{w_m}, \qquad w_m \ge 0
+
+    Probabilities and labels come from the pool. Densities (`log_density`, `score_samples`, `sample`) come from those of its
+    networks that describe the classes, averaged with weights from the held-out likelihood.
+
+    Parameters
+    ----------
+    members : "auto" or list of classifiers, default="auto"
+        What is pooled. A list holds classifiers with `predict_proba`, kernelpool's or others, or (name, classifier) pairs; they
+        see X as it is.
+    budget : {"fast", "balanced", "best"} or float, default="balanced"
+        For ``members="auto"``, how many networks are tried; or the seconds after which no further one is begun.
+    pooling : {"auto", "log_linear", "linear"}, default="auto"
+        Whether probabilities are multiplied or added; "auto" takes what suits the held-out rows better.
+    n_folds : int or None, default=None
+        Networks of each member. None takes four, three from 20,000 rows on.
+    class_prior : array-like of shape (n_classes,), default=None
+        Prior probabilities of the classes where they differ from their shares in the training rows; it may be changed after the
+        fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds and of the networks.
+    n_jobs : int or None, default=None
+        Networks that are trained at a time.
+    verbose : int, default=0
+        1 prints a line for each candidate: its loss, that of the pool, and what is left.
+    callback : callable or None, default=None
+        Called after each candidate with a `PoolProgress`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes in the training rows.
+    members_ : list of str
+        Names of the members.
+    weights_ : ndarray of shape (n_members,)
+        How much each is heard.
+    pooling_ : str
+        "log_linear" or "linear".
+    networks_ : list of classifiers
+        The networks of all members.
+    network_members_ : ndarray of shape (n_networks,)
+        The member that each network belongs to, or -1 for one that is kept for its density alone.
+    network_views_ : ndarray of shape (n_networks,)
+        The view of the features that each network sees; -1 for X as it is.
+    density_weights_ : ndarray of shape (n_networks,)
+        Weight of each network in the density.
+    view_centers_, view_scales_, view_exponents_, view_warp_centers_, view_warp_scales_, view_metrics_ : ndarray
+        The views: features are shifted and scaled, raised to a power (Yeo and Johnson's transform), shifted and scaled
+        again, and mapped.
+    trials_ : dict of str to ndarray
+        What was tried: ``name``, ``loss``, ``pool_loss``, ``seconds``, ``outcome``.
+    loss_ : float
+        Log-loss a row of the pool on held-out rows.
+    held_out_proba_ : ndarray of shape (n_samples, n_classes)
+        P(C_k|x) of every training row by networks that have not seen it. Not kept in model files.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had them.
+
+    See Also
+    --------
+    SharedKernelClassifier : One mixture, with densities of its own.
+    RejectClassifier : Refuses rows that are ambiguous or unlike anything seen.
+
+    Examples
+    --------
+    >>> from kernelpool import PooledClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(1000, random_state=0)
+    >>> X_test, y_test = make_clouds(random_state=1)
+    >>> model = PooledClassifier(budget="fast", random_state=0).fit(X, y)
+    >>> print(f"{1 - model.score(X_test, y_test):.2f}")
+    0.11
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "members": [StrOptions({"auto"}), "array-like"],
+        "budget": [StrOptions(set(BUDGETS)), Interval(Real, 0, None, closed="neither")],
+        "pooling": [StrOptions({"auto", *KINDS})],
+        "n_folds": [Interval(Integral, 2, None, closed="left"), None],
+        "class_prior": ["array-like", None],
+        "random_state": ["random_state"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        members: Any = "auto",
+        *,
+        budget: str | float = "balanced",
+        pooling: str = "auto",
+        n_folds: int | None = None,
+        class_prior: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[PoolProgress], Any] | None = None,
+    ) -> None:
+        self.members = members
+        self.budget = budget
+        self.pooling = pooling
+        self.n_folds = n_folds
+        self.class_prior = class_prior
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    # -- fitting ----------------------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Cross-fit the members and weight them.
+
+        Interrupting a fit (Ctrl-C) pools the members that are ready.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : PooledClassifier
+            The fitted estimator.
+        """
+        data = labeled(self, X, y, sample_weight)
+        n_classes = len(data.classes)
+        candidates = self._candidates(n_classes)
+        if self.class_prior is not None:
+            checked_class_prior(self.class_prior, n_classes)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        x, n = np.asarray(data.x, np.float64), len(data.x)
+        n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
+        key = _content_key(x, seed)
+        fold = stratified_folds(data.codes, n_folds, key=key, weight=data.weight)
+        if (fold < 0).all():
+            raise KernelpoolError(
+                f"y must have a class with at least two distinct rows to hold some out; the {n} rows have one for each class."
+            )
+        rows = LabeledRows(x, data.codes, data.weight, fold, n_classes)
+        fit = fit_pool(
+            candidates,
+            rows,
+            kind=self.pooling,
+            seconds=float("inf") if isinstance(self.budget, str) else float(self.budget),
+            seed=seed,
+            n_jobs=self.n_jobs,
+            on_trial=self._tell,
+        )
+        if not fit.members:
+            raise KernelpoolError(f"No member could be trained; the last failure: {fit.trials[-1].outcome}.")
+        self._keep(fit, rows, data.classes, data.index, data.n_rows)
+        if fit.interrupted:
+            raise KeyboardInterrupt(f"interrupted; {len(fit.members)} members were pooled")
+        failed = [trial for trial in fit.trials if trial.outcome.startswith("failed")]
+        if failed:
+            warn(
+                f"{len(failed)} of {len(candidates)} members could not be trained: {failed[0].name}, {failed[0].outcome}.",
+                UnfinishedWarning,
+            )
+        return self
+
+    def _candidates(self, n_classes: int) -> list[PoolCandidate]:
+        if isinstance(self.members, str):
+            return candidates_for(self.budget if isinstance(self.budget, str) else "best", n_classes)
+        candidates = []
+        for i, member in enumerate(self.members):
+            name, estimator = member if isinstance(member, tuple) else (f"{type(member).__name__} {i + 1}", member)
+            if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
+                raise KernelpoolError(f"members must be classifiers with predict_proba; {name} is {estimator!r}.")
+            candidates.append(PoolCandidate(name, estimator, RAW))
+        if not candidates:
+            raise KernelpoolError("members must hold at least one classifier; got an empty list.")
+        return candidates
+
+    def _tell(self, trial: Trial, fit: PoolFit, left: Sequence[str]) -> None:
+        progress = PoolProgress(trial.name, trial.loss, trial.pool_loss, trial.seconds, trial.outcome, tuple(left))
+        if self.verbose:
+            best = fit.pooling.loss if fit.pooling is not None else float("nan")
+            print(
+                f"{trial.name}: held-out loss {trial.loss:.4f}, {trial.outcome}, {trial.seconds:.1f} s; "
+                f"pool {best:.4f}; {len(left)} left"
+            )
+        if self.callback is not None:
+            self.callback(progress)
+
+    def _keep(self, fit: PoolFit, rows: LabeledRows, classes: np.ndarray, index: np.ndarray, n_rows: int) -> None:
+        """Set the attributes, all at once."""
+        pooling = fit.pooling
+        assert pooling is not None
+        density = _densities(fit, rows)
+        views: list[View] = []
+        networks, members, seen, density_weights = [], [], [], []
+        for m, member in enumerate([*fit.members, *(member for member in fit.unheard if member.name in density)]):
+            for network in member.networks:
+                networks.append(network.estimator)
+                members.append(m if m < len(fit.members) else -1)
+                seen.append(_position(views, network.view))
+                density_weights.append(density.get(member.name, 0.0) / len(member.networks))
+        class_weight = np.bincount(rows.codes, rows.weight, minlength=rows.n_classes)
+        self.classes_, self.class_prior_ = classes, class_weight / class_weight.sum()
+        self.members_, self.weights_ = [member.name for member in fit.members], pooling.weight
+        self.pooling_, self.loss_ = pooling.kind, pooling.loss
+        self.networks_, self.network_members_ = networks, np.array(members)
+        self.network_views_, self.density_weights_ = np.array(seen), np.array(density_weights)
+        self._keep_views(views, rows.x.shape[1])
+        held_out = np.full((n_rows, rows.n_classes), np.nan)
+        held_out[index] = np.exp(pooling.log_proba(np.stack([member.held_out for member in fit.members])))
+        self.held_out_proba_ = held_out
+        columns = ("name", "loss", "pool_loss", "seconds", "outcome")
+        self.trials_ = {column: np.array([getattr(trial, column) for trial in fit.trials]) for column in columns}
+
+    def _keep_views(self, views: list[View], d: int) -> None:
+        straight = Warp(np.ones(d), np.zeros(d), np.ones(d))
+        warps = [view.warp or straight for view in views]
+        self.view_centers_ = np.array([view.center for view in views]).reshape(-1, d)
+        self.view_scales_ = np.array([view.scale for view in views]).reshape(-1, d)
+        self.view_exponents_ = np.array([warp.exponent for warp in warps]).reshape(-1, d)
+        self.view_warp_centers_ = np.array([warp.center for warp in warps]).reshape(-1, d)
+        self.view_warp_scales_ = np.array([warp.scale for warp in warps]).reshape(-1, d)
+        self.view_metrics_ = np.array([np.eye(d) if view.metric is None else view.metric for view in views]).reshape(-1, d, d)
+
+    def _views(self) -> list[View]:
+        """The views as records."""
+        views = []
+        for v, metric in enumerate(self.view_metrics_):
+            straight = (self.view_exponents_[v] == 1).all()
+            warp = Warp(self.view_exponents_[v], self.view_warp_centers_[v], self.view_warp_scales_[v])
+            plain = (metric == np.eye(len(metric))).all()
+            views.append(
+                View(self.view_centers_[v], self.view_scales_[v], None if straight else warp, None if plain else metric)
+            )
+        return views
+
+    # -- predictions ------------------------------------------------------------------------------------------------
+
+    def _log_prior_shift(self) -> np.ndarray:
+        """What other class priors than those of the training rows add to log P(C_k|x), (K,)."""
+        if self.class_prior is None:
+            return np.zeros(len(self.classes_))
+        return np.asarray(safe_log(checked_class_prior(self.class_prior, len(self.classes_))) - np.log(self.class_prior_))
+
+    def _scores(self, rows: Rows) -> RowFunction:
+        pooling = Pooling(self.weights_, self.pooling_, self.loss_)
+        pool = _Pool(self.networks_, self.network_members_, self.network_views_, self._views(), pooling)
+        return RowFunction(rows, _pooled_log_proba, (pool, self._log_prior_shift()))
+
+    def _describing(self) -> "_Describing":
+        heard = np.flatnonzero(self.density_weights_)
+        if not len(heard):
+            raise KernelpoolError(
+                "None of the members of this pool describes the classes: it has probabilities but no densities. Add a "
+                "SharedKernelClassifier to members."
+            )
+        views = self._views()
+        networks = [(self.networks_[i], None if self.network_views_[i] < 0 else views[self.network_views_[i]]) for i in heard]
+        return _Describing(networks, np.log(self.density_weights_[heard]))
+
+    def _density(self, rows: Rows) -> RowFunction:
+        return RowFunction(rows, _pooled_log_density, (self._describing(),))
+
+    def _posterior(self, rows: Rows) -> RowFunction:
+        return RowFunction(rows, _pooled_posterior, (self._describing(),))
+
+    def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        views, x = self._views(), np.empty((len(codes), self.n_features_in_))
+        chosen = rng.choice(len(self.networks_), size=len(codes), p=self.density_weights_ / self.density_weights_.sum())
+        for i in np.unique(chosen):
+            mine = chosen == i
+            z = self.networks_[i]._sample_rows(codes[mine], rng)
+            x[mine] = z if self.network_views_[i] < 0 else views[self.network_views_[i]].inverse(z)
+        return x
+
+
+class _Pool:
+    """The networks of a pool and how they are heard; one object, so that homes of rows hand it on as it is."""
+
+    def __init__(self, networks: list[Any], members: np.ndarray, seen: np.ndarray, views: list[View], pooling: Pooling) -> None:
+        self.networks, self.members, self.seen, self.views, self.pooling = networks, members, seen, views, pooling
+
+    def log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x), (n, K)."""
+        shown = {v: x if v < 0 else self.views[v].transform(x) for v in np.unique(self.seen)}
+        said = [
+            average(
+                np.stack([member_log_proba(self.networks[i], shown[self.seen[i]]) for i in np.flatnonzero(self.members == m)])
+            )
+            for m in range(len(self.pooling.weight))
+        ]
+        return self.pooling.log_proba(np.stack(said))
+
+
+class _Describing:
+    """Networks with densities, and the logarithms of their weights."""
+
+    def __init__(self, networks: list[tuple[Any, View | None]], log_weights: np.ndarray) -> None:
+        self.networks, self.log_weights = networks, log_weights
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """log p(x|C_k), (n, K)."""
+        said = np.stack([_log_density(network, view, x) for network, view in self.networks])
+        return np.asarray(logsumexp(said + self.log_weights[:, None, None], axis=0))
+
+    def kernel_posterior(self, x: np.ndarray) -> np.ndarray:
+        """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
+        seen = [x if view is None else view.transform(x) for _, view in self.networks]
+        evidence = np.stack(
+            [
+                np.asarray(network.score_samples(z)) + (0.0 if view is None else view.log_jacobian(x)) + log_weight
+                for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
+            ]
+        )
+        share = np.exp(evidence - logsumexp(evidence, axis=0))  # (networks, n)
+        parts = [np.asarray(network.kernel_posterior(z)) for (network, _), z in zip(self.networks, seen, strict=True)]
+        return np.hstack([part * s[:, None] for part, s in zip(parts, share, strict=True)])
+
+
+def _densities(fit: PoolFit, rows: LabeledRows) -> dict[str, float]:
+    """Weights of the members that describe the classes, by stacking on held-out rows (Smyth & Wolpert 1999).
+
+    Where none of those that are heard does, the one of the others that describes held-out rows best.
+    """
+    heard = [member for member in fit.members if _describes(member)]
+    others = [member for member in fit.unheard if _describes(member)]
+    held = (rows.fold >= 0) & (rows.weight > 0)
+    if not heard and others:
+        likelihood = [rows.weight[held] @ _held_out_log_density(member, rows)[held] for member in others]
+        heard = [others[int(np.argmax(likelihood))]]
+    if not heard:
+        return {}
+    log_density = np.stack([_held_out_log_density(member, rows)[held] for member in heard])
+    return dict(zip((member.name for member in heard), stacked(log_density, rows.weight[held]).tolist(), strict=True))
+
+
+def _describes(member: PoolMember) -> bool:
+    return isinstance(member.networks[0].estimator, SharedKernelClassifier)
+
+
+def _held_out_log_density(member: PoolMember, rows: LabeledRows) -> np.ndarray:
+    """log p(x|C_y) of each row by the network that has not seen it, (n,)."""
+    said = np.full(len(rows.x), np.nan)
+    for network in member.networks:
+        out = np.flatnonzero(rows.fold == network.fold)
+        said[out] = _log_density(network.estimator, network.view, rows.x[out])[np.arange(len(out)), rows.codes[out]]
+    return said
+
+
+def _log_density(network: Any, view: View | None, x: np.ndarray) -> np.ndarray:
+    if view is None:
+        return np.asarray(network.log_density(x))
+    return np.asarray(network.log_density(view.transform(x)) + view.log_jacobian(x)[:, None])
+
+
+def _pooled_log_proba(block: Block, pool: _Pool, log_prior_shift: Any) -> Array:
+    x = np.asarray(to_numpy(block.x), np.float64)
+    found = pool.log_proba(x) + np.asarray(to_numpy(log_prior_shift), np.float64)
+    return match_array(namespace(block.x).asarray(found), like=block.x)
+
+
+def _pooled_posterior(block: Block, describing: "_Describing") -> Array:
+    found = describing.kernel_posterior(np.asarray(to_numpy(block.x), np.float64))
+    return match_array(namespace(block.x).asarray(found), like=block.x)
+
+
+def _pooled_log_density(block: Block, describing: _Describing) -> Array:
+    found = describing.log_density(np.asarray(to_numpy(block.x), np.float64))
+    return match_array(namespace(block.x).asarray(found), like=block.x)
+
+
+def _position(views: list[View], view: View | None) -> int:
+    """Where a view stands in the list, to which it is added if it is new; -1 for none."""
+    if view is None:
+        return -1
+    for i, known in enumerate(views):
+        if known is view:
+            return i
+    views.append(view)
+    return len(views) - 1
+
+
+def _content_key(x: np.ndarray, seed: int) -> np.ndarray:
+    """A number made from the content of each row: folds do not depend on the order of the rows, and equal rows meet in one."""
+    direction = np.random.default_rng(seed).normal(size=x.shape[1])
+    scale = x.std(axis=0)
+    return np.asarray(np.modf(1e3 * np.abs(((x - x.mean(axis=0)) / np.where(scale > 0, scale, 1)) @ direction))[0])
+
+
+register(
+    EstimatorRecord(
+        PooledClassifier,
+        command="pool",
+        depends_on_units=False,
+        has_density=True,
+        fitted={
+            **CLASSES,
+            "class_prior_": Field("shares", ("K",)),
+            "members_": Field("list", parts=(Field("str"),), size="L"),
+            "weights_": Field("floats", ("L",), low=0),
+            "pooling_": Field("choice", options=KINDS),
+            "loss_": Field("float"),
+            "networks_": Field("list", parts=(Field("model"),), size="N"),
+            "network_members_": Field("integers", ("N",), low=-1),
+            "network_views_": Field("integers", ("N",), low=-1),
+            "density_weights_": Field("floats", ("N",), low=0),
+            "view_centers_": Field("floats", ("V", "d")),
+            "view_scales_": Field("floats", ("V", "d"), low=0, open_low=True),
+            "view_exponents_": Field("floats", ("V", "d")),
+            "view_warp_centers_": Field("floats", ("V", "d")),
+            "view_warp_scales_": Field("floats", ("V", "d"), low=0, open_low=True),
+            "view_metrics_": Field("floats", ("V", "d", "d")),
+        },
+        optional=FEATURE_NAMES,
+        describe="kernelpool.inspection.pool:describe_pooled",
+        check="kernelpool.files.checks:pooled",
+        probe=lambda model: model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_)),
+    )
+)
