@@ -14,6 +14,7 @@ from kernelpool import (
     CompetitiveNeuronsClassifier,
     MultiEdit,
     ParzenClassifier,
+    PooledClassifier,
     RBFNetworkClassifier,
     RBFNetworkRegressor,
     ReducedParzenClassifier,
@@ -66,12 +67,30 @@ UNFITTED = {
     "shared with a table and a prior": (kernels(class_prior=[0.3, 0.7], sharing=np.full((4, 2), 0.5)), "two"),
     "shared, chosen": (SharedKernelClassifier.auto(n_kernels=4, sharing=1.0, random_state=0, tol=1e-2), "two"),
     "shared, learned": (kernels(sharing="learned"), "text"),
+    "shared, deciding": (kernels(training="conditional", class_prior=[0.2, 0.8]), "two"),
+    "shared, deciding, full": (kernels(training="conditional", covariance_type="full", n_folds=2), "text"),
     "shared, split": (kernels(split_by_class=True), "text"),
     "sharing average, weighted": (
         SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0, tol=1e-3),
         "two",
     ),
     "sharing average": (SharingAverageClassifier(4, sharing=(0, 1), random_state=0, max_iter=20), "text"),
+    "pool": (
+        PooledClassifier(
+            [("describes", kernels(n_kernels=6)), RBFNetworkClassifier(20)], pooling="log_linear", n_folds=2, random_state=0
+        ),
+        "text",
+    ),
+    "pool, linear": (
+        PooledClassifier(
+            [kernels(training="conditional"), ParzenClassifier("gaussian", 0.5)],
+            pooling="linear",
+            n_folds=2,
+            class_prior=[0.3, 0.7],
+            random_state=0,
+        ),
+        "two",
+    ),
     "parzen": (ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0), "two"),
     "parzen with trees": (ParzenClassifier("hypersphere", standardize=False, radius=0.7, algorithm="tree"), "text"),
     "parzen conditional": (ParzenClassifier(random_state=0), "text"),

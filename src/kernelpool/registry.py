@@ -45,6 +45,7 @@ Kind = Literal[
     "tuple",
     "dict",
     "model",  # estimator
+    "member",  # estimator, or a tuple of its name and the estimator
     "plain",  # whatever a parameter may be, but no estimator
 ]
 
@@ -115,6 +116,8 @@ class EstimatorRecord:
     """Parameters without a default; others may be missing in older files."""
     rebuilt: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that files do not hold, and the function of the estimator that returns each."""
+    not_kept: frozenset[str] = frozenset()
+    """Attributes that files leave out: one entry for every training row."""
     check: Reference | None = None
     """check(model, sizes) raises a ModelFileError where the attributes do not fit together."""
     probe: Callable[[Any], Any] | None = None

@@ -62,8 +62,9 @@ def test_densities_are_those_of_the_members_that_describe(pool, clouds):
 
 def test_a_pool_without_densities_says_so(clouds):
     model = PooledClassifier([GaussianNB()], random_state=0).fit(*clouds[0])
-    with pytest.raises(KernelpoolError, match="None of the members of this pool describes the classes"):
+    with pytest.raises(AttributeError) as caught:
         model.score_samples(clouds[1][0])
+    assert "None of the members of this pool describes the classes" in str(caught.value.__cause__)
 
 
 def test_other_class_priors_need_no_training(pool, clouds):
@@ -127,7 +128,7 @@ def test_an_interruption_keeps_the_members_that_are_ready(clouds):
             raise KeyboardInterrupt
 
     model = PooledClassifier([("bayes", GaussianNB()), ("stop", Interrupted())], random_state=0)
-    with pytest.raises(KeyboardInterrupt, match="1 members were pooled"):
+    with pytest.raises(KeyboardInterrupt, match="1 member was pooled"):
         model.fit(*clouds[0])
     assert model.predict(clouds[1][0]).shape == (1000,)
 

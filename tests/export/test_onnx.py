@@ -1,6 +1,7 @@
 """Exported models: onnxruntime answers as the estimators do, on rows near and far, and in a process without this library."""
 
 import copy
+import importlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from saved_models import UNFITTED, fitted, kernels, rows
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -105,6 +107,39 @@ def test_float32_inside_agrees_to_1e_5_near_the_data(name):
         for answers in (found, wanted):
             answers.pop("log_density")
     assert_agree(found, wanted, 1e-5)
+
+
+@pytest.mark.parametrize("precision", ["mixed", "float32"])
+def test_a_pool_in_several_views_agrees(precision, monkeypatch):
+    """Scaled, warped and in a learned metric: skewed features, one of them constant."""
+    pooled = importlib.import_module("kernelpool.estimators.pooled")
+    X, y, _, _ = rows()
+    X = np.column_stack([np.exp(X[:, 0]), 100 * X[:, 1] + 5, -np.exp(X[:, 2]), np.full(len(X), 7.0)])
+    candidates = [
+        pooled.PoolCandidate("plain", kernels()),
+        pooled.PoolCandidate("warped", kernels(training="conditional"), "warped"),
+        pooled.PoolCandidate("metric", RBFNetworkClassifier(20, standardize=False), "warped", metric=True),
+        pooled.PoolCandidate("straight metric", RBFNetworkClassifier(20, standardize=False), metric=True),
+    ]
+    monkeypatch.setattr(pooled, "candidates_for", lambda *_: candidates)
+    monkeypatch.setattr("kernelpool.selection.cross_fitting.HOPELESS", -10.0)  # nobody is given up
+    model = kernelpool.PooledClassifier(n_folds=2, random_state=0).fit(X, y)
+    model.weights_ = np.maximum(model.weights_, 0.1)
+    assert {view.warp is None for view in model._views()} == {True, False}
+    assert {view.metric is None for view in model._views()} == {True, False}
+    x = (near_and_far(X) if precision == "mixed" else X[:60]).astype(np.float32)
+    assert_agree(
+        run(kernelpool.to_onnx(model, precision=precision), x), expected(model, x), 1e-5 if precision == "mixed" else 1e-4
+    )
+
+
+def test_a_pool_without_densities_has_probabilities_alone():
+    X, y, _, _ = rows()
+    model = kernelpool.PooledClassifier([RBFNetworkClassifier(20)], n_folds=2, random_state=0).fit(X, y)
+    assert {output.name for output in kernelpool.to_onnx(model).graph.output} == {"label", "probabilities"}
+    other = kernelpool.PooledClassifier([LogisticRegression()], n_folds=2, random_state=0).fit(X, y)
+    with pytest.raises(KernelpoolError, match="A pool with a LogisticRegression cannot be exported"):
+        kernelpool.to_onnx(other)
 
 
 def test_float64_throughout_agrees_to_1e_10():

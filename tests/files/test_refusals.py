@@ -306,6 +306,73 @@ OTHERS = {
     ),
     "average of none": ("sharing average", lambda h, m, a: (m["fitted"].update(estimators_=[]), a.clear()), "."),
     "average weights": ("sharing average", lambda h, m, a: a.update(weights_=np.ones(1)), r"must be of shape \(L\) = "),
+    "no deciding networks": (
+        "shared, deciding",
+        lambda h, m, a: (
+            m["fitted"].update(deciding_networks_=[]),
+            [a.pop(name) for name in list(a) if name.startswith("deciding_networks_")],
+        ),
+        "deciding_networks_ must hold one network at least",
+    ),
+    "deciding networks of other classes": (
+        "shared, deciding",
+        lambda h, m, a: put(a["deciding_networks_/0/classes_"], -1),
+        "owners_ must hold labels|must have the covariance_type and the classes of the whole",
+    ),
+    "deciding networks that have their own": (
+        "shared, deciding",
+        lambda h, m, a: m["fitted"]["deciding_networks_"][0]["model"]["fitted"].update(deciding_networks_=[]),
+        "deciding_networks_ must",
+    ),
+    "deciding by another model": (
+        "shared, deciding",
+        lambda h, m, a: m["fitted"]["deciding_networks_"].append(
+            {"model": {"class": "MultiEdit", "parameters": {}, "fitted": None}}
+        ),
+        "must be SharedKernelClassifier; got MultiEdit",
+    ),
+    "a pool in a pool": (
+        "pool",
+        lambda h, m, a: m["fitted"]["networks_"].__setitem__(
+            0, {"model": {"class": "PooledClassifier", "parameters": {}, "fitted": None}}
+        ),
+        "networks_ must be classifiers with probabilities, and no pools",
+    ),
+    "a network of a pool that is no classifier": (
+        "pool",
+        lambda h, m, a: m["fitted"]["networks_"].__setitem__(
+            0, {"model": {"class": "StandardScaler", "parameters": {}, "fitted": None}}
+        ),
+        "networks_ must be classifiers with probabilities",
+    ),
+    "a member without networks": (
+        "pool",
+        lambda h, m, a: a["network_members_"].fill(0),
+        "must name a network for every member",
+    ),
+    "a member that is not there": (
+        "pool",
+        lambda h, m, a: put(a["network_members_"], 9),
+        "network_members_ must be below 2; got 9",
+    ),
+    "a view that is not there": ("pool", lambda h, m, a: put(a["network_views_"], 0), "network_views_ must be below 0; got 0"),
+    "a negative view": ("pool", lambda h, m, a: put(a["network_views_"], -2), "network_views_ must be at least -1"),
+    "a negative weight": ("pool", lambda h, m, a: put(a["weights_"], -0.5), "weights_ must be at least 0"),
+    "weights that do not sum to one": (
+        "pool, linear",
+        lambda h, m, a: put(a["weights_"], 3.0),
+        "weights_ is not what the rest",
+    ),
+    "densities of networks without": (
+        "pool",
+        lambda h, m, a: a["density_weights_"].fill(0.25),
+        "density_weights_ must be zero for networks without densities",
+    ),
+    "trials that end early": (
+        "pool",
+        lambda h, m, a: a.update({k: v[:1].copy() for k, v in a.items() if k.startswith("trials_") and v.dtype == np.float64}),
+        "trials_ must hold one entry a trial",
+    ),
     "rbf outputs": ("rbf densities", lambda h, m, a: a.update(readout_=a["readout_"][:, :2].copy()), "one output a class"),
     "rbf readout": (
         "rbf",

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
@@ -30,6 +31,7 @@ from ..selection.cross_fitting import (
 from ..selection.held_out import stratified_folds
 from ..selection.pooling import KINDS, Pooling
 from ..selection.stacking import stacked
+from ..text import plural
 from ..training.parzen import labeled
 from ..training.validation import checked_class_prior
 from ..training.views import View, Warp
@@ -106,6 +108,16 @@ class PoolProgress:
     seconds: float
     outcome: str
     left: tuple[str, ...]
+
+
+def _knows_densities(model: "PooledClassifier") -> bool:
+    """Whether a pool has members that describe the classes; one that is not fitted may come to have some."""
+    if not np.any(getattr(model, "density_weights_", 1)):
+        raise AttributeError(
+            "None of the members of this pool describes the classes: it has probabilities but no densities. Add a "
+            "SharedKernelClassifier to members."
+        )
+    return True
 
 
 class PooledClassifier(DensityClassifier):
@@ -278,7 +290,8 @@ class PooledClassifier(DensityClassifier):
             raise KernelpoolError(f"No member could be trained; the last failure: {fit.trials[-1].outcome}.")
         self._keep(fit, rows, data.classes, data.index, data.n_rows)
         if fit.interrupted:
-            raise KeyboardInterrupt(f"interrupted; {len(fit.members)} members were pooled")
+            were = "was" if len(fit.members) == 1 else "were"
+            raise KeyboardInterrupt(f"interrupted; {plural(len(fit.members), 'member')} {were} pooled")
         failed = [trial for trial in fit.trials if trial.outcome.startswith("failed")]
         if failed:
             warn(
@@ -374,14 +387,14 @@ class PooledClassifier(DensityClassifier):
 
     def _describing(self) -> "_Describing":
         heard = np.flatnonzero(self.density_weights_)
-        if not len(heard):
-            raise KernelpoolError(
-                "None of the members of this pool describes the classes: it has probabilities but no densities. Add a "
-                "SharedKernelClassifier to members."
-            )
         views = self._views()
         networks = [(self.networks_[i], None if self.network_views_[i] < 0 else views[self.network_views_[i]]) for i in heard]
         return _Describing(networks, np.log(self.density_weights_[heard]))
+
+    log_density = available_if(_knows_densities)(DensityClassifier.log_density)
+    score_samples = available_if(_knows_densities)(DensityClassifier.score_samples)
+    kernel_posterior = available_if(_knows_densities)(DensityClassifier.kernel_posterior)
+    sample = available_if(_knows_densities)(DensityClassifier.sample)
 
     def _density(self, rows: Rows) -> RowFunction:
         return RowFunction(rows, _pooled_log_density, (self._describing(),))
@@ -535,8 +548,12 @@ register(
             "view_warp_centers_": Field("floats", ("V", "d")),
             "view_warp_scales_": Field("floats", ("V", "d"), low=0, open_low=True),
             "view_metrics_": Field("floats", ("V", "d", "d")),
+            "trials_": Field("dict"),
         },
         optional=FEATURE_NAMES,
+        parameters={"members": Field("list", options=("auto",), parts=(Field("member"),))},
+        not_kept=frozenset({"held_out_proba_"}),
+        onnx="kernelpool.export.networks:pooled",
         describe="kernelpool.inspection.pool:describe_pooled",
         check="kernelpool.files.checks:pooled",
         probe=lambda model: model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_)),

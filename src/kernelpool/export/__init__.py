@@ -44,10 +44,11 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     Parameters
     ----------
     estimator : fitted estimator
-        `SharedKernelClassifier`, `SharingAverageClassifier`, `ParzenClassifier` and `ReducedParzenClassifier` (with a named
-        kernel), `RBFNetworkClassifier`, `RBFNetworkRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one
-        of them, after transformers that skl2onnx converts; or a `RejectClassifier` around any of these, which returns
-        ``decision`` as well: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
+        `PooledClassifier` (of networks that can be exported), `SharedKernelClassifier`, `SharingAverageClassifier`,
+        `ParzenClassifier` and `ReducedParzenClassifier` (with a named kernel), `RBFNetworkClassifier`,
+        `RBFNetworkRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one of them, after transformers that
+        skl2onnx converts; or a `RejectClassifier` around any of these, which returns ``decision`` as well: 0 for an accepted
+        row, 1 for an ambiguous, 2 for a novel one.
     path : str, path or None, default=None
         Where to write the model, if anywhere; all at once or not at all.
     precision : {"mixed", "float32", "float64"}, default="mixed"
@@ -173,7 +174,8 @@ def _network_outputs(model: Any) -> dict[str, list[Any]]:
         several: list[Any] = [None] if model._flat else [None, int(model.readout_.shape[1])]
         return {"prediction": several, "std": several}
     k = len(model.classes_)
-    densities: dict[str, list[Any]] = {"log_density": [None, k], "score_samples": [None]} if record.has_density else {}
+    describes = record.has_density and np.any(getattr(model, "density_weights_", 1))  # a pool may have no densities
+    densities: dict[str, list[Any]] = {"log_density": [None, k], "score_samples": [None]} if describes else {}
     return {"label": [None], "probabilities": [None, k], **densities}
 
 

@@ -4,6 +4,7 @@ Distances are taken from x - mean, so that float32 loses no more than it must; s
 are those of the estimators: the same frame, the same floors of probabilities, the same way out where no kernel covers a row.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import LARGEST
 from ..networks.parzen import log_prior_scale
 from ..networks.parzen_kernels import INSIDE
-from ..registry import families, resolve
+from ..registry import families, record_of, resolve
 from ..rows import Frame, max_abs_value
+from ..selection.pooling import LOWEST
 from ..training.competitive import weights_in
 from ..training.parzen import LONGEST_ODDS
 from ..training.validation import frame_of
+from ..training.views import FARTHEST, View
 from .graph import Graph
 
 Answers = dict[str, str]
@@ -70,7 +73,24 @@ def _class_densities(g: Graph, x: str, model: Any, frame: Frame | None = None) -
 def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a SharedKernelClassifier."""
     log_density, frame = _class_densities(g, x, model)
-    return _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
+    answers = _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
+    deciding = getattr(model, "deciding_networks_", ())
+    if not deciding:
+        return answers
+    rows = framed(g, x, frame)
+    parts = []
+    for network in deciding:
+        joint = g.add(_class_densities(g, rows, network, frame)[0], g.safe_log(network.class_prior_))
+        parts.append(g.softmax(joint, 1))
+    shift = np.asarray(model.class_prior_) / np.where(model.class_shares_ > 0, model.class_shares_, 1.0)
+    weighted = g.multiply(_mean(g, parts), shift)
+    probability = str(g.op("Div", weighted, g.total(weighted, 1, keepdims=True)))
+    return answers | {"scores": probability, "probabilities": probability}
+
+
+def _mean(g: Graph, parts: list[str]) -> str:
+    """Of several tensors of one shape."""
+    return parts[0] if len(parts) == 1 else str(g.op("ReduceMean", _stacked(g, parts), g.constant(np.array([1])), keepdims=0))
 
 
 def sharing_average(g: Graph, x: str, model: Any) -> Answers:
@@ -91,6 +111,84 @@ def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answer
         "log_density": log_density,
         "score_samples": g.log_of_sum(joint, 1),
     }
+
+
+# -- pools ----------------------------------------------------------------------------------------------------------------
+
+
+def pooled(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a PooledClassifier, all of whose networks can be exported themselves."""
+    said, log_jacobians = _network_answers(g, x, model)
+    log_proba = []
+    for m in range(len(model.weights_)):
+        parts = []
+        for i in np.flatnonzero(model.network_members_ == m):
+            raised = g.clip(said[i]["probabilities"], math.exp(LOWEST), None)
+            parts.append(str(g.op("Div", raised, g.total(raised, 1, keepdims=True))))
+        log_proba.append(g.clip(str(g.op("Log", _mean(g, parts))), LOWEST, None))
+    stacked = _stacked(g, log_proba)  # (n, L, K)
+    if model.pooling_ == "linear":
+        scores = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
+    else:
+        scores = g.total(g.multiply(stacked, model.weights_[:, None]), 1)
+    shift = model._log_prior_shift()
+    scores = g.add(scores, np.where(np.isfinite(shift), shift, g.forbidden))
+    answers = {"scores": scores, "probabilities": g.softmax(scores, 1)}
+    describing = np.flatnonzero(model.density_weights_)
+    if len(describing):
+        densities = [
+            said[i]["log_density"] if (jacobian := log_jacobians[i]) is None else g.add(said[i]["log_density"], jacobian)
+            for i in describing
+        ]
+        weights = g.safe_log(model.density_weights_[describing])[:, None]
+        answers["log_density"] = log_density = g.log_of_sum(g.add(_stacked(g, densities), weights), 1)
+        answers["score_samples"] = g.log_of_sum(g.add(log_density, g.safe_log(model.class_prior_)), 1)
+    return answers
+
+
+def _stacked(g: Graph, parts: list[str]) -> str:
+    return beside(g, [g.unsqueeze(part, 1) for part in parts])
+
+
+def _network_answers(g: Graph, x: str, model: Any) -> tuple[list[Answers], list[str | None]]:
+    """What each network of a pool says of the rows in its view, and log |dz / dx| of that view, (n, 1)."""
+    views = [_seen(g, x, view) for view in model._views()]
+    said, jacobians = [], []
+    for network, v in zip(model.networks_, model.network_views_, strict=True):
+        record = record_of(network)
+        if record is None or record.onnx is None:
+            raise KernelpoolError(f"A pool with a {type(network).__name__} cannot be exported to ONNX: it has no converter.")
+        rows, jacobian = (x, None) if v < 0 else views[v]
+        said.append(resolve(record.onnx)(g, rows, network))
+        jacobians.append(jacobian)
+    return said, jacobians
+
+
+def _seen(g: Graph, x: str, view: View) -> tuple[str, str]:
+    """Rows in a view, (n, d), and log |dz / dx|, (n, 1)."""
+    constant = -np.log(view.scale).sum()
+    if view.metric is not None:
+        constant += np.linalg.slogdet(view.metric)[1]
+    centered = g.centered(x, view.center)
+    if view.warp is None:
+        zero = g.multiply(g.total(centered, 1, keepdims=True), 0.0)
+        # a metric takes the scale with it: a runtime may fold a bare factor into a product, and round it to float32
+        if view.metric is None:
+            return g.multiply(centered, 1 / view.scale), g.add(zero, constant)
+        return g.matmul(centered, (view.metric / view.scale).T), g.add(zero, constant)
+    u, warp = g.multiply(centered, 1 / view.scale), view.warp
+    sign, size = g.op("Sign", u), str(g.op("Log", g.add(str(g.op("Abs", u)), 1.0)))
+    above = g.op("GreaterOrEqual", u, g.constant(np.array(0.0)))
+    power = str(g.op("Where", above, g.constant(warp.exponent), g.constant(2 - warp.exponent)))
+    straight = g.op("Less", g.op("Abs", power), g.constant(np.array(1e-8)))
+    exponent = g.multiply(size, power)
+    grown = g.multiply(str(g.op("Tanh", g.multiply(exponent, 0.5))), g.add(str(g.op("Exp", exponent)), 1.0))  # exp - 1
+    divided = g.op("Div", grown, g.op("Where", straight, g.constant(np.array(1.0)), power))
+    psi = g.multiply(str(g.op("Where", straight, size, divided)), sign)
+    z = g.clip(g.multiply(g.subtract(psi, warp.center), 1 / warp.scale), -FARTHEST, FARTHEST)
+    slope = g.total(g.multiply(g.multiply(size, sign), warp.exponent - 1), 1, keepdims=True)
+    jacobian = g.add(slope, constant - np.log(warp.scale).sum())
+    return z if view.metric is None else g.matmul(z, view.metric.T), jacobian
 
 
 # -- Parzen -------------------------------------------------------------------------------------------------------------

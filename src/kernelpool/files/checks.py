@@ -49,6 +49,11 @@ def check_field(field: Field, where: str, value: Any, sizes: Sizes, others: Mapp
         name = type(value).__name__
         if not isinstance(value, BaseEstimator) or (field.classes and name not in field.classes):
             raise refused(where, " or ".join(map(str, (*field.classes, *field.options))) or "a model", short(value))
+    elif field.kind == "member":
+        if isinstance(value, tuple):
+            check_field(Field("tuple", parts=(Field("str"), Field("model"))), where, value, sizes, others)
+        else:
+            check_field(Field("model"), where, value, sizes, others)
     elif field.kind == "plain":
         _check_plain(where, value)
     else:
@@ -80,7 +85,7 @@ def _check_array(field: Field, where: str, value: Any, sizes: Sizes) -> None:
             raise refused(where, "distinct and sorted labels, one at least", short(value[:8].tolist()))
         return
     if field.kind == "integers":
-        _check_range(Field("integer", low=0, high=2**40), where, value)
+        _check_range(Field("integer", low=max(field.low, -1) if field.low > Field.low else 0, high=2**40), where, value)
         if field.distinct and len(np.unique(value)) != value.size:
             raise refused(where, "distinct", "a number twice")
     elif field.kind == "shares":
@@ -217,6 +222,19 @@ def shared_kernel(model: Any, sizes: Sizes) -> None:
     if model.n_kernels_ != sizes["M"]:
         raise ModelFileError(f"n_kernels_ must be the number of kernels, {sizes['M']}; got {model.n_kernels_}.")
     _check_members("owners_", model.owners_, model.classes_)
+    if hasattr(model, "deciding_networks_"):
+        _check_deciding(model, sizes)
+
+
+def _check_deciding(model: Any, sizes: Sizes) -> None:
+    if not model.deciding_networks_ or not hasattr(model, "class_shares_"):
+        raise ModelFileError("deciding_networks_ must hold one network at least, and class_shares_ must be there with them.")
+    for network in model.deciding_networks_:
+        if not is_fitted(network) or network.n_features_in_ != sizes["d"] or hasattr(network, "deciding_networks_"):
+            raise ModelFileError("deciding_networks_ must be fitted to the features of the whole, and have none of their own.")
+        alike = network.covariance_type_ == model.covariance_type_
+        if not alike or not np.array_equal(network.classes_, model.classes_):
+            raise ModelFileError("deciding_networks_ must have the covariance_type and the classes of the whole.")
 
 
 def sharing_average(model: Any, sizes: Sizes) -> None:
@@ -232,6 +250,8 @@ def sharing_average(model: Any, sizes: Sizes) -> None:
 def pooled(model: Any, sizes: Sizes) -> None:
     """Of a PooledClassifier."""
     for network in model.networks_:
+        if isinstance(network, type(model)) or not hasattr(network, "predict_proba"):
+            raise ModelFileError("networks_ must be classifiers with probabilities, and no pools.")
         if not is_fitted(network) or network.n_features_in_ != sizes["d"] or len(network.classes_) != sizes["K"]:
             raise ModelFileError("networks_ must be fitted to the features and the classes of the whole.")
     for name, most in (("network_members_", sizes["L"]), ("network_views_", sizes["V"])):
@@ -239,6 +259,26 @@ def pooled(model: Any, sizes: Sizes) -> None:
             raise ModelFileError(f"{name} must be below {most}; got {getattr(model, name).max()}.")
     if set(range(sizes["L"])) - set(model.network_members_.tolist()):
         raise ModelFileError("network_members_ must name a network for every member.")
+    if model.density_weights_.any():
+        describing = [model.networks_[i] for i in np.flatnonzero(model.density_weights_)]
+        if not all(hasattr(network, "log_density") for network in describing):
+            raise ModelFileError("density_weights_ must be zero for networks without densities.")
+        _check_close("density_weights_", model.density_weights_.sum(), 1.0)
+    if model.pooling_ == "linear":
+        _check_close("weights_", model.weights_.sum(), 1.0)
+    if not np.isfinite(np.linalg.slogdet(model.view_metrics_)[1]).all():
+        raise ModelFileError("view_metrics_ must be invertible.")
+    _check_trials(model.trials_)
+
+
+TRIALS = {"name": "U", "loss": "f", "pool_loss": "f", "seconds": "f", "outcome": "U"}
+"""Columns of what a pool has tried, and NumPy's letters of what they hold."""
+
+
+def _check_trials(trials: dict[str, Any]) -> None:
+    kinds = {name: value.dtype.kind if isinstance(value, np.ndarray) else "" for name, value in trials.items()}
+    if kinds != TRIALS or len({value.shape for value in trials.values()}) != 1 or trials["name"].ndim != 1:
+        raise ModelFileError(f"trials_ must hold one entry a trial in each of {', '.join(TRIALS)}.")
 
 
 def parzen(model: Any, sizes: Sizes) -> None:

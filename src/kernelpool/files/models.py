@@ -148,7 +148,8 @@ def _state_to_write(record: EstimatorRecord, estimator: Any, parameters: set[str
     known = {*record.fitted, *record.optional}
     if record.name in AROUND:
         return {name: getattr(estimator, name) for name in known if hasattr(estimator, name)}
-    state = {name: value for name, value in vars(estimator).items() if name not in parameters and name not in record.rebuilt}
+    aside = {*parameters, *record.rebuilt, *record.not_kept}
+    state = {name: value for name, value in vars(estimator).items() if name not in aside}
     for name in [name for name, value in state.items() if name in NOT_KEPT and not value]:
         del state[name]  # set_callbacks() without any
     for name in state:

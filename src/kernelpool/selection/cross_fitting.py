@@ -170,14 +170,14 @@ def fit_pool(
             continue
         try:
             trial = _try(candidate, rows, views, fit, kind, seed, n_jobs)
+            fit.trials.append(trial)
+            if on_trial is not None:
+                on_trial(trial, fit, left)
         except KeyboardInterrupt:
             if not fit.members:
                 raise
             fit.interrupted = True
             break
-        fit.trials.append(trial)
-        if on_trial is not None:
-            on_trial(trial, fit, left)
     if fit.members:
         _finish(fit, rows, kind)
     return fit
