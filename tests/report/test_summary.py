@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix, log_loss, mean_squared_error, precision_score, r2_score, recall_score
@@ -23,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScale
 from kernelpool import (
     CompetitiveNeuronsClassifier,
     ParzenClassifier,
+    PooledClassifier,
     RBFNetworkClassifier,
     RBFNetworkRegressor,
     ReducedParzenClassifier,
@@ -649,3 +651,29 @@ def test_dask_rows_are_refused_with_advice(fitted, two_clouds):
 
     with pytest.raises(KernelpoolError, match="got a Dask array"):
         summarize(fitted, da.from_array(two_clouds[0]), two_clouds[1])
+
+
+def test_of_a_pool_it_is_told_who_was_asked_and_who_was_heard(two_clouds):
+    candidates = [("<b>four</b>", SharedKernelClassifier(4, random_state=0)), ("guessing", DummyClassifier(strategy="uniform"))]
+    model = PooledClassifier(candidates, pooling="log_linear", n_folds=2, random_state=0).fit(*two_clouds[:2])
+    summary = summarize(model, *two_clouds)
+    asked = summary.members
+    assert [member.name for member in asked] == ["<b>four</b>", "guessing"]
+    assert asked[0].weight == model.weights_[0]
+    assert asked[0].loss == pytest.approx(model.trials_["loss"][0])
+    assert asked[0].outcome == "kept"
+    assert asked[1].weight is None
+    assert asked[1].outcome != "kept"
+    page = render_html(summary)
+    assert "Who was asked, and who was heard" in page
+    assert "<b>four" not in page
+    assert asked[1].outcome in page
+    assert json.loads(summary.to_json())["members"][1]["name"] == "guessing"
+    assert summarize(model.networks_[0], *two_clouds).members == ()
+
+
+def test_a_pool_without_densities_has_a_report(two_clouds):
+    model = PooledClassifier([RBFNetworkClassifier(9)], n_folds=2, random_state=0).fit(*two_clouds[:2])
+    summary = summarize(model, *two_clouds)
+    assert summary.kernels is None
+    assert [member.weight for member in summary.members] == model.weights_.tolist()

@@ -336,6 +336,21 @@ class Outliers:
 
 
 @dataclass(frozen=True)
+class MemberRow:
+    """A member that was tried for a pool."""
+
+    name: str
+    loss: float | None
+    """Log-loss a row on rows left out: of the first fold alone where it was given up."""
+    pool_loss: float | None
+    """That of the pool with it, on the same rows."""
+    seconds: float
+    outcome: str
+    weight: float | None
+    """How much it is heard; None where it is not."""
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One parameter as it was set."""
 
@@ -397,6 +412,8 @@ class Summary:
     rerun: Rerun
     notes: tuple[str, ...]
     """What was sampled, left out or not possible, and why."""
+    members: tuple[MemberRow, ...] = ()
+    """Of a pool, those that were tried, in that order."""
 
     def to_dict(self) -> dict[str, Any]:
         """Dictionaries, lists, numbers and text; what is not finite is None."""

@@ -26,7 +26,7 @@ from .evaluation import evaluation_of, judge, regression_of
 from .kernels import Seen, class_posterior_by_rows, map_of, table_of
 from .outliers import Scored, density_of, outliers_of
 from .records import Evaluation, KernelTable, Map, Outliers, Regression, Summary
-from .training import rerun_of, training_of
+from .training import members_of, rerun_of, training_of
 
 __all__ = ["Summary", "summarize"]
 
@@ -132,6 +132,7 @@ def summarize(
         training=training_of(making.model, duration),
         rerun=rerun_of(making.model, texts["source"], making.table.n_rows, command),
         notes=tuple(dict.fromkeys(making.notes)),
+        members=members_of(making.model.inner),
     )
 
 

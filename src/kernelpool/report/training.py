@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from ..inspection.pipeline import Unwrapped
 from ..inspection.pool import member_name
 from ..text import text_of
-from .records import Parameter, Rerun, Run, Training
+from .records import MemberRow, Parameter, Rerun, Run, Training
 
 MOST_SWEEPS, MOST_CHARACTERS = 400, 1_000_000
 NOT_NEEDED = ("verbose", "callback", "n_jobs")
@@ -40,6 +40,23 @@ def training_of(model: Unwrapped, duration: float | None) -> Training:
         duration=None if duration is None else float(duration),
         versions=_versions(),
     )
+
+
+def members_of(inner: Any) -> tuple[MemberRow, ...]:
+    """Who was asked for a pool, and who is heard in it."""
+    trials = getattr(inner, "trials_", None)
+    if trials is None:
+        return ()
+    weights = dict(zip(inner.members_, np.asarray(inner.weights_).tolist(), strict=True))
+    columns = (trials[name].tolist() for name in ("name", "loss", "pool_loss", "seconds", "outcome"))
+    return tuple(
+        MemberRow(text_of(name), _finite(loss), _finite(pool_loss), float(seconds), text_of(outcome), weights.get(name))
+        for name, loss, pool_loss, seconds, outcome in zip(*columns, strict=True)
+    )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _parameters(model: Unwrapped) -> list[Parameter]:
