@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import kernelpool.estimators  # noqa: F401  (fills the registry)
 from kernelpool import registry
 
 from .tables import colors, write_csv
@@ -16,7 +17,12 @@ pytest.importorskip("onnx", reason="export needs onnx: pip install '.[onnx]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime to run what was exported")
 
 NAMES = ["a", "b", "=shape & <i>size</i>", "made in", "color"]
-FEW = {"parzen": [], "reduced-parzen": ["--set", "n_kernels=20"], "sharing-average": ["--kernels", 3]}
+FEW = {
+    "parzen": [],
+    "pool": ["--set", "budget=fast"],
+    "reduced-parzen": ["--set", "n_kernels=20"],
+    "sharing-average": ["--kernels", 3],
+}
 
 
 def shapes(unknown=False):
@@ -60,7 +66,12 @@ def test_models_with_categories_say_the_same(run, kind, scale):
         table = shapes(unknown)
         label, probability, density = said(run, "m.safetensors", write_csv("new.csv", NAMES, table))
         found = told("m.onnx", table)
-        assert found["label"].tolist() == label
+        ranked = np.sort(probability, axis=1)
+        clear = ranked[:, -1] - ranked[:, -2] > 1e-6  # networks of a pool may be divided half and half over words never seen
+        assert clear.mean() > 0.9
+        assert [a for a, c in zip(found["label"].tolist(), clear, strict=True) if c] == [
+            b for b, c in zip(label, clear, strict=True) if c
+        ]
         np.testing.assert_allclose(found["probabilities"], probability, atol=1e-5)
         if density is not None:
             np.testing.assert_allclose(found["score_samples"], density, rtol=1e-5, atol=1e-5)

@@ -1,5 +1,7 @@
 """`kernelpool fit`: what is saved is what the estimator gives, and the error is that of rows it has not seen."""
 
+import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -246,10 +248,71 @@ def test_the_report_comes_with_the_fit_and_alone(run, data):
     assert "30" in Path("t.html").read_text(encoding="utf-8")
 
 
-def test_the_recommended_model_is_the_automatic_one(run, tmp_path):
-    data = write_csv(tmp_path / "data.csv", ["a", "b", "color"], colors(60))
-    assert run("fit", data, "-t", "color", "--json").json["estimator"] == "SharedKernelClassifier"
-    assert kernelpool.load("data.safetensors")[-1].n_kernels == "auto"
+@pytest.fixture
+def two_members(monkeypatch):
+    """A pool that has no more than two networks to try."""
+    pooled = importlib.import_module("kernelpool.estimators.pooled")
+    mixture = kernelpool.SharedKernelClassifier
+    candidates = [
+        pooled.PoolCandidate("three kernels", mixture(3, random_state=0)),
+        pooled.PoolCandidate("six kernels", mixture(6, covariance_type="full", random_state=0)),
+    ]
+    monkeypatch.setattr(pooled, "candidates_for", lambda *_: candidates)
+    monkeypatch.setattr("kernelpool.selection.cross_fitting.HOPELESS", -10.0)  # nobody is given up
+    return candidates
+
+
+def test_the_model_is_a_pool_unless_another_is_named(run, data, two_members):
+    ran = run("fit", data, "-t", "color", "--json")
+    assert ran.json["estimator"] == "PooledClassifier"
+    assert ran.err == ""
+    model = kernelpool.load("data.safetensors")
+    assert type(model) is kernelpool.PooledClassifier  # nothing stands before it: it scales features itself
+    assert ran.json["members"] == [
+        {"name": name, "weight": weight} for name, weight in zip(model.members_, model.weights_.tolist(), strict=True)
+    ]
+    assert model.callback is None
+    assert run("fit", data, "-t", "color", *QUICK, "-f", "--json").json["members"] is None
+
+
+def test_a_pool_says_what_was_tried_and_what_is_left(run, data, two_members):
+    said = run("fit", data, "-t", "color").err
+    assert re.search(r"Fitting three kernels: held-out loss [\d.]+, kept, [\d.]+ s; pool [\d.]+; 1 left", said)
+    assert re.search(r"Fitting six kernels: held-out loss [\d.]+, kept, [\d.]+ s; pool [\d.]+; none left", said)
+    assert "Fitting" not in run("fit", data, "-t", "color", "-f", "-q").err
+
+
+def test_the_time_of_a_pool_is_limited(run, data, two_members):
+    run("fit", data, "-t", "color", "--time-limit", "1e-6")
+    model = kernelpool.load("data.safetensors")
+    assert model.budget == 1e-6
+    assert model.members_ == ["three kernels"]
+    assert model.trials_["outcome"].tolist() == ["kept", "not tried: the time was spent"]
+    assert "--time-limit is for --model pool alone" in run("fit", data, "-t", "color", *QUICK, "--time-limit", 3, code=2).err
+
+
+def test_a_pool_has_no_kernels_of_its_own(run, data):
+    said = run("fit", data, "-t", "color", "--kernels", 3, code=2).err
+    assert "--kernels needs one network instead of a pool; name it with --model, such as --model shared-kernel" in said
+    assert "is not possible on the command line" in run("fit", data, "-t", "color", "--set", "members=auto", code=2).err
+
+
+def test_an_interrupted_pool_keeps_the_members_that_are_ready(run, data, two_members, monkeypatch):
+    original, fits = kernelpool.SharedKernelClassifier.fit, []
+
+    def fitting(model, *words, **options):
+        fits.append(model)
+        if len(fits) == 6:  # the second network of the second member
+            raise KeyboardInterrupt
+        return original(model, *words, **options)
+
+    monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
+    ran = run("fit", data, "-t", "color", "--json", code=130)
+    assert ran.json["model"] == "data.interrupted.safetensors"
+    assert ran.json["interrupted"] == "interrupted; 1 member was pooled"
+    assert [member["name"] for member in ran.json["members"]] == ["three kernels"]
+    assert ran.json["held_out"]["n_rows"] == 60
+    assert kernelpool.load("data.interrupted.safetensors").members_ == ["three kernels"]
 
 
 @pytest.mark.parametrize("name", ["model.pkl", "model.joblib", "data.csv", "m.onnx"])
@@ -362,13 +425,13 @@ def test_an_interrupted_choice_of_settings_ends_with_the_best_so_far(run, data, 
         judged.append(cell)
 
     monkeypatch.setattr(Search, "_judge", judging)
-    ran = run("fit", data, "-t", "color", "--json", code=130)
+    ran = run("fit", data, "-t", "color", "--model", "auto", "--json", code=130)
     assert "interrupted while settings were chosen; the best so far was fitted" in ran.json["interrupted"]
     model = kernelpool.load("data.interrupted.safetensors")[-1]
     assert model.covariance_type_ == judged[0].covariance_type
     assert ran.json["held_out"]["n_rows"] == 60
     judged[:] = [None] * 3
-    assert "nothing has been fitted yet" in run("fit", data, "-t", "color", code=130).err
+    assert "nothing has been fitted yet" in run("fit", data, "-t", "color", "--model", "auto", code=130).err
 
 
 def test_interrupted_folds_leave_nothing(run, data, monkeypatch):

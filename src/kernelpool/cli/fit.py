@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 
 from .. import registry
+from ..estimators.pooled import PooledClassifier, PoolProgress
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..files import save
 from ..inspection.metrics import Metrics, Rate
@@ -34,14 +35,15 @@ from ..tables.labels import Labeled, codes_and_classes, read_labeled
 from ..tables.sources import SUFFIXES, source, stem_of
 from ..text import did_you_mean, plain, plural, quoted, shown
 from . import options as o
-from .output import CommandError, Exit, Screen, check_free, failing_as_output
+from .output import CommandError, Exit, Screen, Working, check_free, failing_as_output
 
-AUTO = "auto"
-MODEL = f"One of {', '.join((AUTO, *sorted(registry.commands())))}."
+POOL, AUTO = "pool", "auto"
+MODEL = f"One of {', '.join((POOL, AUTO, *sorted(set(registry.commands()) - {POOL})))}."
+TIME_LIMIT = "Begin no further member of the pool after so many seconds."
 SHARING = "How far classes share kernels, from 0 to 1; several with commas for sharing-average."
 SET = "Any other parameter of the estimator, such as --set max_iter=500 (repeatable); --set help lists them."
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
-NOT_SETTABLE = ("callback", "verbose", "random_state", "unlabeled")
+NOT_SETTABLE = ("callback", "verbose", "random_state", "unlabeled", "members")
 """Objects, or set by options of their own."""
 
 NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
@@ -58,7 +60,8 @@ def fit(
     encode: Annotated[bool, o.data("--encode", help="Turn columns of words into categories, inside the saved model.")] = False,
     unlabeled: Annotated[o.Unlabeled, o.data("--unlabeled", help="What becomes of rows without a class.")] = o.Unlabeled.REFUSE,
     text_target: Annotated[bool, o.data("--text-target", help="Take classes as text, whatever they look like.")] = False,
-    model: Annotated[str, o.model("--model", "-m", metavar="KIND", help=MODEL)] = AUTO,
+    model: Annotated[str, o.model("--model", "-m", metavar="KIND", help=MODEL)] = POOL,
+    time_limit: Annotated[float | None, o.model("--time-limit", metavar="SECONDS", min=0, help=TIME_LIMIT)] = None,
     kernels: Annotated[int | None, o.model("--kernels", "-k", metavar="N", min=1, help="Number of kernels (neurons).")] = None,
     covariance: Annotated[
         str | None, o.model("--covariance", metavar=f"{{{','.join(registry.families())}}}", help="Shape of the kernels.")
@@ -84,12 +87,13 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file.
 
-    A fifth of the rows is held out first; the error is measured on them, and the saved model is the one that was measured. With
-    Ctrl-C the fit stops and what has been reached can be kept.
+    Unless --model names another, the model is a pool: several kernel networks, weighted by what they say of rows that they have
+    not seen. A fifth of the rows is held out first; the error is measured on them, and the saved model is the one that was
+    measured. With Ctrl-C the fit stops and what has been reached can be kept.
 
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
-    choice = ModelChoice(model, kernels, covariance, sharing, tuple(setting or ()), str(scale), seed)
+    choice = ModelChoice(model, kernels, covariance, sharing, tuple(setting or ()), str(scale), seed, time_limit)
     choice.estimator()  # what is wrong with the settings is said before data are read
     path = output or _default_output(data)
     _check_output(path, report)
@@ -192,13 +196,14 @@ Setting = Any
 class ModelChoice:
     """What the command line asks for."""
 
-    name: str = AUTO
+    name: str = POOL
     kernels: int | None = None
     covariance: str | None = None
     sharing: str | None = None
     settings: Sequence[str] = ()
     scale: str = "auto"
     seed: int = 0
+    time_limit: float | None = None
 
     def estimator(self) -> Any:
         """The bare classifier."""
@@ -207,7 +212,7 @@ class ModelChoice:
             raise CommandError(
                 Exit.USAGE,
                 f"--model {quoted(self.name)} is not known{did_you_mean(self.name, list(models))} There are "
-                f"{', '.join((AUTO, *models))}.",
+                f"{', '.join((POOL, AUTO, *sorted(set(models) - {POOL})))}.",
             )
         if self.covariance is not None and self.covariance not in registry.families():
             raise CommandError(
@@ -216,11 +221,23 @@ class ModelChoice:
         make = SharedKernelClassifier.auto if self.name == AUTO else models[self.name].cls
         given = self._given(make)
         known = _parameters(make)
+        shape = [option for option, value in self._shape().items() if value is not None]
+        if self.name == POOL and shape:
+            raise CommandError(
+                Exit.USAGE,
+                f"{shape[0]} needs one network instead of a pool; name it with --model, such as --model shared-kernel.",
+            )
+        if self.time_limit is not None and self.name != POOL:
+            raise CommandError(Exit.USAGE, f"--time-limit is for --model {POOL} alone; got --model {self.name}.")
         unknown = [name for name in given if name not in known and name != "random_state"]
         if unknown:
             hint = did_you_mean(unknown[0], list(known))
             raise CommandError(Exit.USAGE, f"--model {self.name} has no setting {quoted(unknown[0])}{hint} {_listing(known)}")
         return make(**given)
+
+    def _shape(self) -> dict[str, Any]:
+        """What a single network is asked for."""
+        return {"--kernels": self.kernels, "--covariance": self.covariance, "--sharing": self.sharing}
 
     def _given(self, make: Callable[..., Any]) -> dict[str, Setting]:
         given: dict[str, Setting] = {"random_state": self.seed}
@@ -234,6 +251,8 @@ class ModelChoice:
         if self.sharing is not None:
             several = not isinstance(_parameters(make).get("sharing", 1.0), float | int | str)
             given["sharing"] = _sharing(self.sharing, several)
+        if self.time_limit is not None and self.name == POOL:
+            given["budget"] = self.time_limit
         for text in self.settings:
             if text == "help":
                 raise CommandError(Exit.USAGE, f"--model {self.name}: {_listing(_parameters(make))}")
@@ -426,7 +445,9 @@ class Work:
         most = last.get_params(deep=False).get("max_iter")
         with self.screen.working(f"{title} {name}", most) as bar, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if "callback" in last.get_params(deep=False):
+            if isinstance(last, PooledClassifier):
+                last.set_params(callback=_pool_watcher(bar, title))
+            elif "callback" in last.get_params(deep=False):
                 last.set_params(callback=_watcher(bar, title, name))
             try:
                 pipeline.fit(table, labels)
@@ -451,6 +472,7 @@ class Work:
         return {
             "estimator": type(self.classifier).__name__,
             "chosen": _chosen(self.classifier),
+            "members": _members(self.classifier),
             "n_rows": len(self.rows),
             "n_features": len(self.rows.features),
             "classes": np.asarray(self.model.classes_).tolist(),
@@ -501,6 +523,31 @@ def _chosen(classifier: Any) -> dict[str, Any]:
         if not hasattr(found, "get_params"):
             out[name] = found
     return out
+
+
+def _members(classifier: Any) -> list[dict[str, Any]] | None:
+    """Who is heard in a pool, and how much; None for other models."""
+    if not isinstance(classifier, PooledClassifier):
+        return None
+    pairs = zip(classifier.members_, classifier.weights_.tolist(), strict=True)
+    return [{"name": name, "weight": weight} for name, weight in pairs]
+
+
+def _pool_watcher(bar: Working, title: str) -> Callable[[PoolProgress], None]:
+    """Says of every member that was tried what became of it, how good the pool is by now, and what is left."""
+    tried = 0
+
+    def watch(info: PoolProgress) -> None:
+        nonlocal tried
+        tried += 1
+        loss = f"held-out loss {info.loss:.4f}, " if np.isfinite(info.loss) else ""
+        pool = f"; pool {info.pool_loss:.4f}" if info.outcome == "kept" else ""
+        left = f"{len(info.left)} left" if info.left else "none left"
+        bar.line(f"{title} {info.name}: {loss}{info.outcome}, {info.seconds:.1f} s{pool}; {left}")
+        following = f"{title} {info.left[0]}" if info.left else title
+        bar.at(tried, f"{tried} of {tried + len(info.left)} tried", following, tried + len(info.left))
+
+    return watch
 
 
 def _watcher(bar: Any, title: str, name: str) -> Callable[[Any], bool]:

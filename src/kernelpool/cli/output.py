@@ -121,7 +121,8 @@ class Screen:
 
     def working(self, title: str, total: float | None = None) -> "Working":
         """A progress bar for what follows, once it has taken two seconds."""
-        return Working(title, total, visible=not self.as_json and not self.quiet and sys.stderr.isatty())
+        silent = self.as_json or self.quiet
+        return Working(title, total, visible=not silent and sys.stderr.isatty(), silent=silent)
 
 
 def _console(stderr: bool = False) -> Any:
@@ -133,8 +134,8 @@ def _console(stderr: bool = False) -> Any:
 class Working:
     """A progress bar on stderr that appears after two seconds and goes away when the work is done."""
 
-    def __init__(self, title: str, total: float | None, visible: bool) -> None:
-        self.title, self.total, self.visible = title, total, visible
+    def __init__(self, title: str, total: float | None, visible: bool, silent: bool = False) -> None:
+        self.title, self.total, self.visible, self.silent = title, total, visible, silent
         self.done, self.note = 0.0, ""
         self._bar: Any = None
         self._task: Any = None
@@ -160,12 +161,23 @@ class Working:
             self._task = self._bar.add_task(self.title, total=self.total, completed=self.done, note=self.note)
             self._bar.start()
 
-    def at(self, done: float, note: str = "", title: str | None = None) -> None:
+    def at(self, done: float, note: str = "", title: str | None = None, total: float | None = None) -> None:
         """So far."""
         with self._lock:
-            self.done, self.note, self.title = done, note, title or self.title
+            self.done, self.note, self.title, self.total = done, note, title or self.title, total or self.total
             if self._bar is not None:
-                self._bar.update(self._task, completed=done, note=note, description=self.title)
+                self._bar.update(self._task, completed=done, note=note, description=self.title, total=self.total)
+
+    def line(self, text: str) -> None:
+        """A line above the bar, which stays; without a terminal as well."""
+        if self.silent:
+            return
+        with self._lock:
+            if self._bar is None:
+                _tell(text)
+            else:
+                with suppress(OSError):
+                    self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def __exit__(self, *_: Any) -> None:
         with self._lock:
