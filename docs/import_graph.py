@@ -70,7 +70,9 @@ def layers(known, graph):
     rows = ["| layer | files | lines | imports |", "|---|---|---|---|"]
     for layer in reversed(order):
         if layer != "kernelpool":
-            rows.append(f"| `{layer}` | {files[layer]} | {lines[layer]:,} | {', '.join(f'`{b}`' for b in sorted(below[layer]))} |")
+            rows.append(
+                f"| `{layer}` | {files[layer]} | {lines[layer]:,} | {', '.join(f'`{b}`' for b in sorted(below[layer]))} |"
+            )
     return rows, sum(lines.values())
 
 
@@ -139,7 +141,9 @@ def journeys():
     yield "`predict`", journey(lambda: model.predict(x))
     with tempfile.TemporaryDirectory() as place:
         table = Path(place) / "table.csv"
-        table.write_text("a,b,c,d,kind\n" + "\n".join(",".join(f"{v:.4f}" for v in row) + f",k{k}" for row, k in zip(x, y, strict=True)))
+        table.write_text(
+            "a,b,c,d,kind\n" + "\n".join(",".join(f"{v:.4f}" for v in row) + f",k{k}" for row, k in zip(x, y, strict=True))
+        )
         words = ["fit", str(table), "-t", "kind", "-o", str(Path(place) / "model.safetensors"), "--model", "shared-kernel"]
         result = []
         passed = journey(lambda: result.append(CliRunner().invoke(app, words)))

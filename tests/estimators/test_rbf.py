@@ -96,7 +96,7 @@ def test_one_width_for_all_kernels(rows, mixture, network, family, hidden, width
     X, y = rows
     if hidden == "mixture":
         family = "full"
-    common = {"covariance_type": family, "random_state": 0, **STEP_0}
+    common = {"covariance_type": family, "random_state": 0, "standardize": False, **STEP_0}
     common["hidden"] = mixture if hidden == "mixture" else hidden
     model, plain = network(4, widths=widths, **common).fit(X, y), network(4, **common).fit(X, y)
     variance = 1.0 if widths == "unit" else pdist(plain.means_, "sqeuclidean").max()
