@@ -1,6 +1,6 @@
 """The import graph of the package and three journeys through it, as Markdown: python docs/import_graph.py.
 
-The page of the architecture includes what this writes (`docs/_generated/architecture.md`); `docs/conf.py` runs it before each build.
+The page of the architecture includes what this writes, `docs/_generated/architecture.md`.
 """
 
 import ast
@@ -111,7 +111,7 @@ def journey(action):
     """The files of the package that `action` passes, in the order in which they are first entered."""
     passed = []
 
-    def watch(frame, event, argument):
+    def watch(frame, event, _):
         if event == "call":
             name = frame.f_code.co_filename
             if name.startswith(str(SOURCE)) and frame.f_code.co_name != "<module>" and name not in passed:
@@ -160,7 +160,8 @@ def main():
     users = Counter(target for used in graph.values() for target in used)
     single = sorted(name for name in known if users[name] == 1 and known[name].name != "__init__.py")
     page = [
-        f"{len(known)} modules, {n_lines:,} lines, {sum(map(len, graph.values()))} imports between modules; {len(single)} modules have a single user.",
+        f"{len(known)} modules, {n_lines:,} lines, {sum(map(len, graph.values()))} imports between modules; "
+        f"{len(single)} modules have a single user.",
         "",
         *table,
         "",
