@@ -18,7 +18,7 @@ from kernelpool.arrays import match_array
 from kernelpool.em import Outcome
 from kernelpool.kernels import FAMILIES
 from kernelpool.networks.competitive import Competitive, GradientStep
-from kernelpool.networks.competitive import Params as Neurons
+from kernelpool.networks.competitive import NeuronParams as Neurons
 from kernelpool.networks.em_log import Mixture
 from kernelpool.networks.learned_sharing import Learned, LearnedSharing
 from kernelpool.networks.shared_kernel import Params, SharedKernel

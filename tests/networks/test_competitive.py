@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime, least_squares
 from scipy.special import expit
 
 from kernelpool.kernels import Diag, Kernels
-from kernelpool.networks.competitive import Competitive, GradientStep, Logistic, Margin, Params, Softmax, repelled
+from kernelpool.networks.competitive import Competitive, GradientStep, LogisticNeuron, Margin, NeuronParams, Softmax, repelled
 from kernelpool.rows import ArrayRows
 
 
@@ -16,7 +16,9 @@ def problem(n=40, d=3, n_classes=2, seed=0):
 
 
 def start(n_neurons, n_outputs, d, rng, kernels=None):
-    return Params(rng.normal(size=(n_neurons, n_outputs, d + 1)), rng.dirichlet(np.ones(n_neurons)), kernels, float("nan"))
+    return NeuronParams(
+        rng.normal(size=(n_neurons, n_outputs, d + 1)), rng.dirichlet(np.ones(n_neurons)), kernels, float("nan")
+    )
 
 
 # -- the equations as printed, one loop a sum ---------------------------------------------------------------------------
@@ -121,8 +123,8 @@ def test_a_softmax_of_two_opposite_outputs_is_a_logistic_neuron():
     rng = np.random.default_rng(0)
     z, t = rng.normal(size=(5, 1, 30)) * 3, rng.integers(2, size=(1, 30)).astype(float)
     both, target = np.concatenate([-z, z], axis=1) / 2, np.concatenate([1 - t, t])
-    np.testing.assert_allclose(Softmax().output(both)[:, 1:, :], Logistic().output(z), rtol=1e-12)
-    error, slope = Logistic().misfit(z, t)
+    np.testing.assert_allclose(Softmax().output(both)[:, 1:, :], LogisticNeuron().output(z), rtol=1e-12)
+    error, slope = LogisticNeuron().misfit(z, t)
     error_of_both, slope_of_both = Softmax().misfit(both, target)
     np.testing.assert_allclose(error_of_both, error, rtol=1e-12)
     np.testing.assert_allclose((slope_of_both[:, 1, :] - slope_of_both[:, 0, :]) / 2, slope[:, 0, :], rtol=1e-12)
@@ -132,7 +134,7 @@ def test_a_softmax_of_two_opposite_outputs_is_a_logistic_neuron():
 
 def test_outputs_stay_numbers_at_any_activation():
     z = np.array([-1e300, -800.0, 0.0, 800.0, 1e300])[None, None, :]
-    np.testing.assert_allclose(Logistic().output(z)[0, 0], [0, 0, 0.5, 1, 1], atol=1e-300)
+    np.testing.assert_allclose(LogisticNeuron().output(z)[0, 0], [0, 0, 0.5, 1, 1], atol=1e-300)
     np.testing.assert_allclose(Margin().output(z)[0, 0], [0, 0, 0.5, 1, 1])
     soft = Softmax().output(np.concatenate([z, -z], axis=1))
     np.testing.assert_allclose(soft[0, 0], [0, 0, 0.5, 1, 1], atol=1e-300)
@@ -222,7 +224,7 @@ def test_rows_in_pieces_are_rows_in_one():
 def test_one_neuron_is_a_least_squares_fit():
     x, t, rng = problem(n=200)
     t = (x @ [1.0, -1.0, 0.5] + rng.normal(size=200) > 0.3).astype(int)
-    params = Params(np.full((1, 1, 4), 0.1), np.ones(1), None, float("nan"))
+    params = NeuronParams(np.full((1, 1, 4), 0.1), np.ones(1), None, float("nan"))
     network = Competitive(2, precision=1.0, repulsion=5.0, solver=downhill)  # nobody there to repel
     augmented = np.column_stack([x, np.ones(len(x))])
     reference = least_squares(lambda w: expit(augmented @ w) - t, np.full(4, 0.1), xtol=1e-12)

@@ -7,10 +7,10 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from kernelpool.kernels import FAMILIES, Kernels
-from kernelpool.networks.em_log import EMLog, Hidden, Mixture, RBFParams, Run, train
+from kernelpool.networks.em_log import EMLog, EMLogRun, Hidden, Mixture, RBFParams, train
 from kernelpool.networks.least_squares import LeastSquares
 from kernelpool.networks.logistic import Logistic
-from kernelpool.networks.readout import Labels, Readout, Values, pseudo_inverse, solved
+from kernelpool.networks.readout import ClassTargets, Readout, Values, pseudo_inverse, solved
 from kernelpool.networks.shared_kernel import Params
 from kernelpool.rows import ArrayRows
 
@@ -57,7 +57,7 @@ def start(x, m=3, seed=5, family="full"):
 def network_of(x, y, params, activation="density", family="full", output=None, *, link=False, once=False, bound=False, k=2):
     kernel = FAMILIES[family](np.zeros(x.shape[1]))
     hidden = Hidden(kernel, activation)
-    output = output(hidden) if output else Logistic(hidden, Labels(k, 1), 0.0, bound=bound)
+    output = output(hidden) if output else Logistic(hidden, ClassTargets(k, 1), 0.0, bound=bound)
     return EMLog(Mixture(kernel, params.mixing), hidden, output, link=link, once=once), ArrayRows(x, y, n_jobs=1)
 
 
@@ -205,7 +205,7 @@ def test_logistic_is_scikit_learns(setting, n_classes, bound):
     y = (np.argsort(np.argsort(x[:, 0] + 0.5 * rng.normal(size=len(x)))) * n_classes) // len(x)
     weight = rng.uniform(0.5, 2, len(x))
     strength = 0.2
-    output = Logistic(hidden, Labels(n_classes, 1), strength, bound=bound)
+    output = Logistic(hidden, ClassTargets(n_classes, 1), strength, bound=bound)
     rows = ArrayRows(x, y, weight, n_jobs=1)
     readout = output.solve(rows, layer)
     for _ in range(200 if bound else 2):  # the bound converges slowly and may stop early: go on from there
@@ -235,7 +235,7 @@ def test_a_step_for_many_classes_is_newtons(setting, bound):
     x, hidden, layer, columns, _ = setting
     y = np.random.default_rng(4).integers(3, size=len(x))
     beta = np.random.default_rng(5).normal(size=(6, 2)) * 0.3
-    output = Logistic(hidden, Labels(3, 1), 0.0, bound=bound)
+    output = Logistic(hidden, ClassTargets(3, 1), 0.0, bound=bound)
     after = output.step(ArrayRows(x, y, n_jobs=1), layer, Readout(beta, 0.0))
     np.testing.assert_allclose(after.weight, naive_step(columns, y, beta, 3, bound), rtol=1e-5, atol=1e-7)
 
@@ -245,7 +245,7 @@ def test_logistic_rows_left_out_are_one_newton_step_away(setting, n_classes):
     x, hidden, layer, columns, _ = setting
     y = ((x[:, 0] > 0) + (x[:, 1] > 0.3)).astype(int) if n_classes == 3 else (x[:, 0] > 0).astype(int)
     y[::7] = 0
-    output = Logistic(hidden, Labels(n_classes, 1), 0.5)
+    output = Logistic(hidden, ClassTargets(n_classes, 1), 0.5)
     rows = ArrayRows(x, y, n_jobs=1)
     readout = output.solve(rows, layer, output.solve(rows, layer))
     o = n_classes - 1
@@ -271,7 +271,7 @@ def test_a_class_order_changes_nothing(setting):
     turned = np.array([2, 0, 1])[y]
     p = []
     for codes in (y, turned):
-        readout = Logistic(hidden, Labels(3, 1), 0.7).solve(ArrayRows(x, codes, n_jobs=1), layer)
+        readout = Logistic(hidden, ClassTargets(3, 1), 0.7).solve(ArrayRows(x, codes, n_jobs=1), layer)
         p.append(softmax(np.column_stack([np.zeros(len(x)), columns @ readout.weight]), axis=1))
     np.testing.assert_allclose(p[0], p[1][:, [2, 0, 1]], atol=1e-5)
 
@@ -281,7 +281,7 @@ def test_singular_columns_are_solved_all_the_same(problem):
     kernels = Kernels(np.array([[0.0, 0], [0, 0], [1, 1]]), np.repeat(np.eye(2)[None], 3, 0))  # two kernels are one
     params = Params(kernels, np.full((3, 1), 1 / 3), np.ones(1))
     for activation in ("density", "normalized"):  # shares sum to one: singular beside a bias
-        for make in (lambda h: Logistic(h, Labels(2, 1), 0.0), lambda h: LeastSquares(h, Labels(2, 1), 0.0)):
+        for make in (lambda h: Logistic(h, ClassTargets(2, 1), 0.0), lambda h: LeastSquares(h, ClassTargets(2, 1), 0.0)):
             em_log, rows = network_of(x, y, params, activation, output=make)
             network = em_log.read(rows, params)
             assert np.isfinite(network.readout.weight).all()
@@ -295,7 +295,7 @@ def test_blocks_add_up(setting):
     y = (x[:, 0] > 0).astype(int)
     whole, cut = (ArrayRows(x, y, width=w, n_jobs=1) for w in (1, 10**6))
     assert (whole._n_blocks, cut._n_blocks) == (1, 80)
-    for output in (Logistic(hidden, Labels(2, 1)), LeastSquares(hidden, Labels(2, 1), "loo")):
+    for output in (Logistic(hidden, ClassTargets(2, 1)), LeastSquares(hidden, ClassTargets(2, 1), "loo")):
         a, b = (output.solve(rows, layer) for rows in (whole, cut))
         np.testing.assert_allclose(a.weight, b.weight, rtol=1e-6)
         assert output.score(whole, layer, a) == pytest.approx(output.score(cut, layer, a), rel=1e-9)
@@ -333,11 +333,11 @@ def test_the_logistic_strength_has_no_better_neighbor(setting):
     rng = np.random.default_rng(6)
     y = (x[:, 0] + rng.normal(size=len(x)) > 0).astype(int)
     rows = ArrayRows(x, y, n_jobs=1)
-    output = Logistic(hidden, Labels(2, 1), "loo")
+    output = Logistic(hidden, ClassTargets(2, 1), "loo")
     chosen = output.solve(rows, layer)
 
     def loss(strength):
-        fixed = Logistic(hidden, Labels(2, 1), strength)
+        fixed = Logistic(hidden, ClassTargets(2, 1), strength)
         return fixed.score(rows, layer, fixed.solve(rows, layer))
 
     assert 0.001 < chosen.strength < 1e4
@@ -372,6 +372,6 @@ class Scripted:
 )
 def test_training_keeps_the_best_sweep(losses, patience, best, made, outcome):
     run = train(Scripted(losses), None, "start", max_iter=len(losses), tol=1e-5, patience=patience)
-    assert isinstance(run, Run)
+    assert isinstance(run, EMLogRun)
     assert (run.network.readout, run.best_sweep, run.n_sweeps, run.outcome) == (best, best, made, outcome)
     assert run.history == ([] if patience is None else losses[:made])

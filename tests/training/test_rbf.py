@@ -8,7 +8,7 @@ import pytest
 from kernelpool import RBFNetworkClassifier
 from kernelpool.datasets import make_ripley
 from kernelpool.networks.least_squares import LeastSquares
-from kernelpool.networks.readout import Labels
+from kernelpool.networks.readout import ClassTargets
 from kernelpool.training.config import KernelConfig
 from kernelpool.training.monitor import Progress
 from kernelpool.training.rbf import RBFConfig, fit_rbf
@@ -44,7 +44,7 @@ def fitted(rows, config):
 
     def output(hidden):
         made.append(hidden)
-        return LeastSquares(hidden, Labels(2, 1), 0.1)
+        return LeastSquares(hidden, ClassTargets(2, 1), 0.1)
 
     return fit_rbf(data, config, output, Progress(0, 1, 10, "")), made
 

@@ -29,9 +29,9 @@ from ..files import save
 from ..inspection.metrics import Metrics, Rate
 from ..inspection.pipeline import unwrap
 from ..selection.held_out import stratified_holdout
-from ..tables.columns import CATEGORY, NUMBER, Feature
+from ..tables.columns import CATEGORY, NUMBER, FeatureColumn
 from ..tables.encoder import TableEncoder
-from ..tables.labels import Labeled, codes_and_classes, read_labeled
+from ..tables.labels import LabeledTable, codes_and_classes, read_labeled
 from ..tables.sources import SUFFIXES, source, stem_of
 from ..text import did_you_mean, plain, plural, quoted, shown
 from . import options as o
@@ -148,7 +148,7 @@ def _check_output(path: str, report: str | None) -> None:
         raise CommandError(Exit.USAGE, f"{shown(path, 200)} cannot be both the model (-o) and the report (--report).")
 
 
-def _seen(rows: Labeled) -> str:
+def _seen(rows: LabeledTable) -> str:
     codes, classes = codes_and_classes(rows.labels)
     counts = np.bincount(codes[codes >= 0], minlength=len(classes))
     named = ", ".join(f"{shown(c, 24)} {n:,}" for c, n in list(zip(classes.tolist(), counts, strict=True))[:6])
@@ -260,7 +260,7 @@ class ModelChoice:
             given[name] = value
         return given
 
-    def pipeline(self, features: list[Feature]) -> Any:
+    def pipeline(self, features: list[FeatureColumn]) -> Any:
         """The classifier behind the steps that its features need; the classifier alone where they need none."""
         from sklearn.pipeline import Pipeline
         from sklearn.preprocessing import StandardScaler
@@ -341,7 +341,7 @@ def _sharing(text: str, several: bool) -> Setting:
 class Work:
     """One fit: how it is judged, what came out, and what to write down."""
 
-    rows: Labeled
+    rows: LabeledTable
     choice: ModelChoice
     screen: Screen
     holdout: float

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..tables.labels import Labeled, codes_and_classes
+from ..tables.labels import LabeledTable, codes_and_classes
 from ..tables.sources import source
 from ..text import shown
 from . import options as o
@@ -55,11 +55,11 @@ def report(
     screen.answer({"report": output, "rows_of_fit": same, "n_rows": len(rows)})
 
 
-def _joined(rows: Labeled, other: Labeled) -> Labeled:
+def _joined(rows: LabeledTable, other: LabeledTable) -> LabeledTable:
     import pyarrow as pa
 
     labels = np.concatenate([rows.labels, other.labels])
-    return Labeled(
+    return LabeledTable(
         pa.concat_tables([rows.table, other.table]).combine_chunks(),
         labels,
         rows.features,
@@ -78,7 +78,7 @@ def check_report(path: str, force: bool) -> None:
 
 
 def write_report(
-    model: Any, rows: Labeled, test: np.ndarray | None, path: str, force: bool, screen: Screen, **kwargs: Any
+    model: Any, rows: LabeledTable, test: np.ndarray | None, path: str, force: bool, screen: Screen, **kwargs: Any
 ) -> None:
     """The report of a model on its rows, those held out apart."""
     from ..report import summarize, write_html

@@ -16,9 +16,9 @@ from ..estimators.reject import RejectClassifier
 from ..files import load, read_header
 from ..inspection.pipeline import unwrap
 from ..selection.held_out import stratified_holdout
-from ..tables.columns import CATEGORY, NUMBER, Feature, Gaps, check_columns, fitted_features
+from ..tables.columns import CATEGORY, NUMBER, FeatureColumn, Gaps, check_columns, fitted_features
 from ..tables.encoder import TableEncoder
-from ..tables.labels import Labeled, codes_of
+from ..tables.labels import LabeledTable, codes_of
 from ..tables.sources import Batch, Source, stem_of
 from ..text import listed, plural, quoted, shown
 from .output import CommandError, Exit, Screen
@@ -33,7 +33,7 @@ class Saved:
 
     model: Any
     path: str
-    features: list[Feature] | None
+    features: list[FeatureColumn] | None
     """None where the model was fitted without names: columns are then taken in their order."""
     target: str | None
     summary: dict[str, Any] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Saved:
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def take(self, source: Source, spare: set[str], screen: Screen) -> list[Feature]:
+    def take(self, source: Source, spare: set[str], screen: Screen) -> list[FeatureColumn]:
         """The features among the columns of a source, matched by name; others are passed over, and that is said."""
         left = [name for name in source.names if name not in spare]
         if self.features is None:
@@ -72,7 +72,7 @@ class Saved:
                     f"there are {len(left)}: {listed(left)}.",
                     "Leave others out with drop=.",
                 )
-            return [Feature(name) for name in left]
+            return [FeatureColumn(name) for name in left]
         known = {f.name for f in self.features}
         missing = [f.name for f in self.features if f.name not in set(source.names)]
         extra = [name for name in left if name not in known]
@@ -123,7 +123,7 @@ class Saved:
             check_columns([target], source.names, source.label, "for the target")
             yield table, codes_of(batch, target, self.classes)
 
-    def read(self, source: Source, target: str, screen: Screen, drop: list[str]) -> Labeled:
+    def read(self, source: Source, target: str, screen: Screen, drop: list[str]) -> LabeledTable:
         """All rows of a source with their labels."""
         import pyarrow as pa
 
@@ -138,7 +138,7 @@ class Saved:
         if (codes < 0).any():
             labels = labels.astype(object)
             labels[codes < 0] = None
-        return Labeled(table.combine_chunks(), labels, self.features, target, source.label, source.names, numbers=numbers)
+        return LabeledTable(table.combine_chunks(), labels, self.features, target, source.label, source.names, numbers=numbers)
 
     def split_of(self, fingerprint: str, codes: np.ndarray) -> tuple[bool, np.ndarray | None]:
         """Whether these are the rows that the model was fitted to, and if so which of them were held out."""
@@ -242,13 +242,13 @@ def open_saved(path: str, screen: Screen) -> Saved:
     return Saved(model, path, features, target if isinstance(target, str) else None, summary)
 
 
-def _features(told: Any, names: list[str]) -> list[Feature]:
+def _features(told: Any, names: list[str]) -> list[FeatureColumn]:
     """What the file says of its features, as far as it fits the model; numbers otherwise."""
     kinds = {}
     for entry in told if isinstance(told, list) else []:
         if isinstance(entry, dict) and entry.get("kind") in (NUMBER, CATEGORY) and isinstance(entry.get("name"), str):
             kinds[entry["name"]] = entry["kind"]
-    return [Feature(name, kinds.get(name, NUMBER)) for name in names]
+    return [FeatureColumn(name, kinds.get(name, NUMBER)) for name in names]
 
 
 def unknown_words(saved: Saved, table: Any, counts: dict[str, int]) -> None:

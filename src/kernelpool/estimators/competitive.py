@@ -13,7 +13,7 @@ from ..arrays import Array, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import Diag, Kernels
-from ..networks.competitive import Competitive, EStepParams, Params
+from ..networks.competitive import Competitive, NeuronEStepParams, NeuronParams
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows
 from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
@@ -245,14 +245,14 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
 
     # -- prediction -------------------------------------------------------------------------------------------------
 
-    def _network(self, eps: float) -> tuple[Competitive, EStepParams, Frame]:
+    def _network(self, eps: float) -> tuple[Competitive, NeuronEStepParams, Frame]:
         """The fitted network, its parameters in the frame of the data, and that frame."""
         frame = Frame(self.location_, self.scale_)
         kernel = Diag(np.zeros(self.n_features_in_)) if self.local else None
         network = Competitive(len(self.classes_), precision=self.precision, margin=self.margin, kernel=kernel)
         weight = np.asarray(self.weights_).reshape(len(self.mixing_), network.n_outputs, -1)
         kernels = None if kernel is None else kernel.into(Kernels(self.means_, self.covariances_), frame)
-        params = Params(weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
+        params = NeuronParams(weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
         return network, network.e_step_params(params, eps), frame
 
     def _row_function(self, rows: Rows, function: Callable[..., Array]) -> RowFunction:
@@ -306,11 +306,11 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         return self._posterior(self._rows(X))()
 
 
-def _mean_output(block: Block, network: Competitive, e_step_params: EStepParams) -> Array:
+def _mean_output(block: Block, network: Competitive, e_step_params: NeuronEStepParams) -> Array:
     return network.probability(block, e_step_params)
 
 
-def _neuron_posterior(block: Block, network: Competitive, e_step_params: EStepParams) -> Array:
+def _neuron_posterior(block: Block, network: Competitive, e_step_params: NeuronEStepParams) -> Array:
     return network.neuron_posterior(block, e_step_params)
 
 

@@ -24,8 +24,8 @@ from ..selection.parzen_width import choose_width
 from ..training.parzen import (
     OCTAVE,
     FittedParzen,
-    Labeled,
     ParzenConfig,
+    ParzenRows,
     ReducedParzen,
     Reduction,
     ReductionConfig,
@@ -69,14 +69,14 @@ class ParzenNetwork(DensityClassifier):
 
     # -- the kernels ------------------------------------------------------------------------------------------------
 
-    def _seen(self, data: Labeled) -> tuple[Labeled, Frame]:
+    def _seen(self, data: ParzenRows) -> tuple[ParzenRows, Frame]:
         """The rows as distances are taken between them, and the frame that makes them so."""
         if not self.standardize:
             return data, data.frame
         frame = Frame(data.frame.origin, np.sqrt(np.where(data.variance > 0, data.variance, 1.0)))
         return data.seen(frame), frame
 
-    def _config(self, data: Labeled) -> ParzenConfig:
+    def _config(self, data: ParzenRows) -> ParzenConfig:
         """What the parameters say of every network of this fit."""
         return ParzenConfig(
             profile_of(self.kernel, data.x.shape[1]),
@@ -87,7 +87,7 @@ class ParzenNetwork(DensityClassifier):
         )
 
     def _set_network(
-        self, network: FittedParzen, data: Labeled, config: ParzenConfig, frame: Frame, metric: np.ndarray | None = None
+        self, network: FittedParzen, data: ParzenRows, config: ParzenConfig, frame: Frame, metric: np.ndarray | None = None
     ) -> None:
         """Set the attributes of a network, all that predictions need; `data` are the rows as they were given."""
         trees = build_trees(network.params(), config.profile, self.algorithm)
@@ -409,7 +409,7 @@ class ParzenClassifier(ParzenNetwork):
             z, seed = data.seen(frame).x, rng.randint(2**31)
             metric = learned_metric(z, data.codes, data.weight, np.random.default_rng(seed))
             seen = data.seen(frame, metric)
-        judges: Labeled | None = None
+        judges: ParzenRows | None = None
         if X_val is not None and self.radius in ("conditional", "validation"):
             x, codes = validation_rows(self, X_val, y_val, data.classes)
             judges = replace(data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)))
@@ -420,7 +420,7 @@ class ParzenClassifier(ParzenNetwork):
             self._set_network(network, data, config, frame, metric)
             self.temperature_, self.radii_, self.radius_losses_ = choice.temperature, choice.radii, choice.losses
             return self
-        held_out: Labeled | np.ndarray | None = judges
+        held_out: ParzenRows | np.ndarray | None = judges
         if self.radius == "validation" and judges is None:
             held_out = split(data.codes, self.validation_fraction, rng)[1]
         self._set_network(fit_full_network(seen, config, rng, held_out), data, config, frame, metric)
@@ -641,7 +641,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         data, frame = self._seen(given)
         config = self._config(data)
         rng = check_random_state(self.random_state)
-        judges: Labeled | None = None
+        judges: ParzenRows | None = None
         if X_val is not None:
             if self.radius == "loo":
                 raise KernelpoolError('X_val needs radius="validation" or a number; got radius="loo".')
@@ -692,7 +692,9 @@ class ReducedParzenClassifier(ParzenNetwork):
         edit = self.edit if isinstance(self.edit, bool | str) else _resampler(self.edit)
         return ReductionConfig(self.method, self.weights, self.n_candidates, self.max_sweeps, self.tol, edit)
 
-    def _set_reduced(self, found: ReducedParzen, data: Labeled, config: ParzenConfig, search: SizeSearch | None = None) -> None:
+    def _set_reduced(
+        self, found: ReducedParzen, data: ParzenRows, config: ParzenConfig, search: SizeSearch | None = None
+    ) -> None:
         self._set_network(found.network, data, config, self._seen(data)[1])
         self.full_radius_, self.criterion_, self.edited_indices_ = found.full_radius, found.criterion, found.edited
         for name in ("curve_", "full_error_", "validation_error_", "n_tried_"):
@@ -704,7 +706,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         in_list = config.radius is not None or 2.0**-32 <= self.radius_ < 2.0**32
         self.n_choices_ = None if not (simple and in_list) else 1 if config.radius is not None else 64 * OCTAVE
 
-    def _size(self, data: Labeled) -> int | None:
+    def _size(self, data: ParzenRows) -> int | None:
         """How many kernels to keep; None if that is to be found."""
         n, n_classes = len(data.x), len(np.unique(data.codes))
         if self.n_kernels == "auto":

@@ -21,7 +21,7 @@ from ..networks.em_log import ACTIVATIONS, Hidden, Layer, OutputLayer
 from ..networks.least_squares import LeastSquares
 from ..networks.logistic import Logistic
 from ..networks.parzen_kernels import squared_distances
-from ..networks.readout import Labels, Values
+from ..networks.readout import ClassTargets, Values
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FEATURES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows, one_blas_thread
 from ..selection.held_out import stratified_folds
@@ -310,7 +310,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        ClassTargets, sorted.
     means_, covariances_, mixing_ : ndarray
         The hidden layer: centers (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
         weights (n_kernels,) of the mixture; for "path" the same covariance for all kernels, and the shares of the rows that are
@@ -431,7 +431,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are, but for
             ``training="path"``, which takes a copy in memory.
         y : array-like of shape (n_samples,)
-            Labels; see `unlabeled` for rows that have none.
+            ClassTargets; see `unlabeled` for rows that have none.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
@@ -576,8 +576,8 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         first = 1 if self.readout == "logistic" or n_classes == 2 else 0
         strength = self.strength if isinstance(self.strength, str) else float(self.strength)
         if self.readout == "logistic":
-            return Logistic(hidden, Labels(n_classes, first), strength, bound=self.solver == "bound")
-        return LeastSquares(hidden, Labels(n_classes, first), 0.0 if self.readout == "least_squares" else strength)
+            return Logistic(hidden, ClassTargets(n_classes, first), strength, bound=self.solver == "bound")
+        return LeastSquares(hidden, ClassTargets(n_classes, first), 0.0 if self.readout == "least_squares" else strength)
 
     def _scores(self, rows: Rows) -> RowFunction:
         if self._on_path:

@@ -50,7 +50,7 @@ VANISHED = 1e-12
 
 
 @record
-class Params:
+class NeuronParams:
     """A trained network."""
 
     weight: Array
@@ -64,7 +64,7 @@ class Params:
 
 
 @record
-class EStepParams:
+class NeuronEStepParams:
     """The parameters as one E-step needs them."""
 
     weight: Array
@@ -85,7 +85,7 @@ class Misfit(Sums):
 
 
 @record
-class Totals(Sums):
+class NeuronTotals(Sums):
     """What the E-step keeps of the rows."""
 
     log_likelihood: Array
@@ -122,7 +122,7 @@ class Neuron(ABC):
         """Squared error (M, n), and the slope of half of it, (M, C, n)."""
 
 
-class Logistic(Neuron):
+class LogisticNeuron(Neuron):
     """Section 2: f = 1 / (1 + exp(-z)), one output for two classes."""
 
     def output(self, activation: Array) -> Array:
@@ -136,7 +136,7 @@ class Logistic(Neuron):
 
 
 class Softmax(Neuron):
-    """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `Logistic`."""
+    """f_k = exp(z_k) / sum exp(z); with two opposite outputs it is `LogisticNeuron`."""
 
     def output(self, activation: Array) -> Array:
         xp = namespace(activation)
@@ -187,13 +187,13 @@ class Competitive:
         solver: Solver | None = None,
     ) -> None:
         self.n_classes, self.n_outputs = n_classes, 1 if n_classes == 2 else n_classes
-        self.neuron: Neuron = Margin() if margin else Logistic() if n_classes == 2 else Softmax()
+        self.neuron: Neuron = Margin() if margin else LogisticNeuron() if n_classes == 2 else Softmax()
         self.precision, self.repulsion, self.decay = precision, repulsion, decay
         self.kernel, self.repel_rows, self.repel_bias, self.solver = kernel, repel_rows, repel_bias, solver
 
     # -- training -------------------------------------------------------------------------------------------------
 
-    def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
+    def sweep(self, rows: Rows, params: NeuronParams) -> tuple[NeuronParams, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         e_step_params = self.e_step_params(params, rows.eps)
         totals = rows.total(self.e_step, e_step_params)
@@ -201,16 +201,16 @@ class Competitive:
         objective = float(totals.log_likelihood) + belief
         return self._maximize(rows, totals, params, e_step_params, objective), objective / float(totals.weight)
 
-    def e_step_params(self, params: Params, eps: float) -> EStepParams:
+    def e_step_params(self, params: NeuronParams, eps: float) -> NeuronEStepParams:
         """What the E-step needs to know, worked out once a sweep."""
         xp = namespace(params.mixing)
         log_mixing = xp.clip(safe_log(params.mixing), min=LOG_ZERO)
         if self.repel_rows:  # (3) with the second term of (1)
             log_mixing = log_mixing - 0.5 * self.repulsion * repelled(params.weight)[0]
         natural_params = None if self.kernel is None else self.kernel.natural_params(params.kernels, eps)  # type: ignore[arg-type]
-        return EStepParams(_flat(params.weight), log_mixing, natural_params)
+        return NeuronEStepParams(_flat(params.weight), log_mixing, natural_params)
 
-    def e_step(self, block: Block, e_step_params: EStepParams) -> Totals:
+    def e_step(self, block: Block, e_step_params: NeuronEStepParams) -> NeuronTotals:
         """(3): responsibilities of one block, kept only as sums."""
         xp = namespace(block.x)
         error, slope = self._misfit(block, e_step_params.weight)
@@ -219,19 +219,21 @@ class Competitive:
         weight = xp.ones_like(log_evidence) if block.weight is None else as_float64(block.weight)
         misfit = _weighed(block, responsibility, error, slope)
         if self.kernel is None or e_step_params.natural_params is None:
-            return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
+            return NeuronTotals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
         sums = as_float64(self.kernel.sums(self._features(block), block.x, responsibility))  # (P, M)
         log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
         moments = self.kernel.moments(mass[:, None], sums, e_step_params.natural_params, block.x, responsibility)
-        return Totals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, sums)
+        return NeuronTotals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, sums)
 
-    def refit(self, block: Block, e_step_params: EStepParams, weight: Array) -> Misfit:
+    def refit(self, block: Block, e_step_params: NeuronEStepParams, weight: Array) -> Misfit:
         """The rows' part of the cost at new weights (M * C, d + 1), with the responsibilities of `e_step_params`."""
         error, _ = self._misfit(block, e_step_params.weight)
         responsibility, _ = self._responsibility(block, e_step_params, error)
         return _weighed(block, responsibility, *self._misfit(block, weight))
 
-    def _maximize(self, rows: Rows, totals: Totals, params: Params, e_step_params: EStepParams, objective: float) -> Params:
+    def _maximize(
+        self, rows: Rows, totals: NeuronTotals, params: NeuronParams, e_step_params: NeuronEStepParams, objective: float
+    ) -> NeuronParams:
         """(4) for the mixing; the solver lowers the cost of the weights, (5)."""
         xp = namespace(params.weight)
 
@@ -241,12 +243,12 @@ class Competitive:
         first = self._cost(totals.misfit, params.weight)
         weight, last = (params.weight, first[0]) if self.solver is None else self.solver(cost, params.weight, first)
         mixing = totals.mass / xp.sum(totals.mass)
-        better = Params(weight, mixing, self._kernels(totals, params, e_step_params), float("nan"))
+        better = NeuronParams(weight, mixing, self._kernels(totals, params, e_step_params), float("nan"))
         if self.repel_rows or last is None:
             return better
         gain = _expected(totals, self.e_step_params(better, rows.eps)) - _expected(totals, e_step_params)
         bound = objective + gain - self.precision * (last - first[0])
-        return Params(weight, mixing, better.kernels, bound / float(totals.weight))
+        return NeuronParams(weight, mixing, better.kernels, bound / float(totals.weight))
 
     def _cost(self, misfit: Misfit, weight: Array) -> tuple[float, Array]:
         """Half the squared error and the penalty; and the slope, which is (5) less its sign and learning rate."""
@@ -265,7 +267,7 @@ class Competitive:
             slope = slope - _without_bias(slope)
         return value, self.repulsion * slope + self.decay * free
 
-    def _kernels(self, totals: Totals, params: Params, e_step_params: EStepParams) -> Parameters | None:
+    def _kernels(self, totals: NeuronTotals, params: NeuronParams, e_step_params: NeuronEStepParams) -> Parameters | None:
         """Mean and spread of the rows of each neuron; a neuron without rows keeps its place."""
         kernel, moments = self.kernel, totals.moments
         if (
@@ -299,10 +301,10 @@ class Competitive:
         target = block.once(("target", self.n_classes), self._target, self.n_outputs)
         return self.neuron.misfit(self._activation(block, weight), target)
 
-    def _responsibility(self, block: Block, e_step_params: EStepParams, error: Array) -> tuple[Array, Array]:
+    def _responsibility(self, block: Block, e_step_params: NeuronEStepParams, error: Array) -> tuple[Array, Array]:
         return responsibilities(lambda: self._gate(block, e_step_params) - 0.5 * self.precision * error, block.weight)
 
-    def _gate(self, block: Block, e_step_params: EStepParams) -> Array:
+    def _gate(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
         """log pi_j, and log p(x|j) where neurons have a place, (M, 1) or (M, n)."""
         kernel, natural_params = self.kernel, e_step_params.natural_params
         if kernel is None or natural_params is None:
@@ -320,7 +322,7 @@ class Competitive:
 
     # -- prediction -----------------------------------------------------------------------------------------------
 
-    def probability(self, block: Block, e_step_params: EStepParams) -> Array:
+    def probability(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
         """sum_j pi_j f(x; w_j), (n, K); where neurons have a place, pi_j is P(j|x)."""
         xp = namespace(block.x)
         gate = self._gate(block, e_step_params)
@@ -335,7 +337,7 @@ class Competitive:
         voted = total > 0  # of margin neurons all may say no
         return xp.where(voted, mean / xp.where(voted, total, xp.ones_like(total)), xp.ones_like(mean) / self.n_classes)
 
-    def neuron_posterior(self, block: Block, e_step_params: EStepParams) -> Array:
+    def neuron_posterior(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
         """(3) with the class summed out, P(j|x), (n, M)."""
         xp, home = namespace(block.x), device(block.x)
         activation, gate = self._activation(block, e_step_params.weight), self._gate(block, e_step_params)
@@ -401,7 +403,7 @@ def _weighed(block: Block, responsibility: Array, error: Array, slope: Array) ->
     return Misfit(0.5 * as_float64(xp.sum(responsibility * error)), as_float64(flat @ _with_one(block).T))
 
 
-def _expected(totals: Totals, e_step_params: EStepParams) -> float:
+def _expected(totals: NeuronTotals, e_step_params: NeuronEStepParams) -> float:
     """Sum of responsibility * log(pi_j p(x|j)): linear in the sums over rows, whatever the parameters."""
     xp = namespace(totals.mass)
     if e_step_params.natural_params is None:

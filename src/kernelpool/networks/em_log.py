@@ -204,7 +204,7 @@ def carried(before: RBFParams, layer: Layer) -> Any:
 
 
 @dataclass
-class Run:
+class EMLogRun:
     """How a training went."""
 
     network: RBFParams
@@ -226,10 +226,10 @@ def train(
     max_iter: int,
     tol: float,
     patience: int | None,
-    on_sweep: Callable[[Run], bool] | None = None,
-) -> Run:
+    on_sweep: Callable[[EMLogRun], bool] | None = None,
+) -> EMLogRun:
     """Sweep until the loss of rows left out has not fallen for `patience` sweeps; with None, `max_iter` sweeps in any case."""
-    run: Run | None = None
+    run: EMLogRun | None = None
     try:
         for run, settled in _sweeps(em_log, rows, start, max_iter, tol, patience):
             if on_sweep is not None and on_sweep(run):
@@ -248,13 +248,13 @@ def train(
 
 def _sweeps(
     em_log: EMLog, rows: Rows, start: Params, max_iter: int, tol: float, patience: int | None
-) -> Iterator[tuple[Run, bool]]:
+) -> Iterator[tuple[EMLogRun, bool]]:
     """The run after every sweep, and whether the mixture has settled."""
     params, network, before = start, None, -float("inf")
-    run: Run | None = None
+    run: EMLogRun | None = None
     while run is None or run.n_sweeps < max_iter:
         params, network, log_likelihood = em_log.sweep(rows, params, network)
-        run = run or Run(network)
+        run = run or EMLogRun(network)
         run.n_sweeps += 1
         if patience is None:
             run.network, run.best_sweep = network, run.n_sweeps

@@ -48,7 +48,7 @@ class Targets(Protocol):
         """Targets (o, n), and how much each row counts (n,); float64."""
 
 
-class Labels:
+class ClassTargets:
     """Indicators of the classes `first`, ..., K - 1; rows without a label count nothing."""
 
     def __init__(self, n_classes: int, first: int = 0) -> None:

@@ -360,7 +360,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Run:
+class History:
     """The objective, or loss, sweep by sweep."""
 
     name: str
@@ -376,7 +376,7 @@ class Training:
     converged: bool | None
     objective: float | None
     objective_name: str
-    runs: tuple[Run, ...]
+    runs: tuple[History, ...]
     seed: str
     duration: float | None
     """Seconds."""

@@ -16,10 +16,9 @@ from sklearn.base import BaseEstimator
 from ..inspection.pipeline import Unwrapped
 from ..inspection.pool import member_name
 from ..text import text_of
-from .records import MemberRow, Parameter, Rerun, Run, Training
+from .records import History, MemberRow, Parameter, Rerun, Training
 
 MOST_SWEEPS, MOST_CHARACTERS = 400, 1_000_000
-NOT_NEEDED = ("verbose", "callback", "n_jobs")
 """Parameters that change nothing in the result."""
 
 
@@ -88,7 +87,7 @@ def _same(value: Any, default: Any) -> bool:
     return type(value) is type(default) and np.ndim(value) == 0 and bool(value == default)
 
 
-def _runs(inner: Any) -> tuple[Run, ...]:
+def _runs(inner: Any) -> tuple[History, ...]:
     """Every history that was kept, thinned where it is long."""
     members = getattr(inner, "estimators_", None) or [inner]
     runs = []
@@ -98,7 +97,7 @@ def _runs(inner: Any) -> tuple[Run, ...]:
             history = history[np.linspace(0, len(history) - 1, MOST_SWEEPS).astype(int)]
         if len(history) > 1 and np.isfinite(history).any():
             name = member_name(member) if len(members) > 1 else ""
-            runs.append(Run(name, tuple(history[np.isfinite(history)].tolist())))
+            runs.append(History(name, tuple(history[np.isfinite(history)].tolist())))
     return tuple(runs)
 
 

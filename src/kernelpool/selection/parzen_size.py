@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..training.parzen import Labeled, ParzenConfig, ReducedParzen, Reduction, ReductionConfig, RoundInfo, predicted_codes
+from ..training.parzen import ParzenConfig, ParzenRows, ReducedParzen, Reduction, ReductionConfig, RoundInfo, predicted_codes
 from .held_out import folds
 
 HOPELESS = 3.0
@@ -21,7 +21,7 @@ class SizeFold:
 
     def __init__(
         self,
-        data: Labeled,
+        data: ParzenRows,
         held_out: np.ndarray,
         full_wrong: np.ndarray,
         parzen: ParzenConfig,
@@ -58,7 +58,7 @@ class SizeSearch:
     @classmethod
     def prepare(
         cls,
-        data: Labeled,
+        data: ParzenRows,
         parzen: ParzenConfig,
         config: ReductionConfig,
         rng: np.random.RandomState,

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..networks.parzen_kernels import squared_distances
-from ..training.parzen import LONGEST_ODDS, FittedParzen, Labeled, kernels_at, own_kernels
+from ..training.parzen import LONGEST_ODDS, FittedParzen, ParzenRows, kernels_at, own_kernels
 from .held_out import Loss, held_out_loss
 
 JUDGES, PAIRS = 1500, 1 << 24
@@ -45,7 +45,7 @@ class WidthChoice:
 
 
 def choose_width(
-    data: Labeled, class_prior: np.ndarray | None, rng: np.random.RandomState, held_out: Labeled | None = None
+    data: ParzenRows, class_prior: np.ndarray | None, rng: np.random.RandomState, held_out: ParzenRows | None = None
 ) -> WidthChoice:
     """The width and temperature with the least log-loss on `held_out`, or on rows of `data`, each left out of the votes."""
     data = data.merge_duplicates()  # a row of weight two is the row twice
@@ -108,7 +108,7 @@ class _Votes:
             self.again = np.log(np.maximum(again, 0.0))
 
     @classmethod
-    def of(cls, network: FittedParzen, query: Labeled, own: np.ndarray, rng: np.random.RandomState) -> "_Votes | None":
+    def of(cls, network: FittedParzen, query: ParzenRows, own: np.ndarray, rng: np.random.RandomState) -> "_Votes | None":
         """Votes on the rows of `query`, or on a sample; None if no row has a kernel of its class left."""
         counts = np.bincount(network.codes, minlength=len(network.votes))[query.codes]
         at = np.flatnonzero(counts > (own >= 0))

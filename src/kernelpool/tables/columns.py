@@ -41,7 +41,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Feature:
+class FeatureColumn:
     """A column that a model takes."""
 
     name: str
@@ -257,7 +257,7 @@ class Features:
             f"Turn it into numbers or leave it out with drop={quoted(name)}.",
         )
 
-    def table(self) -> tuple[Any, list[Feature]]:
+    def table(self) -> tuple[Any, list[FeatureColumn]]:
         """The features as an Arrow table of float64 and words, and their kinds; TableError names all that stands against it."""
         import pyarrow as pa
 
@@ -288,7 +288,7 @@ class Features:
             raise TableError(
                 f"No column is left to learn from: {'; '.join(f'{quoted(n)}: {w}' for n, w in self.left_out.items())}."
             )
-        kinds = [Feature(name, CATEGORY if name in self.not_numbers else NUMBER) for name in columns]
+        kinds = [FeatureColumn(name, CATEGORY if name in self.not_numbers else NUMBER) for name in columns]
         return pa.table(list(columns.values()), names=list(columns)), kinds
 
     def _gaps_that_matter(self, columns: dict[str, Any]) -> Gaps:
@@ -357,13 +357,15 @@ def _check_categories(name: str, column: Any) -> None:
         )
 
 
-def fitted_features(batch: Batch, features: Sequence[Feature], gaps: Gaps, lenient: bool = False) -> tuple[Any, np.ndarray]:
+def fitted_features(
+    batch: Batch, features: Sequence[FeatureColumn], gaps: Gaps, lenient: bool = False
+) -> tuple[Any, np.ndarray]:
     """The columns that a fitted model takes, of the rows that have them all.
 
     Parameters
     ----------
     batch : Batch
-    features : sequence of Feature
+    features : sequence of FeatureColumn
     gaps : Gaps
         Missing cells are counted here.
     lenient : bool

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import TableError
 from ..text import listed, plural, quoted
-from .columns import FEW, NUMBER, Feature, Features, check_columns, is_text, words
+from .columns import FEW, NUMBER, FeatureColumn, Features, check_columns, is_text, words
 from .sources import Batch, Source
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -23,7 +23,7 @@ ROWS_A_CLASS = 3
 
 
 @dataclass
-class Labels:
+class TargetColumn:
     """The target of all rows, as it comes in: distinct values, and which of them each row has."""
 
     name: str
@@ -169,7 +169,7 @@ def has_label(labels: np.ndarray) -> np.ndarray:
 class Fingerprint:
     """Of rows in their order, however they are cut into batches and whatever file they come from."""
 
-    def __init__(self, features: list[Feature], classes: np.ndarray) -> None:
+    def __init__(self, features: list[FeatureColumn], classes: np.ndarray) -> None:
         self.features, self.classes = features, classes
         self.marks = [blake2b(digest_size=16) for _ in range(len(features) + 1)]
 
@@ -192,12 +192,12 @@ class Fingerprint:
 
 
 @dataclass(frozen=True)
-class Labeled:
+class LabeledTable:
     """Rows in memory: an Arrow table of features, and one label a row, None where there is none."""
 
     table: Any
     labels: np.ndarray
-    features: list[Feature]
+    features: list[FeatureColumn]
     target: str
     source: str
     columns: list[str]
@@ -236,7 +236,7 @@ def read_labeled(
     as_text: bool = False,
     unlabeled: str = "refuse",
     progress: Callable[[int, int], None] | None = None,
-) -> Labeled:
+) -> LabeledTable:
     """All rows of a source with their classes.
 
     Parameters
@@ -257,10 +257,10 @@ def read_labeled(
 
     Returns
     -------
-    Labeled
+    LabeledTable
     """
     features: Features | None = None
-    labels = Labels(target or "", as_text)
+    labels = TargetColumn(target or "", as_text)
     for batch in source.batches():
         if features is None:
             features = Features(_feature_names(source, target, drop), encode, source.style)
@@ -285,7 +285,7 @@ def read_labeled(
     if labels.missing and unlabeled == "drop":
         known = np.flatnonzero(has_label(classes))
         table, classes, numbers = table.take(known), np.asarray(classes[known].tolist()), known + 1
-    return Labeled(table, classes, kinds, labels.name, source.label, source.names, features.left_out, numbers)
+    return LabeledTable(table, classes, kinds, labels.name, source.label, source.names, features.left_out, numbers)
 
 
 def _check_target(source: Source, target: str | None) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from ..arrays import Array, match_array, to_numpy
 from ..em import Fit, Outcome, Stop, best_of, em
 from ..kernels import Diag, Kernels
-from ..networks.competitive import Competitive, Cost, GradientStep, Params
+from ..networks.competitive import Competitive, Cost, GradientStep, NeuronParams
 from ..rows import Frame, Rows, one_blas_thread
 from ..solvers.lbfgs import maximize
 from ..starts import sample_rows
@@ -64,7 +64,7 @@ class FittedNeurons:
     classes: np.ndarray
     scaling: Frame
     """By which features are standardized."""
-    fit: Fit[Params]
+    fit: Fit[NeuronParams]
     history: np.ndarray
     bounds: np.ndarray
     penalties: np.ndarray
@@ -95,7 +95,7 @@ class Lbfgs:
 
 @dataclass(frozen=True)
 class _Run:
-    fit: Fit[Params]
+    fit: Fit[NeuronParams]
     bounds: list[float]
     penalties: list[float]
 
@@ -158,9 +158,9 @@ class NeuronTraining:
     def run(self, on_sweep: OnSweep) -> _Run:
         """EM from one start."""
         c, bounds, penalties = self.config, [], []
-        last: list[Params] = []
+        last: list[NeuronParams] = []
 
-        def record(fit: Fit[Params]) -> bool:
+        def record(fit: Fit[NeuronParams]) -> bool:
             last[:] = [fit.params]
             bounds.append(fit.params.bound)
             penalties.append(-c.precision * self.network.penalty(fit.params.weight))
@@ -177,7 +177,7 @@ class NeuronTraining:
             fit = replace(fit, params=last[0], objective=fit.history[-1])
         return _Run(fit, bounds, penalties)
 
-    def _start(self) -> Params:
+    def _start(self) -> NeuronParams:
         n_neurons, d = self.config.n_neurons, len(self.data.mean)
         columns = [_spread_directions(n_neurons, d + 1, self.rng) for _ in range(self.network.n_outputs)]
         weight = START_LENGTH * np.stack(columns, axis=1)
@@ -188,14 +188,14 @@ class NeuronTraining:
             kernels = Kernels(self.rng.choice(x, n_neurons), np.ones((n_neurons, d)))
         mixing = np.full(n_neurons, 1 / n_neurons)
         weight, mixing, kernels = match_array((weight, mixing, kernels), like=self.rows.home)
-        return Params(weight, mixing, kernels, float("nan"))
+        return NeuronParams(weight, mixing, kernels, float("nan"))
 
     @property
     def constants(self) -> dict[str, np.ndarray]:
         """Fitted attributes that do not change while training."""
         return {"classes_": self.data.classes, "location_": self.scaling.origin, "scale_": self.scaling.unit}
 
-    def attributes(self, params: Params) -> dict[str, np.ndarray]:
+    def attributes(self, params: NeuronParams) -> dict[str, np.ndarray]:
         """Fitted attributes, in the units of the data."""
         weight = weights_out(to_numpy(params.weight), self.scaling)
         found = {"weights_": weight[:, 0, :] if weight.shape[1] == 1 else weight, "mixing_": np.array(to_numpy(params.mixing))}

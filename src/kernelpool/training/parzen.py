@@ -65,7 +65,7 @@ EM_SWEEPS = 50
 
 
 @dataclass(frozen=True)
-class Labeled:
+class ParzenRows:
     """Rows in memory, each with a class and some weight."""
 
     x: np.ndarray
@@ -80,7 +80,7 @@ class Labeled:
     n_rows: int = 0
     """Rows of X, those of weight zero included."""
 
-    def seen(self, frame: Frame, metric: np.ndarray | None = None) -> "Labeled":
+    def seen(self, frame: Frame, metric: np.ndarray | None = None) -> "ParzenRows":
         """The rows in a frame, and then in a metric, in which distances are to be taken."""
         x = np.asarray(frame.inside(np.asarray(self.x, np.float64)))
         variance = self.variance / frame.unit**2
@@ -89,11 +89,11 @@ class Labeled:
         d = x.shape[1]
         return replace(self, x=x, frame=Frame(np.zeros(d), np.ones(d)), variance=variance)
 
-    def part(self, at: np.ndarray) -> "Labeled":
+    def part(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows, in the same frame."""
         return replace(self, x=self.x[at], codes=self.codes[at], weight=self.weight[at], index=self.index[at])
 
-    def merge_duplicates(self) -> "Labeled":
+    def merge_duplicates(self) -> "ParzenRows":
         """Rows that stand several times in one class as one row of their weights together; in an order of their own."""
         order = np.lexsort((*self.x.T, self.codes))
         x, codes = self.x[order], self.codes[order]
@@ -102,7 +102,7 @@ class Labeled:
         return replace(self.part(order[first]), weight=weight)
 
 
-def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labeled:
+def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
     data = training_data(estimator, X, y, sample_weight, None, 1.0, None)
     codes = on_host(data.rows.y)  # type: ignore[attr-defined]
@@ -111,13 +111,13 @@ def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labeled:
     return labeled_rows(data)
 
 
-def labeled_rows(data: TrainingData) -> Labeled:
+def labeled_rows(data: TrainingData) -> ParzenRows:
     """The rows that have a label and some weight, in NumPy."""
     x, codes, weight = (on_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
     at = np.flatnonzero((weight > 0) & (codes >= 0))
     frame = common_unit_frame(data.mean, data.variance)
-    return Labeled(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
+    return ParzenRows(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
 
 
 def validation_rows(estimator: Any, X_val: Any, y_val: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -297,7 +297,7 @@ def voting_params(
 
 
 def kernels_at(
-    data: Labeled, at: np.ndarray, weight: np.ndarray, class_prior: np.ndarray | None, radius: float = 1.0
+    data: ParzenRows, at: np.ndarray, weight: np.ndarray, class_prior: np.ndarray | None, radius: float = 1.0
 ) -> FittedParzen:
     """The rows `at` as kernels, sorted by class, each with a `weight` of votes."""
     order = np.argsort(data.codes[at], kind="stable")
@@ -308,7 +308,7 @@ def kernels_at(
 
 
 def fit_full_network(
-    data: Labeled, config: ParzenConfig, rng: np.random.RandomState, held_out: Labeled | np.ndarray | None = None
+    data: ParzenRows, config: ParzenConfig, rng: np.random.RandomState, held_out: ParzenRows | np.ndarray | None = None
 ) -> FittedParzen:
     """A kernel at every row; the radius as given, chosen by leave-one-out, or chosen on rows that are held out.
 
@@ -320,7 +320,7 @@ def fit_full_network(
         return replace(every, radius=float(config.radius))
     if held_out is None:
         return every.with_radius(choose_radius(every, data, data, own_kernels(data.codes), config, rng))
-    if isinstance(held_out, Labeled):
+    if isinstance(held_out, ParzenRows):
         return every.with_radius(choose_radius(every, data, held_out, _no_kernels(held_out), config, rng))
     others = np.setdiff1d(np.arange(len(data.x)), held_out)
     some, judges = kernels_at(data, others, data.weight[others], config.class_prior), data.part(held_out)
@@ -334,7 +334,7 @@ def own_kernels(codes: np.ndarray) -> np.ndarray:
     return own
 
 
-def _no_kernels(rows: Labeled) -> np.ndarray:
+def _no_kernels(rows: ParzenRows) -> np.ndarray:
     return np.full(len(rows.x), -1)
 
 
@@ -355,8 +355,8 @@ def candidate_radii(profile: Profile, variance: np.ndarray, weight: float) -> np
 
 def choose_radius(
     network: FittedParzen,
-    data: Labeled,
-    query: Labeled,
+    data: ParzenRows,
+    query: ParzenRows,
     own: np.ndarray,
     config: ParzenConfig,
     rng: np.random.RandomState,
@@ -381,7 +381,7 @@ def choose_radius(
 def errors_by_radius(
     network: FittedParzen,
     radii: np.ndarray,
-    query: Labeled,
+    query: ParzenRows,
     own: np.ndarray,
     config: ParzenConfig,
     rng: np.random.RandomState,
@@ -612,13 +612,13 @@ class Reduction:
 
     def __init__(
         self,
-        data: Labeled,
+        data: ParzenRows,
         parzen: ParzenConfig,
         config: ReductionConfig,
         rng: np.random.RandomState,
         say: Callable[[str], None] = _silent,
         on_round: Callable[[RoundInfo], bool] | None = None,
-        judges: Labeled | None = None,
+        judges: ParzenRows | None = None,
     ) -> None:
         self.data, self.parzen, self.config, self.rng, self.say = data, parzen, config, rng, say
         self.judges = judges
@@ -772,7 +772,7 @@ class Reduction:
         return network, float(errors.wrong[0] / errors.weight)
 
     def _reduce_class(
-        self, part: Labeled, count: int, scale: float, n_sweeps: int, rng: np.random.RandomState
+        self, part: ParzenRows, count: int, scale: float, n_sweeps: int, rng: np.random.RandomState
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Positions of the kept rows of one class, their votes, which sum to one, and the criterion."""
         config = self.config
@@ -794,7 +794,7 @@ class Reduction:
         return np.array(kept), votes, history[-1]
 
 
-def _in_own_frame(data: Labeled, weight: np.ndarray | None) -> Labeled:
+def _in_own_frame(data: ParzenRows, weight: np.ndarray | None) -> ParzenRows:
     """The rows in the frame of their own mean and variance; each counts once where `weight` is None."""
     rows = as_rows(data.x, data.codes, None if weight is None else weight.astype(data.x.dtype))
     mean, variance = mean_and_variance(rows)

@@ -16,7 +16,7 @@ from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespac
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import Diag, Gaussian, Kernels, Spherical
-from ..networks.em_log import EMLog, Hidden, Mixture, OutputLayer, Peaks, RBFParams, Run, train
+from ..networks.em_log import EMLog, EMLogRun, Hidden, Mixture, OutputLayer, Peaks, RBFParams, train
 from ..networks.readout import Values
 from ..networks.shared_kernel import Params
 from ..penalties import Penalty
@@ -96,7 +96,7 @@ class FittedRBF:
     loss: float
     """A row, on rows left out."""
     settled: bool
-    run: Run
+    run: EMLogRun
     output: OutputLayer
     rows: Rows
     """The training rows in the frame of `run`."""
@@ -220,9 +220,9 @@ class _RBFTraining:
         em_log = self._em_log(self._temperature(params))
         if self.config.training == "two_stage":
             network = em_log.read(self.rows, params, once=False)
-            return self._fitted(Run(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage"), em_log, settled)
+            return self._fitted(EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage"), em_log, settled)
 
-        def on_sweep(run: Run) -> bool:
+        def on_sweep(run: EMLogRun) -> bool:
             loss = run.history[-1] if run.history else float("nan")
             progress.sweep(run.n_sweeps, -loss, float("nan"))
             return False
@@ -291,7 +291,7 @@ class _RBFTraining:
         kernels = round_kernels(mixture.host_kernel, means, variance)
         return mixture.start(mixture.host_kernel.into(kernels, mixture.frame), mixing)
 
-    def _fitted(self, run: Run, em_log: EMLog, settled: bool) -> FittedRBF:
+    def _fitted(self, run: EMLogRun, em_log: EMLog, settled: bool) -> FittedRBF:
         loss = em_log.output.score(self.rows, run.network.layer, run.network.readout)
         means, covariances, mixing = self.mixture.in_data_units(run.network.hidden)
         log_scale, temperature = to_numpy(run.network.layer.log_scale), em_log.hidden.temperature
