@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..arrays import Array, detach, is_array
 from ..errors import KernelpoolError
+from .batches import BatchRows, RowBatch, read_ahead
 from .block import Block
 from .columns import beside, has_float_type, is_lazy, lives_elsewhere, map_column, of_parts, on_host
 from .dask import DaskRows
@@ -22,9 +23,11 @@ from .threads import one_blas_thread
 
 __all__ = [
     "ArrayRows",
+    "BatchRows",
     "Block",
     "DaskRows",
     "Frame",
+    "RowBatch",
     "Rows",
     "Spread",
     "Survey",
@@ -38,6 +41,7 @@ __all__ = [
     "of_parts",
     "on_host",
     "one_blas_thread",
+    "read_ahead",
     "spread",
     "survey",
 ]

@@ -13,6 +13,9 @@ from ..arrays import to_numpy
 from ..rows import Block, Rows
 from ..sums import record
 
+MOST_ROWS = 20_000
+"""Rows of all classes together, about."""
+
 
 class ClassSample(NamedTuple):
     """Distinct rows of one class, in the frame, sorted, with their weights."""
@@ -58,7 +61,7 @@ class Sample:
         return ClassSample(x, np.bincount(place.ravel(), self.weight[mine], minlength=len(x)))
 
 
-def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = 20_000) -> list[ClassSample]:
+def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = MOST_ROWS) -> list[ClassSample]:
     """About `most` rows in all, as many of each class."""
     drawn = rows.total(sample_block, seed, max(most // n_classes, 1000))
     return [drawn.of_class(k) for k in range(n_classes)]

@@ -49,14 +49,19 @@ class TargetColumn:
         codes = np.concatenate(self.codes)
         counts = np.bincount(codes[codes >= 0], minlength=len(self.values))
         known = list(self.values)
-        _check_classes(self.name, known, int(counts.sum()), self.as_text)
-        as_text = self.as_text or not _all_whole(known)
-        labels = np.asarray([_as_text(value) if as_text else int(value) for value in known])
+        labels = classes_of(self.name, known, int(counts.sum()), self.as_text)
         if not self.missing:
             return np.asarray(labels[codes])
         out = labels.astype(object)[codes]
         out[codes < 0] = None
         return np.asarray(out)
+
+
+def classes_of(name: str, values: list[Any], n_rows: int, as_text: bool = False) -> np.ndarray:
+    """Distinct cells of the target column as labels, in the same order: whole numbers, or text."""
+    _check_classes(name, values, n_rows, as_text)
+    as_text = as_text or not _all_whole(values)
+    return np.asarray([_as_text(value) if as_text else int(value) for value in values])
 
 
 def distinct_cells(batch: Batch, name: str) -> tuple[list[Any], np.ndarray]:

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ..errors import TableError
 from ..text import listed, plural, quoted, shown
@@ -48,14 +49,18 @@ TEXT_NOT_TABLES = {
 HEAD = 1 << 20
 """Bytes that are looked at to tell what a file is."""
 
-CELLS = 1 << 22
+CELLS = 1 << 20
 """Cells of a batch of Parquet."""
+
+BUFFER = 1 << 20
+"""Bytes that are read of a column of Parquet at a time; whole files would be read ahead otherwise."""
 
 DELIMITERS = ",;\t|"
 LONGEST_HEADER = 1 << 25
 BLOCK = 1 << 24
 """Bytes that are parsed at a time; a row must fit."""
 
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?(\r\n|\n|\r)')
 """What spreadsheets write before the header to say which delimiter follows."""
 
@@ -99,13 +104,19 @@ class Source:
     n_bytes: int | None = None
     """Size of the files together, where known."""
     bytes_read: int = 0
+    folder: str | None = None
+    """Where the files are, if they are those of a folder: folders `key=value` inside it are columns."""
 
     def batches(self) -> Iterator[Batch]:
         """Every batch of every file; the columns of all files must be the same, in any order."""
+        self.bytes_read = 0
         for path in self.files:
             with _raw(path) as raw:
                 name = "stdin" if path == "-" else shown(path, 200)
                 names, pieces, typed = _opened(path, name, raw, self)
+                partition = {} if self.folder is None else _partition(path, self.folder)
+                if partition:
+                    names, pieces = [*names, *partition], _with_constants(pieces, list(partition.values()))
                 _check_names(names, name)
                 self.names = self.names or list(names)
                 _check_same(self.names, names, shown(self.files[0]), name)
@@ -132,11 +143,12 @@ def source(path: str, style: TextStyle | None = None) -> Source:
     if not stat.S_ISDIR(mode):
         size = os.path.getsize(path) if stat.S_ISREG(mode) else None
         return Source(shown(path, 200), [path], style, n_bytes=size)
-    files = sorted(str(p) for p in Path(path).iterdir() if _is_data(p))
+    files = sorted(str(p) for p in Path(path).rglob("*") if _is_data(p, Path(path)))
     if not files:
         known = ", ".join(SUFFIXES)
         raise TableError(f"{shown(path, 200)}: no data files in this folder; expected {known} (or .gz of text).")
-    return Source(f"{shown(path, 200)} ({plural(len(files), 'file')})", files, style, n_bytes=sum(map(os.path.getsize, files)))
+    label, n_bytes = f"{shown(path, 200)} ({plural(len(files), 'file')})", sum(map(os.path.getsize, files))
+    return Source(label, files, style, n_bytes=n_bytes, folder=path)
 
 
 def stem_of(path: str) -> str:
@@ -149,11 +161,32 @@ def stem_of(path: str) -> str:
     return name
 
 
-def _is_data(path: Path) -> bool:
+def _is_data(path: Path, folder: Path) -> bool:
+    """Whether it is a data file of the folder, or of folders `key=value` inside it."""
+    if not all("=" in part for part in path.relative_to(folder).parts[:-1]):
+        return False
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".bz2", ".zst"):
         suffixes.pop()
     return path.is_file() and not path.name.startswith((".", "_")) and bool(suffixes) and suffixes[-1] in SUFFIXES
+
+
+def _partition(path: str, folder: str) -> dict[str, Any]:
+    """What folders `key=value` say of a file, as Hive writes them: whole numbers, words, or nothing."""
+    pairs = (part.split("=", 1) for part in Path(path).relative_to(folder).parts[:-1])
+    cells = {unquote(key): unquote(value) for key, value in pairs}
+    whole = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+    return {k: None if v == NO_PARTITION else int(v) if whole.fullmatch(v) else v for k, v in cells.items()}
+
+
+def _with_constants(pieces: Iterator[Any], values: list[Any]) -> Iterator[Any]:
+    """Batches with a column for each of the values besides."""
+    import pyarrow as pa
+
+    for piece in pieces:
+        extra = [pa.repeat(pa.scalar(value), piece.num_rows) for value in values]
+        names = [str(i) for i in range(len(piece.columns) + len(extra))]
+        yield pa.record_batch([*piece.columns, *extra], names=names)
 
 
 def _check_names(names: list[str], file: str) -> None:
@@ -262,7 +295,7 @@ def _seekable(path: str, stream: Any) -> Any:
 def _parquet(file: Any) -> tuple[list[str], Iterator[Any]]:
     import pyarrow.parquet as pq
 
-    parquet = pq.ParquetFile(file)
+    parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
     names = parquet.schema_arrow.names
     return names, parquet.iter_batches(batch_size=max(64, CELLS // max(1, len(names))))
 

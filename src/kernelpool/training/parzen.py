@@ -28,7 +28,7 @@ from ..networks.parzen import (
 )
 from ..networks.parzen_kernels import INSIDE, PROFILES, TILE, Hypersphere, Profile, ball_log_volume, squared_distances
 from ..networks.parzen_reduction import Reducer
-from ..rows import ArrayRows, Block, Frame, as_rows, on_host
+from ..rows import ArrayRows, BatchRows, Block, Frame, as_rows, on_host
 from .validation import TrainingData, mean_and_variance, training_data
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
@@ -105,14 +105,24 @@ class ParzenRows:
 def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
     data = training_data(estimator, X, y, sample_weight, None, 1.0, None)
+    _check_in_memory(data)
     codes = on_host(data.rows.y)  # type: ignore[attr-defined]
     if (codes < 0).any():
         raise KernelpoolError(f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop such rows first.")
     return labeled_rows(data)
 
 
+def _check_in_memory(data: TrainingData) -> None:
+    if isinstance(data.rows, BatchRows):
+        raise KernelpoolError(
+            f"This classifier needs its training rows in memory, and the {data.n_rows:.0f} rows of X are too many to be kept. "
+            f"Fit a sample of them, or SharedKernelClassifier, which reads them batch by batch."
+        )
+
+
 def labeled_rows(data: TrainingData) -> ParzenRows:
     """The rows that have a label and some weight, in NumPy."""
+    _check_in_memory(data)
     x, codes, weight = (on_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
     at = np.flatnonzero((weight > 0) & (codes >= 0))

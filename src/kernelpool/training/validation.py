@@ -27,6 +27,8 @@ from ..rows import (
     spread,
     survey,
 )
+from ..starts.sample import ClassSample
+from ..tables.batches import is_source
 
 FLOATS = [np.float64, np.float32]
 
@@ -45,6 +47,8 @@ class TrainingData:
     """(d,)."""
     variance: np.ndarray
     """(d,)."""
+    samples: list[ClassSample] | None = None
+    """Rows of each class in the units of the data, drawn while the rows were read; None where starts draw their own."""
 
     @property
     def weight(self) -> float:
@@ -56,6 +60,10 @@ def training_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any, unlabeled: Any, unlabeled_weight: float, n_jobs: int | None
 ) -> TrainingData:
     """Checks everything that can be checked before any work is done."""
+    if is_source(X, y):
+        from .batched import batched_training_data
+
+        return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if lives_elsewhere(X):
@@ -64,7 +72,11 @@ def training_data(
         X = validate_data(estimator, X, dtype=FLOATS, order=None, ensure_min_samples=2)
     codes, classes = _coded(X, y, unlabeled)
     weight = _weights(X, codes, sample_weight, unlabeled_weight)
-    rows = as_rows(X, beside(X, codes), weight, n_jobs=n_jobs)
+    return surveyed(as_rows(X, beside(X, codes), weight, n_jobs=n_jobs), classes)
+
+
+def surveyed(rows: Rows, classes: np.ndarray) -> TrainingData:
+    """Rows whose labels are coded, with what two passes over them tell."""
     known = rows.total(survey, len(classes))
     if not known.class_weight.any():
         raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
@@ -74,6 +86,10 @@ def training_data(
 
 def query_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
     """Rows to be judged."""
+    if is_source(X):
+        from .batched import batched_query_rows
+
+        return batched_query_rows(estimator, X, n_jobs)
     if not lives_elsewhere(X):
         return as_rows(validate_data(estimator, X, dtype=FLOATS, reset=False), n_jobs=n_jobs)
     check_elsewhere(estimator, X, reset=False)
@@ -117,7 +133,7 @@ def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
         y, n = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True), X.shape[0]
         if len(y) != n and n == n:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]")
-    classes = _checked_classes(np.unique(np.concatenate(of_parts(y, _distinct, unlabeled))))
+    classes = with_two_classes(np.unique(np.concatenate(of_parts(y, distinct_labels, unlabeled))))
     return map_column(y, class_codes, classes, unlabeled, dtype=np.int64), classes
 
 
@@ -142,7 +158,7 @@ def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
     return np.asarray(labels == marker) & np.ones(len(labels), bool)
 
 
-def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
+def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
     """The distinct labels of rows that have one."""
     known = labels[~is_unlabeled(labels, marker)]
     if known.dtype == object:
@@ -165,7 +181,8 @@ def _distinct(labels: np.ndarray, marker: Any) -> np.ndarray:
     return np.unique(known)
 
 
-def _checked_classes(classes: np.ndarray) -> np.ndarray:
+def with_two_classes(classes: np.ndarray) -> np.ndarray:
+    """The same classes, at least two."""
     if len(classes) < 2:
         found = f"1 class: {label_name(classes[0])}" if len(classes) else "no labeled row"
         raise KernelpoolError(
@@ -223,8 +240,12 @@ def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.nd
         check_finite(rows)
         worst = int(np.argmax(~np.isfinite(second)))
         raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
-    constant = variance <= (8 * rows.eps * np.abs(mean)) ** 2  # what rounding alone would leave
-    return mean, np.where(constant, 0.0, variance)
+    return zero_where_constant(mean, variance, rows.eps)
+
+
+def zero_where_constant(mean: np.ndarray, variance: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    """The same, with no variance where there is only what rounding alone would leave."""
+    return mean, np.where(variance <= (8 * eps * np.abs(mean)) ** 2, 0.0, variance)
 
 
 def frame_of(kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray) -> tuple[Frame, np.ndarray]:

@@ -1,0 +1,135 @@
+"""The contract of `Rows`: what every home must do, checked on all of them against a loop over the rows."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelpool.rows import ArrayRows, BatchRows, DaskRows, Frame, RowBatch, Rows
+
+N, D = 403, 3
+
+
+def in_numpy(x, y, w):
+    return ArrayRows(x, y, w, width=30_000)
+
+
+def in_threads(x, y, w):
+    return ArrayRows(x, y, w, width=30_000, n_jobs=2)
+
+
+def in_strict(x, y, w):
+    xp = pytest.importorskip("array_api_strict")
+    return ArrayRows(*map(xp.asarray, (x, y, w)), width=30_000)
+
+
+def in_torch(x, y, w):
+    torch = pytest.importorskip("torch")
+    return ArrayRows(*map(torch.asarray, (x, y, w)), width=30_000)
+
+
+def in_dask(x, y, w):
+    da = pytest.importorskip("dask.array")
+    chunks = (100, 0, 200, 103)
+    return DaskRows(*(da.from_array(a, chunks=(chunks, D)[: a.ndim]) for a in (x, y, w)), width=30_000)
+
+
+def in_batches(x, y, w):
+    cuts = [0, 1, 1, 150, 400, N]
+    batches = [RowBatch(x[a:b], y[a:b], w[a:b]) for a, b in pairwise(cuts)]
+    return BatchRows(batches, D, width=30_000, n_rows=N)
+
+
+HOMES = [in_numpy, in_threads, in_strict, in_torch, in_dask, in_batches]
+
+
+@pytest.fixture(params=HOMES, ids=lambda make: make.__name__)
+def home(request):
+    rng = np.random.default_rng(0)
+    x, y, w = rng.normal(size=(N, D)), rng.integers(-1, 3, size=N), rng.uniform(size=N)
+    return request.param(x, y, w), x, y, w
+
+
+def host(a):
+    return np.asarray(a.compute() if hasattr(a, "compute") else a)
+
+
+def moments(block, power):
+    x, w = np.asarray(block.x), np.asarray(block.weight)
+    return np.array([len(x), w.sum(), *(w @ x**power), np.bincount(np.asarray(block.y) + 1, minlength=4)[2]])
+
+
+def expected(x, y, w, power):
+    return np.array([len(x), w.sum(), *sum(w[i] * x[i] ** power for i in range(len(x))), (y == 1).sum()])
+
+
+def twice(block):
+    return block.x * 2
+
+
+def test_what_a_home_says_of_itself(home):
+    rows, x, _, _ = home
+    asked: Rows = rows
+    assert asked.n_features == D
+    assert asked.home.shape == (0,)
+    assert asked.eps == np.finfo(x.dtype).eps
+
+
+def test_sums_are_over_every_row_once(home):
+    rows, x, y, w = home
+    for power in (1, 2):
+        np.testing.assert_allclose(rows.total(moments, power), expected(x, y, w, power), rtol=1e-12)
+
+
+def test_answers_come_in_the_order_of_the_rows(home):
+    rows, x, _, _ = home
+    np.testing.assert_array_equal(host(rows.each(twice)), 2 * x)
+    np.testing.assert_array_equal(host(rows.by_class().each(twice)), 2 * x)
+
+
+def test_rows_are_seen_in_the_frame(home):
+    rows, x, y, w = home
+    frame = Frame(np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 4.0]))
+    framed = rows.framed(frame, 20_000)
+    inside = (x - frame.origin) / frame.unit
+    np.testing.assert_allclose(framed.total(moments, 2), expected(inside, y, w, 2), rtol=1e-12)
+    np.testing.assert_allclose(host(framed.each(twice)), 2 * inside, rtol=1e-12)
+    np.testing.assert_allclose(rows.total(moments, 2), expected(x, y, w, 2), rtol=1e-12)  # those before are as they were
+
+
+def test_by_class_gives_the_same_rows(home):
+    rows, x, y, w = home
+    np.testing.assert_allclose(rows.by_class().total(moments, 2), expected(x, y, w, 2), rtol=1e-12)
+
+
+def spans_hold_one_class(block):
+    for code, span in (block.classes or {}).items():
+        assert (np.asarray(block.y)[span] == code).all()
+    return np.array([block.x.shape[0]])
+
+
+def test_blocks_that_name_their_classes_are_right(home):
+    assert home[0].by_class().total(spans_hold_one_class) == N
+
+
+def test_a_sum_is_the_same_to_the_last_bit_every_time(home):
+    rows = home[0]
+    np.testing.assert_array_equal(rows.total(moments, 2), rows.total(moments, 2))
+
+
+def test_a_fault_in_a_block_comes_out(home):
+    with pytest.raises(Exception, match="mine"):
+        home[0].total(fault)
+
+
+def fault(block):
+    raise ValueError("mine")
+
+
+def test_the_example_of_the_page_runs():
+    page = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_home.md"
+    names = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)), names)
+    assert names["difference"] < 1e-9
