@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import bounds
+    from . import bounds, questions
     from .estimators import (
         CompetitiveNeuronsClassifier,
         MultiEdit,
@@ -36,13 +36,14 @@ __all__ = [
     "SharingAverageClassifier",
     "bounds",
     "load",
+    "questions",
     "save",
     "to_onnx",
 ]
 
 __version__ = "0.1.0"
 
-_SUBMODULES = ("bounds", "errors", "export", "files")
+_SUBMODULES = ("bounds", "errors", "export", "files", "questions")
 """Modules that ``import kernelpool`` gives access to."""
 
 _MODULES = {"load": "files", "save": "files", "to_onnx": "export"}

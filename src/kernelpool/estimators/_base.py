@@ -1,19 +1,24 @@
 """What every classifier that gives probabilities, and every one that estimates densities, can do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
+from ..errors import KernelpoolError
+from ..inspection.explanation import BackgroundModel, ExplainedFeature, Explanation, SubsetModel, explain_rows
+from ..inspection.marginals import Marginals
 from ..inspection.notebook import NotebookMixin
+from ..inspection.pool import describe
 from ..rows import Block, Rows, is_lazy, map_column
 from ..training.monitor import FitMonitor, SklearnCallbacks
-from ..training.validation import query_rows
+from ..training.validation import class_prior_for, query_rows
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -134,11 +139,144 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         """
         return self._map_scores(X, self._log_probability())
 
+    def _marginals(self) -> Marginals | None:
+        """What leaves features out exactly; None where the classifier cannot."""
+        return None
+
+    def explain(
+        self, X: Any, *, against: Any = None, background: Any = None, random_state: Any = 0
+    ) -> Explanation | list[Explanation]:
+        r"""Why rows get their classes: the part of each feature in the log-odds, what was expected of it, and the kernels.
+
+        The log-odds of the most probable class against the next are the sum of those of the class priors and of one part for
+        each feature, its Shapley value where features that are not known are integrated out. Up to ten features this is exact;
+        beyond, the mean over random orders of the features, with its standard error. A classifier that is no mixture takes the
+        mean over background rows instead.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_features,)
+            Rows, or one row.
+        against : label, default=None
+            The class to compare with; None takes the most probable of the others.
+        background : array-like of shape (n_background, n_features), default=None
+            Rows that lend features; None draws 32 from the model. Mixtures need none.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the orders and of the background rows.
+
+        Returns
+        -------
+        explanation : Explanation, or list of Explanation
+            One for one row; a list for rows.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0, 0.0], [2.0, 0.0]],
+        ...     covariances=[1.0, 1.0],
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.5, 0.5],
+        ...     classes=["a", "b"],
+        ... )
+        >>> print(model.explain([2.0, 1.0]))
+        b (88.1 %) rather than a (11.9 %): log-odds +2.00
+          before any feature: +0.00
+          feature 0 = 2: +2.00; 2 ± 1 expected
+          feature 1 = 1: +0.00; 0 ± 1 expected
+          kernel 1 (b 100 %): 88.1 %; kernel 0 (a 100 %): 11.9 %
+        """
+        check_is_fitted(self)
+        one = np.ndim(X) == 1 if not hasattr(X, "__dataframe__") else False
+        x = explained_rows(self, X)
+        names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(x.shape[1])])
+        features = [ExplainedFeature(str(name), (i,), x[:, i].tolist()) for i, name in enumerate(names)]
+        found = explain_classifier(self, x, features, against=against, background=background, random_state=random_state)
+        return found[0] if one else found
+
     def _labels(self, codes: Array) -> Any:
         if is_lazy(codes) or is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
             return map_column(codes if is_lazy(codes) else to_numpy(codes), self.classes_.take, dtype=self.classes_.dtype)
         xp = namespace(codes)
         return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
+
+
+def explained_rows(estimator: Any, X: Any) -> np.ndarray:
+    """One row or several as float64, checked, (n, d)."""
+    if hasattr(X, "to_frame"):  # a row of a data frame
+        X = X.to_frame().T.infer_objects()
+    elif hasattr(X, "__dlpack__") and not is_numpy_array(X):
+        X = to_numpy(X)
+    if not hasattr(X, "__dataframe__"):
+        X = np.asarray(X)
+        X = X[None] if X.ndim == 1 else X
+        if hasattr(estimator, "feature_names_in_"):  # numbers without names are taken in the order of the fit
+            return np.asarray(check_array(X, dtype=np.float64))
+    return np.asarray(validate_data(estimator, X, dtype=np.float64, reset=False))
+
+
+def nameless(estimator: Any) -> Any:
+    """The same fitted classifier for rows whose columns have no names."""
+    other = copy(estimator)
+    other.__dict__.pop("feature_names_in_", None)
+    return other
+
+
+def explain_classifier(
+    estimator: Any,
+    x: np.ndarray,
+    features: Sequence[ExplainedFeature],
+    *,
+    against: Any = None,
+    background: Any = None,
+    random_state: Any = 0,
+) -> list[Explanation]:
+    """Explanations of any fitted classifier with probabilities; rows and background as it sees them, without names."""
+    estimator = nameless(estimator)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    classes = np.asarray(estimator.classes_)
+    if against is not None and against not in classes.tolist():
+        raise KernelpoolError(f"against must be one of the classes {classes.tolist()}; got {against!r}.")
+    if len(classes) < 2:
+        raise KernelpoolError("There is one class only: nothing can be said against it.")
+    marginals = estimator._marginals() if hasattr(estimator, "_marginals") and background is None else None
+    model: SubsetModel
+    if marginals is not None:
+        model = marginals
+    else:
+        model = BackgroundModel(lambda z: to_numpy(estimator.predict_proba(z)), background_rows(estimator, background, rng))
+    knows = hasattr(estimator, "kernel_posterior")
+    pool = describe(estimator).pool if knows else None
+    return explain_rows(
+        model,
+        x,
+        features,
+        classes,
+        against=None if against is None else classes.tolist().index(against),
+        kernel_posterior=to_numpy(estimator.kernel_posterior(x)) if knows else None,
+        class_posterior=None if pool is None else pool.class_posterior,
+        log_density=to_numpy(estimator.score_samples(x)) if knows else None,
+        rng=rng,
+    )
+
+
+N_BACKGROUND = 32
+"""Rows that lend features where none are given."""
+
+
+def background_rows(estimator: Any, background: Any, rng: np.random.Generator) -> np.ndarray:
+    """The rows given, or some drawn from the model, (B, d)."""
+    if background is not None:
+        rows = np.asarray(check_array(background, dtype=np.float64, input_name="background"))
+        if rows.shape[1] != estimator.n_features_in_:
+            raise KernelpoolError(f"background must have {estimator.n_features_in_} features; got {rows.shape[1]}.")
+        return rows
+    if not hasattr(estimator, "sample"):
+        raise KernelpoolError(
+            f"{type(estimator).__name__} knows no densities from which features could be left out: pass background=, some "
+            f"rows such as those of fit."
+        )
+    return np.asarray(estimator.sample(N_BACKGROUND, random_state=int(rng.integers(2**31)))[0])
 
 
 def identity(scores: Array) -> Array:
@@ -182,10 +320,14 @@ class DensityClassifier(ProbabilityClassifier):
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         raise NotImplementedError
 
+    def _prior(self) -> np.ndarray:
+        """P(C_k) as it is now, (K,)."""
+        return self.class_prior_
+
     def _joint(self, rows: Rows) -> RowFunction:
         """log P(C_k) p(x|C_k)."""
         with np.errstate(divide="ignore"):
-            log_prior = np.log(self.class_prior_)
+            log_prior = np.log(self._prior())
         return self._density(rows).then(_log_joint, log_prior)
 
     def _scores(self, rows: Rows) -> RowFunction:
@@ -240,6 +382,47 @@ class DensityClassifier(ProbabilityClassifier):
         """
         return self._posterior(self._rows(X))()
 
+    def with_class_prior(self, class_prior: Any) -> Self:
+        """The same model where classes have other frequencies; nothing is trained again.
+
+        Class densities are as true for other frequencies as for those of the training rows, so that only P(C_k) changes.
+
+        Parameters
+        ----------
+        class_prior : "balanced", dict of label to float, or array-like of shape (n_classes,)
+            The frequencies: all alike; by label, where classes that are not named keep their proportions in what is left; or
+            in the order of `classes_`.
+
+        Returns
+        -------
+        model : classifier
+            A copy that shares its parameters with this one.
+
+        See Also
+        --------
+        kernelpool.questions.estimate_class_prior : Frequencies from rows without labels.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0], [4.0]],
+        ...     covariances=[1.0, 1.0],
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.99, 0.01],
+        ...     classes=["a", "b"],
+        ... )
+        >>> print(model.with_class_prior("balanced").predict_proba([[2.0]]).round(2))
+        [[0.5 0.5]]
+        """
+        check_is_fitted(self)
+        other = copy(self)
+        other._set_class_prior(class_prior_for(class_prior, self.classes_, self._prior()))
+        return other
+
+    def _set_class_prior(self, class_prior: np.ndarray) -> None:
+        self.class_prior_ = class_prior
+
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their classes from the model.
 
@@ -261,7 +444,7 @@ class DensityClassifier(ProbabilityClassifier):
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        codes = rng.choice(len(self.classes_), size=n_samples, p=self.class_prior_ / self.class_prior_.sum())
+        codes = rng.choice(len(self.classes_), size=n_samples, p=self._prior() / self._prior().sum())
         return self._sample_rows(codes, rng), self.classes_[codes]
 
 

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, Float64, as_float64, is_numpy_array, namespace, safe_log
 from ..errors import KernelpoolError
+from ..inspection.marginals import Marginals, MixtureParams
+from ..kernels import Kernels, Tied
 from ..networks.parzen import ParzenParams, kernel_posterior, log_prior_scale
 from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
@@ -22,6 +24,7 @@ from ..selection.held_out import split
 from ..selection.parzen_size import SizeSearch
 from ..selection.parzen_width import choose_width
 from ..training.parzen import (
+    LONGEST_ODDS,
     OCTAVE,
     FittedParzen,
     ParzenConfig,
@@ -41,7 +44,7 @@ from ..training.parzen import (
     validation_rows,
     voting_params,
 )
-from ..training.validation import checked_class_prior
+from ..training.validation import class_prior_for
 from ..training.views import learned_metric
 from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
 
@@ -60,7 +63,7 @@ class ParzenNetwork(DensityClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(PROFILES)), callable],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "class_prior": ["array-like", None],
+        "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "standardize": ["boolean"],
         "algorithm": [StrOptions({"auto", "tree", "blocks"})],
         "random_state": ["random_state"],
@@ -81,7 +84,7 @@ class ParzenNetwork(DensityClassifier):
         return ParzenConfig(
             profile_of(self.kernel, data.x.shape[1]),
             None if isinstance(self.radius, str) else float(self.radius),
-            None if self.class_prior is None else checked_class_prior(self.class_prior, len(data.classes)),
+            None if self.class_prior is None else class_prior_for(self.class_prior, data.classes, _shares(data)),
             self.algorithm,
             self.n_jobs,
         )
@@ -98,7 +101,7 @@ class ParzenNetwork(DensityClassifier):
         self.kernel_classes_ = data.classes[network.codes]
         self.radius_ = network.radius
         self.temperature_ = 1.0
-        for name in ("radii_", "radius_errors_", "radius_losses_", "metric_"):
+        for name in ("radii_", "radius_errors_", "radius_losses_", "metric_", "_fitted_prior"):
             self.__dict__.pop(name, None)
         if metric is not None:
             self.metric_ = metric
@@ -111,8 +114,18 @@ class ParzenNetwork(DensityClassifier):
         self._log_volume = config.profile.log_volume(self.kernels_.shape[1])
         self._trees = trees
 
-    def _network(self) -> ParzenParams:
-        """The parameters in the frame."""
+    def _set_class_prior(self, class_prior: np.ndarray) -> None:
+        self._fitted_prior = getattr(self, "_fitted_prior", self.class_prior_)
+        self.class_prior_, self._prior_given = class_prior, True
+
+    def _tempered_prior(self) -> np.ndarray:
+        """Class priors inside the temperature: those of the fit, and what others are apart from them as if outside, (K,)."""
+        fitted = getattr(self, "_fitted_prior", self.class_prior_)
+        ratio = np.where(fitted > 0, self.class_prior_ / np.where(fitted > 0, fitted, 1.0), 0.0)
+        return np.asarray(fitted * ratio ** getattr(self, "temperature_", 1.0))
+
+    def _network(self, tempered: bool = False) -> ParzenParams:
+        """The parameters in the frame; `tempered` where their scores are to be divided by the temperature."""
         center = (np.asarray(self.kernels_, np.float64) - self._origin) / self._unit
         metric = getattr(self, "metric_", None)
         return voting_params(
@@ -120,7 +133,7 @@ class ParzenNetwork(DensityClassifier):
             np.searchsorted(self.classes_, self.kernel_classes_),
             self.kernel_weights_,
             self._votes,
-            self.class_prior_ if self._prior_given else None,
+            (self._tempered_prior() if tempered else self.class_prior_) if self._prior_given else None,
             self.radius_ / float(self._unit[0] / self._scale[0]),
         )
 
@@ -163,11 +176,34 @@ class ParzenNetwork(DensityClassifier):
         return RowFunction(framed, _of_mapped, (function, Float64(self.metric_), *params))
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
-        return self._of_votes(self._rows(X), _of_scores, self._network(), transform, getattr(self, "temperature_", 1.0))()
+        rows, temperature = self._rows(X), getattr(self, "temperature_", 1.0)
+        return self._of_votes(rows, _of_scores, self._network(tempered=True), transform, temperature)()
 
     def _density(self, rows: Rows) -> RowFunction:
         alone = log_prior_scale(np.ones_like(self._votes), self._votes)
         return self._of_votes(rows, _joint, replace(self._network(), log_scale=alone))
+
+    def _marginals(self) -> Marginals | None:
+        """Of Gaussian kernels: those are round in the metric, so that all have one covariance in the frame."""
+        if not isinstance(self._profile, GaussianProfile):
+            return None
+        d, codes = self.n_features_in_, np.searchsorted(self.classes_, self.kernel_classes_)
+        mixing = np.zeros((len(codes), len(self.classes_)))
+        mixing[np.arange(len(codes)), codes] = self.kernel_weights_
+        total = mixing.sum(axis=0)
+        metric = getattr(self, "metric_", np.eye(d)) @ np.diag(self._unit / self._scale)
+        covariance = self.radius_**2 * np.linalg.inv(metric.T @ metric)
+        center = (np.asarray(self.kernels_, np.float64) - self._origin) / self._unit
+        fitted = getattr(self, "_fitted_prior", self.class_prior_)
+        return Marginals(
+            self._frame,
+            (MixtureParams(Tied(np.zeros(d)), Kernels(center, covariance), mixing / np.where(total > 0, total, 1.0)),),
+            np.zeros(1),
+            safe_log(fitted),
+            log_prior_shift=safe_log(self.class_prior_) - safe_log(fitted),
+            temperature=getattr(self, "temperature_", 1.0),
+            longest_odds=LONGEST_ODDS,
+        )
 
     def _posterior(self, rows: Rows) -> RowFunction:
         return self._in_metric(rows, kernel_posterior, self._profile, self._network())
@@ -191,7 +227,8 @@ class ParzenNetwork(DensityClassifier):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._of_votes(self._rows(X), _log_probability, self._network(), getattr(self, "temperature_", 1.0))()
+        rows, temperature = self._rows(X), getattr(self, "temperature_", 1.0)
+        return self._of_votes(rows, _log_probability, self._network(tempered=True), temperature)()
 
     def covered(self, X: Any) -> Any:
         """Whether any kernel covers each row; where none does, `predict` names the class of the nearest kernel.
@@ -221,6 +258,12 @@ class ParzenNetwork(DensityClassifier):
         if hasattr(self, "metric_"):
             deviates = np.linalg.solve(self.metric_, deviates.T).T
         return np.asarray(self.kernels_[chosen] + self.radius_ * deviates * self._scale)
+
+
+def _shares(data: ParzenRows) -> np.ndarray:
+    """Of the classes, by weight, (K,)."""
+    weight = np.bincount(data.codes, data.weight, minlength=len(data.classes))
+    return np.asarray(weight / weight.sum())
 
 
 def _of_mapped(block: Block, function: Callable[..., Array], metric: Float64, *params: Any) -> Array:
@@ -289,7 +332,7 @@ class ParzenClassifier(ParzenNetwork):
         of the data.
     validation_fraction : float, default=0.25
         Share of the rows on which ``radius="validation"`` judges the others. All of them become kernels in the end.
-    class_prior : array-like of shape (n_classes,), default=None
+    class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes. None lets every kernel vote alike, so that they are the shares of the classes.
     algorithm : {"auto", "tree", "blocks"}, default="auto"
         How kernels around a row are found: by counting in one tree a class (hyperspheres of equal weight only), or by matrix
@@ -485,7 +528,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         Most passes of exchanges over the kernels.
     tol : float, default=1e-3
         Exchanges end when a pass adds less than this to the criterion, a mean over the rows.
-    class_prior : array-like of shape (n_classes,), default=None
+    class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes. None lets every kernel vote alike.
     standardize : bool, default=True
         As in `ParzenClassifier`. Certificates need False: the scale of the features depends on all rows, not on the kernels.
@@ -763,6 +806,7 @@ PARZEN_OPTIONAL = {
     "radius_errors_": Field("floats", ("R",), low=0.0),
     "radius_losses_": Field("floats", ("R",), finite=False),
     "metric_": Field("floats", ("d", "d")),
+    "_fitted_prior": Field("shares", ("K",)),
 }
 
 register(

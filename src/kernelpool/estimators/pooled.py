@@ -33,7 +33,7 @@ from ..selection.pooling import KINDS, Pooling
 from ..selection.stacking import stacked
 from ..text import plural
 from ..training.parzen import labeled
-from ..training.validation import checked_class_prior
+from ..training.validation import class_prior_for
 from ..training.views import View, Warp
 from ._base import DensityClassifier, RowFunction
 from .parzen import ParzenClassifier
@@ -143,7 +143,7 @@ class PooledClassifier(DensityClassifier):
         Whether probabilities are multiplied or added; "auto" takes what suits the held-out rows better.
     n_folds : int or None, default=None
         Networks of each member. None takes four, three from 20,000 rows on.
-    class_prior : array-like of shape (n_classes,), default=None
+    class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes where they differ from their shares in the training rows; it may be changed after the
         fit.
     random_state : int, RandomState instance or None, default=None
@@ -210,7 +210,7 @@ class PooledClassifier(DensityClassifier):
         "budget": [StrOptions(set(BUDGETS)), Interval(Real, 0, None, closed="neither")],
         "pooling": [StrOptions({"auto", *KINDS})],
         "n_folds": [Interval(Integral, 2, None, closed="left"), None],
-        "class_prior": ["array-like", None],
+        "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
@@ -266,7 +266,7 @@ class PooledClassifier(DensityClassifier):
         n_classes = len(data.classes)
         candidates = self._candidates(n_classes)
         if self.class_prior is not None:
-            checked_class_prior(self.class_prior, n_classes)
+            class_prior_for(self.class_prior, data.classes, np.full(n_classes, 1 / n_classes))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, n = np.asarray(data.x, np.float64), len(data.x)
         n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
@@ -378,7 +378,17 @@ class PooledClassifier(DensityClassifier):
         """What other class priors than those of the training rows add to log P(C_k|x), (K,)."""
         if self.class_prior is None:
             return np.zeros(len(self.classes_))
-        return np.asarray(safe_log(checked_class_prior(self.class_prior, len(self.classes_))) - np.log(self.class_prior_))
+        return np.asarray(safe_log(self._prior()) - np.log(self.class_prior_))
+
+    def _prior(self) -> np.ndarray:
+        return (
+            self.class_prior_
+            if self.class_prior is None
+            else class_prior_for(self.class_prior, self.classes_, self.class_prior_)
+        )
+
+    def _set_class_prior(self, class_prior: np.ndarray) -> None:
+        self.class_prior = class_prior
 
     def _scores(self, rows: Rows) -> RowFunction:
         pooling = Pooling(self.weights_, self.pooling_, self.loss_)

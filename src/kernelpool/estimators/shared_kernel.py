@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
+from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
@@ -73,8 +74,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         chooses one degree on held-out rows.
     owners : array-like of shape (n_kernels,), default=None
         The class (a label) that owns each kernel. None derives it from `n_kernels`.
-    class_prior : array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes. None takes their shares among the labeled rows.
+    class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
+        Prior probabilities of the classes, in the order of the sorted labels, all alike, or by label. None takes their shares
+        among the labeled rows. `with_class_prior` changes them afterwards.
     means_init, covariances_init, mixing_init : array-like, default=None
         Where to start, in the units of the data and the shapes of `means_`, `covariances_` and `mixing_`. What is not given is
         chosen by `init`.
@@ -225,7 +227,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "covariance_type": [StrOptions(FamilyNames("auto"))],
         "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
         "owners": ["array-like", None],
-        "class_prior": ["array-like", None],
+        "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "means_init": ["array-like", None],
         "covariances_init": ["array-like", None],
         "mixing_init": ["array-like", None],
@@ -582,6 +584,21 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         width = sum(max(member[1].weight.shape) for member in members[:1]) + 2 * len(self.classes_)
         shift = safe_log(self.class_prior_) - safe_log(self.class_shares_)
         return RowFunction(rows.framed(frame, width), _average_log_proba, (members, shift))
+
+    def _marginals(self) -> Marginals:
+        network, kernels, frame = self._network()
+        deciding = [(member, *member._network(frame)[:2]) for member in getattr(self, "deciding_networks_", ())]
+        return Marginals(
+            frame,
+            (MixtureParams(network.kernel, kernels, self.mixing_),),
+            np.zeros(1),
+            safe_log(self.class_prior_),
+            tuple(
+                (MixtureParams(part.kernel, inside, member.mixing_), safe_log(member.class_prior_))
+                for member, part, inside in deciding
+            ),
+            safe_log(self.class_prior_) - safe_log(self.class_shares_) if deciding else 0.0,
+        )
 
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)

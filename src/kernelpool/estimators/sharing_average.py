@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..arrays import Array, logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
+from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import NaturalParams
 from ..networks.shared_kernel import SharedKernel
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, FamilyNames, Field, register
@@ -313,6 +314,16 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         width = max(sum(natural_params.weight.shape) for _, natural_params, _ in members)
         framed = rows.framed(frame, width + 2 * len(self.classes_))
         return RowFunction(framed, _average_log_density, (tuple(members), np.log(self.weights_), frame.log_volume))
+
+    def _marginals(self) -> Marginals:
+        _, _, frame = self.estimators_[0]._network()
+        members = [(member, *member._network(frame)[:2]) for member in self.estimators_]
+        return Marginals(
+            frame,
+            tuple(MixtureParams(network.kernel, kernels, member.mixing_) for member, network, kernels in members),
+            np.log(self.weights_),
+            safe_log(self.class_prior_),
+        )
 
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)

@@ -142,7 +142,7 @@ def pooled(g: Graph, x: str, model: Any) -> Answers:
         ]
         weights = g.safe_log(model.density_weights_[describing])[:, None]
         answers["log_density"] = log_density = g.log_of_sum(g.add(_stacked(g, densities), weights), 1)
-        answers["score_samples"] = g.log_of_sum(g.add(log_density, g.safe_log(model.class_prior_)), 1)
+        answers["score_samples"] = g.log_of_sum(g.add(log_density, g.safe_log(model._prior())), 1)
     return answers
 
 
@@ -210,7 +210,8 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     together = net.log_scale - log_norm
     if model.kernel == "gaussian":
         votes = _log_votes(g, squared, net)
-        tempered, temperature = _shifted(g, votes, together), getattr(model, "temperature_", 1.0)
+        inside = model._network(tempered=True).log_scale - log_norm
+        tempered, temperature = _shifted(g, votes, inside), getattr(model, "temperature_", 1.0)
         if temperature != 1:
             away = g.subtract(tempered, g.most(tempered, 1, keepdims=True))
             tempered = g.multiply(g.clip(away, -LONGEST_ODDS, None), 1 / temperature)

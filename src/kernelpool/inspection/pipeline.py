@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from ..tables.encoder import TableEncoder
 
@@ -31,6 +33,8 @@ class Feature:
     offset: float = 0.0
     made: bool = False
     """Whether a transformer made it out of something else."""
+    source: str | None = None
+    """The column of words of which it is an indicator."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,21 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
             inner = inner.steps[-1][1]
             continue
         names_inside = ("estimator",) if isinstance(inner, FrozenEstimator) else INSIDE
-        attribute = next((name for name in names_inside if hasattr(inner, name)), None)
+        attribute = next((name for name in names_inside if _is_fitted(getattr(inner, name, None))), None)
         if attribute is None:
             break
         wrappers.append(inner)
         inner = getattr(inner, attribute)
     return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(input_names))
+
+
+def _is_fitted(estimator: Any) -> bool:
+    """Whether it is an estimator that answers; forests keep an unfitted one as a pattern."""
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return False
+    return True
 
 
 # -- what transformers make of features ---------------------------------------------------------------------------
@@ -178,7 +191,9 @@ def _(transformer: FunctionTransformer, features: list[Feature]) -> list[Feature
 @features_after.register
 def _(transformer: TableEncoder, features: list[Feature]) -> list[Feature]:
     numbers = _moved([f for f in features if f.name not in transformer.words], transformer.scale_, transformer.mean_)
-    return [*numbers, *(Feature(str(name), made=True) for name in transformer.get_feature_names_out()[len(numbers) :])]
+    sources = [name for name, words in zip(transformer.words, transformer.categories_, strict=True) for _ in words]
+    made = zip(transformer.get_feature_names_out()[len(numbers) :], sources, strict=True)
+    return [*numbers, *(Feature(str(name), made=True, source=source) for name, source in made)]
 
 
 @features_after.register

@@ -1,6 +1,6 @@
 """From what a user passes to rows: validation of data and parameters, labels, weights, and the frame of the data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -279,7 +279,30 @@ def class_prior_of(given: Any, data: TrainingData) -> np.ndarray:
     """The class priors given, or the shares of the classes among the labeled rows."""
     if given is None:
         return np.asarray(data.class_weight / data.class_weight.sum())
-    return checked_class_prior(given, len(data.classes))
+    return class_prior_for(given, data.classes, data.class_weight / data.class_weight.sum())
+
+
+def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Class priors from "balanced", a dict of some labels, or one number a class; `shares` (K,) are those of the rows."""
+    if isinstance(given, str):
+        if given != "balanced":
+            raise KernelpoolError(f"class_prior must be 'balanced', a dict or one number a class; got {given!r}.")
+        return np.full(len(classes), 1 / len(classes))
+    if not isinstance(given, Mapping):
+        return checked_class_prior(given, len(classes))
+    labels = classes.tolist()
+    unknown = [label for label in given if label not in labels]
+    if unknown:
+        raise KernelpoolError(f"class_prior names {unknown[0]!r}, which is none of the classes {labels}.")
+    named = np.array([label in given for label in labels])
+    prior = np.array([float(given.get(label, 0.0)) for label in labels])
+    left = 1 - prior.sum()
+    if not np.isfinite(left) or prior.min() < 0 or left < -1e-6 or (named.all() and left > 1e-6):
+        raise KernelpoolError(f"class_prior must be shares that sum to one, over all classes; got {dict(given)}.")
+    rest = np.where(named, 0.0, shares)
+    if not named.all() and rest.sum() > 0:
+        prior = prior + max(left, 0.0) * rest / rest.sum()
+    return np.asarray(prior / prior.sum())
 
 
 def checked_class_prior(given: Any, n_classes: int) -> np.ndarray:

@@ -1,0 +1,88 @@
+"""Drift: the test against scipy's, its errors, and what it must find."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import chi2_contingency
+
+from kernelpool import RBFNetworkClassifier, SharedKernelClassifier, questions
+from kernelpool.errors import KernelpoolError
+from kernelpool.questions.drift import Bins, DriftReference, holm, homogeneity
+
+
+def test_the_test_is_pearsons():
+    reference, new = np.array([30, 50, 20, 40]), np.array([10, 40, 25, 15])
+    expected = chi2_contingency(np.vstack([reference, new]), correction=False).pvalue
+    p_value, distance = homogeneity(reference, new)
+    assert p_value == pytest.approx(expected)
+    assert distance == pytest.approx(0.5 * np.abs(reference / 140 - new / 90).sum())
+    assert homogeneity(np.array([100, 0]), np.array([100, 0])) == (1.0, 0.0)
+    # bins that expect fewer than five rows are joined with their neighbors
+    joined = chi2_contingency([[32, 50, 60], [11, 40, 40]], correction=False).pvalue
+    assert homogeneity(np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0]))[0] == pytest.approx(joined)
+
+
+def test_holms_adjustment():
+    # Holm (1979): sorted p times n, n - 1, ..., made to rise
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_bins_count_everything():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1000)
+    bins = Bins.of("x", x)
+    counts = bins.counts(np.concatenate([x, [np.nan, np.inf, -np.inf]]))
+    assert counts.sum() == 1003
+    assert counts[-1] == 1
+    assert counts[:-1].tolist() == [101, *[100] * 8, 101]
+    words = Bins.of("w", np.array(["b", "a", "b"], object))
+    assert words.counts(np.array(["a", "b", "zebra", "b"], object)).tolist() == [1, 2, 1]
+    assert Bins.of("flag", np.array([0, 1, 1])).counts([0, 0, 1]).tolist() == [2, 1, 0]
+
+
+def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_promised():
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(200):
+        x = rng.normal(size=(300, 4))
+        alarms += questions.check_drift(None, rng.normal(size=(120, 4)), x).p_value < 0.05
+    assert alarms <= 20  # binomial(200, 0.05): more than 20 with a probability of 0.001
+
+
+def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature_shows():
+    rng = np.random.default_rng(0)
+    joint = np.array([[1, 0.95], [0.95, 1]])
+    x, y = rng.multivariate_normal([0, 0], joint, 1000), rng.integers(2, size=1000)
+    model = SharedKernelClassifier(2, covariance_type="full", random_state=0).fit(x, y)
+    new = rng.multivariate_normal([0, 0], joint, 400)
+    assert questions.check_drift(model, new, x).moved() == []
+    moved = questions.check_drift(model, new + np.array([0, 0.6]), x)
+    assert "feature 1" in moved.moved()
+    assert "feature 0" not in moved.moved()
+    turned = questions.check_drift(model, new * [1, -1], x)  # each feature alone is as before
+    assert turned.moved() == ["log-density"]
+    assert turned.p_value < 1e-6
+    assert "log-density" in str(turned)
+    assert questions.check_drift(None, new * [1, -1], x).moved() == []
+    assert questions.check_drift(RBFNetworkClassifier(random_state=0).fit(x, y), new * [1, -1], x).moved() == []
+
+
+def test_batches_add_up_and_a_reference_survives_as_plain_data():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=500), "w": rng.choice(["a", "b"], 500)})
+    new = pd.DataFrame({"w": rng.choice(["a", "b", "c"], 300), "x": rng.normal(size=300)})
+    reference = DriftReference.from_dict(DriftReference.of(frame).to_dict())
+    whole = questions.check_drift(None, new, frame)
+    (first, _), (second, _) = reference.count(new[:100]), reference.count(pa.Table.from_pandas(new[100:]))
+    assert reference.compare(first + second) == whole
+    assert whole.moved() == ["w"]
+    for told in ({}, {"bins": [{"name": "x", "edges": [2, 1], "words": None}], "counts": [1, 1, 1, 1], "n_rows": 4}, None):
+        with pytest.raises(KernelpoolError, match="reference for drift cannot be read"):
+            DriftReference.from_dict(told)
+    with pytest.raises(KernelpoolError, match="lacks the column 'x'"):
+        reference.count(new[["w"]])
+    with pytest.raises(KernelpoolError, match="no rows"):
+        DriftReference.of(frame[:0])
+    with pytest.raises(KernelpoolError, match="no new rows"):
+        questions.check_drift(None, new[:0], frame)

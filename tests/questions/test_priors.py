@@ -1,0 +1,159 @@
+"""Other class frequencies, against Bayes' rule and a likelihood on a grid."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelpool import (
+    ParzenClassifier,
+    PooledClassifier,
+    RBFNetworkClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+    load,
+    questions,
+    save,
+)
+from kernelpool.errors import KernelpoolError
+from kernelpool.questions.priors import prior_from_probability
+
+TRUE = SharedKernelClassifier.from_parameters(
+    means=[[0.0], [2.0], [5.0]],
+    covariances=[1.0, 1.0, 1.0],
+    mixing=np.eye(3),
+    class_prior=[0.5, 0.3, 0.2],
+    classes=["a", "b", "c"],
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SharedKernelClassifier(3, random_state=0),
+        SharedKernelClassifier(3, training="conditional", random_state=0),
+        SharingAverageClassifier(3, random_state=0),
+        ParzenClassifier(),
+        ParzenClassifier("hypersphere", 1.0),
+        PooledClassifier([SharedKernelClassifier(3, random_state=0), ParzenClassifier()], n_folds=2, random_state=0),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.get_params().get('training')}-{model.get_params().get('kernel')}",
+)
+def test_other_frequencies_follow_bayes_rule(model, tmp_path):
+    x, y = TRUE.sample(300, random_state=0)
+    model.fit(x, y)
+    new = np.array([0.1, 0.1, 0.8])
+    other = model.with_class_prior(new)
+    before = model.predict_proba(x)
+    expected = before * new / model.class_prior_
+    np.testing.assert_allclose(other.predict_proba(x), expected / expected.sum(axis=1, keepdims=True), rtol=1e-6, atol=1e-12)
+    np.testing.assert_array_equal(model.predict_proba(x), before)  # the model itself is as it was
+    if hasattr(model, "log_density"):
+        np.testing.assert_allclose(
+            other.score_samples(x), np.logaddexp.reduce(other.log_density(x) + np.log(new), axis=1), rtol=1e-9
+        )
+        assert (other.sample(2000, random_state=0)[1] == "c").mean() == pytest.approx(0.8, abs=0.03)
+    again = other.with_class_prior(model.class_prior_)
+    np.testing.assert_allclose(again.predict_proba(x), before, rtol=1e-6, atol=1e-12)
+    save(other, tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict_proba(x), other.predict_proba(x))
+
+
+def test_frequencies_are_named_in_three_ways():
+    assert TRUE.with_class_prior("balanced").class_prior_.tolist() == [1 / 3] * 3
+    np.testing.assert_allclose(TRUE.with_class_prior({"c": 0.6}).class_prior_, [0.25, 0.15, 0.6])  # a and b keep 5 to 3
+    np.testing.assert_allclose(TRUE.with_class_prior({"a": 0.1, "b": 0.2, "c": 0.7}).class_prior_, [0.1, 0.2, 0.7])
+    for wrong, message in (
+        ("even", "must be 'balanced', a dict or one number a class; got 'even'"),
+        ({"d": 0.5}, "names 'd', which is none of the classes"),
+        ({"a": 0.6, "b": 0.6}, "shares that sum to one"),
+        ({"a": 0.1, "b": 0.1, "c": 0.1}, "shares that sum to one"),
+        ([0.5, 0.5], "must have shape"),
+        ([0.9, 0.9, -0.8], "must not be negative"),
+    ):
+        with pytest.raises(KernelpoolError, match=message):
+            TRUE.with_class_prior(wrong)
+
+
+@pytest.mark.parametrize("cls", [SharedKernelClassifier, ParzenClassifier, PooledClassifier])
+def test_frequencies_may_be_given_before_the_fit(cls, tmp_path):
+    x, y = TRUE.sample(200, random_state=0)
+    kwargs = {"members": [SharedKernelClassifier(3, random_state=0)], "n_folds": 2} if cls is PooledClassifier else {}
+    plain = cls(random_state=0, **kwargs).fit(x, y)
+    for given in ("balanced", {"c": 0.9}):
+        model = cls(random_state=0, class_prior=given, **kwargs).fit(x, y)
+        other = plain.with_class_prior(given)
+        np.testing.assert_allclose(model._prior(), other._prior())
+        if cls is not ParzenClassifier:  # whose width is chosen with the frequencies in mind
+            np.testing.assert_allclose(model.predict_proba(x), other.predict_proba(x), rtol=0.2, atol=0.02)
+        save(
+            model,
+            tmp_path / "m.safetensors",
+        )
+        np.testing.assert_array_equal(load(tmp_path / "m.safetensors").predict_proba(x), model.predict_proba(x))
+        (tmp_path / "m.safetensors").unlink()
+
+
+def test_whatever_stands_around_a_model_takes_them_too():
+    x, y = TRUE.sample(200, random_state=0)
+    model = make_pipeline(
+        StandardScaler(), FrozenEstimator(SharedKernelClassifier(3, random_state=0).fit(StandardScaler().fit_transform(x), y))
+    ).fit(x, y)
+    wrapped = RejectClassifier(model, ambiguity=0.1, cv="prefit").fit(x, y)
+    other = questions.with_class_prior(wrapped, "balanced")
+    before = wrapped.predict_proba(x)
+    expected = before / model[-1].estimator.class_prior_
+    np.testing.assert_allclose(other.predict_proba(x), expected / expected.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(wrapped.predict_proba(x), before)
+    with pytest.raises(KernelpoolError, match="RBFNetworkClassifier cannot take other class frequencies"):
+        questions.with_class_prior(RBFNetworkClassifier(random_state=0).fit(x, y), "balanced")
+
+
+def test_frequencies_of_unlabeled_rows_are_the_most_likely_ones_with_the_interval_of_the_likelihood():
+    shifted = TRUE.with_class_prior([0.2, 0.7, 0.1])
+    x, _ = shifted.sample(500, random_state=1)
+    density = np.exp(TRUE.log_density(x))
+    found = questions.estimate_class_prior(TRUE, x)
+    steps = np.linspace(0, 1, 401)
+    a, b = np.meshgrid(steps, steps)
+    inside = a + b <= 1
+    grid = np.column_stack([a[inside], b[inside], 1 - a[inside] - b[inside]])
+    likelihood = np.array([np.log(np.maximum(density @ prior, 1e-300)).sum() for prior in grid])
+    best = likelihood.argmax()
+    np.testing.assert_allclose(found.class_prior, grid[best], atol=0.004)
+    near = likelihood > likelihood[best] - chi2.ppf(0.95, 1) / 2
+    np.testing.assert_allclose(found.low, grid[near].min(axis=0), atol=0.005)
+    np.testing.assert_allclose(found.high, grid[near].max(axis=0), atol=0.005)
+    before = np.log(density @ TRUE.class_prior_).sum()
+    assert found.p_value == pytest.approx(chi2.sf(2 * (likelihood[best] - before), 2), rel=0.2)
+    assert "have changed" in str(found)
+    assert found.to_dict()["classes"][1]["label"] == "b"
+
+
+def test_intervals_cover_as_often_as_they_say_and_the_test_errs_as_rarely():
+    hits, alarms = 0, 0
+    for seed in range(60):
+        x, _ = TRUE.sample(150, random_state=seed)
+        found = prior_from_probability(TRUE.predict_proba(x), TRUE.class_prior_, TRUE.classes_, 0.9)
+        hits += int(((found.low <= TRUE.class_prior_) & (TRUE.class_prior_ <= found.high)).sum())
+        alarms += found.p_value < 0.1
+    assert 0.8 < hits / 180 < 0.98
+    assert alarms <= 14  # binomial(60, 0.1): more than 14 with a probability of 0.001
+
+
+def test_models_that_do_not_know_their_frequencies_are_told():
+    x, y = TRUE.sample(200, random_state=0)
+    model = LogisticRegression().fit(x, y)
+    with pytest.raises(KernelpoolError, match=r"LogisticRegression does not tell.*pass trained="):
+        questions.estimate_class_prior(model, x)
+    told = questions.estimate_class_prior(model, x, trained={"a": 0.5, "b": 0.3, "c": 0.2})
+    assert told.n_rows == 200
+    bayes = GaussianNB().fit(x, y)
+    np.testing.assert_allclose(questions.estimate_class_prior(bayes, x).trained, bayes.class_prior_)
+    with pytest.raises(KernelpoolError, match="confidence must lie between 0 and 1"):
+        questions.estimate_class_prior(TRUE, x, confidence=2)
