@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     )
     from .export import to_onnx
     from .files import load, save
+    from .training.checkpoint import Checkpoint
 
 __all__ = [
+    "Checkpoint",
     "CompetitiveNeuronsClassifier",
     "MultiEdit",
     "ParzenClassifier",
@@ -46,7 +48,7 @@ __version__ = "0.1.0"
 _SUBMODULES = ("bounds", "errors", "export", "files", "questions")
 """Modules that ``import kernelpool`` gives access to."""
 
-_MODULES = {"load": "files", "save": "files", "to_onnx": "export"}
+_MODULES = {"Checkpoint": "training.checkpoint", "load": "files", "save": "files", "to_onnx": "export"}
 """Where names are that are no estimators."""
 
 

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+from ..atomic import write_atomically
 from ..errors import KernelpoolError
 from ..export import to_onnx
-from ..files.atomic import write_atomically
 from ..text import listed, plural, shown
 from . import options as o
 from .output import CommandError, Exit, check_free, failing_as_output

@@ -199,7 +199,7 @@ def _tell(text: str, style: str | None = None) -> None:
 
 def check_free(path: str, force: bool) -> None:
     """Refuses before any work is done what could not be written after it."""
-    from ..files.atomic import is_special  # which needs scikit-learn
+    from ..atomic import is_special
 
     if path == "-":
         return
@@ -242,7 +242,7 @@ def format_of(path: str, given: str | None) -> str:
 @contextmanager
 def placed(path: str, force: bool) -> Iterator[str]:
     """A name beside `path` to write to; the file is moved to `path` at the end, or removed if anything went wrong."""
-    from ..files.atomic import atomic_path
+    from ..atomic import atomic_path
 
     check_free(path, force)
     try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..rows import ArrayRows, Block, Frame, Rows
 from ..selection.conditional import DecidingNetworks, fit_deciding
 from ..selection.held_out import SampledRows
 from ..selection.search import resolve_auto
+from ..training.checkpoint import Checkpoint, CheckpointFile
 from ..training.conditional import ConditionalConfig
 from ..training.config import (
     FitConfig,
@@ -134,6 +136,11 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Weight of a row without a label, whose class is summed out; values below one often serve better.
     warm_start : bool, default=False
         Start from the parameters of the previous call to `fit`; what was chosen there stays chosen.
+    checkpoint : str, path or Checkpoint, default=None
+        File to which a long fit writes how far it has come, once a minute and when it is broken off; a
+        :class:`~kernelpool.Checkpoint` says how often. If the file is there, the fit goes on from it and ends with the
+        very result, bit for bit, that it would have had without the break. It is left there when the fit is done; delete it to
+        begin anew.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -251,6 +258,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
+        "checkpoint": [str, PathLike, Checkpoint, None],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
@@ -288,6 +296,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
+        checkpoint: str | PathLike[str] | Checkpoint | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -321,6 +330,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -353,11 +363,12 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self : SharedKernelClassifier
             The fitted estimator.
         """
-        config = self._config()
+        checkpoint = None if self.checkpoint is None else CheckpointFile(self.checkpoint)
+        config = self._config(checkpoint)
         data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
-            network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight))
+            network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint)
             deciding = None
             if self.training == "conditional" and network.fit.outcome is not Outcome.INTERRUPTED:
                 deciding = fit_deciding(
@@ -402,8 +413,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             ]
             self.conditional_loss_, self.class_shares_ = deciding.loss, class_shares
 
-    def _config(self) -> SharedKernelConfig:
-        """The parameters as records."""
+    def _config(self, checkpoint: CheckpointFile | None = None) -> SharedKernelConfig:
+        """The parameters as records; the seed is that of the fit which is to go on, if there is one."""
         if self.split_by_class and self.warm_start:
             raise KernelpoolError("warm_start cannot go on from a network that was split; set split_by_class=False.")
         if not hasattr(self.sharing, "__len__"):
@@ -428,12 +439,23 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
                 self.tol,
                 self.acceleration is not None,
                 self.starving,
-                int(check_random_state(self.random_state).randint(2**31)),
+                self._seed(checkpoint),
                 self.n_jobs,
             ),
             self.class_prior,
             self.split_anchor if self.split_by_class else None,
         )
+
+    def _seed(self, checkpoint: CheckpointFile | None) -> int:
+        drawn = int(check_random_state(self.random_state).randint(2**31))
+        if checkpoint is None or checkpoint.seed is None:
+            return drawn
+        if isinstance(self.random_state, Integral) and drawn != checkpoint.seed:
+            raise KernelpoolError(
+                f"{checkpoint.path} is the checkpoint of a fit with another random_state than {self.random_state}. "
+                f"Name another file, or delete it to begin anew."
+            )
+        return checkpoint.seed
 
     def _previous(self) -> PreviousFit:
         return PreviousFit(

@@ -17,9 +17,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import write_atomically
 from ..errors import KernelpoolError
 from ..estimators.reject import RejectClassifier
-from ..files.atomic import write_atomically
 from ..registry import estimators, record_of, resolve
 from ..tables.encoder import TableEncoder
 from ..text import shorten

@@ -23,9 +23,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..atomic import write_atomically
 from ..errors import ModelFileError
 from ..text import shorten
-from .atomic import write_atomically
 
 DTYPES = {
     "BOOL": np.dtype("bool"),

@@ -13,8 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ..atomic import write_atomically
 from ..errors import KernelpoolError
-from ..files.atomic import write_atomically
 from ..selection.reject import NOTHING_BELOW
 from .charts import charts_of, in_use
 from .records import Accepted, Evaluation, Summary

@@ -8,7 +8,7 @@ import pytest
 from saved_models import fitted
 
 import kernelpool
-from kernelpool.files.atomic import atomic_path, is_special, write_atomically
+from kernelpool.atomic import atomic_path, is_special, write_atomically
 
 WRITERS = {
     "save": lambda path: kernelpool.save(fitted("shared tied")[0], path),
