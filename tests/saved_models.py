@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelpool import (
     CompetitiveNeuronsClassifier,
+    ConformalClassifier,
     MultiEdit,
     ParzenClassifier,
     PooledClassifier,
@@ -123,6 +124,7 @@ UNFITTED = {
     "neurons": (CompetitiveNeuronsClassifier(4, random_state=0, max_iter=20), "two"),
     "neurons with places": (CompetitiveNeuronsClassifier(4, local=True, random_state=0, max_iter=20), "text"),
     "neurons with margins": (CompetitiveNeuronsClassifier(3, margin=True, random_state=0, max_iter=20), "text"),
+    "conformal": (ConformalClassifier(kernels(), cv=2), "text"),
     "reject": (RejectClassifier(kernels(), ambiguity=0.2, novelty=0.05), "text"),
     "reject prefit": (RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3, cv="prefit"), "two"),
     "pipeline": (make_pipeline(StandardScaler(), kernels(covariance_type="full")), "two"),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from . import bounds, questions
     from .estimators import (
         CompetitiveNeuronsClassifier,
+        ConformalClassifier,
         MultiEdit,
         ParzenClassifier,
         PooledClassifier,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoint",
     "CompetitiveNeuronsClassifier",
+    "ConformalClassifier",
     "MultiEdit",
     "ParzenClassifier",
     "PooledClassifier",

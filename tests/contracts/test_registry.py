@@ -24,11 +24,11 @@ EXAMPLES = {}
 for _name, (_estimator, _) in UNFITTED.items():
     EXAMPLES.setdefault(type(_estimator).__name__, _name)
 
-WITHOUT_COMMAND = {"MultiEdit", "RBFNetworkRegressor", "RejectClassifier", "TableEncoder"}
-"""A resampler, a regressor, a wrapper (--reject) and an encoder (--encode)."""
+WITHOUT_COMMAND = {"ConformalClassifier", "MultiEdit", "RBFNetworkRegressor", "RejectClassifier", "TableEncoder"}
+"""A resampler, a regressor, wrappers (--sets, --reject) and an encoder (--encode)."""
 
-WITHOUT_ONNX = {"MultiEdit"}
-"""A resampler. (RejectClassifier is converted with what it holds.)"""
+WITHOUT_ONNX = {"ConformalClassifier", "MultiEdit"}
+"""Sets, and a resampler. (RejectClassifier is converted with what it holds.)"""
 
 RECORDS = {record.name: record for record in registry.estimators()}
 

@@ -43,4 +43,4 @@ def test_what_is_passed_on_is_documented_and_named():
         method = getattr(RejectClassifier, name)
         assert method.__name__ == name
         assert "array-like of shape (n_samples, n_features)" in method.__doc__
-    assert not hasattr(RejectClassifier(LogisticRegression()), "score_samples")
+    assert not hasattr(RejectClassifier(LogisticRegression(), ambiguity=None), "score_samples")

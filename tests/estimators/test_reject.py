@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier, load, save
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.estimators.reject import Decision
@@ -28,7 +28,7 @@ from kernelpool.selection.reject import NOTHING_BELOW
 
 @parametrize_with_checks(
     [
-        RejectClassifier(LogisticRegression()),
+        RejectClassifier(LogisticRegression(), ambiguity=None),
         # some checks want argmax of the probabilities for every training row: as thresholds that refuse none of them give
         RejectClassifier(LogisticRegression(), ambiguity=0.66),
         RejectClassifier(LogisticRegression(), ambiguity=1.0, ambiguity_rule="cost"),
@@ -392,8 +392,8 @@ def test_probabilities_are_untouched():
     for method in ("predict_proba", "predict_log_proba", "score_samples", "log_density"):
         np.testing.assert_array_equal(getattr(model, method)(X), getattr(network, method)(X))
     assert not hasattr(model, "decision_function")
-    assert hasattr(RejectClassifier(LogisticRegression()), "decision_function")
-    assert not hasattr(RejectClassifier(LogisticRegression()), "score_samples")
+    assert hasattr(RejectClassifier(LogisticRegression(), ambiguity=None), "decision_function")
+    assert not hasattr(RejectClassifier(LogisticRegression(), ambiguity=None), "score_samples")
 
 
 def test_held_out_rows_are_judged_by_models_that_did_not_see_them():
@@ -560,3 +560,48 @@ def test_a_label_that_is_refused_leaves_nothing_fitted():
         reject.fit(*clouds)
     with pytest.raises(NotFittedError):
         reject.predict(clouds[0])
+
+
+def test_it_refuses_something_sensible_unless_told_otherwise():
+    X, y = make_clouds(1000, random_state=0)
+    model = RejectClassifier(SharedKernelClassifier(12, random_state=0)).fit(X, y)
+    assert model.ambiguity_threshold_ == 0.2
+    held = np.concatenate(
+        [
+            clone(model.estimator).fit(X[train], y[train]).score_samples(X[test])
+            for train, test in StratifiedKFold(5).split(X, y)
+        ]
+    )
+    assert model.novelty_threshold_ == np.sort(held)[9]  # floor(0.01 (1000 + 1)) = 10 rows are lower or equal
+    assert model.predict([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]]).tolist() == [0, -2, -1]
+    # one that is asked for one kind of refusal makes no other, and where rows are too few none is novel
+    assert RejectClassifier(SharedKernelClassifier(12, random_state=0), ambiguity=0.1).fit(X, y).novelty_threshold_ is None
+    assert RejectClassifier(SharedKernelClassifier(12, random_state=0), novelty=0.1).fit(X, y).ambiguity_threshold_ is None
+    few = RejectClassifier(SharedKernelClassifier(2, random_state=0)).fit(X[:40], y[:40])
+    assert few.novelty_threshold_ < -1e300
+    assert RejectClassifier(LogisticRegression()).fit(X, y).novelty_threshold_ is None
+    nothing = RejectClassifier(SharedKernelClassifier(12, random_state=0), ambiguity=None, novelty=None).fit(X, y)
+    assert (nothing.decide(X) == 0).all()
+
+
+def test_a_fitted_or_loaded_model_is_taken_as_it_is(tmp_path):
+    X, y = make_clouds(500, random_state=0)
+    network = SharedKernelClassifier(12, random_state=0).fit(X, y)
+    save(network, tmp_path / "m.safetensors")
+    for model in (network, load(tmp_path / "m.safetensors"), make_pipeline(StandardScaler(), clone(network)).fit(X, y)):
+        reject = RejectClassifier(model)
+        assert reject.decide([[0.0, 0.0], [50.0, 50.0]]).tolist() == [0, 2]  # without any fit
+        assert reject.estimator_ is model
+        inner = model[-1] if hasattr(model, "steps") else model
+        drawn = inner.sample(100_000, random_state=5)[0]
+        assert (inner.score_samples(drawn) < reject.novelty_threshold_).mean() == pytest.approx(0.01, abs=0.003)
+    judged = RejectClassifier(network, novelty=0.05).fit(*make_clouds(400, random_state=1))
+    assert judged.estimator_ is network
+    with pytest.raises(KernelpoolError, match="ambiguity_rule='cost' looks at rows with labels: pass them to fit"):
+        RejectClassifier(network, ambiguity=0.1, ambiguity_rule="cost").predict(X)
+    with pytest.raises(KernelpoolError, match="novelty must be the lowest log-density"):
+        RejectClassifier(network, novelty_rule="threshold").predict(X)
+    with pytest.raises(KernelpoolError, match="cannot draw rows to judge novelty by: pass rows to fit"):
+        RejectClassifier(Posterior(("a", "b")).fit(None, None), novelty=0.1).predict(X)
+    with pytest.raises(NotFittedError):
+        RejectClassifier(SharedKernelClassifier()).predict(X)

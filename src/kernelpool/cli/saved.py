@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import KernelpoolError, TableError
-from ..estimators.reject import RejectClassifier
+from ..estimators.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, RejectClassifier
 from ..files import load, read_header
 from ..inspection.pipeline import unwrap
 from ..selection.held_out import stratified_holdout
@@ -23,7 +23,6 @@ from ..tables.sources import Batch, Source, stem_of
 from ..text import listed, plural, quoted, shown
 from .output import CommandError, Exit, Screen
 
-DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
 SWAPPED = "It has the name of a data file: the model comes first, then the data."
 
 

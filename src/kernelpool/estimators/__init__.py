@@ -4,6 +4,7 @@ All of them are imported together, so that each is in the registry as soon as on
 """
 
 from .competitive import CompetitiveNeuronsClassifier
+from .conformal import ConformalClassifier
 from .multi_edit import MultiEdit
 from .parzen import ParzenClassifier, ReducedParzenClassifier
 from .pooled import PooledClassifier
@@ -14,6 +15,7 @@ from .sharing_average import SharingAverageClassifier
 
 __all__ = [
     "CompetitiveNeuronsClassifier",
+    "ConformalClassifier",
     "MultiEdit",
     "ParzenClassifier",
     "PooledClassifier",

@@ -184,6 +184,8 @@ class PooledClassifier(DensityClassifier):
         Log-loss a row of the pool on held-out rows.
     held_out_proba_ : ndarray of shape (n_samples, n_classes)
         P(C_k|x) of every training row by networks that have not seen it. Not kept in model files.
+    held_out_log_density_ : ndarray of shape (n_samples, n_classes)
+        log p(x|C_k), likewise; where the pool has densities.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -347,6 +349,11 @@ class PooledClassifier(DensityClassifier):
         held_out = np.full((n_rows, rows.n_classes), np.nan)
         held_out[index] = np.exp(pooling.log_proba(np.stack([member.held_out for member in fit.members])))
         self.held_out_proba_ = held_out
+        self.__dict__.pop("held_out_log_density_", None)
+        if density:
+            found = np.full((n_rows, rows.n_classes), np.nan)
+            found[index] = _held_out_densities(fit, rows, density)
+            self.held_out_log_density_ = found
         columns = ("name", "loss", "pool_loss", "seconds", "outcome")
         self.trials_ = {column: np.array([getattr(trial, column) for trial in fit.trials]) for column in columns}
 
@@ -488,11 +495,24 @@ def _describes(member: PoolMember) -> bool:
 
 def _held_out_log_density(member: PoolMember, rows: LabeledRows) -> np.ndarray:
     """log p(x|C_y) of each row by the network that has not seen it, (n,)."""
-    said = np.full(len(rows.x), np.nan)
+    return _held_out_log_densities(member, rows)[np.arange(len(rows.x)), rows.codes]
+
+
+def _held_out_log_densities(member: PoolMember, rows: LabeledRows) -> np.ndarray:
+    """log p(x|C_k) of each row by the network that has not seen it, (n, K); NaN for rows in no fold."""
+    said = np.full((len(rows.x), rows.n_classes), np.nan)
     for network in member.networks:
         out = np.flatnonzero(rows.fold == network.fold)
-        said[out] = _log_density(network.estimator, network.view, rows.x[out])[np.arange(len(out)), rows.codes[out]]
+        if len(out):
+            said[out] = _log_density(network.estimator, network.view, rows.x[out])
     return said
+
+
+def _held_out_densities(fit: PoolFit, rows: LabeledRows, weights: dict[str, float]) -> np.ndarray:
+    """log p(x|C_k) of the pool for each row by networks that have not seen it, (n, K)."""
+    members = [member for member in (*fit.members, *fit.unheard) if weights.get(member.name, 0.0) > 0]
+    said = np.stack([_held_out_log_densities(member, rows) + np.log(weights[member.name]) for member in members])
+    return np.asarray(logsumexp(said, axis=0))
 
 
 def _log_density(network: Any, view: View | None, x: np.ndarray) -> np.ndarray:
@@ -562,7 +582,7 @@ register(
         },
         optional=FEATURE_NAMES,
         parameters={"members": Field("list", options=("auto",), parts=(Field("member"),))},
-        not_kept=frozenset({"held_out_proba_"}),
+        not_kept=frozenset({"held_out_proba_", "held_out_log_density_"}),
         onnx="kernelpool.export.networks:pooled",
         describe="kernelpool.inspection.pool:describe_pooled",
         check="kernelpool.files.checks:pooled",

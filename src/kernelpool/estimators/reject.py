@@ -7,6 +7,7 @@ A row is *novel* where its density is below a threshold, and else *ambiguous* wh
 comes first: probabilities mean little where there were no rows to learn them from.
 """
 
+from copy import copy
 from enum import IntEnum
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -28,8 +29,15 @@ from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
 from ..inspection.notebook import NotebookMixin
+from ..inspection.pipeline import is_fitted_estimator, unwrap
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
 from ..selection.reject import HeldOutPredictions, ambiguity_threshold, is_novel, novelty_threshold
+
+DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
+"""What is refused unless told otherwise."""
+
+N_DRAWN = 10_000
+"""Rows drawn from a model that came fitted, to tell how rare a row may be."""
 
 
 class Decision(IntEnum):
@@ -48,7 +56,7 @@ def _delegated(method: str, what: str, shape: str) -> Any:
         return True
 
     def call(self: Any, X: Any) -> Any:
-        check_is_fitted(self)
+        self._ready()
         return getattr(self.estimator_, method)(X)
 
     call.__name__, call.__doc__ = method, DELEGATED_DOCSTRING.format(what=what, shape=shape)
@@ -76,16 +84,21 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     *ambiguous* where :math:`1 - \max_k P(C_k|x)`, by the model the probability that the label is wrong, is above another.
     Refusing just those rows is the best trade of errors against refusals there is (Chow 1970), if the probabilities are right.
 
-    Thresholds are given, or set on rows that the classifier was not fitted to.
+    Thresholds are given, or set on rows that the classifier was not fitted to. Unless told otherwise, rows are refused whose
+    label is wrong with a probability above 0.2, and, where the classifier knows densities, rows rarer than all but one ordinary
+    row in a hundred.
 
     Parameters
     ----------
     estimator : classifier
-        Any classifier with `predict_proba`; for `novelty` it needs `score_samples` as well, as density classifiers have.
-    ambiguity : float or None, default=None
-        How ambiguous a row may be; `ambiguity_rule` says in what sense. None refuses no row for it.
-    novelty : float or None, default=None
-        How unlike the training rows a row may be; `novelty_rule` says in what sense. None refuses no row for it.
+        Any classifier with `predict_proba`; for `novelty` it needs `score_samples` as well, as density classifiers have. One
+        that is fitted, or loaded from a file, is taken as it is, and no call of `fit` is needed.
+    ambiguity : float, "auto" or None, default="auto"
+        How ambiguous a row may be; `ambiguity_rule` says in what sense. None refuses no row for it; "auto" is 0.2 where
+        `novelty` is "auto" as well, and else None.
+    novelty : float, "auto" or None, default="auto"
+        How unlike the training rows a row may be; `novelty_rule` says in what sense. None refuses no row for it; "auto" is 0.01
+        where the classifier knows densities and `ambiguity` is "auto" as well, and else None.
     ambiguity_rule : {"threshold", "rate", "error", "cost"}, default="threshold"
         What `ambiguity` is:
 
@@ -107,8 +120,9 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     cv : int, float, cross-validation generator, iterable or "prefit", default=None
         Which rows are held out, as in `sklearn.model_selection.TunedThresholdClassifierCV`: None or an int for so many
         stratified folds (5), each judged by a classifier fitted to the others; a float for that share of the rows; "prefit"
-        if `estimator` is fitted, to other rows than are passed to `fit`. A `sklearn.frozen.FrozenEstimator` does as well, and
-        survives `clone`. Nothing is held out where both thresholds are given.
+        if `estimator` is fitted, to other rows than are passed to `fit`. None means that too where it is fitted; without rows,
+        novelty is then judged by rows drawn from the model. A `sklearn.frozen.FrozenEstimator` does as well, and survives
+        `clone`. Nothing is held out where both thresholds are given.
     refit : bool, default=True
         Whether the classifier is fitted again to all rows after the thresholds are set. False keeps the one that was judged,
         and so the exactness of "rate"; `cv` must then be a float or a single split.
@@ -161,8 +175,8 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict_proba"])],
-        "ambiguity": [Interval(Real, 0, 1, closed="both"), None],
-        "novelty": [Real, None],
+        "ambiguity": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"}), None],
+        "novelty": [Real, StrOptions({"auto"}), None],
         "ambiguity_rule": [StrOptions({"threshold", "rate", "error", "cost"})],
         "novelty_rule": [StrOptions({"rate", "threshold"})],
         "ambiguous_label": [Real, str, None],
@@ -176,8 +190,8 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         self,
         estimator: Any,
         *,
-        ambiguity: float | None = None,
-        novelty: float | None = None,
+        ambiguity: float | str | None = "auto",
+        novelty: float | str | None = "auto",
         ambiguity_rule: str = "threshold",
         novelty_rule: str = "rate",
         ambiguous_label: float | str | None = None,
@@ -200,14 +214,14 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit the classifier and set the thresholds.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows. A classifier that is fitted needs none, but for the rules "rate" (of ambiguity), "error" and "cost".
+        y : array-like of shape (n_samples,), default=None
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts, for the classifier where it takes weights and for the thresholds.
@@ -219,10 +233,13 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         self : RejectClassifier
             The fitted estimator.
         """
-        self._check_parameters()
+        ambiguous, novel = self._check_parameters()
         routed = self._route(sample_weight, fit_params)
-        if self._needs_held_out_rows():
-            estimator, held_out = self._fit_and_predict_held_out(X, y, sample_weight, routed)
+        if self._is_prefit() and X is None:
+            estimator = self._fit_estimator(X, y, routed)
+            held_out = self._drawn(estimator, ambiguous, novel)
+        elif self._needs_held_out_rows(ambiguous, novel):
+            estimator, held_out = self._fit_and_predict_held_out(X, y, sample_weight, routed, novel is not None)
         else:
             estimator, held_out = self._fit_estimator(X, y, routed), None
         if held_out is not None and not held_out.weight.sum() > 0:
@@ -231,11 +248,12 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         novel_label = _refusal_label("novel_label", self.novel_label, 1, "novel", classes)
         ambiguous_label = _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes)
         novelty, ambiguity = None, None
-        if self.novelty is not None:
-            novelty = novelty_threshold(float(self.novelty), self.novelty_rule, held_out)
-        if self.ambiguity is not None:
+        if novel is not None:
+            enough = self.novelty != "auto" or held_out is None or novel * (held_out.weight.sum() + 1) >= 1
+            novelty = novelty_threshold(novel if enough else 0.0, self.novelty_rule, held_out)
+        if ambiguous is not None:
             ambiguity = ambiguity_threshold(
-                float(self.ambiguity), self.ambiguity_rule, held_out, classes=classes, novelty_threshold=novelty
+                ambiguous, self.ambiguity_rule, held_out, classes=classes, novelty_threshold=novelty
             )
         self.estimator_ = estimator
         for name in ("n_features_in_", "feature_names_in_"):
@@ -246,8 +264,30 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         self.novelty_threshold_, self.ambiguity_threshold_ = novelty, ambiguity
         return self
 
-    def _check_parameters(self) -> None:
-        if self.novelty is not None:
+    def _ready(self) -> None:
+        """A classifier that came fitted needs no call of `fit`."""
+        if not hasattr(self, "estimator_") and self._is_prefit():
+            self.fit()
+        check_is_fitted(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def _is_prefit(self) -> bool:
+        return bool(isinstance(self.cv, str)) or (self.cv is None and is_fitted_estimator(self.estimator))
+
+    def _check_parameters(self) -> tuple[float | None, float | None]:
+        """`ambiguity` and `novelty` as numbers."""
+        automatic = isinstance(self.ambiguity, str) and isinstance(self.novelty, str)
+        ambiguous: Any = self.ambiguity if not isinstance(self.ambiguity, str) else DEFAULT_AMBIGUITY if automatic else None
+        novel: Any = self.novelty
+        if isinstance(self.novelty, str):
+            novel = DEFAULT_NOVELTY if automatic and hasattr(self.estimator, "score_samples") else None
+            if novel is not None and self.novelty_rule != "rate":
+                raise KernelpoolError(
+                    "novelty must be the lowest log-density to accept where novelty_rule='threshold'; got 'auto'."
+                )
+        elif self.novelty is not None:
             if not hasattr(self.estimator, "score_samples"):
                 raise KernelpoolError(
                     f"novelty needs a classifier that knows how likely a row is (score_samples), such as "
@@ -257,10 +297,27 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
                 raise KernelpoolError(f"novelty must lie in [0, 1) where novelty_rule='rate'; got {self.novelty}.")
             if np.isnan(self.novelty):
                 raise KernelpoolError("novelty must be a number; got nan.")
+        return None if ambiguous is None else float(ambiguous), None if novel is None else float(novel)
 
-    def _needs_held_out_rows(self) -> bool:
-        ambiguity = self.ambiguity is not None and self.ambiguity_rule != "threshold"
-        return ambiguity or (self.novelty is not None and self.novelty_rule == "rate")
+    def _needs_held_out_rows(self, ambiguous: float | None, novel: float | None) -> bool:
+        return (ambiguous is not None and self.ambiguity_rule != "threshold") or (
+            novel is not None and self.novelty_rule == "rate"
+        )
+
+    def _drawn(self, estimator: Any, ambiguous: float | None, novel: float | None) -> HeldOutPredictions | None:
+        """Log-densities of rows drawn from a model that came fitted, where novelty is a rate."""
+        if ambiguous is not None and self.ambiguity_rule != "threshold":
+            raise KernelpoolError(f"ambiguity_rule={self.ambiguity_rule!r} looks at rows with labels: pass them to fit.")
+        if novel is None or self.novelty_rule == "threshold":
+            return None
+        inner = unwrap(estimator).inner
+        if not hasattr(inner, "sample"):
+            raise KernelpoolError(f"{type(inner).__name__} cannot draw rows to judge novelty by: pass rows to fit.")
+        inner = copy(inner)
+        inner.__dict__.pop("feature_names_in_", None)  # rows that are drawn have no names
+        score = np.asarray(to_numpy(inner.score_samples(inner.sample(N_DRAWN, random_state=0)[0])), np.float64)
+        nothing = np.zeros(N_DRAWN)
+        return HeldOutPredictions(nothing, score, nothing.astype(bool), nothing, np.ones(N_DRAWN))
 
     def _route(self, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
         """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
@@ -271,14 +328,14 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         if sample_weight is not None:
             if has_fit_parameter(self.estimator, "sample_weight"):
                 given["sample_weight"] = sample_weight
-            elif self.cv != "prefit" and not isinstance(self.estimator, FrozenEstimator):
+            elif not self._is_prefit() and not isinstance(self.estimator, FrozenEstimator):
                 name = type(self.estimator).__name__
                 warn(f"{name}.fit takes no sample_weight: the weights count for the thresholds alone.", UserWarning)
         return Bunch(estimator=Bunch(fit=given), splitter=Bunch(split={}))
 
     def _fit_estimator(self, X: Any, y: Any, routed: Any) -> Any:
         """The classifier, fitted to all rows unless it came fitted."""
-        if self.cv != "prefit":
+        if not self._is_prefit():
             return clone(self.estimator).fit(X, y, **routed.estimator.fit)
         try:
             check_is_fitted(self.estimator)
@@ -286,7 +343,9 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             raise NotFittedError("cv='prefit' needs an estimator that is fitted; fit it first, or leave cv=None.") from error
         return self.estimator
 
-    def _fit_and_predict_held_out(self, X: Any, y: Any, sample_weight: Any, routed: Any) -> tuple[Any, HeldOutPredictions]:
+    def _fit_and_predict_held_out(
+        self, X: Any, y: Any, sample_weight: Any, routed: Any, with_score: bool
+    ) -> tuple[Any, HeldOutPredictions]:
         """The classifier, and what it, or its clones, predict for rows that were left out."""
         if y is None:
             raise ValueError("RejectClassifier requires y to be passed, but the target y is None.")
@@ -294,8 +353,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
-        with_score = self.novelty is not None
-        if self.cv == "prefit":
+        if self._is_prefit():
             model = self._fit_estimator(X, y, routed)
             return model, _predictions(model, X, y, weight, with_score)
         folds = []
@@ -323,6 +381,8 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     @property
     def classes_(self) -> np.ndarray:
         """Labels of the classes, without the labels of refusal."""
+        if not hasattr(self, "estimator_") and self._is_prefit():
+            self.fit()
         return np.asarray(self.estimator_.classes_)
 
     # -- decisions --------------------------------------------------------------------------------------------------
@@ -340,7 +400,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         decision : ndarray of int8 of shape (n_samples,)
             Codes of `kernelpool.estimators.reject.Decision`: 0 for an accepted row, 1 for an ambiguous, 2 for a novel one.
         """
-        check_is_fitted(self)
+        self._ready()
         ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
         decision = np.full(len(ambiguity), Decision.ACCEPTED, dtype=np.int8)
         if self.ambiguity_threshold_ is not None:
@@ -462,7 +522,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         return coverage_curve(judged.ambiguity, judged.wrong, judged.weight, is_novel(judged.score, self.novelty_threshold_))
 
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[HeldOutPredictions, np.ndarray]:
-        check_is_fitted(self)
+        self._ready()
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
         weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
         judged = _predictions(self.estimator_, X, y, weight, self.novelty_threshold_ is not None)

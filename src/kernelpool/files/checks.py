@@ -349,6 +349,21 @@ def reject(model: Any, sizes: Sizes) -> None:
             raise ModelFileError("ambiguous_label_ and novel_label_ must be of the kind of the classes, and none of them.")
 
 
+def conformal(model: Any, sizes: Sizes) -> None:
+    """Of a ConformalClassifier."""
+    for inner in model.estimators_:
+        if not is_fitted(inner) or not hasattr(inner, "predict_proba") or not hasattr(inner, "classes_"):
+            raise ModelFileError("estimators_ must be fitted classifiers with probabilities.")
+        if list(inner.classes_) != list(model.estimators_[0].classes_):
+            raise ModelFileError("estimators_ must know the same classes.")
+        if getattr(inner, "n_features_in_", None) != sizes.get("d"):
+            raise ModelFileError("n_features_in_ must be that of estimators_.")
+    if not model.estimators_ or not len(model.calibration_codes_) or not model.calibration_weights_.sum() > 0:
+        raise ModelFileError("there must be classifiers and calibration rows.")
+    if model.calibration_codes_.max() >= len(model.classes_) or model.calibration_folds_.max() >= len(model.estimators_):
+        raise ModelFileError("calibration rows must be of the classes, and judged by classifiers that there are.")
+
+
 def table_encoder(model: Any, sizes: Sizes) -> None:
     """Of a TableEncoder."""
     if len(set(model.words)) != sizes["W"] or not set(model.words) <= set(model.feature_names_in_):

@@ -103,7 +103,7 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
             inner = inner.steps[-1][1]
             continue
         names_inside = ("estimator",) if isinstance(inner, FrozenEstimator) else INSIDE
-        attribute = next((name for name in names_inside if _is_fitted(getattr(inner, name, None))), None)
+        attribute = next((name for name in names_inside if is_fitted_estimator(getattr(inner, name, None))), None)
         if attribute is None:
             break
         wrappers.append(inner)
@@ -111,7 +111,7 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
     return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(input_names))
 
 
-def _is_fitted(estimator: Any) -> bool:
+def is_fitted_estimator(estimator: Any) -> bool:
     """Whether it is an estimator that answers; forests keep an unfitted one as a pattern."""
     try:
         check_is_fitted(estimator)

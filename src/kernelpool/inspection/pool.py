@@ -244,6 +244,16 @@ def describe_reject(estimator: Any) -> Description:
     return Description(f"{inside.sentence} {refusals(estimator)}", inside.pool)
 
 
+def describe_conformal(estimator: Any) -> Description:
+    """`ConformalClassifier`: the first of the models inside, and what its sets promise."""
+    inside = describe(estimator.estimators_[0])
+    within = "within each class" if estimator.per_class else "over all rows"
+    rows = plural(len(estimator.calibration_codes_), "row")
+    several = f"The first of {len(estimator.estimators_)}: " if len(estimator.estimators_) > 1 else ""
+    promise = f"Its sets lack the true class with a probability of {100 * estimator.error:g} %, {within}, by {rows}."
+    return Description(f"{several}{inside.sentence} {promise}", inside.pool)
+
+
 def refusals(estimator: Any) -> str:
     """When a `RejectClassifier` refuses a row, in a sentence."""
     rules = []

@@ -1,0 +1,140 @@
+"""Prediction sets: p-values by counting, and coverage by simulation."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelpool import ConformalClassifier, PooledClassifier, SharedKernelClassifier, load, save
+from kernelpool.errors import KernelpoolError, ModelFileError
+from kernelpool.inspection.pool import describe
+
+TRUE = SharedKernelClassifier.from_parameters(
+    means=[[0.0], [2.0], [6.0]],
+    covariances=[1.0, 1.0, 1.0],
+    mixing=np.eye(3),
+    class_prior=[0.6, 0.3, 0.1],
+    classes=["a", "b", "c"],
+)
+
+
+@parametrize_with_checks([ConformalClassifier(LogisticRegression(), cv=2)])
+@pytest.mark.filterwarnings("ignore:error=")
+def test_it_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+def test_p_values_of_a_fitted_classifier_are_ranks(per_class):
+    x, y = TRUE.sample(60, random_state=0)
+    new, _ = TRUE.sample(20, random_state=1)
+    codes = np.searchsorted(TRUE.classes_, y)
+    ranked = {}
+    for conformity, of in (("probability", TRUE.predict_proba), ("density", TRUE.log_density)):
+        model = ConformalClassifier(TRUE, conformity=conformity, per_class=per_class, error=0.45).fit(x, y)
+        score = of(x)[np.arange(60), codes]
+        expected = np.empty((20, 3))
+        for i, row in enumerate(of(new)):
+            for k in range(3):
+                against = score[codes == k] if per_class else score
+                expected[i, k] = (1 + (against <= row[k]).sum()) / (1 + len(against))
+        ranked[conformity] = expected
+        np.testing.assert_allclose(model.p_values(new), expected)
+        np.testing.assert_array_equal(model.predict_set(new), expected > 0.45)
+        np.testing.assert_array_equal(model.predict_set(new, error=0.2), expected > 0.2)
+    both = ConformalClassifier(TRUE, per_class=per_class, error=0.45).fit(x, y).p_values(new)
+    expected = np.minimum(np.minimum(ranked["probability"] / 0.9, ranked["density"] / 0.1), 1)
+    np.testing.assert_allclose(both, expected)
+
+
+def test_folds_judge_rows_that_they_have_not_seen():
+    x, y = TRUE.sample(90, random_state=0)
+    new = TRUE.sample(10, random_state=1)[0]
+    folds = StratifiedKFold(3)
+    model = ConformalClassifier(SharedKernelClassifier(3, random_state=0), conformity="density", cv=folds).fit(x, y)
+    count = np.ones((10, 3))
+    for train, test in folds.split(x, y):
+        part = SharedKernelClassifier(3, random_state=0).fit(x[train], y[train])
+        score = part.log_density(x[test])[np.arange(len(test)), np.searchsorted(part.classes_, y[test])]
+        count += (score[:, None, None] <= part.log_density(new)).sum(axis=0)
+    np.testing.assert_allclose(model.p_values(new), count / 91)
+    assert len(model.estimators_) == 3
+
+
+def coverage(model, x, y):
+    return model.predict_set(x)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+
+
+def test_the_promise_is_kept_also_within_classes_and_where_their_frequencies_change():
+    x, y = TRUE.sample(3000, random_state=0)
+    crude = SharedKernelClassifier(3, random_state=0).fit(x[:100], y[:100])
+    shifted = TRUE.with_class_prior([0.1, 0.3, 0.6])
+    marginal = ConformalClassifier(crude, error=0.1).fit(x[100:1600], y[100:1600])
+    by_class = ConformalClassifier(crude, error=0.1, per_class=True).fit(x[100:1600], y[100:1600])
+    x_new, y_new = TRUE.sample(4000, random_state=2)
+    x_other, y_other = shifted.sample(4000, random_state=3)
+    assert 0.88 < coverage(marginal, x_new, y_new).mean() < 0.94
+    assert 0.88 < coverage(by_class, x_new, y_new).mean() < 0.94
+    assert 0.88 < coverage(by_class, x_other, y_other).mean() < 0.94
+    for label in "abc":
+        assert coverage(by_class, x_new[y_new == label], y_new[y_new == label]).mean() > 0.86
+
+
+def test_a_row_like_none_of_the_classes_gets_the_empty_set_and_an_ambiguous_one_several():
+    x, y = TRUE.sample(600, random_state=0)
+    model = ConformalClassifier(SharedKernelClassifier(3, random_state=0), error=0.05).fit(x, y)
+    near, between, far = model.predict_set([[6.0], [1.0], [50.0]])
+    assert near.tolist() == [False, False, True]
+    assert between.tolist() == [True, True, False]
+    assert not far.any()
+    alone = ConformalClassifier(GaussianNB(), error=0.05).fit(x, y)  # probabilities cannot tell
+    assert alone.predict_set([[50.0]]).any()
+
+
+def test_a_pool_calibrates_by_its_own_folds():
+    x, y = TRUE.sample(300, random_state=0)
+    pool = PooledClassifier([SharedKernelClassifier(3, random_state=0)], n_folds=3, random_state=0)
+    model = ConformalClassifier(pool).fit(x, y)
+    (fitted,) = model.estimators_
+    held = fitted.held_out_proba_[np.arange(300), np.searchsorted(fitted.classes_, y)]
+    np.testing.assert_array_equal(np.sort(model.calibration_probability_), np.sort(held))
+    assert np.isfinite(model.calibration_density_).all()
+    x_new, y_new = TRUE.sample(2000, random_state=1)
+    assert 0.86 < coverage(model, x_new, y_new).mean() < 0.95
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    x, y = TRUE.sample(40, random_state=0)
+    twice = ConformalClassifier(TRUE).fit(np.vstack([x, x[:9]]), np.concatenate([y, y[:9]]))
+    weighted = ConformalClassifier(TRUE).fit(x, y, sample_weight=np.where(np.arange(40) < 9, 2, 1))
+    np.testing.assert_allclose(weighted.p_values(x), twice.p_values(x))
+
+
+def test_it_goes_to_a_file_and_says_what_it_is(tmp_path):
+    x, y = TRUE.sample(120, random_state=0)
+    model = ConformalClassifier(SharedKernelClassifier(3, random_state=0), cv=3, per_class=False).fit(x, y)
+    save(model, tmp_path / "sets.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "sets.safetensors").p_values(x), model.p_values(x))
+    assert "lack the true class with a probability of 10 %" in describe(model).sentence
+    model.calibration_folds_ = model.calibration_folds_ + 3
+    with pytest.raises(ModelFileError, match="judged by classifiers that there are"):
+        save(model, tmp_path / "wrong.safetensors")
+
+
+def test_what_cannot_be_promised_is_said():
+    x, y = TRUE.sample(60, random_state=0)
+    with pytest.raises(KernelpoolError, match=r"conformity='both' needs a classifier with log_density.*GaussianNB has none"):
+        ConformalClassifier(GaussianNB(), conformity="both").fit(x, y)
+    with pytest.warns(UserWarning, match=r"error=0.001 needs 999 calibration rows; there are 60, so that every class is in"):
+        everything = ConformalClassifier(TRUE, error=0.001).fit(x, y)
+    assert everything.predict_set(x).all()
+    with pytest.warns(UserWarning, match=r"class 'c' has \d+, so that it is in every set"):
+        ConformalClassifier(TRUE, error=0.01, per_class=True).fit(x, y)
+    with pytest.raises(KernelpoolError, match="error must lie between 0 and 1; got 2"):
+        everything.predict_set(x, error=2)
+    with pytest.raises(KernelpoolError, match="y must hold labels of the classes"):
+        ConformalClassifier(TRUE).fit(x, np.where(y == "a", "z", y))
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        ConformalClassifier(TRUE).fit(x, y, sample_weight=np.zeros(60))
