@@ -66,7 +66,7 @@ def test_homes_check_their_input(home, blobs):
     hole[3, 1] = np.nan
     there, labels = at_home(home, hole, y)
     with pytest.raises(ValueError, match="NaN or infinity in 1 cells"):
-        SharedKernelClassifier(4).fit(there, labels)
+        SharedKernelClassifier(4, missing="error").fit(there, labels)
     there, labels = at_home(home, x, y)
     model = SharedKernelClassifier(4, random_state=0).fit(there, labels)
     with pytest.raises(ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"):

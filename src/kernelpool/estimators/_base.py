@@ -71,6 +71,16 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         """A fit that was interrupted or failed may have seen the features; it has no classes unless it has kept a network."""
         return hasattr(self, "classes_")
 
+    @property
+    def _takes_holes(self) -> bool:
+        """Whether cells of X may be missing."""
+        return False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_holes
+        return tags
+
     def _scores(self, rows: Rows) -> RowFunction:
         raise NotImplementedError
 
@@ -83,7 +93,7 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
     def _rows(self, X: Any) -> Rows:
         """Rows to be judged, checked."""
         check_is_fitted(self)
-        return query_rows(self, X, self.n_jobs)
+        return query_rows(self, X, self.n_jobs, holes=self._takes_holes)
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         """What `transform` makes of the scores of every row."""

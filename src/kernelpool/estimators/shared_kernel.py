@@ -19,7 +19,7 @@ from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, FamilyNames, Field, register
-from ..rows import ArrayRows, Block, Frame, Rows
+from ..rows import Block, Frame, Rows, as_rows
 from ..selection.conditional import DecidingNetworks, fit_deciding
 from ..selection.held_out import SampledRows
 from ..selection.search import resolve_auto
@@ -129,6 +129,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         likelihood. "auto" takes the one of 0, 0.01 and 0.1 with the least loss on held-out rows.
     n_folds : int, default=4
         Conditional networks, each of which is stopped on one fold; their probabilities are averaged.
+    missing : {"marginalize", "error"}, default="marginalize"
+        What NaN in X means, and None, pandas' NA and masked cells: a missing cell, which is integrated out, in training by
+        EM and in prediction by the marginal densities of the cells that are known; or an error, as in most of scikit-learn.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -255,6 +258,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "training": [StrOptions({"em", "conditional"})],
         "pull": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "missing": [StrOptions({"marginalize", "error"})],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -293,6 +297,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         training: str = "em",
         pull: float | str = 0.0,
         n_folds: int = 4,
+        missing: str = "marginalize",
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
@@ -327,6 +332,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.training = training
         self.pull = pull
         self.n_folds = n_folds
+        self.missing = missing
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
@@ -335,6 +341,10 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+
+    @property
+    def _takes_holes(self) -> bool:
+        return self.missing != "error"
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -365,7 +375,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         """
         checkpoint = None if self.checkpoint is None else CheckpointFile(self.checkpoint)
         config = self._config(checkpoint)
-        data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
+        data = training_data(
+            self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
+        )
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
             network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint)
@@ -392,7 +404,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         return self
 
     def _validation_rows(self, X_val: Any, y_val: Any, classes: np.ndarray) -> SampledRows:
-        x = np.asarray(validate_data(self, X_val, dtype=np.float64, reset=False))
+        finite = "allow-nan" if self._takes_holes else True
+        x = np.asarray(validate_data(self, X_val, dtype=np.float64, reset=False, ensure_all_finite=finite))
         labels = np.asarray([] if y_val is None else y_val)
         if len(labels) != len(x):
             raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
@@ -591,7 +604,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         network, kernels, frame = self._network()
         natural_params = network.kernel.natural_params(kernels, rows.eps)
         framed = rows.framed(frame, natural_params.weight.shape[0] + natural_params.weight.shape[1] + 2 * len(self.classes_))
-        return RowFunction(framed, _log_density, (network, natural_params, self.mixing_, frame.log_volume))
+        volume = (frame.log_volume, np.log(frame.unit))
+        return RowFunction(framed, _log_density, (network, natural_params, self.mixing_, *volume))
 
     def _scores(self, rows: Rows) -> RowFunction:
         deciding = getattr(self, "deciding_networks_", None)
@@ -624,7 +638,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
 
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
-        network, natural_params, mixing, _ = density.params
+        network, natural_params, mixing, *_ = density.params
         return RowFunction(density.rows, _kernel_posterior, (network, natural_params, mixing, self.class_prior_))
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
@@ -683,7 +697,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             :math:`\delta_j`, which the overlap penalty adds up.
         """
         check_is_fitted(self)
-        X = np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        finite = "allow-nan" if self._takes_holes else True
+        X = np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=finite))
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
         plain, kernels, frame = self._network()
         kernel = plain.kernel
@@ -692,7 +707,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
                 f"The overlap is a distance of Gaussian kernels; covariance_type={self.covariance_type_!r} has none."
             )
         network = SharedKernel(kernel, plain.sharing, Overlap(1.0))
-        rows = ArrayRows(X, codes, None if sample_weight is None else np.asarray(sample_weight, float), frame=frame)
+        weight = None if sample_weight is None else np.asarray(sample_weight, float)
+        rows = as_rows(X, codes, weight, holes=True).framed(frame, 64)
         params = Params(kernels, self.mixing_, self.class_prior_)
         e_step_params = network.e_step_params(params, rows.eps)
         totals = rows.total(network.e_step, e_step_params)
@@ -771,8 +787,15 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
 
 
-def _log_density(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, log_volume: float) -> Any:
-    return network.log_density(block, natural_params, mixing) - log_volume
+def _log_density(
+    block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, log_volume: float, log_unit: Any
+) -> Any:
+    return network.log_density(block, natural_params, mixing) - volume_of(block, log_volume, log_unit)
+
+
+def volume_of(block: Block, log_volume: float, log_unit: Any) -> Any:
+    """What the frame adds to log-densities: `log_volume`, or, where cells are missing, that of the known ones, (n, 1)."""
+    return log_volume if block.holes is None else (block.holes.observed @ log_unit)[:, None]
 
 
 def _average_log_proba(block: Block, members: tuple[Any, ...], log_prior_ratio: Any) -> Any:

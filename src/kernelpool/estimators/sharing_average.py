@@ -24,7 +24,7 @@ from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinish
 from ..training.shared_kernel import FittedNetwork, fit_from_common_starts
 from ..training.validation import check_degree, named_features, training_data
 from ._base import DensityClassifier, RowFunction, fit_monitor
-from .shared_kernel import SharedKernelClassifier
+from .shared_kernel import SharedKernelClassifier, volume_of
 
 Member = tuple[SharedKernel, NaturalParams, Array]
 """A network, its kernels seen in the frame of all, and its mixing weights."""
@@ -84,6 +84,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         None is plain EM.
     starving : {"move", "drop", "keep"}, default="move"
         What becomes of kernels that lose their rows.
+    missing : {"marginalize", "error"}, default="marginalize"
+        What NaN in X means: a missing cell, which is integrated out, or an error; see `SharedKernelClassifier`.
     unlabeled : int, float, str or None, default=None
         The label that marks rows without a label.
     unlabeled_weight : float, default=1.0
@@ -168,6 +170,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         weights: str = "equal",
         acceleration: str | None = "squarem",
         starving: str = "move",
+        missing: str = "marginalize",
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         random_state: Any = None,
@@ -197,12 +200,17 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.weights = weights
         self.acceleration = acceleration
         self.starving = starving
+        self.missing = missing
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+
+    @property
+    def _takes_holes(self) -> bool:
+        return self.missing != "error"
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -226,7 +234,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         members = self._members()
         first = members[0]._config().fit  # one seed for all, so that networks of one size come from one start
         configs = [replace(member._config(), fit=first) for member in members]
-        data = training_data(self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs)
+        data = training_data(
+            self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
+        )
         with named_features(getattr(self, "feature_names_in_", None)):
             networks = fit_from_common_starts(data, configs, fit_monitor(self, X, y, sample_weight))
             self._keep(members, networks, configs)
@@ -313,7 +323,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             members.append((network, network.kernel.natural_params(kernels, rows.eps), member.mixing_))
         width = max(sum(natural_params.weight.shape) for _, natural_params, _ in members)
         framed = rows.framed(frame, width + 2 * len(self.classes_))
-        return RowFunction(framed, _average_log_density, (tuple(members), np.log(self.weights_), frame.log_volume))
+        volume = (frame.log_volume, np.log(frame.unit))
+        return RowFunction(framed, _average_log_density, (tuple(members), np.log(self.weights_), *volume))
 
     def _marginals(self) -> Marginals:
         _, _, frame = self.estimators_[0]._network()
@@ -327,7 +338,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
 
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
-        members, log_weights, _ = density.params
+        members, log_weights, *_ = density.params
         return RowFunction(density.rows, _joint_posterior, (members, log_weights, self.class_prior_))
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
@@ -338,10 +349,13 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         return x
 
 
-def _average_log_density(block: Block, members: tuple[Member, ...], log_weights: Array, log_volume: float) -> Array:
+def _average_log_density(
+    block: Block, members: tuple[Member, ...], log_weights: Array, log_volume: float, log_unit: Array
+) -> Array:
     """(38): log of the weighted mean of the networks' densities, (n, K)."""
     parts = [network.log_density(block, natural_params, mixing) for network, natural_params, mixing in members]
-    return logsumexp(namespace(block.x).stack(parts) + log_weights[:, None, None], axis=0) - log_volume
+    log_density = logsumexp(namespace(block.x).stack(parts) + log_weights[:, None, None], axis=0)
+    return log_density - volume_of(block, log_volume, log_unit)
 
 
 def _joint_posterior(block: Block, members: tuple[Member, ...], log_weights: Array, class_prior: Array) -> Array:

@@ -6,7 +6,7 @@ from ..registry import FamilyClasses, FamilyRecord, Field, register_family
 from .diag import Diag
 from .full import Full
 from .gaussian import Gaussian, Kernels, Moments, PriorStatistics
-from .kernel import Kernel, KernelSums, NaturalParams, Parameters
+from .kernel import Kernel, KernelSums, NaturalParams, Observed, Parameters
 from .spherical import Spherical
 from .tied import Tied
 
@@ -33,6 +33,7 @@ __all__ = [
     "Kernels",
     "Moments",
     "NaturalParams",
+    "Observed",
     "Parameters",
     "PriorStatistics",
     "Spherical",

@@ -14,7 +14,9 @@ from ..arrays import (
     triangle,
 )
 from ..errors import CollapsedKernelError
-from .gaussian import Gaussian, Kernels
+from ..rows import Block
+from .gaussian import Gaussian, GaussianNaturalParams, Kernels
+from .patterns import Patterns
 
 
 class Full(Gaussian):
@@ -53,6 +55,9 @@ class Full(Gaussian):
 
     def whiten(self, whitening: Array, x: Array) -> Array:
         return x @ whitening.T
+
+    def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Patterns:
+        return Patterns(self, natural_params, block)
 
     def elongation(self, precision: Array, covariance: Array) -> Array | float:
         xp = namespace(precision)

@@ -28,11 +28,11 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from ..arrays import Array, clip, device, empty, eps_of, match_array, namespace, to_numpy, transpose_into
+from ..arrays import Array, as_float64, clip, device, empty, eps_of, match_array, namespace, to_numpy, transpose_into
 from ..errors import CollapsedKernelError
 from ..rows import Block, Frame, max_abs_value
 from ..sums import Sums, record
-from .kernel import Kernel, KernelSums, NaturalParams
+from .kernel import Kernel, KernelSums, NaturalParams, Observed
 
 
 def _columns(block: Block) -> Array:
@@ -296,6 +296,10 @@ class Gaussian(Kernel):
         for j in natural_params.guarded:
             log_joint[j, :] = self.exact_log_density(natural_params, j, x) + (constant[j, ...] - natural_params.offset[j])
 
+    def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Observed:
+        """Features are independent given the kernel, where covariances are variances alone."""
+        return IndependentFeatures(self, natural_params, block)
+
     def exact_log_density(self, natural_params: GaussianNaturalParams, j: int, x: Array) -> Array:
         """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
         white = self.whiten(self.of_kernel(natural_params.whitening, j), x - natural_params.kernels.mean[j, :])
@@ -526,3 +530,45 @@ class Gaussian(Kernel):
             )
             raise CollapsedKernelError(j, f, float(variance[j, f]))
         return variance
+
+
+class IndependentFeatures(Observed):
+    r"""Kernels whose features are independent of each other, beside rows with holes: marks of the holes are features too.
+
+    .. math:: \log p(x_{known} \mid j) = \text{offset}_j + \text{weight}_j \cdot \phi(x)
+        - \sum_{i\ \text{missing}} \log N(0;\, \mu_{ji}, v_{ji})
+
+    with missing cells at zero: still one product for the log-densities and one for the sums.
+    """
+
+    def __init__(self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block) -> None:
+        assert block.holes is not None
+        self.kernel, self.natural_params, self.block, self.observed = kernel, natural_params, block, block.holes.observed
+        xp, (n, d), n_features = namespace(block.x), block.x.shape, kernel.n_features(block.x.shape[1])
+        self.mean, self.variance = natural_params.kernels.mean, kernel.variances(natural_params.kernels)  # (M, d)
+        self.phi = empty((n_features + d, n), block.x)
+        kernel.write_features(self.phi[:n_features, :], block)
+        self.phi[n_features:, :] = 1 - self.observed.T
+        depth = self.mean**2 / self.variance
+        if natural_params.guarded:  # replaced below
+            depth = xp.where(kernel._is_guarded(natural_params.guarded, depth), xp.zeros_like(depth), depth)
+        of_hole = 0.5 * (depth + xp.log(self.variance) + LOG_2_PI)
+        self.log_density = xp.concat([natural_params.weight, of_hole], axis=1) @ self.phi + natural_params.offset[:, None]
+        for j in natural_params.guarded:
+            away = (block.x - self.mean[j, :]) * self.observed
+            constant = self.observed @ (xp.log(self.variance[j, :]) + LOG_2_PI)
+            self.log_density[j, :] = -0.5 * (away**2 @ (1 / self.variance[j, :]) + constant)
+
+    def moments(self, mass: Array, responsibility: Array) -> Moments:
+        """A missing cell has the mean and the variance of the kernel."""
+        xp, d = namespace(responsibility), self.block.x.shape[1]
+        flat = as_float64(self.kernel.square(xp.eye(d, dtype=self.phi.dtype, device=device(self.phi))))  # (S, d)
+        sums = as_float64(self.phi @ responsibility.T).T  # (M, P + d)
+        missing, mean, variance = sums[:, -d:], as_float64(self.mean), as_float64(self.variance)
+        first = sums[:, :d] + missing * mean
+        second = sums[:, d:-d] + (missing * (mean**2 + variance)) @ flat.T
+        for j in self.natural_params.guarded:
+            away = (self.block.x - self.mean[j, :]) * self.observed
+            first[j, :] = responsibility[j, :] @ away
+            second[j, :] = self.kernel.scatter(away, responsibility[j, :]) + flat @ (missing[j, :] * variance[j, :])
+        return Moments(mass, first, second)

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from ..arrays import Array, empty
+from ..errors import KernelpoolError
 from ..rows import Block, Frame
 from ..sums import Sums, record
 
@@ -43,6 +44,21 @@ class KernelSums(Sums):
 
     mass: Array
     """By kernel and class, (M, K)."""
+
+
+class Observed(ABC):
+    """What kernels say of the rows of one block by the cells that are known: the others are integrated out."""
+
+    log_density: Array
+    """log p(known cells|j), (M, n)."""
+
+    @abstractmethod
+    def moments(self, mass: Array, responsibility: Array) -> Any:
+        """The `KernelSums` of the block, each missing cell as kernel j expects it given the cells that are known.
+
+        `mass` is by kernel and class. Responsibilities (M, n) may be negative: with signed ones these moments are the gradient
+        of `log_density` by the natural parameters (Fisher's identity), as those of complete rows are.
+        """
 
 
 class Kernel(ABC):
@@ -82,6 +98,13 @@ class Kernel(ABC):
 
     def correct(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:  # noqa: B027
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
+
+    def observe(self, natural_params: Natural, block: Block) -> Observed:
+        """The kernels beside a block whose rows have missing cells."""
+        raise KernelpoolError(
+            f"X has missing values, and the kernel family {self.name!r} does not say how they are integrated out: "
+            f"define its `observe`, or impute them first."
+        )
 
     @abstractmethod
     def log_peak(self, kernels: Parameters) -> Array:

@@ -21,6 +21,7 @@ A kernel that loses its rows keeps its place instead of dividing by zero.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import field, replace
 
 from ..arrays import (
@@ -39,7 +40,7 @@ from ..arrays import (
     safe_log,
     sums_within_range,
 )
-from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
+from ..kernels import Kernel, KernelSums, NaturalParams, Observed, Parameters
 from ..penalties import NoPenalty, Penalty, Subkernels
 from ..rows import Block, Rows
 from ..sums import Sums, record
@@ -207,6 +208,8 @@ class SharedKernel:
 
     def e_step(self, block: Block, e_step_params: EStepParams) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
+        if block.holes is not None:
+            return self._expect_with_holes(block, e_step_params)
         if (
             block.classes is not None
             and e_step_params.usable is not None
@@ -251,13 +254,38 @@ class SharedKernel:
             sums, mass[k] = sums + found[1:, :], found[0, :]
         return self._totals(block, e_step_params, xp.stack(mass, axis=1), sums, responsibility, log_evidence)
 
+    def _expect_with_holes(self, block: Block, e_step_params: EStepParams) -> Totals:
+        """The same where cells are missing: by the cells that are known, the others as each kernel expects them."""
+        n_columns, posterior = e_step_params.table.shape[1], e_step_params.class_posterior
+        observed = self.kernel.observe(e_step_params.natural_params, block)
+        indicators = block.once((type(self), n_columns), self._indicators, n_columns)  # (K + 1, n)
+        responsibility, log_evidence = self._observed_responsibility(block, e_step_params, observed)
+        moments = observed.moments(as_float64(responsibility @ indicators.T), responsibility)
+        totals = self._weighted(block, log_evidence, moments)
+        if not self.penalty.by_class:
+            return totals
+        by_class = []
+        for k in range(n_columns - 1):
+            mine = responsibility * (indicators[k, :] + posterior[:, k : k + 1] * indicators[n_columns - 1, :])
+            by_class.append(observed.moments(as_float64(namespace(mine).sum(mine, axis=1))[:, None], mine))
+        return TotalsByClass(totals.log_likelihood, totals.weight, totals.moments, tuple(by_class))
+
+    def _observed_responsibility(self, block: Block, e_step_params: EStepParams, observed: Observed) -> tuple[Array, Array]:
+        n_columns = e_step_params.table.shape[1]
+        indicators = block.once((type(self), n_columns), self._indicators, n_columns)
+        share = (e_step_params.table - e_step_params.natural_params.offset[:, None]) @ indicators  # (M, n)
+        return responsibilities(lambda: observed.log_density + share, block.weight)
+
     def _totals(
         self, block: Block, e_step_params: EStepParams, mass: Array, sums: Array, responsibility: Array, log_evidence: Array
     ) -> Totals:
         """Sums by kernel (P, M) and mass (M, K + 1) as totals."""
-        xp = namespace(block.x)
         moments = self.kernel.moments(mass, sums, e_step_params.natural_params, block.x, responsibility)
-        log_evidence = as_float64(log_evidence + self.kernel.common(e_step_params.natural_params, block.x))
+        return self._weighted(block, log_evidence + self.kernel.common(e_step_params.natural_params, block.x), moments)
+
+    def _weighted(self, block: Block, log_evidence: Array, moments: KernelSums) -> Totals:
+        """The evidence (n,) summed over the rows, with their moments."""
+        xp, log_evidence = namespace(block.x), as_float64(log_evidence)
         if block.weight is None:
             return Totals(xp.sum(log_evidence), 0 * log_evidence[0] + log_evidence.shape[0], moments)
         return Totals(as_float64(block.weight) @ log_evidence, xp.sum(as_float64(block.weight)), moments)
@@ -386,31 +414,46 @@ class SharedKernel:
     def conditional_step(self, block: Block, given: ConditionalParams) -> ConditionalTotals:
         """r - q of one block, kept only as sums."""
         xp, (n, d), n_classes = namespace(block.x), block.x.shape, given.mixing.shape[1]
-        phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
-        phi[0, :] = 1
-        self.kernel.write_features(phi[1:, :], block)
+        observed = None if block.holes is None else self.kernel.observe(given.natural_params, block)
+        if observed is None:
+            phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
+            phi[0, :] = 1
+            self.kernel.write_features(phi[1:, :], block)
         indicators = block.once((type(self), n_classes + 1), self._indicators, n_classes + 1)
         weight = xp.sum(indicators[:n_classes, :], axis=0)  # one for the rows with a class
         weight = weight if block.weight is None else weight * block.weight
-        signed, responsibility, posterior, log_ratio = self._signed(block, given, phi, indicators[:n_classes, :], weight)
-        sums = as_float64(self.kernel.sums(phi, block.x, signed))  # (1 + P, M)
-        moments = self.kernel.moments(sums[:1, :].T, sums[1:, :], given.natural_params, block.x, signed)
-        if given.evidence_weight != 1:  # what is common to all kernels does not cancel
-            log_ratio = log_ratio + (1 - given.evidence_weight) * self.kernel.common(given.natural_params, block.x)
+
+        def scores() -> Array:
+            """log p(x|j) but for what is common to all kernels, (M, n)."""
+            if observed is not None:
+                return xp.asarray(observed.log_density, copy=True)
+            out = block.scratch("log_joint", (given.weight.shape[0], n))
+            matmul_into(out, given.weight, phi)
+            self.kernel.correct(out, given.natural_params, block.x, given.weight[:, 0])
+            return out
+
+        signed, responsibility, posterior, log_ratio = self._signed(block, given, scores, indicators[:n_classes, :], weight)
+        if observed is not None:
+            moments = observed.moments(as_float64(xp.sum(signed, axis=1))[:, None], signed)
+        else:
+            sums = as_float64(self.kernel.sums(phi, block.x, signed))  # (1 + P, M)
+            moments = self.kernel.moments(sums[:1, :].T, sums[1:, :], given.natural_params, block.x, signed)
+            if given.evidence_weight != 1:  # what is common to all kernels does not cancel
+                log_ratio = log_ratio + (1 - given.evidence_weight) * self.kernel.common(given.natural_params, block.x)
         log_likelihood = as_float64(weight) @ as_float64(log_ratio)
         return ConditionalTotals(log_likelihood, as_float64(responsibility), as_float64(posterior), moments)
 
     def _signed(
-        self, block: Block, given: ConditionalParams, phi: Array, of_class: Array, weight: Array
+        self, block: Block, given: ConditionalParams, make_scores: Callable[[], Array], of_class: Array, weight: Array
     ) -> tuple[Array, Array, Array, Array]:
         """weight * (r - q), (M, n); the sums of weight * r by class, (M, K), and of weight * q, (M,); log p(x|y) / p(x), (n,).
 
         q and log p(x) count by `evidence_weight`. Everything is linear in the densities e:
         r - q = e * ([pi, -pi P] @ [1(y = k) / p(x|y); 1 / p(x)]), one small product.
         """
-        xp, mixing = namespace(phi), given.mixing
+        xp, mixing = namespace(block.x), given.mixing
         mixed = mixing @ given.class_prior  # (M,)
-        density = exp_within_range(self._scores(block, given, phi))
+        density = exp_within_range(make_scores())
         if density is not None:
             by_class = mixing.T @ density  # p(x|C_k), (K, n)
             own = xp.sum(of_class * by_class, axis=0)
@@ -426,7 +469,7 @@ class SharedKernel:
                 density *= factor
                 log_ratio = xp.log(own) - given.evidence_weight * xp.log(evidence)
                 return density, mixing * shares[:, :-1], mixed * shares[:, -1], log_ratio
-        scores = self._scores(block, given, phi)
+        scores = make_scores()
         log_own, log_mixed = given.log_mixing @ of_class, clip(safe_log(mixed), LOG_ZERO, math.inf)[:, None]
         own, log_evidence_own = responsibilities(lambda: scores + log_own, weight)
         summed_out, log_evidence = responsibilities(lambda: scores + log_mixed, weight)
@@ -434,13 +477,6 @@ class SharedKernel:
         summed_out *= given.evidence_weight
         log_ratio = log_evidence_own - given.evidence_weight * log_evidence
         return own - summed_out, shares, xp.sum(summed_out, axis=1), log_ratio
-
-    def _scores(self, block: Block, given: ConditionalParams, phi: Array) -> Array:
-        """log p(x|j) but for what is common to all kernels, (M, n)."""
-        scores = block.scratch("log_joint", (given.weight.shape[0], phi.shape[1]))
-        matmul_into(scores, given.weight, phi)
-        self.kernel.correct(scores, given.natural_params, block.x, given.weight[:, 0])
-        return scores
 
     def to_vector(self, params: Params) -> Array:
         """The parameters in the coordinates of `gradient`: the family's, log(mixing) and log(class_prior)."""
@@ -513,9 +549,14 @@ class SharedKernel:
         """Of each class, the row of this block with the lowest log p(x|C_k)."""
         xp = namespace(block.x)
         n_columns = e_step_params.table.shape[1]
-        phi = self._features(block)
-        _, log_evidence = self._responsibility(block, e_step_params, phi)
-        log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
+        if block.holes is None:
+            phi = self._features(block)
+            _, log_evidence = self._responsibility(block, e_step_params, phi)
+            log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
+        else:
+            phi = block.once((type(self), n_columns), self._indicators, n_columns)
+            observed = self.kernel.observe(e_step_params.natural_params, block)
+            _, log_evidence = self._observed_responsibility(block, e_step_params, observed)
         counts = (phi[: n_columns - 1, :] > 0) & ((block.weight if block.weight is not None else phi[0, :] + 1) > 0)
         by_class = xp.where(counts, log_evidence, xp.inf * xp.ones_like(log_evidence))  # (K, n)
         return WorstRows(xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0))
@@ -523,13 +564,19 @@ class SharedKernel:
     # -- prediction -----------------------------------------------------------------------------------------------
 
     def log_density(self, block: Block, natural_params: NaturalParams, mixing: Array) -> Array:
-        """(2): log p(x|C_k), (n, K); sharing plays no part."""
-        return log_weighted_sums(self.kernel.log_density(natural_params, block.x), mixing).T
+        """(2): log p(x|C_k), (n, K), of the cells that are known; sharing plays no part."""
+        return log_weighted_sums(self.by_kernel(block, natural_params), mixing).T
+
+    def by_kernel(self, block: Block, natural_params: NaturalParams) -> Array:
+        """log p(x|j) of the cells that are known, (M, n)."""
+        if block.holes is None:
+            return self.kernel.log_density(natural_params, block.x)
+        return self.kernel.observe(natural_params, block).log_density
 
     def kernel_posterior(self, block: Block, natural_params: NaturalParams, mixing: Array, class_prior: Array) -> Array:
         """P(j|x), the class summed out, (n, M)."""
         xp = namespace(block.x)
-        log_joint = self.kernel.log_density(natural_params, block.x) + safe_log(mixing @ class_prior)[:, None]
+        log_joint = self.by_kernel(block, natural_params) + safe_log(mixing @ class_prior)[:, None]
         return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
 
 

@@ -17,6 +17,7 @@ from .block import Block
 from .columns import beside, has_float_type, is_lazy, lives_elsewhere, map_column, of_parts, on_host
 from .dask import DaskRows
 from .frame import Frame, max_abs_value
+from .holes import Holes, RowsWithHoles, rows_in_memory, with_missing
 from .in_memory import ArrayRows
 from .spread import Spread, Survey, spread, survey
 from .threads import one_blas_thread
@@ -27,8 +28,10 @@ __all__ = [
     "Block",
     "DaskRows",
     "Frame",
+    "Holes",
     "RowBatch",
     "Rows",
+    "RowsWithHoles",
     "Spread",
     "Survey",
     "as_rows",
@@ -44,6 +47,7 @@ __all__ = [
     "read_ahead",
     "spread",
     "survey",
+    "with_missing",
 ]
 
 T = TypeVar("T")
@@ -71,10 +75,14 @@ class Rows(Protocol):
         """The same rows, those of one class together where they can be sorted."""
 
 
-def as_rows(x: Array, y: Array | None = None, weight: Array | None = None, *, n_jobs: int | None = None) -> Rows:
-    """Rows in the home of `x`."""
+def as_rows(
+    x: Array, y: Array | None = None, weight: Array | None = None, *, n_jobs: int | None = None, holes: bool = False
+) -> Rows:
+    """Rows in the home of `x`; with `holes`, NaN marks missing cells, and blocks tell of them."""
     if is_lazy(x):
-        return DaskRows(x, y, weight)
+        return DaskRows(x, y, weight, holes=holes)
+    if is_array(x) and holes:
+        return rows_in_memory(detach(x), y, weight, n_jobs=n_jobs)
     if is_array(x):
         return ArrayRows(detach(x), y, weight, n_jobs=n_jobs)
     raise KernelpoolError(f"Rows must be an array of an array-API library or of Dask; got {type(x).__name__}.")

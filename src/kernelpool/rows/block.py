@@ -1,9 +1,12 @@
 """Rows that are in memory now."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arrays import Array, thread_scratch
+
+if TYPE_CHECKING:
+    from .holes import Holes
 
 T = TypeVar("T")
 
@@ -28,6 +31,8 @@ class Block:
         """How often each row counts, (n,); None is once."""
         self.classes = classes
         """Where the rows of each class lie, if those of one class lie together."""
+        self.holes: Holes | None = None
+        """Which cells are missing, where any are: every row of such a block has a hole."""
         self.keep_width = keep_width
         """Numbers a row that may still be kept of what is made of this block; none where it does not outlive the sweep."""
         self._kept: dict[Any, tuple[Any, Any]] = {}

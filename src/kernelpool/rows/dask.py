@@ -9,6 +9,7 @@ from ..arrays import Array
 from ..errors import KernelpoolError, UnequalChunksError
 from .columns import is_lazy
 from .frame import Frame
+from .holes import RowsWithHoles, rows_in_memory
 from .in_memory import ArrayRows
 
 T = TypeVar("T")
@@ -25,15 +26,16 @@ class DaskRows:
         *,
         frame: Frame | None = None,
         width: int = 64,
+        holes: bool = False,
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame, self.width = frame, width
+        self.frame, self.width, self.holes = frame, width, holes
         self.n_features = x.shape[1]
         self.home, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
-        return DaskRows(self.x, self.y, self.weight, frame=frame, width=width)
+        return DaskRows(self.x, self.y, self.weight, frame=frame, width=width, holes=self.holes)
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
@@ -42,7 +44,7 @@ class DaskRows:
         import dask
 
         # one key for the parameters: they travel once to each worker, not once to each chunk
-        sent = dask.delayed((statistic, self.frame, self.width, params), pure=False, traverse=False)
+        sent = dask.delayed((statistic, self._seen, params), pure=False, traverse=False)
         on_chunk, both = dask.delayed(_total_of_chunk, pure=False), dask.delayed(_both, pure=False)
         parts = [on_chunk(sent, x, y, w) for x, y, w in self._chunks()]
         while len(parts) > 1:  # a tree, so that no worker receives every part
@@ -56,14 +58,19 @@ class DaskRows:
         import dask
         import dask.array as da
 
-        sent = dask.delayed((function, self.frame, self.width, params), pure=False, traverse=False)
-        like = _each_of_chunk((function, self.frame, self.width, params), np.zeros((1, self.n_features), self.x.dtype))
+        sent = dask.delayed((function, self._seen, params), pure=False, traverse=False)
+        like = _each_of_chunk((function, self._seen, params), np.zeros((1, self.n_features), self.x.dtype))
         on_chunk = dask.delayed(_each_of_chunk, pure=False)
         parts = [
             da.from_delayed(on_chunk(sent, x), shape=(n, *like.shape[1:]), dtype=like.dtype)
             for (x, _, _), n in zip(self._chunks(), self.x.chunks[0], strict=True)
         ]
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+
+    @property
+    def _seen(self) -> tuple[Frame | None, int, bool]:
+        """How a chunk is to be seen."""
+        return self.frame, self.width, self.holes
 
     def _chunks(self) -> list[tuple[Any, Any, Any]]:
         columns = [None if a is None else a.to_delayed().ravel() for a in (self.x, self.y, self.weight)]
@@ -100,20 +107,23 @@ def _aligned(column: Array, x: Array) -> Array:
 
 
 def _total_of_chunk(sent: tuple[Any, ...], x: Array, y: Array | None, weight: Array | None) -> Any:
-    statistic, frame, width, params = sent
+    statistic, seen, params = sent
     if x.shape[0] == 0:
         return None
-    return _chunk_rows(x, y, weight, frame, width).total(statistic, *params)
+    return _chunk_rows(x, y, weight, *seen).total(statistic, *params)
 
 
 def _each_of_chunk(sent: tuple[Any, ...], x: Array) -> Array:
-    function, frame, width, params = sent
-    return _chunk_rows(x, None, None, frame, width).each(function, *params)
+    function, seen, params = sent
+    return _chunk_rows(x, None, None, *seen).each(function, *params)
 
 
-def _chunk_rows(x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int) -> ArrayRows:
+def _chunk_rows(
+    x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int, holes: bool
+) -> ArrayRows | RowsWithHoles:
     # Dask runs a chunk on each of its threads already
-    return ArrayRows(x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1)
+    kind = rows_in_memory if holes and x.shape[0] else ArrayRows
+    return kind(x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1)
 
 
 def _both(a: Any, b: Any = None) -> Any:

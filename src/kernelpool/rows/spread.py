@@ -12,7 +12,7 @@ class Spread(Sums):
     """Weighted sums about a point, in float64."""
 
     weight: Array
-    """Sum of weights, ()."""
+    """Sum of weights, (), or, where cells are missing, of the rows in which each feature is known, (d,)."""
     first: Array
     """Sum of weight * (x - about), (d,)."""
     second: Array
@@ -38,6 +38,10 @@ def spread(block: Block, about: Array) -> Spread:
     with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite tell of cells that are not, or are too large
         away = as_float64(block.x - about)
         weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
+        if block.holes is not None:
+            observed = as_float64(block.holes.observed)
+            away = away * observed
+            return Spread(weight @ observed, weight @ away, weight @ away**2)
         return Spread(xp.sum(weight), weight @ away, weight @ away**2)
 
 
@@ -52,6 +56,8 @@ class Survey(Sums):
     """Rows with any weight."""
     scale: Spread
     """About the origin: its `mean` is the point about which a second pass is taken."""
+    observed: np.ndarray
+    """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d)."""
 
 
 def survey(block: Block, n_classes: int) -> Survey:
@@ -60,4 +66,9 @@ def survey(block: Block, n_classes: int) -> Survey:
     weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
     by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
     scale = spread(block, xp.zeros_like(block.x[0, :]))
-    return Survey(by_code[1:], float(by_code[0]), int(np.count_nonzero(weight)), scale)
+    if block.holes is None:
+        observed = by_code[:, None] + np.zeros(block.x.shape[1])
+    else:
+        known = np.asarray(to_numpy(block.holes.observed), np.float64) * weight[:, None]
+        observed = np.stack([known[codes == code].sum(axis=0) for code in range(-1, n_classes)])
+    return Survey(by_code[1:], float(by_code[0]), int(np.count_nonzero(weight)), scale, observed)

@@ -4,9 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import log_weighted_sums, safe_log
+from ..arrays import log_weighted_sums, safe_log, to_numpy
 from ..em import Outcome
-from ..networks.shared_kernel import Params, sharing_table
+from ..kernels import NaturalParams
+from ..networks.shared_kernel import Params, SharedKernel, sharing_table
+from ..rows import Block, as_rows
 from ..starts import opened
 from ..starts.grown import needs, split
 from ..training.config import SharedKernelConfig, StartConfig
@@ -89,6 +91,8 @@ class CandidateFits:
         rows = self.train.where((self.train.code >= 0) & (self.train.weight > 0))
         x = training.frame.inside(rows.x)
         responsibility, loss = _responsibility_and_loss(training, params, self.sharing(before), x, rows.code)
+        if np.isnan(x).any():  # a missing cell lies where the kernel that most of the row belongs to lies
+            x = np.where(np.isnan(x), to_numpy(params.kernels.mean)[responsibility.argmax(axis=0)], x)
         owned = owners[:, None] == rows.code[None, :]
         need = needs(responsibility, loss, rows.weight, owned)
         member = responsibility.argmax(axis=0)
@@ -128,10 +132,15 @@ def _responsibility_and_loss(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Responsibilities (M, n) and losses -log P(C_y|x) (n,) of rows in the frame."""
     kernel = training.host_kernel
-    log_density = kernel.log_density(kernel.natural_params(params.kernels, training.rows.eps), x)
+    natural_params = kernel.natural_params(params.kernels, training.rows.eps)
+    log_density = as_rows(x, n_jobs=1, holes=True).each(_by_kernel, SharedKernel(kernel, sharing), natural_params).T
     joint = log_density + safe_log(sharing * params.mixing)[:, code]
     joint = np.exp(joint - joint.max(axis=0))
     by_class = log_weighted_sums(log_density, params.mixing) + safe_log(params.class_prior)[:, None]  # (K, n)
     by_class = by_class - by_class.max(axis=0)
     log_all = np.log(np.exp(by_class).sum(axis=0))
     return joint / joint.sum(axis=0), log_all - by_class[code, np.arange(len(code))]
+
+
+def _by_kernel(block: Block, network: SharedKernel, natural_params: NaturalParams) -> np.ndarray:
+    return np.asarray(network.by_kernel(block, natural_params)).T

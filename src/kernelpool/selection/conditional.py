@@ -84,7 +84,7 @@ def _trained(
     if described.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     training, params = starts.training, described.params
-    judging = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs)
+    judging = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs, holes=True)
     width = params.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
     start = Params(params.kernels, params.mixing, params.class_prior)  # a learned table of sharing plays no part from here on
     fit = fit_conditional(training, start, judging.framed(training.frame, width), conditional)

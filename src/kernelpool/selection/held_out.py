@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 from sklearn.model_selection import train_test_split
 
 from ..arrays import to_numpy
-from ..rows import Block, as_rows
+from ..rows import Block, as_rows, with_missing
 from ..starts.sample import Sample, _uniform
 from ..training.validation import TrainingData
 
@@ -104,7 +104,7 @@ class SampledRows:
     """Rows on the host, in the units of the data."""
 
     x: np.ndarray
-    """(n, d)."""
+    """(n, d); NaN where a cell is missing."""
     code: np.ndarray
     """(n,); -1 without a label."""
     weight: np.ndarray
@@ -138,7 +138,7 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
 
 
 def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: float) -> Sample:
-    x, code = np.asarray(to_numpy(block.x), dtype=np.float64), to_numpy(block.y)
+    x, code = with_missing(block), to_numpy(block.y)
     weight = np.ones(len(x)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
     x, code, weight = x[weight > 0], code[weight > 0], weight[weight > 0]
     # as in starts.sample, but rows without a label are drawn too
@@ -148,10 +148,15 @@ def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: float)
 
 def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> TrainingData:
     """The training data less the rows that are held out: `rows` are those that train."""
-    labeled = rows.code >= 0
+    labeled, known = rows.code >= 0, ~np.isnan(rows.x) * rows.weight[:, None]
     return replace(
         data,
-        rows=as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs),
+        rows=as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs, holes=True),
+        observed=(
+            None
+            if data.observed is None
+            else np.stack([known[rows.code == code].sum(axis=0) for code in range(-1, len(data.classes))])
+        ),
         class_weight=np.bincount(rows.code[labeled], rows.weight[labeled], minlength=len(data.classes)),
         unlabeled_weight=float(rows.weight[~labeled].sum()),
         n_rows=float(np.count_nonzero(rows.weight)),

@@ -21,6 +21,10 @@ METHODS: dict[str, Method] = {"kmeans": kmeans, "random": random_rows}
 """How the kernels of a class are placed, by the name under which users ask for it."""
 
 
+FILLINGS = 4
+"""How often missing cells are filled anew, from the centers found with the filling before."""
+
+
 def apportion(n_kernels: int, most: list[int]) -> list[int]:
     """`n_kernels` dealt out to the classes as evenly as `most` allows; a class with few rows leaves its share to others."""
     counts = [0] * len(most)
@@ -39,9 +43,29 @@ def placed(
     groups = []
     for sample, count in zip(samples, counts, strict=True):
         if count:
-            centers, about = method(sample, count, rng)
-            groups.append((centers, sample.x - about, sample.weight))
+            groups.append(_group(method, sample, count, rng))
     return kernel.place(groups)
+
+
+def _group(
+    method: Method, sample: ClassSample, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centers, deviations of the rows from the points they belong to, and weights, for `Kernel.place`.
+
+    Missing cells are filled by those points in turn (k-POD: Chi, Chi & Baraniuk, The American Statistician 70(1), 2016), and
+    the deviations in a feature are widened by how often it is known.
+    """
+    missing = np.isnan(sample.x)
+    if not missing.any():
+        centers, about = method(sample, count, rng)
+        return centers, sample.x - about, sample.weight
+    known = sample.weight @ ~missing  # (d,)
+    total = np.where(known > 0, known, 1.0)
+    about = np.broadcast_to(sample.weight @ np.where(missing, 0.0, sample.x) / total, sample.x.shape)
+    for _ in range(FILLINGS):
+        centers, about = method(ClassSample(np.where(missing, about, sample.x), sample.weight), count, rng)
+    away = np.where(missing, 0.0, sample.x - about) * np.sqrt(sample.weight.sum() / total)
+    return centers, away, sample.weight
 
 
 def uniform_mixing(sharing: np.ndarray) -> np.ndarray:

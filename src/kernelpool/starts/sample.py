@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import to_numpy
-from ..rows import Block, Rows
+from ..rows import Block, Rows, with_missing
 from ..sums import record
 
 MOST_ROWS = 20_000
@@ -21,7 +21,7 @@ class ClassSample(NamedTuple):
     """Distinct rows of one class, in the frame, sorted, with their weights."""
 
     x: np.ndarray
-    """(n, d)."""
+    """(n, d); NaN where a cell is missing."""
     weight: np.ndarray
     """(n,)."""
 
@@ -69,10 +69,12 @@ def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = MOST_ROWS) ->
 
 def sample_block(block: Block, seed: int, most: int) -> Sample:
     """At most `most` rows of each class of one block."""
-    x = np.asarray(to_numpy(block.x), dtype=np.float64)
+    x = with_missing(block)
     code = to_numpy(block.y)
     weight = np.ones(len(x)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
     counts = (code >= 0) & (weight > 0)
+    if block.holes is not None:
+        counts &= ~np.isnan(x).all(axis=1)  # a row of which nothing is known says nothing of where kernels should be
     x, code, weight = x[counts], code[counts], weight[counts]
     # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by weight
     return Sample(-np.log(_uniform(x, seed)) / weight, code, x, weight, most).thinned()
@@ -81,7 +83,7 @@ def sample_block(block: Block, seed: int, most: int) -> Sample:
 def _uniform(x: np.ndarray, seed: int) -> np.ndarray:
     """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its cells)."""
     # a millionth of a deviation is as near as rounding can tell rows apart when the data have been shifted
-    cells = np.round(np.clip(x, -1e12, 1e12) * 2**20).astype(np.int64).view(np.uint64)
+    cells = np.round(np.clip(np.nan_to_num(x, nan=1e12), -1e12, 1e12) * 2**20).astype(np.int64).view(np.uint64)
     state = _mixed(np.full(len(x), seed, np.uint64))
     for column in cells.T:
         state = _mixed(state ^ column)

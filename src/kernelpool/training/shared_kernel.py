@@ -19,7 +19,7 @@ from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import Anchor, Conjugate, NoPenalty, Penalty
-from ..rows import ArrayRows, Block, Rows, one_blas_thread
+from ..rows import Block, Rows, as_rows, one_blas_thread
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from .checkpoint import CheckpointFile, RunJournal, described
 from .config import FitConfig, KernelConfig, PenaltyConfig, SharedKernelConfig, is_learned
@@ -30,6 +30,7 @@ from .validation import (
     check_positive,
     check_shape,
     class_prior_of,
+    feature_name,
     frame_of,
     label_name,
 )
@@ -159,8 +160,8 @@ def _network(
         sharing=np.delete(sharing, starved, axis=0),
         classes=training.data.classes,
         class_prior=training.class_prior,
-        objective=fit.objective - training.frame.log_volume,
-        history=np.asarray(fit.history) - training.frame.log_volume,
+        objective=fit.objective - training.log_volume,
+        history=np.asarray(fit.history) - training.log_volume,
         fit=fit,
         n_kernels_asked=len(starts.owners),
         starved=_starved_message(starved, owners, training.data.classes) if starved else None,
@@ -208,6 +209,11 @@ class MixtureTraining:
         eps = max(Stop.eps, 8 * data.rows.eps)
         self.stop = Stop(fit.max_iter, fit.tol, monotone=self.overlap.strength == 0, eps=eps)
         self.checkpoint: CheckpointFile | None = None
+
+    @property
+    def log_volume(self) -> float:
+        """Of an average row: an objective in the units of the data is less by this."""
+        return self.data.log_volume(self.frame)
 
     def penalized(self, strength: float) -> "MixtureTraining":
         """The same training under another strength of the overlap penalty."""
@@ -384,7 +390,7 @@ class MixtureTraining:
             "class_prior_": self.class_prior,
             "covariance_type_": self.kernel.name,
         }
-        return {"parameters": parameters, "constants": constants, "log_volume": self.frame.log_volume}
+        return {"parameters": parameters, "constants": constants, "log_volume": self.log_volume}
 
     def log_density(self, params: Params, x: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """log p(x|C_k) of other rows, given in NumPy and in the units of the data, (n, K).
@@ -393,7 +399,7 @@ class MixtureTraining:
         """
         natural_params = self.host_kernel.natural_params(params.kernels, self.rows.eps)
         network = SharedKernel(self.host_kernel, np.ones_like(params.mixing))
-        rows = ArrayRows(x, n_jobs=n_jobs).framed(self.frame, sum(natural_params.weight.shape))
+        rows = as_rows(x, n_jobs=n_jobs, holes=True).framed(self.frame, sum(natural_params.weight.shape))
         in_frame = rows.each(_log_density, network, natural_params, params.mixing)
         return np.asarray(to_numpy(in_frame))
 
@@ -465,7 +471,24 @@ class Starts:
                 f"sharing leaves class {name} without a kernel: it owns none and may use none. "
                 f"Raise sharing above 0, or give the class a kernel in n_kernels or owners."
             )
+        self._check_observed(table)
         return np.asarray(table)
+
+    def _check_observed(self, table: np.ndarray) -> None:
+        """Every feature is known in some row that each kernel may account for."""
+        observed = self.data.observed
+        if observed is None:
+            return
+        seen = (table > 0) @ observed[1:] + observed[0]  # (M, d)
+        if (seen > 0).all() or not (self.data.class_weight[(table > 0).any(axis=0)] > 0).all():
+            return
+        feature = int(np.argmin((seen > 0).all(axis=0)))
+        j = int(np.argmin(seen[:, feature] > 0))
+        raise KernelpoolError(
+            f"{feature_name(feature, self.data.feature_names)} of X is missing in every row of class "
+            f"{label_name(self.classes[self.owners[j]])}, whose kernels no class with that feature may use: its density there "
+            f"is unknown. Raise sharing above 0, or leave the feature out."
+        )
 
     def places(self) -> Iterator[Kernels | Params]:
         """Where to start, one place after the other: kernels, or separate mixtures whose sharing is to be opened."""

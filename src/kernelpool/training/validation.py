@@ -49,6 +49,16 @@ class TrainingData:
     """(d,)."""
     samples: list[ClassSample] | None = None
     """Rows of each class in the units of the data, drawn while the rows were read; None where starts draw their own."""
+    observed: np.ndarray | None = None
+    """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d); None if all
+    are, everywhere."""
+    feature_names: np.ndarray | None = None
+
+    def log_volume(self, frame: Frame) -> float:
+        """What the frame adds to the log-density of an average row: every feature counts in the rows in which it is known."""
+        if self.observed is None:
+            return frame.log_volume
+        return float(self.observed.sum(axis=0) / self.weight @ np.log(to_numpy(frame.unit)))
 
     @property
     def weight(self) -> float:
@@ -57,9 +67,17 @@ class TrainingData:
 
 
 def training_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, unlabeled: Any, unlabeled_weight: float, n_jobs: int | None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    unlabeled: Any,
+    unlabeled_weight: float,
+    n_jobs: int | None,
+    *,
+    holes: bool = False,
 ) -> TrainingData:
-    """Checks everything that can be checked before any work is done."""
+    """Checks everything that can be checked before any work is done; with `holes`, cells may be missing."""
     if is_source(X, y):
         from .batched import batched_training_data
 
@@ -69,31 +87,69 @@ def training_data(
     if lives_elsewhere(X):
         check_elsewhere(estimator, X, reset=True)
     else:
-        X = validate_data(estimator, X, dtype=FLOATS, order=None, ensure_min_samples=2)
+        finite = "allow-nan" if holes else True
+        X = as_nan(X) if holes else X
+        X = validate_data(estimator, X, dtype=FLOATS, order=None, ensure_min_samples=2, ensure_all_finite=finite)
     codes, classes = _coded(X, y, unlabeled)
     weight = _weights(X, codes, sample_weight, unlabeled_weight)
-    return surveyed(as_rows(X, beside(X, codes), weight, n_jobs=n_jobs), classes)
+    rows = as_rows(X, beside(X, codes), weight, n_jobs=n_jobs, holes=holes)
+    return surveyed(rows, classes, getattr(estimator, "feature_names_in_", None))
 
 
-def surveyed(rows: Rows, classes: np.ndarray) -> TrainingData:
+def surveyed(rows: Rows, classes: np.ndarray, names: np.ndarray | None = None) -> TrainingData:
     """Rows whose labels are coded, with what two passes over them tell."""
     known = rows.total(survey, len(classes))
     if not known.class_weight.any():
         raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
+    _check_observed(known.observed, names)
     mean, variance = mean_and_variance(rows, known.scale.mean)
-    return TrainingData(rows, classes, known.class_weight, known.unlabeled_weight, float(known.n_rows), mean, variance)
+    observed = known.observed if known.scale.weight.ndim else None  # weights feature by feature tell of holes
+    weights = known.class_weight, known.unlabeled_weight, float(known.n_rows)
+    return TrainingData(rows, classes, *weights, mean, variance, observed=observed, feature_names=names)
 
 
-def query_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
-    """Rows to be judged."""
+def as_nan(X: Any) -> Any:
+    """`X` with every mark of a missing cell turned into NaN: masked cells, None and pandas' NA."""
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(X.dtype if X.dtype.kind == "f" else np.float64), np.nan)
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        return np.where(_is_missing(X), np.nan, X)
+    if hasattr(X, "mask") and any(getattr(dtype, "kind", "") == "O" for dtype in X.dtypes):  # a data frame of pandas
+        return X.mask(X.isna(), np.nan)
+    return X
+
+
+def _is_missing(cells: np.ndarray) -> np.ndarray:
+    return np.vectorize(lambda cell: cell is None or type(cell).__name__ == "NAType", otypes=[bool])(cells)
+
+
+def _check_observed(observed: np.ndarray, names: np.ndarray | None) -> None:
+    """Every feature is known somewhere."""
+    never = np.flatnonzero(observed.sum(axis=0) <= 0)
+    if len(never):
+        raise KernelpoolError(
+            f"{feature_name(never[0], names)} of X is missing in every row, so nothing can be learned of it; leave it out."
+        )
+
+
+def feature_name(feature: Any, names: np.ndarray | None) -> str:
+    """A feature as a user would name it, at the beginning of a sentence."""
+    return f"Feature {feature}" if names is None else f"Feature {str(names[feature])!r}"
+
+
+def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = False) -> Rows:
+    """Rows to be judged; with `holes`, cells may be missing."""
     if is_source(X):
         from .batched import batched_query_rows
 
         return batched_query_rows(estimator, X, n_jobs)
     if not lives_elsewhere(X):
-        return as_rows(validate_data(estimator, X, dtype=FLOATS, reset=False), n_jobs=n_jobs)
+        finite = "allow-nan" if holes else True
+        X = as_nan(X) if holes else X
+        X = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=finite)
+        return as_rows(X, n_jobs=n_jobs, holes=holes)
     check_elsewhere(estimator, X, reset=False)
-    rows = as_rows(X, n_jobs=n_jobs)
+    rows = as_rows(X, n_jobs=n_jobs, holes=holes)
     if not is_lazy(X):  # what is lazy is not computed twice
         check_finite(rows)
     return rows

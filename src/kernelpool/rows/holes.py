@@ -1,0 +1,120 @@
+"""Rows with missing cells.
+
+Rows without a hole are visited as ever. The others are sorted by pattern, so that rows in which the same cells are known lie
+together, and stand in blocks of their own: a few of them cost a few, and where there is none nothing changes, to the last bit.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..arrays import Array, device, is_numpy_array, namespace, to_numpy
+from ..sums import record
+from .block import Block
+from .frame import Frame
+from .in_memory import ArrayRows
+
+T = TypeVar("T")
+
+
+@record
+class Holes:
+    """Which cells of a block are known. In the block's `x` the others hold zero, the mean of the feature in the frame."""
+
+    observed: Array
+    """One where a cell is known and zero where it is missing, (n, d), in the type of the rows."""
+    patterns: Array
+    """The distinct rows of `observed`, (G, d), in float64."""
+    spans: tuple[slice, ...]
+    """Where the rows of each pattern lie."""
+
+
+def has_missing(x: Array) -> bool:
+    """Whether any cell is NaN."""
+    xp = namespace(x)
+    if is_numpy_array(x):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(x.sum()):  # one pass and no array of flags, in the common case
+                return False
+    return bool(xp.any(xp.isnan(x)))
+
+
+def with_missing(block: Block) -> np.ndarray:
+    """The rows of a block on the host in float64, NaN where a cell is missing, (n, d)."""
+    x = np.asarray(to_numpy(block.x), dtype=np.float64)
+    return x if block.holes is None else np.where(to_numpy(block.holes.observed) > 0, x, np.nan)
+
+
+def rows_in_memory(
+    x: Array, y: Array | None, weight: Array | None, *, frame: Frame | None = None, width: int = 64, n_jobs: int | None = None
+) -> "ArrayRows | RowsWithHoles":
+    """Rows of an array in which NaN marks missing cells."""
+    if not has_missing(x):
+        return ArrayRows(x, y, weight, frame=frame, width=width, n_jobs=n_jobs)
+    missing = np.isnan(to_numpy(x))
+    incomplete = missing.any(axis=1)
+    complete, holed = np.flatnonzero(~incomplete), np.flatnonzero(incomplete)
+    bits = np.packbits(missing[holed], axis=1)
+    holed = holed[np.lexsort(bits.T[::-1])]
+    parts: list[ArrayRows] = []
+    for kind, index in ((ArrayRows, complete), (IncompleteRows, holed)):
+        if len(index):
+            mine = [None if a is None else _taken(a, index) for a in (x, y, weight)]
+            parts.append(kind(*mine, frame=frame, width=width, n_jobs=n_jobs))
+    return RowsWithHoles(parts, np.concatenate([complete, holed]))
+
+
+def _taken(a: Array, index: np.ndarray) -> Array:
+    xp = namespace(a)
+    return xp.take(a, xp.asarray(index, device=device(a)), axis=0)
+
+
+class IncompleteRows(ArrayRows):
+    """Rows each of which has a hole, sorted by pattern."""
+
+    def framed(self, frame: Frame, width: int) -> "IncompleteRows":
+        return IncompleteRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
+
+    def by_class(self) -> "IncompleteRows":
+        return self  # sorted by pattern already
+
+    def _block(self, i: int) -> Block:
+        block = super()._block(i)
+        if block.holes is None:
+            xp, unknown = namespace(block.x), namespace(block.x).isnan(block.x)
+            known = ~to_numpy(unknown)
+            new = np.flatnonzero(np.concatenate([[True], (known[1:] != known[:-1]).any(axis=1)]))
+            ends = [*new[1:].tolist(), len(known)]
+            block.holes = Holes(
+                xp.astype(~unknown, block.x.dtype),
+                xp.asarray(known[new].astype(np.float64), device=device(block.x)),
+                tuple(slice(start, end) for start, end in zip(new.tolist(), ends, strict=True)),
+            )
+            block.x = xp.where(unknown, xp.zeros_like(block.x), block.x)
+        return block
+
+
+class RowsWithHoles:
+    """Rows of an array in memory, the complete ones apart from the others."""
+
+    def __init__(self, parts: list[ArrayRows], order: np.ndarray) -> None:
+        self.parts = parts
+        self.order = order
+        """Where each row of the parts, one after the other, came from, (n,)."""
+        self.n_features, self.home, self.eps = parts[0].n_features, parts[0].home, parts[0].eps
+
+    def framed(self, frame: Frame, width: int) -> "RowsWithHoles":
+        return RowsWithHoles([part.framed(frame, width) for part in self.parts], self.order)
+
+    def by_class(self) -> "RowsWithHoles":
+        return RowsWithHoles([part.by_class() for part in self.parts], self.order)
+
+    def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        sums = [part.total(statistic, *params) for part in self.parts]
+        return sums[0] if len(sums) == 1 else sums[0] + sums[1]  # type: ignore[operator]
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        answers = [part.each(function, *params) for part in self.parts]
+        xp = namespace(answers[0])
+        return _taken(xp.concat(answers, axis=0), np.argsort(self.order))

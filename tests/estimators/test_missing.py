@@ -1,0 +1,272 @@
+"""Missing cells: trained by EM with them integrated out, judged by what is known."""
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.errors import KernelpoolError
+from kernelpool.rows import RowsWithHoles, as_rows, survey
+
+FAMILIES = ("spherical", "diag", "full", "tied")
+
+
+def some_data(n=300, d=3, share=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    turn = rng.normal(size=(2, d, d))
+    X = np.concatenate([rng.normal(size=(n, d)) @ turn[0] + 1, rng.normal(size=(n, d)) @ turn[1] - 1])
+    y = np.repeat(["a", "b"], n)
+    holed = X.copy()
+    holed[rng.random(X.shape) < share] = np.nan
+    return X, holed, y
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_with_holes_answer_in_the_order_in_which_they_came():
+    _, X, y = some_data()
+    codes, weight = (y == "b").astype(int), np.arange(len(X)) + 1.0
+    rows = as_rows(X, codes, weight, holes=True)
+    assert isinstance(rows, RowsWithHoles)
+    back = rows.each(lambda block: block.x if block.holes is None else np.where(block.holes.observed > 0, block.x, np.nan))
+    np.testing.assert_array_equal(back, X)
+    known = rows.total(survey, 2)
+    np.testing.assert_allclose(known.scale.mean, np.nansum(X * weight[:, None], axis=0) / (weight @ ~np.isnan(X)))
+    np.testing.assert_allclose(known.observed[2], weight[codes == 1] @ ~np.isnan(X[codes == 1]))
+    np.testing.assert_array_equal(known.observed[0], 0)
+
+
+# -- training -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_deleting_nothing_changes_nothing_to_the_last_bit(family):
+    X, _, y = some_data()
+    fits = [
+        SharedKernelClassifier(4, covariance_type=family, random_state=0, missing=missing).fit(X, y)
+        for missing in ("marginalize", "error")
+    ]
+    for name in ("means_", "covariances_", "mixing_", "history_"):
+        np.testing.assert_array_equal(*(getattr(fit, name) for fit in fits))
+    np.testing.assert_array_equal(*(fit.predict_proba(X) for fit in fits))
+
+
+def em_by_hand(x, n_sweeps):
+    """Little & Rubin 2002, section 11.2: one Gaussian, row by row."""
+    d = x.shape[1]
+    mean, covariance = np.nanmean(x, axis=0), np.diag(np.nanvar(x, axis=0))
+    for _ in range(n_sweeps):
+        first, second = np.zeros(d), np.zeros((d, d))
+        for row in x:
+            o, h = ~np.isnan(row), np.isnan(row)
+            filled, spread = row.copy(), np.zeros((d, d))
+            slope = covariance[np.ix_(h, o)] @ np.linalg.pinv(covariance[np.ix_(o, o)])
+            filled[h] = mean[h] + slope @ (row[o] - mean[o])
+            spread[np.ix_(h, h)] = covariance[np.ix_(h, h)] - slope @ covariance[np.ix_(o, h)]
+            first += filled
+            second += np.outer(filled, filled) + spread
+        mean = first / len(x)
+        covariance = second / len(x) - np.outer(mean, mean)
+    return mean, covariance
+
+
+def test_one_full_kernel_a_class_is_em_by_hand():
+    _, X, y = some_data(n=40)
+    model = SharedKernelClassifier([1, 1], covariance_type="full", sharing=0.0, tol=1e-13, max_iter=400).fit(X, y)
+    for k, name in enumerate("ab"):
+        mean, covariance = em_by_hand(X[y == name], 100)
+        np.testing.assert_allclose(model.means_[k], mean, atol=1e-6)
+        np.testing.assert_allclose(model.covariances_[k], covariance, atol=1e-6)
+
+
+def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
+    """Where features are independent a missing cell says nothing: the most likely kernel is that of the cells there are."""
+    _, X, y = some_data()
+    model = SharedKernelClassifier([1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000).fit(X, y)
+    for k, name in enumerate("ab"):
+        np.testing.assert_allclose(model.means_[k], np.nanmean(X[y == name], axis=0), rtol=1e-5)
+        np.testing.assert_allclose(model.covariances_[k], np.nanvar(X[y == name], axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {},
+        {"sharing": 0.0},
+        {"sharing": 0.3, "kernel_prior": "conjugate"},
+        {"sharing": "learned"},
+        {"split_by_class": True},
+        {"init": "mixtures"},
+        {"init": "random"},
+    ],
+    ids=str,
+)
+def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family, setting):
+    _, X, y = some_data(n=150)
+    labels = np.where(np.arange(len(y)) % 7 == 0, "?", y)
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
+    model = SharedKernelClassifier(4, covariance_type=family, unlabeled="?", random_state=0, max_iter=40, tol=1e-4, **setting)
+    model.fit(X, labels, weight)
+    assert (np.diff(model.history_) >= -1e-10).all()
+    if not setting:  # elsewhere a prior or a table of sharing has a part in it
+        prior = np.log(model.class_prior_)[(labels == "b").astype(int)]
+        known = np.where(labels == "?", 0.0, prior)  # the objective has no class priors, unless the class is summed out
+        expected = (model.log_likelihood(X, labels, weight) - weight @ known) / weight.sum()
+        np.testing.assert_allclose(model.objective_, expected, rtol=1e-9)
+
+
+def test_a_row_of_weight_two_is_the_row_twice_and_order_means_nothing():
+    _, X, y = some_data(n=60)
+    model = SharedKernelClassifier(4, covariance_type="full", random_state=0, max_iter=20, tol=1e-3)
+    weight = np.random.default_rng(3).integers(1, 3, len(y))
+    heavy = model.fit(X, y, weight).means_
+    order = np.random.default_rng(4).permutation(weight.sum())
+    np.testing.assert_allclose(
+        model.fit(np.repeat(X, weight, axis=0)[order], np.repeat(y, weight)[order]).means_, heavy, rtol=1e-6
+    )
+
+
+def test_shifting_the_data_far_away_changes_nothing_but_the_means():
+    _, X, y = some_data()
+    for family in FAMILIES:
+        model = SharedKernelClassifier(4, covariance_type=family, random_state=0, max_iter=30, tol=1e-4)
+        near, far = model.fit(X, y).predict_proba(X), model.fit(X + 1e6, y).predict_proba(X + 1e6)
+        np.testing.assert_allclose(near, far, atol=1e-5)
+
+
+def test_settings_are_chosen_and_networks_decide_with_cells_missing():
+    _, X, y = some_data(n=80)
+    chosen = SharedKernelClassifier("auto", covariance_type="diag", sharing=0.5, random_state=0).fit(X, y)
+    deciding = SharedKernelClassifier(4, covariance_type="diag", training="conditional", n_folds=2, random_state=0).fit(X, y)
+    for model in (chosen, deciding):
+        assert model.score(X, y) > 0.8
+    average = SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0).fit(X, y)
+    np.testing.assert_allclose(average.predict_proba([[np.nan] * 3]), [average.class_prior_], atol=1e-9)
+    assert average.score(X, y) > 0.8
+
+
+def test_training_needs_no_complete_row():
+    X, y = load_wine(return_X_y=True)
+    holed = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
+    model = SharedKernelClassifier([1, 1, 1], covariance_type="tied", random_state=0).fit(holed[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.9
+    assert (~np.isnan(holed[::2])).all(axis=1).sum() <= 1
+
+
+# -- what a model says ----------------------------------------------------------------------------------------------
+
+
+def test_a_row_of_which_nothing_is_known_has_the_class_priors():
+    _, X, y = some_data()
+    nothing = np.full((2, 3), np.nan)
+    for family in FAMILIES:
+        model = SharedKernelClassifier(4, covariance_type=family, random_state=0, class_prior=[0.3, 0.7]).fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
+        np.testing.assert_allclose(model.score_samples(nothing), 0, atol=1e-12)
+        np.testing.assert_allclose(model.kernel_posterior(nothing), [model.mixing_ @ [0.3, 0.7]] * 2, rtol=1e-12)
+
+
+def test_densities_of_the_rest_are_those_of_a_model_of_the_rest():
+    X, _, y = some_data()
+    for family in FAMILIES:
+        model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
+        cut = {"spherical": (...,), "diag": (..., slice(1, None))}.get(family, (..., slice(1, None), slice(1, None)))
+        of_rest = model.covariances_[cut]
+        rest = SharedKernelClassifier.from_parameters(
+            model.means_[:, 1:], of_rest, model.mixing_, model.class_prior_, model.classes_, family
+        )
+        holed = X.copy()
+        holed[:, 0] = np.nan
+        np.testing.assert_allclose(model.log_density(holed), rest.log_density(X[:, 1:]), rtol=1e-9, atol=1e-9)
+
+
+# -- what means "missing" -------------------------------------------------------------------------------------------
+
+
+def test_every_mark_of_a_missing_cell_is_taken():
+    _, X, y = some_data(n=60)
+    expected = SharedKernelClassifier(4, random_state=0).fit(X, y).predict_proba(X)
+    objects = X.astype(object)
+    objects[np.isnan(X)] = None
+    marked = {
+        "None": objects,
+        "lists": objects.tolist(),
+        "masked": np.ma.masked_array(np.nan_to_num(X, nan=7.0), np.isnan(X)),
+        "pandas": pd.DataFrame(X),
+        "pandas NA": pd.DataFrame(objects).astype("Float64"),
+        "pandas objects": pd.DataFrame(np.where(np.isnan(X), pd.NA, objects)),
+    }
+    for name, given in marked.items():
+        model = SharedKernelClassifier(4, random_state=0).fit(given, y)
+        np.testing.assert_array_equal(model.predict_proba(given), expected, err_msg=name)
+
+
+def test_dask_and_torch_rows_agree():
+    torch = pytest.importorskip("torch")
+    _, X, y = some_data()
+    for family in FAMILIES:
+        model = SharedKernelClassifier(2, covariance_type=family, random_state=0, tol=1e-3)
+        expected = model.fit(X, y).predict_proba(X)
+        there = torch.asarray(X)
+        np.testing.assert_allclose(np.asarray(model.fit(there, y).predict_proba(there)), expected, atol=1e-6)
+        lazy = da.from_array(X, chunks=(301, 3))
+        np.testing.assert_allclose(model.fit(lazy, y).predict_proba(lazy).compute(), expected, atol=1e-6)
+
+
+def test_float32_rows_stay_float32():
+    _, X, y = some_data()
+    for family in FAMILIES:
+        model = SharedKernelClassifier(4, covariance_type=family, random_state=0, tol=1e-3)
+        expected = model.fit(X, y).predict_proba(X)
+        found = model.fit(X.astype(np.float32), y).predict_proba(X.astype(np.float32))
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, atol=2e-2)
+
+
+# -- refusals -------------------------------------------------------------------------------------------------------
+
+
+def test_errors_are_asked_for_by_name():
+    _, X, y = some_data()
+    model = SharedKernelClassifier(4, missing="error")
+    assert not model.__sklearn_tags__().input_tags.allow_nan
+    assert SharedKernelClassifier().__sklearn_tags__().input_tags.allow_nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.fit(np.nan_to_num(X), y).predict(X)
+    with pytest.raises(ValueError, match="NaN or infinity in"):
+        model.fit(da.from_array(X), y)
+    with pytest.raises(ValueError, match="infinity"):
+        SharedKernelClassifier().fit(np.where(np.isnan(X), np.inf, X), y)
+
+
+def test_a_feature_that_is_never_known_is_named():
+    X, _, y = some_data()
+    X[:, 1] = np.nan
+    with pytest.raises(KernelpoolError, match="Feature 1 of X is missing in every row"):
+        SharedKernelClassifier().fit(X, y)
+    with pytest.raises(KernelpoolError, match="Feature 'width' of X is missing in every row"):
+        SharedKernelClassifier().fit(pd.DataFrame(X, columns=["length", "width", "height"]), y)
+
+
+def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not_shared():
+    X, _, y = some_data()
+    X[y == "b", 2] = np.nan
+    table = pd.DataFrame(X, columns=["length", "width", "height"])
+    with pytest.raises(KernelpoolError, match="Feature 'height' of X is missing in every row of class 'b'"):
+        SharedKernelClassifier(sharing=0.0).fit(table, y)
+    SharedKernelClassifier(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
+
+
+def test_clouds_stay_as_good_with_the_second_feature_gone_in_half_of_the_training_rows():
+    X, y = make_clouds(2000, random_state=0)
+    X_test, y_test = make_clouds(2000, random_state=1)
+    X[::2, 1] = np.nan
+    model = SharedKernelClassifier(8, covariance_type="full", random_state=0).fit(X, y)
+    assert model.score(X_test, y_test) > 0.88  # Bayes: 0.903

@@ -1,0 +1,160 @@
+"""Kernels beside rows with missing cells: marginals by quadrature, expected moments by the textbook, one row at a time."""
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from made_up_families import Twin, Unit, some_kernels
+from scipy.stats import multivariate_normal
+
+from kernelpool.arrays import match_array
+from kernelpool.errors import KernelpoolError
+from kernelpool.kernels import FAMILIES
+from kernelpool.rows import as_rows
+
+EPS = 2.2e-16
+M, D = 3, 3
+EVERY = {**FAMILIES, "twin": Twin}
+
+
+@pytest.fixture(params=list(EVERY))
+def family(request):
+    return EVERY[request.param]
+
+
+def some_rows(n=60, d=D, seed=3):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d))
+    x[rng.random(x.shape) < 0.4] = np.nan
+    x[0], x[1, 0] = np.nan, np.nan  # nothing known, and at least one incomplete row
+    return x[np.isnan(x).any(axis=1)]
+
+
+def blocks_of(x):
+    """The blocks of incomplete rows as a network sees them."""
+    found = []
+    as_rows(x, n_jobs=1, holes=True).total(lambda block: found.append(block) or 0)
+    return found
+
+
+def sorted_rows(block):
+    return np.where(block.holes.observed > 0, block.x, np.nan)
+
+
+def matrix_of(kernel, kernels, j):
+    covariance = np.asarray(kernel.of_kernel(kernels.covariance, j))
+    return covariance if covariance.ndim == 2 else np.diag(np.broadcast_to(covariance, (kernels.mean.shape[1],)))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_densities_of_the_known_cells_are_integrals_over_the_missing_ones(family, d):
+    kernel = family(np.full(d, 1e-9))
+    kernels = some_kernels(kernel, M, d)
+    line = np.linspace(-16, 16, 201)
+    row = np.array([0.7, -0.4, 1.1])[:d]
+    for missing in ([0], [1], [d - 1, 0]):
+        x = row.copy()
+        x[missing] = np.nan
+        (block,) = blocks_of(x[None, :])
+        found = np.exp(kernel.observe(kernel.natural_params(kernels, EPS), block).log_density[:, 0])
+        missing = sorted(set(missing))
+        grid = np.stack(np.meshgrid(*[line] * len(missing), indexing="ij"), axis=-1).reshape(-1, len(missing))
+        rows = np.repeat(row[None, :], len(grid), axis=0)
+        rows[:, missing] = grid
+        density = np.exp(kernel.log_density(kernel.natural_params(kernels, EPS), rows))
+        np.testing.assert_allclose(found, density.sum(axis=1) * (line[1] - line[0]) ** len(missing), rtol=1e-6)
+
+
+@pytest.mark.parametrize("guard", [None, -1.0])  # below zero every kernel is computed from x - mean
+def test_densities_and_moments_are_those_of_the_textbook(family, guard):
+    """Row by row, with the conditional mean and covariance of the missing cells given the others."""
+    kernel = family(np.full(D, 1e-9), guard)
+    kernels = some_kernels(kernel, M, D)
+    natural_params = kernel.natural_params(kernels, EPS)
+    assert bool(natural_params.guarded) == (guard is not None)
+    (block,) = blocks_of(some_rows())
+    x, rng = sorted_rows(block), np.random.default_rng(1)
+    share = rng.normal(size=(M, len(x)))  # signed, as gradients have them
+    observed = kernel.observe(natural_params, block)
+    found = observed.moments(share.sum(axis=1)[:, None], share)
+    origin = kernel.moment_origin(natural_params)
+    first, second = np.zeros((M, D)), np.zeros((M, D, D))
+    for j in range(M):
+        mean, covariance = kernels.mean[j], matrix_of(kernel, kernels, j)
+        for i, row in enumerate(x):
+            o, h = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+            expected = multivariate_normal(mean[o], covariance[np.ix_(o, o)]).logpdf(row[o]) if len(o) else 0.0
+            np.testing.assert_allclose(observed.log_density[j, i], expected, rtol=1e-9, atol=1e-9)
+            slope = covariance[np.ix_(h, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
+            full, spread = row.copy(), np.zeros((D, D))
+            full[h] = mean[h] + slope @ (row[o] - mean[o])
+            spread[np.ix_(h, h)] = covariance[np.ix_(h, h)] - slope @ covariance[np.ix_(o, h)]
+            away = full - origin[j]
+            first[j] += share[j, i] * away
+            second[j] += share[j, i] * (np.outer(away, away) + spread)
+    np.testing.assert_allclose(found.first, first, rtol=1e-9, atol=1e-9)
+    if kernel.matrices:
+        flat = kernel.pool_moments(kernel.flat(second))
+    else:
+        flat = np.einsum("jii->ji", second) @ kernel.square(np.eye(D)).T
+    np.testing.assert_allclose(found.second, flat, rtol=1e-9, atol=1e-9)
+
+
+def test_moments_are_the_gradient_of_the_marginal_density(family):
+    """Fisher's identity, against central differences in the family's coordinates."""
+    kernel = family(np.full(D, 1e-9))
+    kernels = some_kernels(kernel, M, D)
+    (block,) = blocks_of(some_rows())
+    share = np.random.default_rng(2).normal(size=(M, len(block.x)))
+
+    def objective(at):
+        natural_params = kernel.natural_params(kernel.at(at, kernels), EPS)
+        return float((share * kernel.observe(natural_params, block).log_density).sum())
+
+    start = kernel.coordinates(kernels)
+    natural_params = kernel.natural_params(kernels, EPS)
+    moments = kernel.observe(natural_params, block).moments(share.sum(axis=1)[:, None], share)
+    slope = kernel.pullback(kernels, moments, kernel.moment_origin(natural_params))
+    for i, found in enumerate(slope):
+        step = np.zeros_like(start)
+        step[i] = 1e-5
+        expected = (objective(start + step) - objective(start - step)) / 2e-5
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_float32_rows_and_other_array_libraries_agree(family):
+    kernel = family(np.full(D, 1e-9))
+    kernels = some_kernels(kernel, M, D)
+    x = some_rows()
+    (block,) = blocks_of(x)
+    share = np.random.default_rng(2).uniform(size=(M, len(block.x)))
+    expected = kernel.observe(kernel.natural_params(kernels, EPS), block)
+    sums = expected.moments(share.sum(axis=1)[:, None], share)
+    for like, rtol in ((np.zeros(0, np.float32), 1e-3), (strict.zeros(0, dtype=strict.float64), 1e-9)):
+        (other,) = blocks_of(match_array(x, like=like))
+        natural_params = match_array(kernel.natural_params(kernels, 1.2e-7 if rtol == 1e-3 else EPS), like=like)
+        found = kernel.observe(natural_params, other)
+        np.testing.assert_allclose(np.asarray(found.log_density), expected.log_density, rtol=rtol, atol=rtol)
+        again = found.moments(match_array(share.sum(axis=1)[:, None], like=like), match_array(share, like=like))
+        np.testing.assert_allclose(np.asarray(again.second), sums.second, rtol=rtol, atol=10 * rtol)
+
+
+def test_matrices_that_are_not_kept_are_made_again(monkeypatch):
+    kernel = FAMILIES["full"](np.full(D, 1e-9))
+    kernels = some_kernels(kernel, M, D)
+    (block,) = blocks_of(some_rows())
+    share = np.random.default_rng(2).uniform(size=(M, len(block.x)))
+    results = []
+    for chunk, keep in ((1 << 17, 1 << 23), (1, 0)):
+        monkeypatch.setattr("kernelpool.kernels.patterns.CHUNK", chunk)
+        monkeypatch.setattr("kernelpool.kernels.patterns.KEEP", keep)
+        observed = kernel.observe(kernel.natural_params(kernels, EPS), block)
+        assert (observed._kept is None) == (keep == 0)
+        results.append((observed.log_density, observed.moments(share.sum(axis=1)[:, None], share).second))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-12)
+    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12)
+
+
+def test_a_family_that_does_not_say_how_refuses():
+    kernel = Unit()
+    with pytest.raises(KernelpoolError, match="family 'unit' does not say how they are integrated out"):
+        kernel.observe(kernel.natural_params(some_kernels(kernel, M, D), EPS), None)
