@@ -1,6 +1,7 @@
 """Shared-kernel classifier: the scikit-learn shell of `kernelpool.networks.shared_kernel`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -9,6 +10,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import logsumexp, namespace, safe_log
@@ -19,7 +21,7 @@ from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, FamilyNames, Field, register
-from ..rows import Block, Frame, Rows, as_rows
+from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
 from ..selection.conditional import DecidingNetworks, fit_deciding
 from ..selection.held_out import SampledRows
 from ..selection.search import resolve_auto
@@ -36,6 +38,7 @@ from ..training.config import (
 )
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
+from ..training.stream import StreamConfig, StreamNetwork, begin, mini_batch, resume, stream_classes, stream_config
 from ..training.validation import (
     check_columns,
     check_degree,
@@ -46,6 +49,7 @@ from ..training.validation import (
     is_unlabeled,
     mixture_frame,
     named_features,
+    surveyed,
     training_data,
 )
 from ._base import DensityClassifier, RowFunction, fit_monitor, log_softmax
@@ -139,6 +143,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Weight of a row without a label, whose class is summed out; values below one often serve better.
     warm_start : bool, default=False
         Start from the parameters of the previous call to `fit`; what was chosen there stays chosen.
+    half_life : float or None, default=None
+        In `partial_fit`: rows after which half of what was seen is forgotten, for streams that drift. None forgets nothing
+        but the beginning.
     checkpoint : str, path or Checkpoint, default=None
         File to which a long fit writes how far it has come, once a minute and when it is broken off; a
         :class:`~kernelpool.Checkpoint` says how often. If the file is there, the fit goes on from it and ends with the
@@ -262,6 +269,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "checkpoint": [str, PathLike, Checkpoint, None],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
@@ -301,6 +309,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
+        half_life: float | None = None,
         checkpoint: str | PathLike[str] | Checkpoint | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -336,6 +345,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
+        self.half_life = half_life
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -393,6 +403,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         if config.start.previous is None:
             self._n_kernels_asked = network.n_kernels_asked
         self._keep(network, resolved.config, resolved.selection)
+        self.weight_seen_ = data.weight
         self._keep_deciding(deciding, data.class_weight / data.class_weight.sum())
         if network.starved is not None and not is_auto(self.n_kernels):  # a network that was grown is pruned without a word
             warn(network.starved, StarvedKernelWarning)
@@ -402,6 +413,100 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         if deciding is not None and deciding.interrupted:
             raise KeyboardInterrupt(f"interrupted; {len(deciding.networks)} of {self.n_folds} conditional networks were kept")
         return self
+
+    @available_if(lambda self: self._can_stream())  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        r"""Learn from one mini-batch more, by stepwise EM (Cappé & Moulines 2009).
+
+        Statistics are averaged over mini-batches with steps :math:`\gamma_t = (1 + N_t/n_t)^{-0.6}`, with :math:`N_t` the
+        weight of the rows before and :math:`n_t` that of the mini-batch, or larger ones where `half_life` asks for it. The
+        first call makes its start from its own rows: give it some hundreds a kernel. Kernels are born where rows of a class
+        come that its density does not know, up to twice as many as at first, and dropped when they have lost their rows. A
+        network that was fitted by `fit` is gone on from.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in memory, or torch and other array-API arrays.
+        y : array-like of shape (n_samples,)
+            Labels; see `unlabeled` for rows that have none.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : SharedKernelClassifier
+            The fitted estimator. `objective_` is the log-likelihood a row of rows that were not yet learned from, averaged as
+            the steps go; `n_iter_` counts mini-batches.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> from kernelpool.datasets import make_clouds
+        >>> model = SharedKernelClassifier(12, covariance_type="full", random_state=0)
+        >>> for day in range(5):
+        ...     X, y = make_clouds(1000, random_state=day)
+        ...     model = model.partial_fit(X, y, classes=[0, 1])
+        >>> X_test, y_test = make_clouds(random_state=9)
+        >>> print(f"{1 - model.score(X_test, y_test):.1f}")
+        0.1
+        """
+        config = self._config()
+        stream = stream_config(config, self.half_life)
+        begun = hasattr(self, "classes_")
+        labels = stream_classes(getattr(self, "classes_", None), classes)
+        batch = mini_batch(
+            self, X, y, sample_weight, labels, self.unlabeled, self.unlabeled_weight, self.n_jobs, reset=not begun
+        )
+        with one_blas_thread(), named_features(getattr(self, "feature_names_in_", None)):
+            if begun:
+                network = self._stream_network(stream, batch.weight).step(batch.rows, batch.probes)
+            else:
+                network = begin(surveyed(batch.rows, labels), config, stream, batch.probes)
+        self._keep_stream(network, labels)
+        return self
+
+    def _can_stream(self) -> bool:
+        if self.training == "conditional":
+            raise KernelpoolError("partial_fit trains by EM; training='conditional' needs all rows. Use fit, or training='em'.")
+        stream_config(self._config(seed=0), self.half_life)  # asking must not draw from random_state
+        return True
+
+    def _stream_network(self, stream: StreamConfig, batch_weight: float) -> StreamNetwork:
+        state = getattr(self, "_stream", None)
+        if state is not None:
+            return StreamNetwork(state, stream)
+        _, _, frame = self._network()
+        stream = replace(stream, kernel=replace(stream.kernel, covariance_type=self.covariance_type_))
+        return resume(
+            np.asarray(self.means_),
+            np.asarray(self.covariances_),
+            np.asarray(self.mixing_),
+            np.searchsorted(self.classes_, self.owners_),
+            np.asarray(self.class_prior_),
+            Frame(np.asarray(frame.origin), np.asarray(frame.unit)),
+            getattr(self, "weight_seen_", batch_weight),
+            getattr(self, "objective_", 0.0),
+            stream,
+        )
+
+    def _keep_stream(self, network: StreamNetwork, classes: np.ndarray) -> None:
+        state = network.state
+        self.means_, self.covariances_ = network.in_data_units()
+        self.mixing_, self.class_prior_, self.classes_ = state.mixing, network.class_prior, classes
+        self.owners_, self.sharing_ = classes[state.owners], network.sharing
+        self.objective_, self.history_ = state.objective, np.array([state.objective])
+        self.n_iter_, self.converged_ = state.n_steps, False
+        self.n_kernels_, self.covariance_type_ = len(self.means_), network.kernel.name
+        self.overlap_penalty_, self.sharing_degree_ = 0.0, network.config.sharing
+        self.weight_seen_, self._stream = state.seen, state
+        if not hasattr(self, "_n_kernels_asked"):
+            self._n_kernels_asked = self.n_kernels_
+        for name in ("selection_", "parents_", "deciding_networks_", "conditional_loss_", "class_shares_"):
+            self.__dict__.pop(name, None)
 
     def _validation_rows(self, X_val: Any, y_val: Any, classes: np.ndarray) -> SampledRows:
         finite = "allow-nan" if self._takes_holes else True
@@ -426,7 +531,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             ]
             self.conditional_loss_, self.class_shares_ = deciding.loss, class_shares
 
-    def _config(self, checkpoint: CheckpointFile | None = None) -> SharedKernelConfig:
+    def _config(self, checkpoint: CheckpointFile | None = None, seed: int | None = None) -> SharedKernelConfig:
         """The parameters as records; the seed is that of the fit which is to go on, if there is one."""
         if self.split_by_class and self.warm_start:
             raise KernelpoolError("warm_start cannot go on from a network that was split; set split_by_class=False.")
@@ -452,7 +557,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
                 self.tol,
                 self.acceleration is not None,
                 self.starving,
-                self._seed(checkpoint),
+                self._seed(checkpoint) if seed is None else seed,
                 self.n_jobs,
             ),
             self.class_prior,
@@ -485,6 +590,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         )
 
     def _keep(self, network: FittedNetwork, config: SharedKernelConfig, selection: dict[str, np.ndarray] | None = None) -> None:
+        self.__dict__.pop("_stream", None)
         self.classes_, self.class_prior_ = network.classes, network.class_prior
         self.means_, self.covariances_, self.mixing_ = network.means, network.covariances, network.mixing
         self.owners_, self.sharing_ = network.classes[network.owners], network.sharing
@@ -840,10 +946,12 @@ register(
             "n_iter_": COUNT,
             "converged_": BOOL,
             "_n_kernels_asked": COUNT,
+            "weight_seen_": FLOAT,
             "deciding_networks_": Field("list", parts=(Field("model", classes=("SharedKernelClassifier",)),)),
             "conditional_loss_": FLOAT,
             "class_shares_": Field("shares", ("K",)),
         },
+        not_kept=frozenset({"_stream"}),
         check="kernelpool.files.checks:shared_kernel",
         probe=lambda model: model.means_,
         onnx="kernelpool.export.networks:shared_kernel",

@@ -1,0 +1,470 @@
+r"""Stepwise EM: a network that follows a stream of mini-batches.
+
+Cappé & Moulines, "On-line expectation-maximization algorithm for latent data models", Journal of the Royal Statistical
+Society B 71(3), 2009, (11)-(12); Liang & Klein, "Online EM for unsupervised models", NAACL 2009.
+
+.. math::
+
+    s_t = (1 - \gamma_t)\, s_{t-1} + \gamma_t\, \bar s(X_t; \theta_{t-1}), \qquad \theta_t = \arg\max_\theta \ell(s_t; \theta)
+
+with :math:`\bar s` the statistics of a mini-batch a row. The step is
+
+.. math:: \gamma_t = \max\bigl((1 + N_t / n_t)^{-\alpha},\; 1 - 2^{-n_t / h}\bigr)
+
+==================  ================  ==============================================================================
+in the formula      here              meaning
+==================  ================  ==============================================================================
+:math:`n_t`         ``n``             weight of the rows of the mini-batch
+:math:`N_t`         ``seen``          weight of all rows before it; equal batches give the :math:`t^{-\alpha}` of print
+:math:`\alpha`      ``STEP_POWER``    0.6: between 1/2, which forgets its start soonest, and 1, which averages longest
+:math:`h`           ``half_life``     rows after which half of what was seen is forgotten; none for a stream at rest
+==================  ================  ==============================================================================
+
+Kernels come and go. One whose share has fallen below a hundredth of an average kernel's is dropped. Where rows of a class come
+that its density does not know, a kernel is born at their mean: they are looked for among a few rows of every mini-batch, and
+count as not known below the running mean of log p(x|C) less five deviations.
+
+Deviations from the print: the statistics of a kernel are kept as mass, mean and scatter about that mean, which lose nothing
+where a kernel lies far from the origin for its width; the M-step is the one of batch EM, floor and prior included.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import validate_data
+
+from ..arrays import is_array, match_array, to_numpy
+from ..errors import KernelpoolError
+from ..kernels import FAMILIES, Gaussian, Kernels, Moments
+from ..networks.shared_kernel import EStepParams, Params, SharedKernel, Totals, sharing_table
+from ..penalties import Conjugate, NoPenalty, Penalty
+from ..rows import ArrayRows, Block, Frame, Rows, as_rows, beside, is_lazy, lives_elsewhere
+from ..tables.batches import is_source
+from .config import KernelConfig, SharedKernelConfig, is_auto, is_learned
+from .shared_kernel import MixtureTraining, fit_shared_kernel
+from .validation import (
+    FLOATS,
+    TrainingData,
+    check_elsewhere,
+    check_finite,
+    class_codes,
+    class_prior_of,
+    distinct_labels,
+    given_weights,
+    label_name,
+    with_two_classes,
+)
+
+STEP_POWER = 0.6
+START_SWEEPS = 10
+"""Sweeps of batch EM over the first mini-batch."""
+
+DEAD = 0.01
+"""A kernel with less than this part of an average kernel's mass is dropped."""
+
+N_PROBES = 1000
+"""Rows of a mini-batch among which those that no density knows are looked for."""
+
+FAR = 5.0
+"""Deviations of log p(x|C) below its mean from which on a row is not known."""
+
+FEWEST_NEW, NEW_SHARE = 5, 0.02
+"""So many rows, and such a part of those of their class, make a kernel."""
+
+MOST = 2
+"""Kernels that a stream may come to, for each one it began with."""
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """What stays the same over a stream."""
+
+    kernel: KernelConfig
+    sharing: float
+    half_life: float | None
+    class_prior: np.ndarray | None
+    """As given; None follows the stream."""
+    n_jobs: int | None
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """All that is kept of a stream: statistics a row, in the frame of its first mini-batch."""
+
+    frame: Frame
+    variance: np.ndarray
+    """Of each feature in the frame, at first, (d,)."""
+    mass: np.ndarray
+    """Share of the rows by kernel and class, (M, K)."""
+    mean: np.ndarray
+    """(M, d)."""
+    scatter: np.ndarray
+    """About the means, flat, (M, S), or (1, S) in the tied family."""
+    mixing: np.ndarray
+    """(M, K)."""
+    owners: np.ndarray
+    """Class codes, (M,)."""
+    class_weight: np.ndarray
+    """Of the labeled rows that are remembered, (K,)."""
+    level: np.ndarray
+    """Mean and variance of log p(x|C) among rows of each class, (2, K); NaN before any."""
+    seen: float
+    """Weight of all rows."""
+    objective: float
+    """Log-likelihood a row of rows that were not yet learned from, as steps go."""
+    n_steps: int
+    most_kernels: int
+
+
+def stream_config(config: SharedKernelConfig, half_life: float | None) -> StreamConfig:
+    """The settings that a stream can do, or a refusal."""
+    refused = {
+        "n_kernels": is_auto(config.start.n_kernels),
+        "covariance_type": is_auto(config.kernel.covariance_type),
+        "sharing": is_auto(config.sharing) or is_learned(config.sharing) or np.ndim(config.sharing) > 0,
+        "overlap_penalty": config.penalty.strength != 0,
+        "split_by_class": config.split_anchor is not None,
+    }
+    for name, is_refused in refused.items():
+        if is_refused:
+            raise KernelpoolError(
+                f"partial_fit takes a number or a name for {name}, which does not depend on all rows; set it, or use fit."
+            )
+    family = FAMILIES[config.kernel.covariance_type]
+    if not issubclass(family, Gaussian):
+        raise KernelpoolError(f"partial_fit needs Gaussian kernels; covariance_type={family.name!r} has others. Use fit.")
+    prior = None if config.class_prior is None else np.asarray(config.class_prior, np.float64)
+    return StreamConfig(config.kernel, float(config.sharing), half_life, prior, config.fit.n_jobs)
+
+
+# -- the network of a state -----------------------------------------------------------------------------------------------
+
+
+class StreamNetwork:
+    """A state with the network that it stands for."""
+
+    def __init__(self, state: StreamState, config: StreamConfig) -> None:
+        self.state, self.config = state, config
+        self.kernel: Gaussian = FAMILIES[config.kernel.covariance_type](config.kernel.floor * state.variance)
+        self.sharing = np.asarray(sharing_table(state.owners, config.sharing, state.mass.shape[1]))
+        n_kernels = len(state.mean)
+        self.penalty: Penalty = Conjugate(state.variance, n_kernels) if config.kernel.prior else NoPenalty()
+        self.network = SharedKernel(self.kernel, self.sharing, self.penalty)
+
+    @cached_property
+    def params(self) -> Params:
+        """The most likely network of the statistics."""
+        return Params(self._kernels(), self.state.mixing, self.class_prior)
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether all kernels have one scatter."""
+        return len(self.kernel.pool_moments(np.ones((2, 1)))) == 1
+
+    @property
+    def class_prior(self) -> np.ndarray:
+        """(K,)."""
+        if self.config.class_prior is not None:
+            return self.config.class_prior
+        return np.asarray(self.state.class_weight / self.state.class_weight.sum())
+
+    @property
+    def n_remembered(self) -> float:
+        """Rows that the statistics stand for."""
+        return _remembered(self.state.seen, self.config.half_life)
+
+    def _kernels(self) -> Kernels:
+        n, state = self.n_remembered, self.state
+        moments = Moments(n * state.mass, np.zeros_like(state.mean), n * state.scatter)
+        prior = self.penalty.prior_statistics(self.kernel, moments, state.mean, None)
+        return self.kernel.estimate(moments, state.mean, prior)
+
+    def framed(self, rows: Rows) -> Rows:
+        """Rows in the frame."""
+        d = self.state.mean.shape[1]
+        return rows.framed(self.state.frame, self.kernel.n_features(d) + sum(self.state.mass.shape) + 1)
+
+    def step(self, rows: Rows, probes: ArrayRows) -> "StreamNetwork":
+        """What a mini-batch makes of it; `probes` are some of its rows."""
+        e_step_params = self.network.e_step_params(self.params, rows.eps)
+        totals: Totals = match_array(self.framed(rows).total(self.network.e_step, e_step_params), like=np.zeros(0))
+        n = float(totals.weight)
+        if n == 0:
+            return self
+        step = step_size(n, self.state.seen, self.config.half_life)
+        batch = _StreamMoments.of(self.kernel, totals, self.network.by_class(totals.moments.mass, e_step_params), e_step_params)
+        stepped = _joined(self.state, batch, step, self.kernel)
+        log_likelihood = float(totals.log_likelihood) / n - self.state.frame.log_volume
+        keep = 1.0 if self.config.half_life is None else 2 ** (-n / self.config.half_life)
+        labeled = np.asarray(totals.moments.mass[:, :-1].sum(axis=0))
+        state = replace(
+            stepped,
+            mixing=np.asarray(self.penalty.mixing(self.kernel, stepped.mass, stepped.mixing, self.params.kernels, None)),
+            class_weight=keep * self.state.class_weight + labeled,
+            seen=self.state.seen + n,
+            objective=(1 - step) * self.state.objective + step * log_likelihood,
+            n_steps=self.state.n_steps + 1,
+        )
+        return StreamNetwork(state, self.config)._with_births(probes, step)._without_the_dead()
+
+    # -- kernels that come and go -----------------------------------------------------------------------------------
+
+    def _without_the_dead(self) -> "StreamNetwork":
+        state = self.state
+        share = state.mass.sum(axis=1)
+        alive = share >= DEAD * share.sum() / len(share)
+        needed = state.mixing[:, (state.mixing * alive[:, None]).sum(axis=0) <= 0].argmax(axis=0)  # a class keeps its last
+        alive[needed] = True
+        if self.config.sharing == 0:  # so does an owner
+            for k in np.unique(state.owners):
+                mine = state.owners == k
+                if not (alive & mine).any():
+                    alive[np.flatnonzero(mine)[share[mine].argmax()]] = True
+        if alive.all():
+            return self
+        scatter = state.scatter * (share[alive].sum() / share.sum()) if self.is_pooled else state.scatter[alive]
+        mixing = state.mixing[alive]
+        kept = replace(
+            state,
+            mass=state.mass[alive],
+            mean=state.mean[alive],
+            scatter=scatter,
+            mixing=mixing / mixing.sum(axis=0),
+            owners=state.owners[alive],
+        )
+        return StreamNetwork(kept, self.config)
+
+    def _with_births(self, probes: ArrayRows, step: float) -> "StreamNetwork":
+        """With a kernel for each class whose rows are no longer known, and what rows of each class are worth now."""
+        framed = self.framed(probes)
+        x, codes = self.state.frame.inside(probes.x), np.asarray(probes.y)
+        natural_params = self.kernel.natural_params(self.params.kernels, probes.eps)
+        log_density = np.asarray(framed.each(_log_density, self.network, natural_params, self.state.mixing))
+        found, level = self, self.state.level.copy()
+        for k in range(len(level[0])):
+            mine = np.flatnonzero(codes == k)
+            if not len(mine):
+                continue
+            score = log_density[mine, k]
+            new = score < level[0, k] - FAR * np.sqrt(level[1, k]) if np.isfinite(level[0, k]) else np.zeros(len(mine), bool)
+            if new.sum() >= max(FEWEST_NEW, NEW_SHARE * len(mine)) and len(found.state.mean) < self.state.most_kernels:
+                found = found._with_kernel(x[mine[new]].mean(axis=0), k, step * new.sum() / len(codes))
+                continue  # the level is that of rows that are known
+            mean, variance = score[~new].mean(), score[~new].var() if len(score[~new]) else np.nan
+            weight = 1.0 if not np.isfinite(level[0, k]) else max(step, 0.05)
+            level[:, k] = [mean, variance] if weight == 1 else (1 - weight) * level[:, k] + weight * np.array([mean, variance])
+        return StreamNetwork(replace(found.state, level=level), self.config)
+
+    def _with_kernel(self, center: np.ndarray, k: int, share: float) -> "StreamNetwork":
+        """With a kernel of class k, of the mean shape of all kernels."""
+        state, n_kernels = self.state, len(self.state.mean)
+        more = self.kernel.take(self.params.kernels, np.append(np.arange(n_kernels), 0))
+        born = self.kernel.move(more, {n_kernels: center}, reset=True)
+        of_new = share * np.asarray(self.kernel.flat(born.covariance))[-1:]
+        mass = np.append(state.mass, share * (np.arange(state.mass.shape[1]) == k)[None, :], axis=0)
+        scatter = state.scatter + of_new if self.is_pooled else np.append(state.scatter, of_new, axis=0)
+        mixing = mass / np.where(mass.sum(axis=0) > 0, mass.sum(axis=0), 1)
+        empty = mass.sum(axis=0) <= 0
+        mixing[:, empty] = np.append(state.mixing, np.zeros((1, mass.shape[1])), axis=0)[:, empty]
+        grown = replace(
+            state,
+            mass=mass,
+            mean=np.append(state.mean, center[None, :], axis=0),
+            scatter=scatter,
+            mixing=mixing,
+            owners=np.append(state.owners, k),
+        )
+        return StreamNetwork(grown, self.config)
+
+    # -- what has been learned ----------------------------------------------------------------------------------------
+
+    def in_data_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and covariances in the units of the data."""
+        kernels = self.kernel.out_of(self.params.kernels, self.state.frame)
+        return np.asarray(kernels.mean), np.asarray(kernels.covariance)
+
+
+def _log_density(block: Block, network: SharedKernel, natural_params: Any, mixing: Any) -> Any:
+    return network.log_density(block, natural_params, mixing)
+
+
+def step_size(n: float, seen: float, half_life: float | None) -> float:
+    """gamma for a mini-batch of weight `n` after rows of weight `seen`."""
+    forgotten = 0.0 if half_life is None else 1 - 2 ** (-n / half_life)
+    return float(max((1 + seen / n) ** -STEP_POWER, forgotten))
+
+
+def _remembered(seen: float, half_life: float | None) -> float:
+    return seen if half_life is None else min(seen, half_life / np.log(2))
+
+
+@dataclass(frozen=True)
+class _StreamMoments:
+    """Statistics a row of one mini-batch."""
+
+    mass: np.ndarray
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: Gaussian, totals: Totals, mass: np.ndarray, e_step_params: EStepParams) -> "_StreamMoments":
+        """From sums about the kernels' origins to mean and scatter."""
+        natural_params: Any = e_step_params.natural_params
+        moments: Any = totals.moments
+        origin, n = np.asarray(kernel.moment_origin(natural_params)), float(totals.weight)
+        of_kernel = np.asarray(mass).sum(axis=1)
+        some = of_kernel > 1e-12 * n
+        away = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
+        square = kernel.pool_moments(of_kernel[:, None] * np.asarray(kernel.square(away.T)).T)
+        mean = np.where(some[:, None], origin + away, natural_params.kernels.mean)
+        return cls(np.asarray(mass) / n, mean, np.asarray(moments.second - square) / n)
+
+
+def _joined(state: StreamState, batch: _StreamMoments, step: float, kernel: Gaussian) -> StreamState:
+    """(1 - gamma) of what was, and gamma of the mini-batch; scatters about the new means."""
+    before, now = (1 - step) * state.mass.sum(axis=1), step * batch.mass.sum(axis=1)
+    both = np.maximum(before + now, 1e-300)
+    away = batch.mean - state.mean
+    between = kernel.pool_moments((before * now / both)[:, None] * np.asarray(kernel.square(away.T)).T)
+    return replace(
+        state,
+        mass=(1 - step) * state.mass + step * batch.mass,
+        mean=state.mean + (now / both)[:, None] * away,
+        scatter=(1 - step) * state.scatter + step * batch.scatter + between,
+    )
+
+
+# -- mini-batches ---------------------------------------------------------------------------------------------------------
+
+
+class MiniBatch(NamedTuple):
+    """Checked rows in memory, and some of them in NumPy."""
+
+    rows: Rows
+    probes: ArrayRows
+    weight: float
+
+
+def stream_classes(known: np.ndarray | None, given: Any) -> np.ndarray:
+    """All classes of a stream, sorted: those of its first call."""
+    if known is None:
+        if given is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        return with_two_classes(distinct_labels(np.asarray(given), None))
+    if given is not None and not np.array_equal(np.unique(np.asarray(given)), known):
+        raise ValueError(f"classes={np.asarray(given).tolist()} is not the same as on the first call: {known.tolist()}.")
+    return known
+
+
+def mini_batch(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    classes: np.ndarray,
+    unlabeled: Any,
+    unlabeled_weight: float,
+    n_jobs: int | None,
+    *,
+    reset: bool,
+) -> MiniBatch:
+    """Rows of one call to `partial_fit`."""
+    if is_lazy(X) or is_source(X, y):
+        raise KernelpoolError(
+            f"partial_fit takes a mini-batch that is in memory; got {type(X).__name__}. Call it for each part, or use fit."
+        )
+    if lives_elsewhere(X):
+        check_elsewhere(estimator, X, reset=reset)
+    else:
+        X = validate_data(estimator, X, dtype=FLOATS, reset=reset, ensure_min_samples=2 if reset else 1)
+    labels = column_or_1d(to_numpy(y) if is_array(y) else np.asarray(y), warn=True)
+    if len(labels) != X.shape[0]:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(labels)}]")
+    found = distinct_labels(labels, unlabeled)
+    unknown = found[~np.isin(found, classes)]
+    if len(unknown):
+        raise ValueError(f"y has the label {label_name(unknown[0])}, which is not among classes={classes.tolist()}.")
+    codes = class_codes(labels, classes, unlabeled)
+    weight = None if sample_weight is None else given_weights(X, sample_weight)
+    if unlabeled_weight != 1:
+        factor = np.where(codes < 0, unlabeled_weight, 1.0)
+        weight = factor if weight is None else weight * factor
+    rows = as_rows(X, beside(X, codes), None if weight is None else beside(X, weight), n_jobs=n_jobs)
+    if lives_elsewhere(X):
+        check_finite(rows)
+    every = max(1, X.shape[0] // N_PROBES)
+    probes = ArrayRows(np.asarray(to_numpy(X[::every, ...]), np.float64), codes[::every], n_jobs=1)
+    return MiniBatch(rows, probes, float(len(codes) if weight is None else weight.sum()))
+
+
+# -- the beginning --------------------------------------------------------------------------------------------------------
+
+
+def begin(data: TrainingData, config: SharedKernelConfig, stream: StreamConfig, probes: ArrayRows) -> StreamNetwork:
+    """A stream from its first mini-batch: a few sweeps of batch EM over it."""
+    short = replace(config, fit=replace(config.fit, max_iter=START_SWEEPS, starving="drop"))
+    fitted = fit_shared_kernel(data, short)
+    training = MixtureTraining(data, config.kernel, config.fit, class_prior=class_prior_of(config.class_prior, data))
+    kernels = training.host_kernel.into(Kernels(fitted.means, fitted.covariances), training.frame)
+    n_classes = len(data.classes)
+    weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
+    empty = StreamState(
+        frame=Frame(*map(np.asarray, (training.frame.origin, training.frame.unit))),
+        variance=training.variance,
+        mass=fitted.mixing * (weight / weight.sum()),
+        mean=np.asarray(kernels.mean),
+        scatter=np.zeros(0),
+        mixing=fitted.mixing,
+        owners=fitted.owners,
+        class_weight=data.class_weight,
+        level=np.full((2, n_classes), np.nan),
+        seen=data.weight,
+        objective=fitted.objective,
+        n_steps=1,
+        most_kernels=MOST * fitted.n_kernels_asked,
+    )
+    state = replace(empty, scatter=scatter_of(training.host_kernel, kernels, empty.mass))
+    return StreamNetwork(state, stream)._with_births(probes, 1.0)
+
+
+def resume(
+    means: np.ndarray,
+    covariances: np.ndarray,
+    mixing: np.ndarray,
+    owners: np.ndarray,
+    class_prior: np.ndarray,
+    frame: Frame,
+    seen: float,
+    objective: float,
+    stream: StreamConfig,
+) -> StreamNetwork:
+    """A stream that goes on from a fitted network, in the units of the data."""
+    family = FAMILIES[stream.kernel.covariance_type]
+    plain = family(np.zeros(means.shape[1]))
+    kernels = plain.into(Kernels(means, covariances), frame)
+    mean, share, mass = np.asarray(kernels.mean), mixing @ class_prior, mixing * class_prior
+    state = StreamState(
+        frame=frame,
+        variance=np.asarray(share @ (np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2)),
+        mass=mass,
+        mean=mean,
+        scatter=scatter_of(plain, kernels, mass),
+        mixing=mixing,
+        owners=owners,
+        class_weight=seen * class_prior,
+        level=np.full((2, mixing.shape[1]), np.nan),
+        seen=seen,
+        objective=objective,
+        n_steps=0,
+        most_kernels=MOST * len(means),
+    )
+    return StreamNetwork(state, stream)
+
+
+def scatter_of(kernel: Gaussian, kernels: Kernels, mass: np.ndarray) -> np.ndarray:
+    """The scatter about the means from which such kernels are estimated."""
+    flat = np.asarray(kernel.flat(kernels.covariance))
+    return np.asarray(kernel.pool_moments(mass.sum(axis=1)[:, None] * flat))
