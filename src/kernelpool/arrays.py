@@ -24,6 +24,7 @@ __all__ = [
     "Array",
     "Float64",
     "as_float64",
+    "can_fuse",
     "cholesky",
     "clip",
     "detach",
@@ -32,9 +33,12 @@ __all__ = [
     "empty",
     "eps_of",
     "exp_within_range",
+    "feature_sums",
+    "fused_sums",
     "inverse_of_lower",
     "is_array",
     "is_numpy_array",
+    "is_out_of_memory",
     "log_weighted_sums",
     "logsumexp",
     "match_array",
@@ -42,15 +46,18 @@ __all__ = [
     "multiply_into",
     "multiply_pairs_into",
     "namespace",
+    "on_accelerator",
     "outer_sums",
     "responsibilities",
     "safe_log",
     "sum_squares_into",
     "sums_within_range",
     "thread_scratch",
+    "to_host",
     "to_numpy",
     "transpose_into",
     "triangle",
+    "triangle_pairs",
 ]
 
 Array = Any
@@ -59,9 +66,15 @@ Array = Any
 is_array = is_array_api_obj
 
 
+_namespaces: dict[type, Any] = {np.ndarray: numpy_namespace}
+
+
 def namespace(a: Array) -> Any:
     """The array API of the library that `a` belongs to."""
-    return numpy_namespace if type(a) is np.ndarray else array_namespace(a)  # the common case, hundreds of times a sweep
+    found = _namespaces.get(type(a))  # hundreds of times a sweep
+    if found is None:
+        found = _namespaces[type(a)] = array_namespace(a)
+    return found
 
 
 LOG_ZERO = -1e30
@@ -87,17 +100,22 @@ def _fields_of(record: type) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Float64:
-    """An array that `match_array` moves to another library or device and leaves in float64, whatever the type of the rows."""
+    """An array, or record of arrays, that `match_array` moves to another library or device and leaves in float64."""
 
-    value: Array
+    value: Any
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an accelerator had too little memory: the same can be tried on fewer rows."""
+    return type(error).__name__ == "OutOfMemoryError"
 
 
 def match_array(value: Any, like: Array) -> Any:
     """`value`, an array or a record or tuple of arrays, in the library, device and float type of `like`."""
+    if on_accelerator(like):
+        return _upload(value, like)
     if isinstance(value, Float64):
-        xp = namespace(like)
-        array = value.value if namespace(value.value) is xp else xp.asarray(to_numpy(value.value))
-        return Float64(xp.asarray(array, dtype=xp.float64, device=device(like)))
+        return Float64(match_array(value.value, like=as_float64(like[:0, ...])))
     if type(value) is np.ndarray and type(like) is np.ndarray and value.dtype == like.dtype:
         return value
     names = _fields_of(value.__class__)
@@ -108,14 +126,91 @@ def match_array(value: Any, like: Array) -> Any:
     if isinstance(value, tuple):
         together = tuple(match_array(part, like=like) for part in value)
         return value if all(map(is_, together, value)) else together
-    if not is_array(value):
-        return value
+    return _matched(value, like) if is_array(value) else value
+
+
+def _matched(value: Array, like: Array) -> Array:
     xp, home = namespace(like), device(like)
     if namespace(value) is not xp:
         value = xp.asarray(to_numpy(value))
     if xp.isdtype(value.dtype, "real floating"):
         return xp.asarray(value, dtype=like.dtype, device=home)
     return xp.asarray(value, device=home)
+
+
+HOST_DEVICES = ("cpu",)
+"""Types of torch devices whose memory is the host's."""
+
+
+def on_accelerator(a: Array) -> bool:
+    """Whether `a` lives on a device of its own, where a launch takes longer than small arrays and a copy makes it wait."""
+    return is_torch_array(a) and a.device.type not in HOST_DEVICES
+
+
+def _map_arrays(function: Callable[[Array], Array], value: Any) -> Any:
+    """`function` of every array in a record or tuple."""
+    kind = type(value)
+    if kind is np.ndarray or kind is Float64 or is_array(value):
+        return function(value)
+    if kind is tuple:
+        return tuple(_map_arrays(function, part) for part in value)
+    names = _fields_of(kind)
+    return value if names is None else kind(**{name: _map_arrays(function, getattr(value, name)) for name in names})
+
+
+def _in_one_copy(value: Any, chosen: Callable[[Array], bool], move: Callable[[list[Array]], Any], rest: Any) -> Any:
+    """`value` with its `chosen` arrays moved at once, by `move` from a list to a list, and `rest` made of each other one."""
+    found: list[Array] = []
+    places: list[int | None] = []
+
+    def note(a: Array) -> Array:
+        mine = chosen(a)
+        places.append(len(found) if mine else None)
+        if mine:
+            found.append(a)
+        return a
+
+    _map_arrays(note, value)
+    moved, place = move(found) if found else [], iter(places)
+
+    def put(a: Array) -> Array:
+        at = next(place)
+        return rest(a) if at is None else moved[at]
+
+    return _map_arrays(put, value)
+
+
+def _is_host_float(a: Array) -> bool:
+    return type(a) is np.ndarray and a.dtype.kind == "f"
+
+
+def _is_card_float(a: Array) -> bool:
+    return on_accelerator(a) and a.is_floating_point()
+
+
+def _upload(value: Any, like: Array) -> Any:
+    """`value` beside `like`, an array on an accelerator; all float arrays of the host by one copy."""
+    if isinstance(value, Float64):
+        return Float64(_upload(value.value, like[:0, ...].double()))
+
+    def move(found: list[Array]) -> Any:
+        torch = import_module("torch")
+        dtype = np.float64 if like.dtype == torch.float64 else np.float32
+        vector = torch.from_numpy(np.concatenate([a.ravel() for a in found], dtype=dtype, casting="same_kind")).to(like.device)
+        return [part.view(a.shape) for part, a in zip(vector.split([a.size for a in found]), found, strict=True)]
+
+    return _in_one_copy(value, _is_host_float, move, lambda a: _matched(a, like) if is_array(a) else _upload(a, like))
+
+
+def to_host(value: Any) -> Any:
+    """What lives on an accelerator in `value`, an array or a record or tuple of arrays, as NumPy arrays, floats in float64."""
+
+    def move(found: list[Array]) -> Any:
+        vector = import_module("torch").cat([a.detach().reshape(-1).double() for a in found]).cpu().numpy()
+        ends = np.cumsum([math.prod(a.shape) for a in found[:-1]])
+        return [part.reshape(a.shape) for part, a in zip(np.split(vector, ends), found, strict=True)]
+
+    return _in_one_copy(value, _is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a)
 
 
 def detach(a: Array) -> Array:
@@ -157,7 +252,7 @@ DEVICE_MEMORY = 4 << 30
 
 def device_memory(like: Array) -> int | None:
     """Free bytes on the accelerator that holds `like`; None on a CPU, where blocks are cut for its caches instead."""
-    if not is_torch_array(like) or like.device.type == "cpu":
+    if not on_accelerator(like):
         return None
     if like.device.type == "cuda":
         free, _ = import_module("torch").cuda.mem_get_info(like.device)
@@ -179,6 +274,8 @@ def multiply_into(out: Array, a: Array, b: Array) -> None:
     """out = a * b, without a copy where the library can."""
     if is_numpy_array(out):
         np.multiply(a, b, out=out)
+    elif is_torch_array(out):
+        import_module("torch").mul(a, b, out=out)
     else:
         out[...] = a * b
 
@@ -187,6 +284,8 @@ def matmul_into(out: Array, a: Array, b: Array) -> None:
     """out = a @ b, without a copy where the library can."""
     if is_numpy_array(out):
         np.matmul(a, b, out=out)
+    elif is_torch_array(out):
+        import_module("torch").matmul(a, b, out=out)
     else:
         out[...] = a @ b
 
@@ -200,8 +299,8 @@ def multiply_pairs_into(out: Array, x: Array) -> None:
         np.multiply(turned, x, out=out[: whole * d].reshape(whole, d, n))
     else:
         for k in range(whole):
-            out[k * d : (k + 1) * d - k, :] = x[: d - k, :] * x[k:, :]
-            out[(k + 1) * d - k : (k + 1) * d, :] = x[d - k :, :] * x[:k, :]
+            multiply_into(out[k * d : (k + 1) * d - k, :], x[: d - k, :], x[k:, :])
+            multiply_into(out[(k + 1) * d - k : (k + 1) * d, :], x[d - k :, :], x[:k, :])
     if d % 2 == 0:
         multiply_into(out[whole * d :, :], x[: d // 2, :], x[d // 2 :, :])
 
@@ -256,7 +355,8 @@ def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) 
     if n == 0:
         return log_joint, xp.zeros_like(log_joint[0, :])
     largest, smallest = _exponents(xp, log_joint.dtype)
-    if _within(log_joint[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
+    # a look makes an accelerator wait, where a maximum costs next to nothing
+    if not on_accelerator(log_joint) and _within(log_joint[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
         with np.errstate(over="ignore"):
             likelihood = _exp_at_least(log_joint, smallest)
             total = xp.sum(likelihood, axis=0)
@@ -312,6 +412,43 @@ def _exp_at_least(a: Array, smallest: float) -> Array:
         return a.clamp_(min=smallest).exp_()
     xp = namespace(a)
     return xp.exp(xp.clip(a, min=smallest))
+
+
+FLOAT32_ROWS = 8192
+"""Rows of a product that are summed in float32 on an accelerator: blocks are far larger there."""
+
+
+def feature_sums(phi: Array, responsibility: Array) -> Array:
+    """phi @ responsibility', (P, M), from (P, n) and (M, n); in float64 over more rows than a block has on a CPU."""
+    n = phi.shape[1]
+    if not on_accelerator(phi) or eps_of(phi) < 1e-10 or n <= FLOAT32_ROWS:
+        return phi @ responsibility.T
+    torch, whole = import_module("torch"), n // FLOAT32_ROWS * FLOAT32_ROWS
+    left, right = (a[:, :whole].unflatten(1, (-1, FLOAT32_ROWS)) for a in (phi, responsibility))
+    parts = torch.bmm(left.transpose(0, 1), right.permute(1, 2, 0))
+    return torch.sum(parts, 0, dtype=torch.float64) + phi[:, whole:] @ responsibility[:, whole:].T
+
+
+def can_fuse(x: Array, n_kernels: int) -> bool:
+    """Whether `fused_sums` can be asked for so many kernels: of float32 rows on an NVIDIA card, where torch comes with Triton."""
+    if not is_torch_array(x) or x.device.type != "cuda" or eps_of(x) < 1e-10 or not x.shape[0]:
+        return False
+    try:
+        return n_kernels <= import_module("kernelpool.fused").MOST_KERNELS
+    except ImportError:
+        return False
+
+
+def fused_sums(
+    columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array | None, natural: Array
+) -> tuple[Array, Array]:
+    """sum_n phi_n r_n', (P, M) in float64, and log sum exp, (n,), by kernels that keep the features on the chip.
+
+    Feature p of a row is the product of the `columns` (c, n) named by `pairs[p]`; responsibilities are the softmax of
+    `natural` (M, P) times features, times the `weight` of the row.
+    """
+    sums: tuple[Array, Array] = import_module("kernelpool.fused").fused_sums(columns, pairs, weight, natural)
+    return sums
 
 
 NEGLIGIBLE = 1e-20
@@ -396,6 +533,8 @@ def cholesky(a: Array) -> Array | None:
 
 def inverse_of_lower(factor: Array) -> Array:
     """Inverses of a stack of lower triangular matrices, (..., d, d)."""
+    if is_numpy_array(factor) and factor.ndim == 3 and len(factor) > 4 * factor.shape[-1]:
+        return _inverses_by_substitution(factor)
     if not is_numpy_array(factor) or factor.shape[-1] < 8:
         return namespace(factor).linalg.inv(factor)
     inverse = np.empty_like(factor)
@@ -405,10 +544,25 @@ def inverse_of_lower(factor: Array) -> Array:
     return inverse
 
 
+def _inverses_by_substitution(factor: np.ndarray) -> np.ndarray:
+    """The same, row by row of all matrices at once: many times faster for many small ones."""
+    inverse, reciprocal = np.zeros_like(factor), 1 / np.diagonal(factor, axis1=-2, axis2=-1)
+    scaled = -factor * reciprocal[..., None]
+    for i in range(factor.shape[-1]):
+        inverse[:, i, i] = reciprocal[:, i]
+        inverse[:, i, :i] = (scaled[:, i : i + 1, :i] @ inverse[:, :i, :i])[:, 0, :]
+    return inverse
+
+
+@lru_cache
+def triangle_pairs(d: int) -> tuple[tuple[int, int], ...]:
+    """The pairs of rows of `multiply_pairs_into`: a row with itself, the next one, ... in a ring, every pair once."""
+    return tuple((i, (i + k) % d) for k in range(d // 2 + 1) for i in range(d if 2 * k < d else d // 2))
+
+
 @lru_cache
 def _triangle(d: int) -> tuple[list[int], list[int], list[float]]:
-    # a row with itself, with the next one, the one after next, ... in a ring: every pair once
-    pairs = [(i, (i + k) % d) for k in range(d // 2 + 1) for i in range(d if 2 * k < d else d // 2)]
+    pairs = triangle_pairs(d)
     flat = [min(pair) * d + max(pair) for pair in pairs]
     place = {cell: position for position, cell in enumerate(flat)}
     back = [place[min(i, j) * d + max(i, j)] for i in range(d) for j in range(d)]

@@ -1,22 +1,34 @@
-"""Every home of rows gives the same model: NumPy, array-api-strict, torch, Dask in one process and in two."""
+"""Every home of rows gives the same model: NumPy, array-api-strict, torch on the host and on a card, Dask in one process and two.
+
+Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch's host tensors pass for those of a card.
+"""
 
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier, arrays
+from kernelpool.kernels import FAMILIES, Kernels
+from kernelpool.networks import shared_kernel
+from kernelpool.rows import Block, Frame, as_rows
 
-HOMES = ["array_api_strict", "torch", "dask"]
+HOMES = ["array_api_strict", "torch", "cuda", "dask"]
 
 
 def at_home(name, x, y):
     if name == "dask":
         da = pytest.importorskip("dask.array")
         return da.from_array(x, chunks=(70, 2)), da.from_array(y, chunks=70)
+    if name == "cuda":
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("there is no CUDA device")
+        return torch.asarray(x, device="cuda"), torch.asarray(y, device="cuda")
     xp = pytest.importorskip(name, reason=f"{name} is an optional array library (make arrays installs torch)")
     return xp.asarray(x), xp.asarray(y)
 
 
 def compute(answer):
+    answer = answer.cpu() if hasattr(answer, "cpu") else answer
     return np.asarray(answer.compute() if hasattr(answer, "compute") else answer)
 
 
@@ -36,6 +48,7 @@ def test_homes_agree(home, blobs, family, sharing):
     for method in ("predict_proba", "log_density", "score_samples", "kernel_posterior", "predict", "predict_log_proba"):
         answer = getattr(other, method)(there)
         assert type(answer) is type(there)  # it stays where it came from
+        assert getattr(answer, "device", None) == getattr(there, "device", None)
         np.testing.assert_allclose(compute(answer), getattr(reference, method)(x), rtol=1e-9, atol=1e-9)
 
 
@@ -51,12 +64,19 @@ def test_homes_agree_on_averages_and_weights(home, blobs):
     np.testing.assert_allclose(compute(found.predict_proba(there)), reference, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("home", ["torch", "array_api_strict"])
-def test_homes_keep_float32(home, blobs):
-    x, y = blobs
-    there, labels = at_home(home, x.astype(np.float32), y)
-    model = SharedKernelClassifier(6, random_state=0).fit(there, labels)
-    assert str(model.predict_proba(there).dtype).endswith("float32")
+@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+@pytest.mark.parametrize("home", ["torch", "array_api_strict", "cuda"])
+def test_homes_keep_float32(home, blobs, family):
+    x, y = blobs[0].astype(np.float32), blobs[1]
+    settings = {"covariance_type": family, "unlabeled": 2, "max_iter": 5, "acceleration": None, "random_state": 0}
+    there, labels = at_home(home, x, y)
+    for sharing in (0, 0.5):
+        expected = SharedKernelClassifier(6, sharing=sharing, **settings).fit(x, y)
+        model = SharedKernelClassifier(6, sharing=sharing, **settings).fit(there, labels)
+        found = model.predict_proba(there)
+        assert str(found.dtype).endswith("float32")
+        np.testing.assert_allclose(compute(found), expected.predict_proba(x), atol=1e-4)
+        assert model.objective_ == pytest.approx(expected.objective_, abs=1e-4)
 
 
 @pytest.mark.parametrize("home", HOMES)
@@ -117,3 +137,80 @@ def test_homes_of_dask_with_chunks_of_every_kind(blobs):
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
     with pytest.raises(ValueError, match="X has 300 rows in 3 chunks and y or sample_weight 299"):
         SharedKernelClassifier(6).fit(cut, da.from_array(y[:-1], chunks=100))
+
+
+def plain_sums(columns, pairs, weight, natural):
+    """`fused_sums` as its equations read, in float64."""
+    torch = pytest.importorskip("torch")
+    left, right = torch.asarray(pairs).T
+    phi = (columns[left] * columns[right]).double()
+    log_joint = natural.double() @ phi
+    responsibility = torch.softmax(log_joint, 0) * (1 if weight is None else weight)
+    return phi @ responsibility.T, torch.logsumexp(log_joint, 0).to(columns.dtype)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Torch's host tensors pass for those of a card, with and without fused kernels."""
+    monkeypatch.setattr(arrays, "HOST_DEVICES", ())
+    monkeypatch.setattr(arrays, "FLOAT32_ROWS", 64)
+
+    def fuse():
+        monkeypatch.setattr(shared_kernel, "can_fuse", lambda x, n_kernels: True)
+        monkeypatch.setattr(shared_kernel, "fused_sums", plain_sums)
+
+    return fuse
+
+
+@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sharing", [0, 0.5])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted, dtype):
+    x, y = blobs[0].astype(dtype), blobs[1]
+    weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y)) if weighted else None
+    settings = {"covariance_type": family, "sharing": sharing, "unlabeled": 2, "max_iter": 5, "acceleration": None}
+    settings["random_state"] = 0
+    expected = SharedKernelClassifier(6, **settings).fit(x, y, sample_weight=weight)
+    for fused in (False, True):
+        if fused:
+            stand_in()
+        model = SharedKernelClassifier(6, **settings).fit(*at_home("torch", x, y), sample_weight=weight)
+        tolerance = 1e-9 if dtype == np.float64 else 1e-4
+        np.testing.assert_allclose(model.means_, expected.means_, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(model.covariances_, expected.covariances_, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(model.mixing_, expected.mixing_, rtol=tolerance, atol=tolerance)
+
+
+def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
+    torch = pytest.importorskip("torch")
+    stand_in()
+    there, labels = at_home("torch", *blobs)
+    model = SharedKernelClassifier(6, covariance_type="full", random_state=0, max_iter=3, tol=1e9).fit(there, labels)
+    rows = as_rows(there, labels).framed(Frame(np.zeros(3), np.ones(3)), 64)
+    network = shared_kernel.SharedKernel(FAMILIES["full"](np.zeros(3)), np.ones((6, 3)))
+    params = shared_kernel.Params(Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_)
+    network.sweep(rows, params)
+    counts = {"there": 0, "back": 0}
+
+    def count(name, method):
+        def counted(self, *args, **kwargs):
+            counts[name] += 1
+            return method(self, *args, **kwargs)
+
+        return counted
+
+    monkeypatch.setattr(torch.Tensor, "cpu", count("back", torch.Tensor.cpu))
+    for name in ("__bool__", "__float__", "__int__", "item", "tolist", "numpy"):  # each would wait for the card
+        monkeypatch.setattr(torch.Tensor, name, count("back", getattr(torch.Tensor, name)))
+    monkeypatch.setattr(torch, "from_numpy", lambda a, make=torch.from_numpy: count("there", lambda _: make(a))(None))
+    network.sweep(rows, params)
+    assert counts == {"there": 1, "back": 2}  # .cpu().numpy() are two calls and one wait
+
+
+def test_features_are_products_of_their_factors(family, blobs):
+    x, _ = blobs
+    kernel = FAMILIES[family](np.zeros(3))
+    columns, pairs = kernel.factors(Block(x))
+    columns = np.concatenate([columns, np.ones((1, len(x)))])
+    np.testing.assert_allclose(np.stack([columns[a] * columns[b] for a, b in pairs]), kernel.features(x), rtol=1e-15)

@@ -378,20 +378,20 @@ def test_copies(plane):
 # -- homes --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("home", ["array_api_strict", "torch", "dask.array"])
+@pytest.mark.parametrize("home", ["array_api_strict", "torch", "cuda", "dask"])
 @pytest.mark.parametrize("options", [{}, {"local": True}, {"margin": True}, {"solver": "gradient", "tol": 1e-3}])
 def test_homes_agree(home, iris, options):
-    xp = pytest.importorskip(home, reason=f"{home} is optional")
+    from contracts.test_homes import at_home, compute
+
     x, y = iris
-    there, labels = (xp.from_array(a, chunks=60) if home == "dask.array" else xp.asarray(a) for a in (x, y))
+    there, labels = at_home(home, x, y)
     options = {"n_neurons": 2, "n_steps": 5, "tol": 1e-2, "random_state": 0, "max_iter": 500, **options}
     model, other = CompetitiveNeuronsClassifier(**options).fit(x, y), CompetitiveNeuronsClassifier(**options).fit(there, labels)
     np.testing.assert_allclose(other.weights_, model.weights_, rtol=1e-7, atol=1e-9)
     for method in ("predict_proba", "predict", "decision_function", "neuron_posterior", "predict_log_proba"):
         answer = getattr(other, method)(there)
         assert type(answer) is type(there)
-        found = np.asarray(answer.compute() if hasattr(answer, "compute") else answer)
-        np.testing.assert_allclose(found, getattr(model, method)(x), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(compute(answer), getattr(model, method)(x), rtol=1e-6, atol=1e-9)
 
 
 def test_float32_rows_give_float32_answers(plane):

@@ -247,17 +247,18 @@ def test_predictions_hold_no_table_of_rows_by_kernels(algorithm):
     assert peak < 64e6  # the table would take 3,200 MB, or 640
 
 
-def test_other_homes_agree():
-    strict = pytest.importorskip("array_api_strict")
-    da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install '.[dask]'")
+@pytest.mark.parametrize("home", ["array_api_strict", "torch", "cuda", "dask"])
+@pytest.mark.parametrize("kernel", ["hypersphere", "gaussian"])
+def test_homes_agree(home, kernel):
+    from contracts.test_homes import at_home, compute
+
     X, y = make_clouds(300, random_state=0)
-    for kernel in ("hypersphere", "gaussian"):
-        network = parzen(kernel, 0.3).fit(X, y)
-        expected = network.predict_proba(X)
-        np.testing.assert_allclose(np.asarray(network.predict_proba(strict.asarray(X))), expected, atol=1e-12)
-        np.testing.assert_allclose(network.predict_proba(da.from_array(X, chunks=(100, 2))).compute(), expected, atol=1e-12)
-        again = parzen(kernel, 0.3).fit(strict.asarray(X), y)
-        np.testing.assert_allclose(again.predict_proba(X), expected, atol=1e-12)
+    there, labels = at_home(home, X, y)
+    network = parzen(kernel, 0.3).fit(X, y)
+    expected = network.predict_proba(X)
+    np.testing.assert_allclose(compute(network.predict_proba(there)), expected, atol=1e-12)
+    again = parzen(kernel, 0.3).fit(there, labels)
+    np.testing.assert_allclose(again.predict_proba(X), expected, atol=1e-12)
 
 
 # -- the reduced network -----------------------------------------------------------------------------------------------

@@ -816,19 +816,16 @@ def test_unlabeled_rows_take_no_part_in_the_path(rows):
     np.testing.assert_allclose(some.predict_proba(X), alone.predict_proba(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("home", ["torch", "dask"])
-def test_the_path_answers_where_rows_live(rows, home):
+@pytest.mark.parametrize("home", ["torch", "cuda", "dask"])
+def test_homes_of_the_path_agree(rows, home):
+    from contracts.test_homes import at_home, compute
+
     X, y = rows
     network = RBFNetworkClassifier(20, random_state=0).fit(X, y)
-    if home == "torch":
-        torch = pytest.importorskip("torch")
-        there, labels = torch.asarray(X), torch.asarray(y)
-        found = network.predict_proba(there)
-        assert isinstance(found, torch.Tensor)
-    else:
-        there, labels = da.from_array(X, chunks=(77, 2)), da.from_array(y, 77)
-        found = network.predict_proba(there).compute()
-    np.testing.assert_allclose(np.asarray(found), network.predict_proba(X), atol=1e-12)
+    there, labels = at_home(home, X, y)
+    found = network.predict_proba(there)
+    assert type(found) is type(there)
+    np.testing.assert_allclose(compute(found), network.predict_proba(X), atol=1e-12)
     again = RBFNetworkClassifier(20, random_state=0).fit(there, labels)
     np.testing.assert_allclose(again.predict_proba(X), network.predict_proba(X), atol=1e-9)
 

@@ -201,7 +201,7 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
 
 @pytest.mark.parametrize(
     ("home", "family"),
-    [*(("array_api_strict", family) for family in FAMILIES), ("dask", "full"), ("torch", "full")],
+    [*(("array_api_strict", family) for family in FAMILIES), ("dask", "full"), ("torch", "full"), ("cuda", "full")],
 )
 def test_homes_agree(home, blobs, family):
     from contracts.test_homes import at_home, compute

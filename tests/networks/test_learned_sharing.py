@@ -151,7 +151,7 @@ def test_with_the_overlap_penalty(blobs, family):
 
 @pytest.mark.parametrize(
     ("home", "family"),
-    [*(("array_api_strict", family) for family in FAMILIES), ("dask", "full"), ("torch", "full")],
+    [*(("array_api_strict", family) for family in FAMILIES), ("dask", "full"), ("torch", "full"), ("cuda", "full")],
 )
 def test_homes_agree(home, blobs, family):
     from contracts.test_homes import at_home

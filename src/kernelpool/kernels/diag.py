@@ -12,6 +12,9 @@ class Diag(Gaussian):
     def square(self, x: Array) -> Array:
         return x * x
 
+    def square_factors(self, d: int) -> tuple[tuple[int, int], ...]:
+        return tuple((i, i) for i in range(d))
+
     def n_features(self, d: int) -> int:
         return 2 * d
 

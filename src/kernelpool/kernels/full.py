@@ -7,11 +7,13 @@ from ..arrays import (
     device,
     empty,
     eps_of,
+    feature_sums,
     inverse_of_lower,
     multiply_pairs_into,
     namespace,
     outer_sums,
     triangle,
+    triangle_pairs,
 )
 from ..errors import CollapsedKernelError
 from ..rows import Block
@@ -34,13 +36,16 @@ class Full(Gaussian):
     def write_square(self, out: Array, x: Array) -> None:
         multiply_pairs_into(out, x)
 
+    def square_factors(self, d: int) -> tuple[tuple[int, int], ...]:
+        return triangle_pairs(d)
+
     def n_features(self, d: int) -> int:
         return d + d * (d + 1) // 2
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         found = outer_sums(x, responsibility)
         if found is None:
-            return phi @ responsibility.T
+            return feature_sums(phi, responsibility)
         first, second = found
         before = phi[: phi.shape[0] - self.n_features(x.shape[1]), :]
         return namespace(phi).concat([before @ responsibility.T, first.T, self.flat(second).T], axis=0)

@@ -28,7 +28,19 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from ..arrays import Array, as_float64, clip, device, empty, eps_of, match_array, namespace, to_numpy, transpose_into
+from ..arrays import (
+    Array,
+    as_float64,
+    clip,
+    device,
+    empty,
+    eps_of,
+    feature_sums,
+    match_array,
+    namespace,
+    to_numpy,
+    transpose_into,
+)
 from ..errors import CollapsedKernelError
 from ..rows import Block, Frame, max_abs_value
 from ..sums import Sums, record
@@ -229,6 +241,15 @@ class Gaussian(Kernel):
         out[:d, :] = block.once("columns", _columns, d) if block.keeps("columns", d) else block.x.T
         self.complete(out, d)
 
+    def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
+        d = block.x.shape[1]
+        squares = self.square_factors(d)
+        return None if squares is None else (_columns(block), (*((i, d) for i in range(d)), *squares))
+
+    def square_factors(self, d: int) -> tuple[tuple[int, int], ...] | None:
+        """The two columns of x that each entry of `square` is the product of; None where one is more than that."""
+        return None
+
     def complete(self, features: Array, d: int) -> None:
         """Writes what follows x in `features` (P, n), whose first d rows are x.
 
@@ -315,7 +336,7 @@ class Gaussian(Kernel):
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them."""
-        return phi @ responsibility.T
+        return feature_sums(phi, responsibility)
 
     def moments(
         self, mass: Array, sums: Array, natural_params: GaussianNaturalParams, x: Array, responsibility: Array

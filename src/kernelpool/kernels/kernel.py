@@ -84,6 +84,13 @@ class Kernel(ABC):
         self.write_features(out, Block(x))
         return out
 
+    def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
+        """The features as products of two columns each: columns (c, n), and for each feature the two it is made of.
+
+        The column c, past the last one, stands for one. None where features are more than that.
+        """
+        return None
+
     @abstractmethod
     def natural_params(self, kernels: Parameters, eps: float) -> NaturalParams:
         """The kernels in natural parameters; `eps` is the spacing of the rows' float type."""

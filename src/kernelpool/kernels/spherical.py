@@ -1,6 +1,7 @@
 r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` (Titsias & Likas 2001, (39))."""
 
 from ..arrays import Array, empty, namespace, sum_squares_into
+from ..rows import Block
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
 
 
@@ -17,6 +18,10 @@ class Spherical(Gaussian):
 
     def write_square(self, out: Array, x: Array) -> None:
         sum_squares_into(out, x)
+
+    def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
+        columns = self.features(block.x)
+        return columns, tuple((i, columns.shape[0]) for i in range(columns.shape[0]))
 
     def n_features(self, d: int) -> int:
         return d + 1

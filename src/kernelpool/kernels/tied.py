@@ -1,6 +1,6 @@
 r"""Gaussians that share one covariance matrix."""
 
-from ..arrays import Array, namespace
+from ..arrays import Array, feature_sums, namespace
 from .full import Full
 from .gaussian import GaussianNaturalParams, Kernels, Moments
 
@@ -35,8 +35,11 @@ class Tied(Full):
     def elongation(self, precision: Array, covariance: Array) -> float:
         return 0.0  # `common` is a sum of squares and does not cancel
 
+    def square_factors(self, d: int) -> tuple[tuple[int, int], ...]:
+        return ()
+
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        return phi @ responsibility.T  # of x alone: there is no square to sum
+        return feature_sums(phi, responsibility)  # of x alone: there is no square to sum
 
     def moments(
         self, mass: Array, sums: Array, natural_params: GaussianNaturalParams, x: Array, responsibility: Array

@@ -23,14 +23,18 @@ A kernel that loses its rows keeps its place instead of dividing by zero.
 import math
 from collections.abc import Callable
 from dataclasses import field, replace
+from typing import Any
 
 from ..arrays import (
     LOG_ZERO,
     Array,
     as_float64,
+    can_fuse,
     clip,
     device,
+    empty,
     exp_within_range,
+    fused_sums,
     log_weighted_sums,
     logsumexp,
     match_array,
@@ -78,6 +82,11 @@ class UsableKernels:
     compact_index: Array
     """Where each kernel of the network stands among them, or m, (M,)."""
 
+    def among_all(self, sums: Array) -> Array:
+        """Sums of these kernels (..., m) as those of all kernels, (..., M), zero for the others."""
+        xp = namespace(sums)
+        return xp.take(xp.concat([sums, xp.zeros_like(sums[:, :1])], axis=1), self.compact_index, axis=1)
+
 
 @record
 class EStepParams:
@@ -101,7 +110,7 @@ class Totals(Sums):
     """What the E-step keeps of the rows."""
 
     log_likelihood: Array
-    weight: Array
+    weight: Array | float
     moments: KernelSums
     """With mass by class and, last, of the rows without a class, (M, K + 1)."""
 
@@ -217,6 +226,11 @@ class SharedKernel:
         ):
             return self._expect_by_class(block, e_step_params, block.classes, e_step_params.usable)
         n_columns = e_step_params.table.shape[1]
+        if self._can_fuse(block, e_step_params):
+            columns, features, indicators = self._factors(block)
+            sums, log_evidence = fused_sums(columns, indicators + features, block.weight, e_step_params.weight)
+            mass, sums = sums[:n_columns, :].T, sums[n_columns:, :]
+            return self._totals(block, e_step_params, mass, sums, self._row_weight(block)[None, :], log_evidence)
         phi = self._features(block)  # (K + 1 + P, n)
         responsibility, log_evidence = self._responsibility(block, e_step_params, phi)
         sums = as_float64(self.kernel.sums(phi, block.x, responsibility))  # (K + 1 + P, M)
@@ -232,6 +246,8 @@ class SharedKernel:
         """The same where rows of one class lie together: every class is multiplied with the kernels that it may use alone."""
         xp, (n, d), n_columns = namespace(block.x), block.x.shape, len(usable)
         mine = [(code % n_columns, span, usable[code % n_columns]) for code, span in classes.items()]
+        if self._can_fuse(block, e_step_params):
+            return self._fuse_by_class(block, e_step_params, mine)
         n_most = max(part.weight.shape[0] for _, _, part in mine)
         phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
         phi[0, :] = 1
@@ -249,8 +265,7 @@ class SharedKernel:
         sums, mass = 0.0, [xp.zeros_like(e_step_params.table[:, 0])] * n_columns
         for k, span, part in mine:
             found = self.kernel.sums(phi[:, span], block.x[span, :], responsibility[: part.weight.shape[0], span])
-            found = xp.concat([as_float64(found), as_float64(xp.zeros_like(found[:, :1]))], axis=1)
-            found = xp.take(found, part.compact_index, axis=1)  # (1 + P, M)
+            found = part.among_all(as_float64(found))
             sums, mass[k] = sums + found[1:, :], found[0, :]
         return self._totals(block, e_step_params, xp.stack(mass, axis=1), sums, responsibility, log_evidence)
 
@@ -276,6 +291,47 @@ class SharedKernel:
         share = (e_step_params.table - e_step_params.natural_params.offset[:, None]) @ indicators  # (M, n)
         return responsibilities(lambda: observed.log_density + share, block.weight)
 
+    # -- the same by `fused_sums` ---------------------------------------------------------------------------------
+
+    def _can_fuse(self, block: Block, e_step_params: EStepParams) -> bool:
+        plain = not (e_step_params.natural_params.guarded or self.penalty.by_class)
+        return plain and can_fuse(block.x, e_step_params.table.shape[0]) and self._factors(block) is not None
+
+    def _factors(self, block: Block) -> Any:
+        """Columns (c, n) of which features and indicators are products, and which two each feature and indicator is of."""
+        width = block.x.shape[1] + self.sharing.shape[1] + 3
+        return block.once(("factors", type(self), self.sharing.shape[1], self.kernel.name), self._make_factors, width)
+
+    def _make_factors(self, block: Block) -> Any:
+        found, n_columns = self.kernel.factors(block), self.sharing.shape[1] + 1
+        if found is None:
+            return None
+        given, features = found
+        one = given.shape[0]
+        columns = empty((one + 1 + n_columns, given.shape[1]), given)
+        columns[:one, :], columns[one, :], columns[one + 1 :, :] = given, 1, self._indicators(block)
+        return columns, features, tuple((one + 1 + k, one) for k in range(n_columns))
+
+    def _fuse_by_class(
+        self, block: Block, e_step_params: EStepParams, mine: list[tuple[int, slice, UsableKernels]]
+    ) -> Totals:
+        """`_expect_by_class`."""
+        xp, table = namespace(block.x), e_step_params.table
+        columns, features, ((_, one), *_) = self._factors(block)
+        sums, mass, log_evidence = 0.0, [as_float64(xp.zeros_like(table[:, 0]))] * table.shape[1], empty(block.x.shape[:1], block.x)
+        for k, span, part in mine:
+            weight = None if block.weight is None else block.weight[span]
+            found, log_evidence[span] = fused_sums(columns[:, span], ((one, one), *features), weight, part.weight)
+            found = part.among_all(found)
+            sums, mass[k] = sums + found[1:, :], found[0, :]
+        return self._totals(
+            block, e_step_params, xp.stack(mass, axis=1), sums, self._row_weight(block)[None, :], log_evidence
+        )
+
+    def _row_weight(self, block: Block) -> Array:
+        """What the responsibilities of each row sum to, (n,)."""
+        return namespace(block.x).ones_like(block.x[:, 0]) if block.weight is None else block.weight
+
     def _totals(
         self, block: Block, e_step_params: EStepParams, mass: Array, sums: Array, responsibility: Array, log_evidence: Array
     ) -> Totals:
@@ -285,10 +341,11 @@ class SharedKernel:
 
     def _weighted(self, block: Block, log_evidence: Array, moments: KernelSums) -> Totals:
         """The evidence (n,) summed over the rows, with their moments."""
-        xp, log_evidence = namespace(block.x), as_float64(log_evidence)
+        xp = namespace(block.x)
         if block.weight is None:
-            return Totals(xp.sum(log_evidence), 0 * log_evidence[0] + log_evidence.shape[0], moments)
-        return Totals(as_float64(block.weight) @ log_evidence, xp.sum(as_float64(block.weight)), moments)
+            return Totals(xp.sum(log_evidence, dtype=xp.float64), float(log_evidence.shape[0]), moments)
+        total = as_float64(block.weight) @ as_float64(log_evidence)
+        return Totals(total, xp.sum(block.weight, dtype=xp.float64), moments)
 
     def _moments_of(self, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array, k: int) -> KernelSums:
         """Moments of the rows of class k, those without a class by P(C_k|j)."""

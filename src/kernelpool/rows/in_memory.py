@@ -8,7 +8,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Array, device, device_memory, eps_of, is_numpy_array, match_array, namespace, to_numpy
+from ..arrays import (
+    Array,
+    device,
+    device_memory,
+    eps_of,
+    is_numpy_array,
+    is_out_of_memory,
+    match_array,
+    namespace,
+    on_accelerator,
+    to_host,
+    to_numpy,
+)
 from .block import Block
 from .frame import Frame
 from .threads import ThreadTuner, map_threads, n_threads_for, one_blas_thread
@@ -17,6 +29,9 @@ T = TypeVar("T")
 
 BLOCK_BYTES = 8 << 20
 """Temporaries of one block on a CPU: large enough to hide the cost of a call, small enough for the processor's caches."""
+
+DEVICE_BLOCK_BYTES = 8 << 30
+"""The same on an accelerator, or a sixteenth of its free memory if that is less: a launch costs as much as many rows."""
 
 BLOCK_ROWS = 16384
 """Rows of a block on a CPU, at most."""
@@ -48,17 +63,32 @@ class ArrayRows:
         self.n_rows, self.n_features = x.shape
         self.n_jobs = n_jobs
         xp = namespace(x)
-        self.home, self.eps = xp.zeros(0, dtype=xp.float64, device=device(x)), eps_of(x)
+        # a host works out small parameters while an accelerator would still be waiting for the first of a hundred launches
+        self.home = np.zeros(0) if on_accelerator(x) else xp.zeros(0, dtype=xp.float64, device=device(x))
+        self.eps = eps_of(x)
         row_bytes = 8 * max(width, self.n_features)
         memory = device_memory(x)
         if memory is None:
             most, keep_bytes = min(BLOCK_BYTES // row_bytes, BLOCK_ROWS), KEEP_BYTES
-        else:  # a launch costs as much as a million rows: a quarter of what is free for a block, another for what is kept
-            most, keep_bytes = memory // 4 // row_bytes, memory // 4
-        self.block_rows = _even(self.n_rows, max(most, FEWEST_ROWS))
+        else:
+            most, keep_bytes = min(DEVICE_BLOCK_BYTES, memory // 16) // row_bytes, memory // 4
         self._keep_width = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features  # beside the rows in the frame
-        self._blocks: list[Block | None] = [None] * self._n_blocks
+        self._cut_blocks((_even if memory is None else _equal)(self.n_rows, max(most, FEWEST_ROWS)))
         self._tuners: dict[str, ThreadTuner] = {}
+
+    def _cut_blocks(self, block_rows: int) -> None:
+        self.block_rows = block_rows
+        self._blocks: list[Block | None] = [None] * self._n_blocks
+
+    def _in_memory(self, work: Callable[[], T]) -> T:
+        """`work()`, over blocks that are cut in half for as long as an accelerator has too little memory for them."""
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                if not is_out_of_memory(error) or self.block_rows <= FEWEST_ROWS:
+                    raise
+            self._cut_blocks(max(self.block_rows // 2, FEWEST_ROWS))  # here nothing of the failed try is held any more
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
         return ArrayRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
@@ -73,10 +103,13 @@ class ArrayRows:
             return reduce(add, (statistic(self._block(i), *at_home) for i in spans))  # type: ignore[arg-type]
 
         tuner = self._tuners.setdefault(getattr(statistic, "__qualname__", ""), ThreadTuner()) if self.n_jobs is None else None
-        return reduce(add, self._over_threads(of_piece, self._pieces(), tuner))  # type: ignore[arg-type]
+        total = self._in_memory(lambda: reduce(add, self._over_threads(of_piece, self._pieces(), tuner)))  # type: ignore[arg-type]
+        return to_host(total) if on_accelerator(self.x) else total  # type: ignore[no-any-return]
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        at_home = [match_array(p, like=self.x) for p in params]
+        return self._in_memory(lambda: self._each(function, [match_array(p, like=self.x) for p in params]))
+
+    def _each(self, function: Callable[..., Array], at_home: list[Any]) -> Array:
         first = function(self._block(0), *at_home)
         if self._n_blocks == 1:
             return first
@@ -164,6 +197,11 @@ class RowsByClass(ArrayRows):
             for code, start, end in zip(self._codes, starts, self._ends, strict=True)
         }
         return {code: part for code, part in inside.items() if part.start < part.stop}
+
+
+def _equal(n_rows: int, most: int) -> int:
+    """Rows of a block, at most `most`, in as few blocks of equal size as that allows."""
+    return max(1, -(-n_rows // max(1, -(-n_rows // most))))
 
 
 def _even(n_rows: int, most: int) -> int:

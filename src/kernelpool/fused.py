@@ -1,0 +1,145 @@
+r"""The sums of an E-step on an NVIDIA card, in Triton.
+
+.. math:: r_{nj} = w_n \operatorname{softmax}_j(W_j \cdot \phi(x_n)), \qquad \text{sums}_{pj} = \sum_n \phi_p(x_n)\, r_{nj}
+
+Every feature is a product of two columns, :math:`\phi_p = x_{a(p)} x_{b(p)}`. So a tile of features is made where it is
+multiplied and never leaves the chip. One kernel makes the responsibilities of `SHARE_BYTES` of rows, softmax included; a second
+one sums them.
+
+Products are those of float32 on the matrix units: each operand in two parts, three products of tf32, which together carry
+some 21 bits. Exponentials are full float32, sums over more than `SPLIT` rows are float64. Partial sums are added in a fixed
+order, so that a fit gives the same numbers twice.
+
+Only `arrays` imports this module, and only when float32 tensors come that live on a card: Triton comes with torch for CUDA.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+SPLIT = 2048
+"""Rows that are summed in float32."""
+
+SHARE_BYTES = 1 << 29
+"""Responsibilities that are written out at a time."""
+
+MOST_KERNELS = 512
+"""Beyond it the softmax of a tile of rows no longer fits into registers."""
+
+
+@triton.jit
+def _features(columns, left, right, row, valid, first, stride, BLOCK_P: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Features first ... first + BLOCK_P of some rows, (BLOCK_P, rows); rows past the last one have none."""
+    p = first + tl.arange(0, BLOCK_P)
+    a, b = tl.load(left + p).to(tl.int64) * stride, tl.load(right + p).to(tl.int64) * stride
+    product = tl.load(columns + a[:, None] + row[None, :], mask=valid[None, :], other=0.0)
+    return product * tl.load(columns + b[:, None] + row[None, :], mask=valid[None, :], other=0.0)
+
+
+@triton.jit
+def _leading(a):  # type: ignore[no-untyped-def]
+    """The part of a float32 number that tf32 holds exactly."""
+    return (a.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _dot(a, b, total):  # type: ignore[no-untyped-def]
+    """total + a @ b by three products of tf32: what is left out is the product of the two small parts."""
+    a_high, b_high = _leading(a), _leading(b)
+    total = tl.dot(a - a_high, b_high, total, input_precision="tf32")
+    total = tl.dot(a_high, b - b_high, total, input_precision="tf32")
+    return tl.dot(a_high, b_high, total, input_precision="tf32")
+
+
+@triton.jit
+def _share_kernel(  # type: ignore[no-untyped-def]
+    columns, row_weight, left, right, natural, share, log_evidence, start, n_some, stride, padded, n_kernels,
+    HAS_WEIGHT: tl.constexpr, M: tl.constexpr, P: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_P: tl.constexpr,
+):  # fmt: skip
+    """Responsibilities of a tile of rows, (M, BLOCK_N), and log sum exp."""
+    place = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    valid, m, row = place < n_some, tl.arange(0, M), start + place
+    log_joint = tl.zeros((BLOCK_N, M), tl.float32)
+    for first in range(0, P, BLOCK_P):
+        phi = _features(columns, left, right, row, valid, first, stride, BLOCK_P)
+        weight = tl.load(natural + m[:, None] * padded + (first + tl.arange(0, BLOCK_P))[None, :])
+        log_joint = _dot(tl.trans(phi), tl.trans(weight), log_joint)
+    log_joint = tl.where((m < n_kernels)[None, :], log_joint, -float("inf"))
+    peak = tl.max(log_joint, axis=1)
+    likelihood = tl.exp(log_joint - peak[:, None])
+    total = tl.sum(likelihood, axis=1)
+    tl.store(log_evidence + row, tl.log(total) + peak, mask=valid)
+    scale = 1.0 / total
+    if HAS_WEIGHT:
+        scale *= tl.load(row_weight + row, mask=valid, other=0.0)
+    tl.store(share + m.to(tl.int64)[None, :] * n_some + place[:, None], likelihood * scale[:, None], mask=valid[:, None])
+
+
+@triton.jit
+def _sum_kernel(  # type: ignore[no-untyped-def]
+    columns, left, right, share, sums, start, n_some, stride, padded, M,
+    SPLIT: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_M: tl.constexpr,
+):  # fmt: skip
+    """A tile of the table of sums over SPLIT rows, (BLOCK_P, BLOCK_M)."""
+    first, split = tl.program_id(0) * BLOCK_P, tl.program_id(2)
+    m = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
+    total = tl.zeros((BLOCK_P, BLOCK_M), tl.float32)
+    for some in range(0, SPLIT, BLOCK_N):
+        place = split * SPLIT + some + tl.arange(0, BLOCK_N)
+        valid = place < n_some
+        phi = _features(columns, left, right, start + place, valid, first, stride, BLOCK_P)
+        r = tl.load(share + m.to(tl.int64)[:, None] * n_some + place[None, :], mask=valid[None, :], other=0.0)
+        total = _dot(phi, tl.trans(r), total)
+    p = split.to(tl.int64) * padded + first + tl.arange(0, BLOCK_P)
+    tl.store(sums + p[:, None] * M + m[None, :], total)
+
+
+@lru_cache(maxsize=16)
+def _pairs(pairs: tuple[tuple[int, int], ...], padded: int, device: Any) -> tuple[Any, Any]:
+    """Left and right columns of each feature, on the device; what only fills up takes any column."""
+    filled = [*pairs, *[(0, 0)] * (padded - len(pairs))]
+    left, right = torch.tensor(filled, dtype=torch.int32).T.contiguous().to(device)
+    return left, right
+
+
+def fused_sums(
+    columns: Any, pairs: tuple[tuple[int, int], ...], row_weight: Any | None, natural: Any, config: Any = None
+) -> tuple[Any, Any]:
+    """sum_n phi_n r_n', (P, M) in float64, and the log-evidence of each row, (n,), in float32.
+
+    Feature p of row n is the product of `columns` (c, n) at `pairs[p]`; `natural` (M, P) is what the features are multiplied
+    with. All are float32 on one card; M is at most `MOST_KERNELS`.
+    """
+    config = config or {}
+    n, (n_kernels, n_features) = columns.shape[1], natural.shape
+    if columns.stride(1) != 1:
+        columns = columns.contiguous()
+    block_p, sum_p = config.get("block_p", 32), config.get("sum_p", 64)
+    m, padded = max(16, triton.next_power_of_2(n_kernels)), triton.cdiv(n_features, sum_p) * sum_p
+    left, right = _pairs(pairs, padded, columns.device)
+    weight = natural.new_zeros((m, padded))
+    weight[:n_kernels, :n_features] = natural
+    block_n, block_m = config.get("block_n", 128 if m <= 128 else 64), min(m, config.get("sum_m", 64))
+    log_evidence, total = columns.new_empty(n), None
+    step = max(SPLIT, SHARE_BYTES // (4 * m) // SPLIT * SPLIT)
+    for start in range(0, n, step):
+        n_some = min(step, n - start)
+        share, n_splits = columns.new_empty((m, n_some)), triton.cdiv(n_some, SPLIT)
+        sums = columns.new_empty((n_splits, padded, m))
+        _share_kernel[(triton.cdiv(n_some, block_n),)](
+            columns, columns if row_weight is None else row_weight, left, right, weight, share, log_evidence,
+            start, n_some, columns.stride(0), padded, n_kernels, HAS_WEIGHT=row_weight is not None, M=m,
+            P=triton.cdiv(n_features, block_p) * block_p, BLOCK_N=block_n, BLOCK_P=block_p,
+            num_warps=config.get("warps", 4), num_stages=1,
+        )  # fmt: skip
+        _sum_kernel[(padded // sum_p, m // block_m, n_splits)](
+            columns, left, right, share, sums, start, n_some, columns.stride(0), padded, m,
+            SPLIT=SPLIT, BLOCK_N=config.get("sum_n", 64), BLOCK_P=sum_p, BLOCK_M=block_m,
+            num_warps=config.get("sum_warps", 4), num_stages=1,
+        )  # fmt: skip
+        some = torch.sum(sums, 0, dtype=torch.float64)
+        total = some if total is None else total + some
+    return total[:n_features, :n_kernels], log_evidence  # type: ignore[index]
