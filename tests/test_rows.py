@@ -152,6 +152,23 @@ def test_blocks_on_a_device_are_as_large_as_its_memory_allows(monkeypatch):
     assert rows._keep_width * 8 * rows.n_rows <= (8 << 30) // 4
 
 
+def test_blocks_that_a_device_has_no_memory_for_are_cut():
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def sums(block, most):
+        if len(block.x) > most:
+            raise OutOfMemoryError
+        return block.x.sum(axis=0)
+
+    x = np.arange(2000.0).reshape(1000, 2)
+    rows = ArrayRows(x)
+    np.testing.assert_array_equal(rows.total(sums, 300), x.sum(axis=0))
+    assert rows.block_rows <= 300
+    with pytest.raises(OutOfMemoryError):
+        rows.total(sums, 1)
+
+
 def test_a_frame_that_float32_cannot_hold_stays_finite():
     frame = Frame(np.array([1e150, 0.0]), np.array([1e149, 1.0])).beside(np.ones((1, 2), np.float32))
     assert frame.origin.dtype == np.float32

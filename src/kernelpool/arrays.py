@@ -16,7 +16,14 @@ from typing import Any
 
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, is_torch_array
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_array_api_obj,
+    is_numpy_array,
+    is_torch_array,
+    is_writeable_array,
+)
 from numpy.lib.stride_tricks import as_strided
 from scipy.linalg.lapack import dtrtri
 
@@ -39,6 +46,8 @@ __all__ = [
     "is_array",
     "is_numpy_array",
     "is_out_of_memory",
+    "is_pinned",
+    "is_writeable_array",
     "log_weighted_sums",
     "logsumexp",
     "match_array",
@@ -147,6 +156,11 @@ def on_accelerator(a: Array) -> bool:
     return is_torch_array(a) and a.device.type not in HOST_DEVICES
 
 
+def is_pinned(a: Any) -> bool:
+    """Whether `a` lies in host memory that a card reads by itself: a torch tensor after `pin_memory()`."""
+    return bool(is_torch_array(a) and a.device.type == "cpu" and a.is_pinned())
+
+
 def _map_arrays(function: Callable[[Array], Array], value: Any) -> Any:
     """`function` of every array in a record or tuple."""
     kind = type(value)
@@ -154,7 +168,7 @@ def _map_arrays(function: Callable[[Array], Array], value: Any) -> Any:
         return function(value)
     if kind is tuple:
         return tuple(_map_arrays(function, part) for part in value)
-    names = _fields_of(kind)
+    names = _fields_of(value.__class__)
     return value if names is None else kind(**{name: _map_arrays(function, getattr(value, name)) for name in names})
 
 
@@ -430,7 +444,7 @@ def feature_sums(phi: Array, responsibility: Array) -> Array:
 
 
 def can_fuse(x: Array, n_kernels: int) -> bool:
-    """Whether `fused_sums` can be asked for so many kernels: of float32 rows on an NVIDIA card, where torch comes with Triton."""
+    """Whether `fused_sums` takes so many kernels: it needs float32 rows on an NVIDIA card, and Triton."""
     if not is_torch_array(x) or x.device.type != "cuda" or eps_of(x) < 1e-10 or not x.shape[0]:
         return False
     try:
@@ -439,9 +453,7 @@ def can_fuse(x: Array, n_kernels: int) -> bool:
         return False
 
 
-def fused_sums(
-    columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array | None, natural: Array
-) -> tuple[Array, Array]:
+def fused_sums(columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array | None, natural: Array) -> tuple[Array, Array]:
     """sum_n phi_n r_n', (P, M) in float64, and log sum exp, (n,), by kernels that keep the features on the chip.
 
     Feature p of a row is the product of the `columns` (c, n) named by `pairs[p]`; responsibilities are the softmax of

@@ -26,12 +26,12 @@ SPLIT = 2048
 SHARE_BYTES = 1 << 29
 """Responsibilities that are written out at a time."""
 
-MOST_KERNELS = 512
+MOST_KERNELS = 256
 """Beyond it the softmax of a tile of rows no longer fits into registers."""
 
 
 @triton.jit
-def _features(columns, left, right, row, valid, first, stride, BLOCK_P: tl.constexpr):  # type: ignore[no-untyped-def]
+def _features(columns, left, right, row, valid, first, stride, BLOCK_P: tl.constexpr):
     """Features first ... first + BLOCK_P of some rows, (BLOCK_P, rows); rows past the last one have none."""
     p = first + tl.arange(0, BLOCK_P)
     a, b = tl.load(left + p).to(tl.int64) * stride, tl.load(right + p).to(tl.int64) * stride
@@ -40,24 +40,34 @@ def _features(columns, left, right, row, valid, first, stride, BLOCK_P: tl.const
 
 
 @triton.jit
-def _leading(a):  # type: ignore[no-untyped-def]
+def _leading(a):
     """The part of a float32 number that tf32 holds exactly."""
     return (a.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def _dot(a, b, total):  # type: ignore[no-untyped-def]
-    """total + a @ b by three products of tf32: what is left out is the product of the two small parts."""
+def _dot(a, b, total, APART: tl.constexpr):
+    """total + a @ b by three products of tf32: what is left out is the product of the two small parts.
+
+    The matrix units cut off what they add up. Sums of many tiles are made `APART` from them, in other registers.
+    """
     a_high, b_high = _leading(a), _leading(b)
-    total = tl.dot(a - a_high, b_high, total, input_precision="tf32")
-    total = tl.dot(a_high, b - b_high, total, input_precision="tf32")
-    return tl.dot(a_high, b_high, total, input_precision="tf32")
+    if APART:
+        some = tl.dot(a - a_high, b_high, input_precision="tf32")
+    else:
+        some = tl.dot(a - a_high, b_high, total, input_precision="tf32")
+    some = tl.dot(a_high, b - b_high, some, input_precision="tf32")
+    some = tl.dot(a_high, b_high, some, input_precision="tf32")
+    if APART:
+        some += total
+    return some
 
 
 @triton.jit
-def _share_kernel(  # type: ignore[no-untyped-def]
+def _share_kernel(
     columns, row_weight, left, right, natural, share, log_evidence, start, n_some, stride, padded, n_kernels,
     HAS_WEIGHT: tl.constexpr, M: tl.constexpr, P: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_P: tl.constexpr,
+    APART: tl.constexpr,
 ):  # fmt: skip
     """Responsibilities of a tile of rows, (M, BLOCK_N), and log sum exp."""
     place = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -66,7 +76,7 @@ def _share_kernel(  # type: ignore[no-untyped-def]
     for first in range(0, P, BLOCK_P):
         phi = _features(columns, left, right, row, valid, first, stride, BLOCK_P)
         weight = tl.load(natural + m[:, None] * padded + (first + tl.arange(0, BLOCK_P))[None, :])
-        log_joint = _dot(tl.trans(phi), tl.trans(weight), log_joint)
+        log_joint = _dot(tl.trans(phi), tl.trans(weight), log_joint, APART)
     log_joint = tl.where((m < n_kernels)[None, :], log_joint, -float("inf"))
     peak = tl.max(log_joint, axis=1)
     likelihood = tl.exp(log_joint - peak[:, None])
@@ -79,22 +89,29 @@ def _share_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _sum_kernel(  # type: ignore[no-untyped-def]
+def _sum_kernel(
     columns, left, right, share, sums, start, n_some, stride, padded, M,
     SPLIT: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_M: tl.constexpr,
+    TURNED: tl.constexpr,
 ):  # fmt: skip
-    """A tile of the table of sums over SPLIT rows, (BLOCK_P, BLOCK_M)."""
+    """A tile of the table of sums over SPLIT rows; it is made turned over where that side is the longer one."""
     first, split = tl.program_id(0) * BLOCK_P, tl.program_id(2)
     m = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
-    total = tl.zeros((BLOCK_P, BLOCK_M), tl.float32)
+    total = tl.zeros((BLOCK_M, BLOCK_P) if TURNED else (BLOCK_P, BLOCK_M), tl.float32)
     for some in range(0, SPLIT, BLOCK_N):
         place = split * SPLIT + some + tl.arange(0, BLOCK_N)
         valid = place < n_some
         phi = _features(columns, left, right, start + place, valid, first, stride, BLOCK_P)
         r = tl.load(share + m.to(tl.int64)[:, None] * n_some + place[None, :], mask=valid[None, :], other=0.0)
-        total = _dot(phi, tl.trans(r), total)
+        if TURNED:  # noqa: SIM108
+            total = _dot(r, tl.trans(phi), total, True)
+        else:
+            total = _dot(phi, tl.trans(r), total, True)
     p = split.to(tl.int64) * padded + first + tl.arange(0, BLOCK_P)
-    tl.store(sums + p[:, None] * M + m[None, :], total)
+    if TURNED:
+        tl.store(sums + p[None, :] * M + m[:, None], total)
+    else:
+        tl.store(sums + p[:, None] * M + m[None, :], total)
 
 
 @lru_cache(maxsize=16)
@@ -105,24 +122,24 @@ def _pairs(pairs: tuple[tuple[int, int], ...], padded: int, device: Any) -> tupl
     return left, right
 
 
-def fused_sums(
-    columns: Any, pairs: tuple[tuple[int, int], ...], row_weight: Any | None, natural: Any, config: Any = None
-) -> tuple[Any, Any]:
+def fused_sums(columns: Any, pairs: tuple[tuple[int, int], ...], row_weight: Any | None, natural: Any) -> tuple[Any, Any]:
     """sum_n phi_n r_n', (P, M) in float64, and the log-evidence of each row, (n,), in float32.
 
     Feature p of row n is the product of `columns` (c, n) at `pairs[p]`; `natural` (M, P) is what the features are multiplied
     with. All are float32 on one card; M is at most `MOST_KERNELS`.
     """
-    config = config or {}
     n, (n_kernels, n_features) = columns.shape[1], natural.shape
     if columns.stride(1) != 1:
         columns = columns.contiguous()
-    block_p, sum_p = config.get("block_p", 32), config.get("sum_p", 64)
-    m, padded = max(16, triton.next_power_of_2(n_kernels)), triton.cdiv(n_features, sum_p) * sum_p
+    # the shapes of tiles are those that were fastest on an H200
+    m = max(16, triton.next_power_of_2(n_kernels))
+    block_n, block_p, turned = 64, 32 if m <= 128 else 16, m >= 64
+    sum_p, sum_m = 32 if turned and n_features <= 32 else 64, min(m, 64)
+    sum_n = 64 if m >= 256 and sum_p == 64 else 32
+    padded = triton.cdiv(n_features, sum_p) * sum_p
     left, right = _pairs(pairs, padded, columns.device)
     weight = natural.new_zeros((m, padded))
     weight[:n_kernels, :n_features] = natural
-    block_n, block_m = config.get("block_n", 128 if m <= 128 else 64), min(m, config.get("sum_m", 64))
     log_evidence, total = columns.new_empty(n), None
     step = max(SPLIT, SHARE_BYTES // (4 * m) // SPLIT * SPLIT)
     for start in range(0, n, step):
@@ -132,13 +149,12 @@ def fused_sums(
         _share_kernel[(triton.cdiv(n_some, block_n),)](
             columns, columns if row_weight is None else row_weight, left, right, weight, share, log_evidence,
             start, n_some, columns.stride(0), padded, n_kernels, HAS_WEIGHT=row_weight is not None, M=m,
-            P=triton.cdiv(n_features, block_p) * block_p, BLOCK_N=block_n, BLOCK_P=block_p,
-            num_warps=config.get("warps", 4), num_stages=1,
+            P=triton.cdiv(n_features, block_p) * block_p, BLOCK_N=block_n, BLOCK_P=block_p, APART=m <= 128,
+            num_warps=4, num_stages=1,
         )  # fmt: skip
-        _sum_kernel[(padded // sum_p, m // block_m, n_splits)](
+        _sum_kernel[(padded // sum_p, m // sum_m, n_splits)](
             columns, left, right, share, sums, start, n_some, columns.stride(0), padded, m,
-            SPLIT=SPLIT, BLOCK_N=config.get("sum_n", 64), BLOCK_P=sum_p, BLOCK_M=block_m,
-            num_warps=config.get("sum_warps", 4), num_stages=1,
+            SPLIT=SPLIT, BLOCK_N=sum_n, BLOCK_P=sum_p, BLOCK_M=sum_m, TURNED=turned, num_warps=4, num_stages=1,
         )  # fmt: skip
         some = torch.sum(sums, 0, dtype=torch.float64)
         total = some if total is None else total + some

@@ -1,7 +1,9 @@
-"""Every home of rows gives the same model: NumPy, array-api-strict, torch on the host and on a card, Dask in one process and two.
+"""Every home of rows gives the same model: NumPy, array-api-strict, torch on the host or a card, Dask in one process and two.
 
 Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch's host tensors pass for those of a card.
 """
+
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -9,19 +11,21 @@ import pytest
 from kernelpool import SharedKernelClassifier, SharingAverageClassifier, arrays
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks import shared_kernel
-from kernelpool.rows import Block, Frame, as_rows
+from kernelpool.rows import Block, Frame, as_rows, pinned
 
-HOMES = ["array_api_strict", "torch", "cuda", "dask"]
+HOMES = ["array_api_strict", "torch", "cuda", "pinned", "dask"]
 
 
 def at_home(name, x, y):
     if name == "dask":
         da = pytest.importorskip("dask.array")
         return da.from_array(x, chunks=(70, 2)), da.from_array(y, chunks=70)
-    if name == "cuda":
+    if name in ("cuda", "pinned"):
         torch = pytest.importorskip("torch")
         if not torch.cuda.is_available():
             pytest.skip("there is no CUDA device")
+        if name == "pinned":
+            return torch.asarray(x).pin_memory(), torch.asarray(y)
         return torch.asarray(x, device="cuda"), torch.asarray(y, device="cuda")
     xp = pytest.importorskip(name, reason=f"{name} is an optional array library (make arrays installs torch)")
     return xp.asarray(x), xp.asarray(y)
@@ -65,7 +69,7 @@ def test_homes_agree_on_averages_and_weights(home, blobs):
 
 
 @pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
-@pytest.mark.parametrize("home", ["torch", "array_api_strict", "cuda"])
+@pytest.mark.parametrize("home", ["torch", "array_api_strict", "cuda", "pinned"])
 def test_homes_keep_float32(home, blobs, family):
     x, y = blobs[0].astype(np.float32), blobs[1]
     settings = {"covariance_type": family, "unlabeled": 2, "max_iter": 5, "acceleration": None, "random_state": 0}
@@ -156,7 +160,7 @@ def stand_in(monkeypatch):
     monkeypatch.setattr(arrays, "FLOAT32_ROWS", 64)
 
     def fuse():
-        monkeypatch.setattr(shared_kernel, "can_fuse", lambda x, n_kernels: True)
+        monkeypatch.setattr(shared_kernel, "can_fuse", lambda x, n_kernels: not isinstance(x, np.ndarray))
         monkeypatch.setattr(shared_kernel, "fused_sums", plain_sums)
 
     return fuse
@@ -214,3 +218,49 @@ def test_features_are_products_of_their_factors(family, blobs):
     columns, pairs = kernel.factors(Block(x))
     columns = np.concatenate([columns, np.ones((1, len(x)))])
     np.testing.assert_allclose(np.stack([columns[a] * columns[b] for a, b in pairs]), kernel.features(x), rtol=1e-15)
+
+
+class Courier:
+    """`_Courier` without streams."""
+
+    def __init__(self, x, device, n_rows):
+        self.x, self.sent = x, []
+
+    def send(self, i, span):
+        assert len(self.sent) - i < 2  # two buffers
+        self.sent.append(self.x[span])
+
+    @contextmanager
+    def received(self, i, span):
+        yield self.sent[i]
+        self.sent[i] = None
+
+
+def test_pinned_rows_travel_in_pieces(stand_in, monkeypatch, blobs, family):
+    stand_in()
+    monkeypatch.setattr(pinned, "_Courier", Courier)
+    monkeypatch.setattr(pinned, "PIECE_BYTES", 64 * 3 * 8)
+    x, y = blobs
+    there, labels = at_home("torch", x, y)
+    frame = Frame(x.mean(axis=0), x.std(axis=0))
+    rows = pinned.PinnedRows(there, labels, device="cpu").framed(frame, 8)
+    assert rows.block_rows == 64
+    here = as_rows(x, y).framed(frame, 8)
+    network = shared_kernel.SharedKernel(FAMILIES[family](np.zeros(3)), np.full((6, 3), 0.5))
+    start = SharedKernelClassifier(6, covariance_type=family, random_state=0).fit(x, y)
+    kernels = network.kernel.into(Kernels(start.means_ + 0.1, start.covariances_), frame)
+    params = shared_kernel.Params(kernels, start.mixing_, start.class_prior_)
+    for _ in range(3):
+        (params, value), (expected, same) = network.sweep(rows, params), network.sweep(here, params)
+        assert value == pytest.approx(same, rel=1e-12)
+        np.testing.assert_allclose(params.kernels.covariance, expected.kernels.covariance, rtol=1e-9)
+    np.testing.assert_array_equal(rows.each(lambda block: block.x[:, 0]), here.each(lambda block: block.x[:, 0]))
+
+
+def test_arrays_that_cannot_be_written_into_are_refused(blobs):
+    jax = pytest.importorskip("jax")
+    x, y = blobs
+    model = SharedKernelClassifier(6, random_state=0).fit(x, y)
+    for ask in (lambda: SharedKernelClassifier(6).fit(jax.numpy.asarray(x), y), lambda: model.predict(jax.numpy.asarray(x))):
+        with pytest.raises(ValueError, match=r"array of jax.*cannot be written into; pass numpy.asarray\(X\)"):
+            ask()

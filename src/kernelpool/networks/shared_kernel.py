@@ -312,21 +312,18 @@ class SharedKernel:
         columns[:one, :], columns[one, :], columns[one + 1 :, :] = given, 1, self._indicators(block)
         return columns, features, tuple((one + 1 + k, one) for k in range(n_columns))
 
-    def _fuse_by_class(
-        self, block: Block, e_step_params: EStepParams, mine: list[tuple[int, slice, UsableKernels]]
-    ) -> Totals:
+    def _fuse_by_class(self, block: Block, e_step_params: EStepParams, mine: list[tuple[int, slice, UsableKernels]]) -> Totals:
         """`_expect_by_class`."""
         xp, table = namespace(block.x), e_step_params.table
         columns, features, ((_, one), *_) = self._factors(block)
-        sums, mass, log_evidence = 0.0, [as_float64(xp.zeros_like(table[:, 0]))] * table.shape[1], empty(block.x.shape[:1], block.x)
+        sums, mass = 0.0, [as_float64(xp.zeros_like(table[:, 0]))] * table.shape[1]
+        log_evidence = empty(block.x.shape[:1], block.x)
         for k, span, part in mine:
             weight = None if block.weight is None else block.weight[span]
             found, log_evidence[span] = fused_sums(columns[:, span], ((one, one), *features), weight, part.weight)
             found = part.among_all(found)
             sums, mass[k] = sums + found[1:, :], found[0, :]
-        return self._totals(
-            block, e_step_params, xp.stack(mass, axis=1), sums, self._row_weight(block)[None, :], log_evidence
-        )
+        return self._totals(block, e_step_params, xp.stack(mass, axis=1), sums, self._row_weight(block)[None, :], log_evidence)
 
     def _row_weight(self, block: Block) -> Array:
         """What the responsibilities of each row sum to, (n,)."""

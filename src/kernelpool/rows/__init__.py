@@ -10,7 +10,7 @@ origin lose nothing when the data lie far from zero, and so that no row, however
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..arrays import Array, detach, is_array
+from ..arrays import Array, detach, is_array, is_pinned
 from ..errors import KernelpoolError
 from .batches import BatchRows, RowBatch, read_ahead
 from .block import Block
@@ -19,6 +19,7 @@ from .dask import DaskRows
 from .frame import Frame, max_abs_value
 from .holes import Holes, RowsWithHoles, rows_in_memory, with_missing
 from .in_memory import ArrayRows
+from .pinned import PinnedRows
 from .spread import Spread, Survey, spread, survey
 from .threads import one_blas_thread
 
@@ -29,6 +30,7 @@ __all__ = [
     "DaskRows",
     "Frame",
     "Holes",
+    "PinnedRows",
     "RowBatch",
     "Rows",
     "RowsWithHoles",
@@ -83,6 +85,8 @@ def as_rows(
         return DaskRows(x, y, weight, holes=holes)
     if is_array(x) and holes:
         return rows_in_memory(detach(x), y, weight, n_jobs=n_jobs)
+    if is_pinned(x):
+        return PinnedRows(detach(x), y, weight)
     if is_array(x):
         return ArrayRows(detach(x), y, weight, n_jobs=n_jobs)
     raise KernelpoolError(f"Rows must be an array of an array-API library or of Dask; got {type(x).__name__}.")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import to_numpy
+from ..arrays import Array, as_float64, device, is_numpy_array, namespace, to_numpy
 from ..rows import Block, Rows, with_missing
 from ..sums import record
 
@@ -69,30 +69,48 @@ def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = MOST_ROWS) ->
 
 def sample_block(block: Block, seed: int, most: int) -> Sample:
     """At most `most` rows of each class of one block."""
-    x = with_missing(block)
+    x = block.x if block.holes is None else with_missing(block)
     code = to_numpy(block.y)
-    weight = np.ones(len(x)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
+    weight = np.ones(len(code)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
     counts = (code >= 0) & (weight > 0)
     if block.holes is not None:
         counts &= ~np.isnan(x).all(axis=1)  # a row of which nothing is known says nothing of where kernels should be
-    x, code, weight = x[counts], code[counts], weight[counts]
+    at = np.flatnonzero(counts)
+    uniform = to_numpy(_uniform(x, seed))[at]
     # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by weight
-    return Sample(-np.log(_uniform(x, seed)) / weight, code, x, weight, most).thinned()
+    drawn = Sample(-np.log(uniform) / weight[at], code[at], at[:, None], weight[at], most).thinned()
+    chosen = np.asarray(to_numpy(_take(x, drawn.x[:, 0])), dtype=np.float64)  # the others stay where they live
+    return Sample(drawn.key, drawn.code, chosen, drawn.weight, most)
 
 
-def _uniform(x: np.ndarray, seed: int) -> np.ndarray:
+def _take(x: Array, at: np.ndarray) -> Array:
+    xp = namespace(x)
+    return xp.take(x, xp.asarray(at, device=device(x)), axis=0)
+
+
+def _uniform(x: Array, seed: int) -> Array:
     """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its cells)."""
+    xp = namespace(x)
     # a millionth of a deviation is as near as rounding can tell rows apart when the data have been shifted
-    cells = np.round(np.clip(np.nan_to_num(x, nan=1e12), -1e12, 1e12) * 2**20).astype(np.int64).view(np.uint64)
-    state = _mixed(np.full(len(x), seed, np.uint64))
-    for column in cells.T:
-        state = _mixed(state ^ column)
-    return (_mixed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
+    x = as_float64(x)
+    x = xp.clip(xp.where(xp.isnan(x), 1e12 * xp.ones_like(x), x), min=-1e12, max=1e12)
+    cells = xp.astype(xp.round(x * 2**20), xp.int64)
+    state = _mixed(xp.full((x.shape[0],), seed, dtype=xp.int64, device=device(x)))
+    for column in range(x.shape[1]):
+        state = _mixed(state ^ cells[:, column])
+    return xp.astype(_shifted(_mixed(state), 11), xp.float64) * 2.0**-53 + 2.0**-54
 
 
-def _mixed(z: np.ndarray) -> np.ndarray:
-    z = z + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = z ^ (z >> np.uint64(31))
-    return mixed
+def _mixed(z: Array) -> Array:
+    """In signed numbers, which every library has: products and sums wrap around as unsigned ones do."""
+    z = z + (0x9E3779B97F4A7C15 - 2**64)
+    z = (z ^ _shifted(z, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
+    z = (z ^ _shifted(z, 27)) * (0x94D049BB133111EB - 2**64)
+    return z ^ _shifted(z, 31)
+
+
+def _shifted(z: Array, bits: int) -> Array:
+    """Shifted to the right, zeros moving in."""
+    if is_numpy_array(z):
+        return (z.view(np.uint64) >> np.uint64(bits)).view(np.int64)
+    return (z >> bits) & (2 ** (64 - bits) - 1)

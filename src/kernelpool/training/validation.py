@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..arrays import is_array, is_numpy_array, namespace, to_numpy
+from ..arrays import is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..rows import (
@@ -157,6 +157,11 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
 
 def check_elsewhere(estimator: Any, X: Any, *, reset: bool) -> None:
     """What scikit-learn's validate_data checks of arrays that it does not take, without a look at the rows."""
+    if is_array(X) and not is_writeable_array(X):
+        raise ValueError(
+            f"X is an array of {type(X).__module__.partition('.')[0]}, whose arrays cannot be written into; pass "
+            f"numpy.asarray(X), or torch.from_dlpack(X) to stay on its device."
+        )
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
     if not reset and X.shape[1] != estimator.n_features_in_:
