@@ -5,6 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import ConformalClassifier, PooledClassifier, SharedKernelClassifier, load, save
@@ -89,6 +91,10 @@ def test_a_row_like_none_of_the_classes_gets_the_empty_set_and_an_ambiguous_one_
     assert near.tolist() == [False, False, True]
     assert between.tolist() == [True, True, False]
     assert not far.any()
+    piped = ConformalClassifier(make_pipeline(StandardScaler(), SharedKernelClassifier(3, random_state=0)), error=0.05).fit(
+        x, y
+    )
+    assert not piped.predict_set([[50.0]]).any()
     alone = ConformalClassifier(GaussianNB(), error=0.05).fit(x, y)  # probabilities cannot tell
     assert alone.predict_set([[50.0]]).any()
 

@@ -24,6 +24,8 @@ COMMANDS = {
     "fit": "Fit a model to a table and write it to a file.",
     "predict": "Predict the classes of new rows.",
     "evaluate": "Judge a model on rows whose classes are known.",
+    "check": "Say whether new rows are like those that a model was fitted to.",
+    "compare": "Judge two models on the same rows, whose classes are known.",
     "report": "Write a report (HTML) on a model and the rows it was fitted to.",
     "sample": "Draw new rows from a model that knows densities.",
     "certify": "State how many new rows a model misclassifies at most.",

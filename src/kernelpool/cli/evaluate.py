@@ -1,17 +1,19 @@
 """`kernelpool evaluate`: how good a model is on rows with known classes."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..inspection.metrics import DECISIONS, Metrics
-from ..tables.labels import Fingerprint
+from ..questions import FeatureImportance, feature_importance
+from ..tables.labels import Fingerprint, codes_and_classes
 from ..tables.sources import Source, source
 from ..text import percent, plural
 from . import options as o
 from .output import CommandError, Exit, Screen
 from .saved import Saved, decisions, open_saved
 
+IMPORTANCE = "Say also how much the log-loss rises without each feature."
 MOST_CLASSES = 20
 """Of a confusion matrix on the screen."""
 
@@ -25,6 +27,7 @@ def evaluate(
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
+    importance: Annotated[bool, o.judging("--importance", help=IMPORTANCE)] = False,
     *,
     screen: o.ScreenOptions,
     style: o.TextOptions,
@@ -42,7 +45,12 @@ def evaluate(
     tally, counted = judged(saved, rows, saved.target_of(target), list(drop or []), wrapped, screen)
     if not tally.n_rows:
         raise CommandError(Exit.DATA, f"{rows.label}: no row has a class: nothing can be judged.")
-    _tell(tally, saved.classes, 1 - confidence, counted, wrapped is not None, screen)
+    found = None
+    if importance:
+        if data == "-":
+            raise CommandError(Exit.USAGE, "--importance reads DATA twice: name a file, not stdin.")
+        found = _importance(saved, source(data, style), saved.target_of(target), list(drop or []), screen)
+    _tell(tally, saved.classes, 1 - confidence, counted, wrapped is not None, screen, found)
 
 
 def judged(saved: Saved, rows: Source, target: str, drop: list[str], wrapped: Any, screen: Screen) -> tuple[Metrics, str]:
@@ -99,7 +107,26 @@ class Kept:
         return Metrics.of(codes[test], probability[test], decision=decision), "rows held out"
 
 
-def _tell(tally: Metrics, classes: np.ndarray, doubt: float, counted: str, refusing: bool, screen: Screen) -> None:
+def _importance(saved: Saved, rows: Source, target: str, drop: list[str], screen: Screen) -> FeatureImportance:
+    """Of the features, on the rows that are counted."""
+    table = saved.read(rows, target, screen, drop)
+    codes, _ = codes_and_classes(table.labels)
+    _, held = saved.split_of(table.fingerprint(), codes)
+    at = np.flatnonzero((codes >= 0) & (held if held is not None and held.any() else True))
+    with screen.working("Leaving out features"):
+        features, labels = table.at(at)
+        return feature_importance(saved.model, features, np.asarray(labels.tolist()))
+
+
+def _tell(
+    tally: Metrics,
+    classes: np.ndarray,
+    doubt: float,
+    counted: str,
+    refusing: bool,
+    screen: Screen,
+    importance: FeatureImportance | None = None,
+) -> None:
     rate, accepted = tally.rate(doubt), tally.accepted(doubt)
     screen.result(f"Error:        {rate}")
     screen.result(f"Log-loss:     {tally.log_loss:.4f} (Brier score {tally.brier:.4f})")
@@ -128,7 +155,13 @@ def _tell(tally: Metrics, classes: np.ndarray, doubt: float, counted: str, refus
         screen.table("Confusion: a row of the table for each true class, a column for each named", ["true", *names], matrix)
     else:
         screen.table("Most frequent confusions", ["true", "named", "rows"], _pairs(tally.confusion, names))
-    screen.answer(_record(tally, classes, doubt, counted, refusing))
+    if importance is not None:
+        how = "integrated out" if importance.method == "marginal" else "shuffled"
+        order = np.argsort(-importance.importance, kind="stable")[:MOST_CLASSES]
+        cells = [[importance.names[i], f"{importance.importance[i]:+.4f}", f"{importance.error[i]:.4f}"] for i in order]
+        screen.table(f"Rise of the log-loss where a feature is {how}", ["feature", "rise", "±"], cells)
+    record = _record(tally, classes, doubt, counted, refusing)
+    screen.answer(record if importance is None else {**record, "importance": importance.to_dict()})
 
 
 def _pairs(confusion: np.ndarray, names: list[str]) -> list[list[str]]:

@@ -27,11 +27,12 @@ from ..estimators.pooled import PooledClassifier, PoolProgress
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..files import save
 from ..inspection.metrics import Metrics, Rate
-from ..inspection.pipeline import unwrap
+from ..inspection.pipeline import knows_log_density, log_density, unwrap
+from ..questions import DriftReference
 from ..selection.held_out import stratified_holdout
 from ..tables.columns import CATEGORY, NUMBER, FeatureColumn
 from ..tables.encoder import TableEncoder
-from ..tables.labels import LabeledTable, codes_and_classes, read_labeled
+from ..tables.labels import LabeledTable, codes_and_classes, has_label, read_labeled
 from ..tables.sources import SUFFIXES, source, stem_of
 from ..text import did_you_mean, plain, plural, quoted, shown
 from . import options as o
@@ -48,6 +49,9 @@ NOT_SETTABLE = ("callback", "verbose", "random_state", "unlabeled", "members")
 
 NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
 """Endings of files that a model file is not."""
+
+MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
+"""Held-out rows whose scores are kept for sets of classes, and features that are watched for drift."""
 
 LOWEST = 1000
 """Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
@@ -355,6 +359,8 @@ class Work:
     tally: Metrics | None = None
     test: np.ndarray | None = None
     lowest: dict[str, Any] | None = None
+    calibration: dict[str, Any] | None = None
+    reference: dict[str, Any] | None = None
     interrupted: str | None = None
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
@@ -370,6 +376,7 @@ class Work:
         if self.cv is not None:
             self._judge_by_folds(pipeline, codes, classes)
             self._final(pipeline, np.arange(len(codes)))
+            self._note_reference(np.arange(len(codes)), None)
         else:
             test = stratified_holdout(codes, self.holdout, self.choice.seed)
             self._final(pipeline, np.flatnonzero(~test))
@@ -377,6 +384,8 @@ class Work:
                 self.test = np.flatnonzero(test)
                 self._judge(self.model, self.test, codes, classes)
                 self._note_densities(self.test)
+                self.calibration = self._calibration(self.test, codes)
+            self._note_reference(np.flatnonzero(~test), self.test)
             if self.refit and self.interrupted is None and self._final(clone(pipeline), np.arange(len(codes))):
                 self.test = None
         self.seconds = time.perf_counter() - start
@@ -438,6 +447,25 @@ class Work:
             lowest = np.sort(np.where(np.isfinite(score), score, -np.finfo(np.float64).max))[:LOWEST]
             self.lowest = {"n_rows": len(score), "lowest": lowest.tolist()}
 
+    def _calibration(self, at: np.ndarray, codes: np.ndarray) -> dict[str, Any] | None:
+        """What held-out rows say of their own classes, for sets of classes; at most so many rows, spread evenly."""
+        at = at[codes[at] >= 0]
+        at = at[np.unique(np.linspace(0, len(at) - 1, MOST_CALIBRATION).astype(int))] if len(at) > MOST_CALIBRATION else at
+        if not len(at) or len(self.model.classes_) != codes.max() + 1:
+            return None
+        table, own = self.rows.at(at)[0], (np.arange(len(at)), codes[at])
+        found = {"codes": codes[at], "probability": np.asarray(self.model.predict_proba(table))[own]}
+        if knows_log_density(self.model):
+            density = log_density(self.model, table)[own]
+            found["density"] = np.where(np.isfinite(density), density, -np.finfo(np.float64).max)
+        return {name: values.tolist() for name, values in found.items()}
+
+    def _note_reference(self, at: np.ndarray, held_out: np.ndarray | None) -> None:
+        """What the rows are like, for `kernelpool check`: counts, and no rows."""
+        if len(self.rows.features) <= MOST_WATCHED:
+            held = None if held_out is None else self.rows.at(held_out)[0]
+            self.reference = DriftReference.of(self.rows.at(at)[0], self.model, held).to_dict()
+
     def _fit(self, pipeline: Any, at: np.ndarray, title: str) -> None:
         table, labels = self.rows.at(at)
         last = unwrap(pipeline).inner
@@ -495,6 +523,13 @@ class Work:
             return None
         return f"{self.cv} folds" if self.cv is not None else "rows held out"
 
+    def _class_shares(self) -> list[float]:
+        """Of the rows of the fit, in the order of the classes of the model."""
+        names, count = np.unique(np.asarray(self.rows.labels[has_label(self.rows.labels)].tolist()), return_counts=True)
+        found = dict(zip(names.tolist(), count.tolist(), strict=True))
+        counts = np.array([found.get(label, 0) for label in np.asarray(self.model.classes_).tolist()], np.float64)
+        return (counts / counts.sum()).tolist()
+
     def summary(self) -> dict[str, Any]:
         """For the model file."""
         return {
@@ -510,6 +545,9 @@ class Work:
             "data": {"fingerprint": self.rows.fingerprint(), "n_rows": len(self.rows)},
             "split": None if self.test is None else {"share": self.holdout, "seed": self.choice.seed, "n_rows": len(self.test)},
             "held_out_densities": self.lowest,
+            "calibration": self.calibration,
+            "reference": self.reference,
+            "class_shares": self._class_shares(),
         }
 
 

@@ -46,7 +46,7 @@ MEANINGS = {
     Exit.MODEL: "the model file cannot be used, or not for this",
     Exit.FIT: "the model cannot be fitted with these settings to these data",
     Exit.OUTPUT: "the output exists already, or cannot be written",
-    Exit.REFUTED: "`certify --at-most`: the claim could not be certified",
+    Exit.REFUTED: "`certify --at-most`: the claim could not be certified; `check --alarm`: rows have moved",
     Exit.EXTRA: "a package that the command needs is not installed",
     Exit.INTERRUPTED: "interrupted",
 }

@@ -2,17 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
 
+from .. import questions
+from ..errors import KernelpoolError
+from ..estimators.conformal import ConformalClassifier
+from ..estimators.reject import RejectClassifier
 from ..inspection.metrics import DECISIONS
+from ..questions.priors import prior_from_probability
 from ..tables.columns import Gaps, check_columns, is_text
 from ..tables.sources import Source, source
 from ..text import listed, plural, shown
 from . import options as o
+from .check import class_shares
 from .output import NAME_IT, CommandError, Exit, Screen, check_free, format_of, table_output
 from .saved import Saved, decisions, open_saved, tell_unknown_words, unknown_words
+
+SETS = "Add a column of all classes that are possible, wrong with at most this probability."
+CLASS_PRIOR = "Frequencies of the classes: balanced, estimated (from DATA), or such as sick=0.1,well=0.9."
+MOST_PARTS = 3
+"""Features that an explanation in a cell names."""
 
 KEEP = "Copy this column of DATA, such as an identifier, to the output (repeatable)."
 INCOMPLETE = "incomplete"
@@ -28,6 +40,10 @@ def predict(
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
+    sets: Annotated[float | None, o.refusing("--sets", help=SETS, **o.share)] = None,
+    per_class: Annotated[bool, o.refusing("--per-class", help="Keep the promise of --sets within each class.")] = False,
+    class_prior: Annotated[str | None, o.judging("--class-prior", metavar="SHARES", help=CLASS_PRIOR)] = None,
+    explain: Annotated[bool, o.judging("--explain", help="Add a column that says which features spoke for the label.")] = False,
     format: o.Format = None,
     raw: o.Raw = False,
     force: o.Force = False,
@@ -39,7 +55,8 @@ def predict(
 
     Columns are matched by name. The output has a row for each row of DATA: label, a probability for each class, and log_density
     where the model knows it. With --reject a column decision says accepted, ambiguous, novel or incomplete, and only accepted
-    rows have a label. Rows with missing cells have none either way.
+    rows have a label. Rows with missing cells have none either way. --sets adds all classes that are possible, none for a row
+    that is like none of them; --explain adds the features that spoke for the label.
 
     Example: kernelpool predict irises.safetensors new.csv -o answers.csv --keep id --reject
     """
@@ -48,9 +65,15 @@ def predict(
     check_free(output, force)
     kind = format_of(output, format)
     saved = open_saved(model, screen)
+    if class_prior is not None:
+        if sets is not None:
+            raise CommandError(Exit.USAGE, "--sets was calibrated with the frequencies of the fit: leave --class-prior out.")
+        saved = _with_class_prior(saved, class_prior, data, {*(keep or ()), *(drop or ())}, style, screen)
     wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
     rows = source(data, style)
     answers = Answers(saved, wrapped, rows, screen, list(keep or []), list(drop or []))
+    answers.conformal = None if sets is None else _conformal(saved, sets, per_class)
+    answers.explaining = explain
     with ExitStack() as stack:
         writer: Any = None
         for table in answers.tables():
@@ -72,6 +95,8 @@ class Answers:
         self.decided = np.zeros(3, np.int64)
         self.gaps = Gaps()
         self.unknown: dict[str, int] = {}
+        self.conformal: Any = None
+        self.explaining = False
 
     def tables(self) -> Iterator[Any]:
         """One table a batch."""
@@ -122,6 +147,10 @@ class Answers:
             found[f"probability_{name}"] = pa.array(np.ascontiguousarray(probability[:, i]))
         if hasattr(self.model, "score_samples"):
             found["log_density"] = pa.array(density)
+        if self.conformal is not None:
+            found["set"] = pa.array(_sets(self.conformal, features) if len(features) else [], pa.string())
+        if self.explaining:
+            found["why"] = pa.array(_reasons(self.model, features) if len(features) else [], pa.string())
         return found
 
     @property
@@ -151,6 +180,77 @@ class Answers:
         where = "" if output == "-" else f" -> {shown(output, 200)}"
         self.screen.say(f"{plural(self.n_rows, 'row')}: {', '.join(told)}{where}")
         self.screen.answer({**record, "unknown_words": self.unknown})
+
+
+def _conformal(saved: Saved, error: float, per_class: bool) -> ConformalClassifier:
+    """The model with what its file says of held-out rows."""
+    told = saved.summary.get("calibration")
+    if not isinstance(told, dict):
+        raise CommandError(Exit.MODEL, "--sets is not possible: the model was fitted without rows held out (--holdout).")
+    if not 0 < error < 1:
+        raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
+    try:
+        codes, probability = np.array(told["codes"], np.int64), np.array(told["probability"], np.float64)
+        density = np.array(told.get("density", [np.nan] * len(codes)), np.float64)
+        fits = len(codes) == len(probability) == len(density) > 0 and 0 <= codes.min() <= codes.max() < len(saved.classes)
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise CommandError(Exit.MODEL, f"{shown(saved.path, 200)}: what it says of held-out rows cannot be read.")
+    model = saved.model.estimator_ if isinstance(saved.model, RejectClassifier) else saved.model
+    conformal = ConformalClassifier(model, error=error, per_class=per_class)
+    conformal.estimators_, conformal.calibration_codes_ = [model], codes
+    conformal.calibration_probability_, conformal.calibration_density_ = probability, density
+    conformal.calibration_folds_, conformal.calibration_weights_ = np.zeros(len(codes), np.int64), np.ones(len(codes))
+    return conformal
+
+
+def _sets(conformal: ConformalClassifier, features: Any) -> list[str]:
+    names = [str(name) for name in conformal.classes_.tolist()]
+    return [
+        "|".join(name for name, inside in zip(names, row, strict=True) if inside) for row in conformal.predict_set(features)
+    ]
+
+
+def _reasons(model: Any, features: Any) -> list[str]:
+    """The largest parts of each row, in one cell."""
+    told = []
+    for why in questions.explain(model, features):
+        parts = ", ".join(f"{part.name} {part.part:+.2f}" for part in why.features[:MOST_PARTS])
+        told.append(f"against {why.against} {why.log_odds:+.2f}: {parts}")
+    return told
+
+
+def _with_class_prior(saved: Saved, text: str, data: str, spare: set[str], style: Any, screen: Screen) -> Saved:
+    """The model with other frequencies of the classes, as --class-prior names them."""
+    prior: Any = text
+    if text == "estimated":
+        if data == "-":
+            raise CommandError(Exit.USAGE, "--class-prior estimated reads DATA twice: name a file, not stdin.")
+        assumed, rows = class_shares(saved), source(data, style)
+        target = {saved.target} if saved.target is not None else set()
+        batches = saved.batches(rows, screen, {*spare, *target, *saved.set_drop()}, "Estimating frequencies from", Gaps())
+        found = [np.asarray(saved.model.predict_proba(table)) for _, table, _ in batches if len(table)]
+        if assumed is None or not found:
+            raise CommandError(Exit.MODEL, f"--class-prior estimated: {shown(saved.path, 200)} does not tell those of its fit.")
+        estimate = prior_from_probability(np.concatenate(found), assumed, saved.classes)
+        screen.say(str(estimate))
+        prior = estimate.class_prior
+    elif text != "balanced":
+        known = {str(label): label for label in saved.classes.tolist()}
+        prior = {}
+        for pair in text.split(","):
+            name, _, share = pair.rpartition("=")
+            try:
+                prior[known.get(name, name)] = float(share)
+            except ValueError:
+                raise CommandError(
+                    Exit.USAGE, f"--class-prior takes balanced, estimated or CLASS=SHARE pairs; got {shown(text)}."
+                ) from None
+    try:
+        return replace(saved, model=questions.with_class_prior(saved.model, prior))
+    except KernelpoolError as error:
+        raise CommandError(Exit.USAGE, f"--class-prior: {shown(error, 300)}") from None
 
 
 def _labels(classes: np.ndarray, named: np.ndarray, refused: np.ndarray) -> Any:

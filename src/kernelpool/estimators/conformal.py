@@ -34,7 +34,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.notebook import NotebookMixin
-from ..inspection.pipeline import is_fitted_estimator
+from ..inspection.pipeline import is_fitted_estimator, knows_log_density, log_density
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
 from .pooled import PooledClassifier
 
@@ -155,7 +155,7 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         self : ConformalClassifier
             The fitted estimator.
         """
-        knows = hasattr(self.estimator, "log_density")
+        knows = knows_log_density(self.estimator)
         if self.conformity in ("density", "both") and not knows:
             raise KernelpoolError(
                 f"conformity={self.conformity!r} needs a classifier with log_density, such as SharedKernelClassifier; "
@@ -267,8 +267,8 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         calibration = self.calibration_probability_ if name == "probability" else self.calibration_density_
         below: np.ndarray | float = 0.0
         for f, model in enumerate(self.estimators_):
-            score = to_numpy(model.predict_proba(X) if name == "probability" else model.log_density(X))
-            below = below + self._weight_below(np.asarray(score, np.float64), calibration, self.calibration_folds_ == f)
+            score = np.asarray(to_numpy(model.predict_proba(X)), np.float64) if name == "probability" else log_density(model, X)
+            below = below + self._weight_below(score, calibration, self.calibration_folds_ == f)
         total = self._weight_below(np.full((1, n_classes), np.inf), calibration, np.ones(len(calibration), bool))
         return np.asarray((below + 1) / (total + 1))
 
@@ -357,8 +357,8 @@ def _scores(model: Any, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     own = np.arange(len(y)), codes
     probability = np.asarray(to_numpy(model.predict_proba(X)), np.float64)[own]
     density = np.full(len(y), np.nan)
-    if hasattr(model, "log_density"):
-        density = np.asarray(to_numpy(model.log_density(X)), np.float64)[own]
+    if knows_log_density(model):
+        density = log_density(model, X)[own]
     return codes, probability, density
 
 

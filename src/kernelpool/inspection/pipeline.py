@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from ..arrays import to_numpy
 from ..tables.encoder import TableEncoder
 
 INSIDE = ("best_estimator_", "estimator_")
@@ -109,6 +110,17 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
         wrappers.append(inner)
         inner = getattr(inner, attribute)
     return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(input_names))
+
+
+def knows_log_density(estimator: Any) -> bool:
+    """Whether the model inside has `log_density`; pipelines do not hand it on."""
+    return hasattr(unwrap(estimator).inner, "log_density")
+
+
+def log_density(estimator: Any, X: Any) -> np.ndarray:
+    """log p(x|C_k) by the model inside, (n, K), in the features that it sees."""
+    found = unwrap(estimator)
+    return np.asarray(to_numpy(found.inner.log_density(found.transform(X))), np.float64)
 
 
 def is_fitted_estimator(estimator: Any) -> bool:
