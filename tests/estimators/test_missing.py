@@ -270,3 +270,78 @@ def test_clouds_stay_as_good_with_the_second_feature_gone_in_half_of_the_trainin
     X[::2, 1] = np.nan
     model = SharedKernelClassifier(8, covariance_type="full", random_state=0).fit(X, y)
     assert model.score(X_test, y_test) > 0.88  # Bayes: 0.903
+
+
+# -- what a model believes of what is missing -----------------------------------------------------------------------
+
+
+def conditional_by_quadrature(model, row, feature, grid):
+    """Mean, and probability of each class, of one missing feature: by the density of complete rows on a grid."""
+    rows = np.repeat(row[None, :], len(grid), axis=0)
+    rows[:, feature] = grid
+    joint = np.exp(model.log_density(rows)) * model.class_prior_
+    density = joint.sum(axis=1)
+    return (density @ grid) / density.sum(), joint.sum(axis=0) / density.sum()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_missing_cells_are_filled_by_their_conditional_mean(family):
+    X, holed, y = some_data()
+    model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
+    filled = model.impute(holed)
+    np.testing.assert_array_equal(filled[~np.isnan(holed)], holed[~np.isnan(holed)])
+    grid = np.linspace(-40, 40, 20_001)
+    for i in np.flatnonzero(np.isnan(holed).sum(axis=1) == 1)[:5]:
+        feature = int(np.flatnonzero(np.isnan(holed[i]))[0])
+        mean, proba = conditional_by_quadrature(model, holed[i], feature, grid)
+        np.testing.assert_allclose(filled[i, feature], mean, rtol=1e-6)
+        np.testing.assert_allclose(model.predict_proba(holed[i : i + 1])[0], proba, rtol=1e-6)
+    own = model.impute(holed, y)
+    assert not np.allclose(own, filled)  # the class, where it is known, says more
+    nothing = model.impute(np.full((1, 3), np.nan), ["b"])
+    np.testing.assert_allclose(nothing[0], model.mixing_[:, 1] @ model.means_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_draws_have_the_conditional_moments(family):
+    X, _, y = some_data()
+    model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
+    row = np.array([X[3, 0], np.nan, np.nan])
+    drawn = model.impute(np.repeat(row[None, :], 40_000, axis=0), n_draws=1, random_state=0)[0]
+    known = model.conditional(row)
+    np.testing.assert_allclose(drawn[:, 1:].mean(axis=0), model.impute(row[None, :])[0, 1:], atol=0.05)
+    there, _ = known.sample(40_000, random_state=1)
+    np.testing.assert_allclose(np.cov(drawn[:, 1:].T), np.cov(there.T), atol=0.15)
+    assert model.impute(row[None, :], n_draws=3, random_state=0).shape == (3, 1, 3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_conditional_model_is_the_joint_density_by_the_marginal_one(family):
+    """p(rest|known, C) = p(rest, known|C) / p(known|C), and its class priors are P(C|known)."""
+    X, _, y = some_data()
+    table = pd.DataFrame(X, columns=["length", "width", "height"])
+    model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(table, y)
+    row = X[5]
+    known = model.conditional(row, given=["width"])
+    assert known.feature_names_in_.tolist() == ["length", "height"]
+    marginal = model.marginal(["width"])
+    rest = X[:20, [0, 2]]
+    joint = pd.DataFrame(np.column_stack([rest[:, 0], np.full(20, row[1]), rest[:, 1]]), columns=table.columns)
+    width = pd.DataFrame({"width": [row[1]]})
+    expected = model.log_density(joint) - marginal.log_density(width)
+    found = known.log_density(pd.DataFrame(rest, columns=["length", "height"]))
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(known.class_prior_, marginal.predict_proba(width)[0], rtol=1e-9)
+
+
+def test_questions_about_no_feature_are_refused():
+    X, _, y = some_data()
+    model = SharedKernelClassifier(4, random_state=0).fit(X, y)
+    with pytest.raises(KernelpoolError, match="features must be positions below 3 or names of features; got 'width'"):
+        model.marginal(["width"])
+    with pytest.raises(KernelpoolError, match="features must be positions below 3 or names of features; got none"):
+        model.marginal([])
+    with pytest.raises(KernelpoolError, match="conditional needs a feature that is not given"):
+        model.conditional(X[0])
+    with pytest.raises(KernelpoolError, match="conditional needs known values of all features in `given`"):
+        model.conditional([np.nan, 1, 2], given=[0])

@@ -40,6 +40,7 @@ from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinish
 from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
 from ..training.stream import StreamConfig, StreamNetwork, begin, mini_batch, resume, stream_classes, stream_config
 from ..training.validation import (
+    as_nan,
     check_columns,
     check_degree,
     check_positive,
@@ -760,6 +761,152 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         outside: np.ndarray = frame.outside(x)
         return outside
 
+    # -- what is missing --------------------------------------------------------------------------------------------
+
+    def impute(self, X: Any, y: Any = None, *, n_draws: int | None = None, random_state: Any = None) -> np.ndarray:
+        r"""Fill missing cells by what the model believes of them.
+
+        .. math:: E[x_h \mid x_o] = \sum_j P(j \mid x_o)\, (\mu_{jh} + \Sigma_{jho} \Sigma_{joo}^{-1} (x_o - \mu_{jo}))
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN marks the cells to fill.
+        y : array-like of shape (n_samples,), default=None
+            Their classes, where they are known; otherwise the class is summed out.
+        n_draws : int or None, default=None
+            How many fillings to draw from the conditional density of the missing cells, for multiple imputation; None gives
+            the conditional mean.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws; None uses the estimator's own `random_state`.
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features) or (n_draws, n_samples, n_features)
+            Cells that are known are as they were.
+
+        Examples
+        --------
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0, 0.0], [4.0, 8.0]],
+        ...     covariances=[[[1.0, 0.5], [0.5, 1.0]]] * 2,
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.5, 0.5],
+        ...     classes=["a", "b"],
+        ... )
+        >>> print(model.impute([[0.5, np.nan], [4.0, np.nan]], ["a", "b"]))
+        [[0.5  0.25]
+         [4.   8.  ]]
+        """
+        check_is_fitted(self)
+        x = np.asarray(validate_data(self, as_nan(X), dtype=np.float64, reset=False, ensure_all_finite="allow-nan"))
+        codes = np.full(len(x), -1) if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        if n_draws is None:
+            return self._filled(x, codes)
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        return np.stack([self._filled(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(n_draws)])
+
+    def _filled(
+        self, x: np.ndarray, codes: np.ndarray, pick: np.ndarray | None = None, noise: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Rows in NumPy with their missing cells filled; see `SharedKernel.fill`."""
+        network, kernels, frame = self._network()
+        natural_params = network.kernel.natural_params(kernels, float(np.finfo(x.dtype).eps))
+        log_share = safe_log(np.column_stack([self.mixing_, self.mixing_ @ self.class_prior_]))  # the last for any class
+        rows = as_rows(x, np.arange(len(x)), n_jobs=self.n_jobs, holes=True).framed(frame, sum(natural_params.weight.shape))
+        filled = rows.each(_fill, network, natural_params, log_share, codes, pick, noise)
+        return np.where(np.isnan(x), frame.outside(np.asarray(filled)), x)
+
+    def marginal(self, features: Sequence[Any]) -> "SharedKernelClassifier":
+        """The model of some of the features: the others are integrated out.
+
+        Parameters
+        ----------
+        features : sequence of int or str
+            Positions, or names where the model knows them.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Of these features alone, in the order given.
+        """
+        check_is_fitted(self)
+        at = self._positions(features, "features")
+        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
+        _, kernels = kernel.marginal(Kernels(self.means_, self.covariances_), at)
+        return self._model_of(at, kernels.mean, kernels.covariance, self.mixing_, self.class_prior_)
+
+    def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
+        """The model of the other features once some are known, for one row: its class priors are P(C_k|known).
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            One row.
+        given : sequence of int or str or None, default=None
+            The features that count as known, by position or name; None takes those that are not missing in `x`.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Of the features that are not given. Its `sample`, `means_` and `log_density` say what they are likely to be, its
+            `class_prior_` which class.
+
+        Examples
+        --------
+        >>> model = SharedKernelClassifier.from_parameters(
+        ...     means=[[0.0, 0.0], [4.0, 8.0]],
+        ...     covariances=[[[1.0, 0.5], [0.5, 1.0]]] * 2,
+        ...     mixing=[[1, 0], [0, 1]],
+        ...     class_prior=[0.5, 0.5],
+        ...     classes=["a", "b"],
+        ... )
+        >>> known = model.conditional([2.0, np.nan])
+        >>> print(known.class_prior_, known.means_.ravel(), known.covariances_.ravel())
+        [0.5 0.5] [1. 7.] [0.75 0.75]
+        """
+        check_is_fitted(self)
+        row = np.asarray(x, dtype=np.float64)
+        check_shape("x", row, (self.n_features_in_,))
+        at = np.flatnonzero(~np.isnan(row)).tolist() if given is None else self._positions(given, "given")
+        rest = [i for i in range(self.n_features_in_) if i not in at]
+        if not rest or not np.isfinite(row[at]).all():
+            what = "known values of all features in `given`" if rest else "a feature that is not given"
+            raise KernelpoolError(f"conditional needs {what}; got {row.tolist()} and given={list(at)}.")
+        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
+        holed = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
+        single = SharedKernelClassifier.from_parameters(
+            self.means_, self.covariances_, np.eye(len(self.means_)), np.full(len(self.means_), 1 / len(self.means_)),
+            np.arange(len(self.means_)), self.covariance_type_,
+        )  # fmt: skip
+        log_kernel = np.asarray(single.log_density(holed))[0]  # (M,)
+        joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing_
+        of_class = joint.sum(axis=0)
+        mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
+        prior = of_class * self.class_prior_
+        means, covariances = kernel.given(Kernels(self.means_, self.covariances_), at, rest, row[at])
+        return self._model_of(rest, means, covariances, mixing, prior / prior.sum())
+
+    def _positions(self, features: Sequence[Any], name: str) -> list[int]:
+        """Features by position or name, as positions."""
+        names = {str(n): i for i, n in enumerate(getattr(self, "feature_names_in_", ()))}
+        known: dict[Any, int] = {**names, **{i: i for i in range(self.n_features_in_)}}
+        unknown = [f for f in features if f not in known]
+        if unknown or not len(features):
+            found = f"got {unknown[0]!r}" if unknown else "got none"
+            raise KernelpoolError(f"{name} must be positions below {self.n_features_in_} or names of features; {found}.")
+        return [known[f] for f in features]
+
+    def _model_of(
+        self, at: list[int], means: np.ndarray, covariances: np.ndarray, mixing: np.ndarray, class_prior: np.ndarray
+    ) -> "SharedKernelClassifier":
+        model = SharedKernelClassifier.from_parameters(
+            means, covariances, mixing, class_prior, self.classes_, self.covariance_type_
+        )
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_[at]
+        return model
+
     # -- model choice -----------------------------------------------------------------------------------------------
 
     def n_parameters(self) -> int:
@@ -897,6 +1044,15 @@ def _log_density(
     block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, log_volume: float, log_unit: Any
 ) -> Any:
     return network.log_density(block, natural_params, mixing) - volume_of(block, log_volume, log_unit)
+
+
+def _fill(
+    block: Block, network: SharedKernel, natural_params: NaturalParams, log_share: Any, codes: Any, pick: Any, noise: Any
+) -> Any:
+    """Rows whose `y` are their positions, filled."""
+    at = block.y
+    drawn = (None, None) if pick is None else (pick[at], noise[at, :])
+    return network.fill(block, natural_params, log_share[:, codes[at]], *drawn)
 
 
 def volume_of(block: Block, log_volume: float, log_unit: Any) -> Any:

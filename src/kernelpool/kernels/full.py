@@ -18,7 +18,7 @@ from ..arrays import (
 from ..errors import CollapsedKernelError
 from ..rows import Block
 from .gaussian import Gaussian, GaussianNaturalParams, Kernels
-from .patterns import Patterns
+from .patterns import Patterns, sweep
 
 
 class Full(Gaussian):
@@ -142,6 +142,18 @@ class Full(Gaussian):
         white = inverse @ self.unflatten(scatter + xp.zeros_like(self.flat(covariance)), d) @ turned
         slope = xp.tril(turned @ (white - mass[:, None, None] * one))
         return xp.reshape(_with_diagonal(slope, xp.linalg.diagonal(slope) * xp.linalg.diagonal(factor)), (-1,))
+
+    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple[Array, Array]:
+        xp, mean = namespace(kernels.mean), kernels.mean
+        covariance = kernels.covariance if kernels.covariance.ndim == 3 else kernels.covariance[None, ...]
+        pattern = xp.asarray([float(i in known) for i in range(mean.shape[1])], dtype=mean.dtype, device=device(mean))
+        swept = sweep(covariance, pattern[None, :])[0][0, ...]  # (M, d, d)
+        index, at = (xp.asarray(i, dtype=xp.int64, device=device(mean)) for i in (rest, known))
+        rows = xp.take(swept, index, axis=1)
+        slope, spread = xp.take(rows, at, axis=2), xp.take(rows, index, axis=2)
+        step = (slope @ (x - xp.take(mean, at, axis=1))[..., None])[..., 0]
+        spread = 0.5 * (spread + xp.matrix_transpose(spread))
+        return xp.take(mean, index, axis=1) + step, spread if kernels.covariance.ndim == 3 else spread[0, ...]
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         xp = namespace(covariance)

@@ -505,6 +505,11 @@ class Gaussian(Kernel):
         family = type(self)(namespace(self.floor).take(self.floor, match_array(index, like=self.floor)), self.guard)
         return family, Kernels(xp.take(kernels.mean, index, axis=1), self.submatrix(kernels.covariance, index))
 
+    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple[Array, Array]:
+        """Means (M, r) and covariances of the `rest` of the features given values x of the `known` ones."""
+        _, left = self.marginal(kernels, rest)  # where features are independent, what is known says nothing
+        return left.mean, left.covariance
+
     def sample(self, kernels: Kernels, j: int, n: int, rng: Any) -> Array:
         noise = match_array(rng.standard_normal((n, kernels.mean.shape[1])), like=kernels.mean)
         return kernels.mean[j, :] + self.deviate(self.of_kernel(kernels.covariance, j), noise)
@@ -593,3 +598,9 @@ class IndependentFeatures(Observed):
             first[j, :] = responsibility[j, :] @ away
             second[j, :] = self.kernel.scatter(away, responsibility[j, :]) + flat @ (missing[j, :] * variance[j, :])
         return Moments(mass, first, second)
+
+    def fill(self, share: Array, noise: Array | None = None) -> Array:
+        found = share.T @ self.mean
+        if noise is not None:
+            found = found + noise * (share.T @ self.variance**0.5)
+        return self.block.x + (1 - self.observed) * found

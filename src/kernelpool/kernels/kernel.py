@@ -60,6 +60,13 @@ class Observed(ABC):
         of `log_density` by the natural parameters (Fisher's identity), as those of complete rows are.
         """
 
+    @abstractmethod
+    def fill(self, share: Array, noise: Array | None = None) -> Array:
+        """The rows with their missing cells filled, (n, d): by what each kernel expects of them, weighted by `share` (M, n).
+
+        With standard normal `noise` (n, d) each kernel draws them instead; a share is then one for one kernel of each row.
+        """
+
 
 class Kernel(ABC):
     """A family of kernels, p(x|j)."""

@@ -150,6 +150,27 @@ class Patterns(Observed):
             second += xp.sum(at @ xp.matrix_transpose(expects) + sums[..., -1:, -1:] * spread, axis=0)
         return Moments(mass, first, self.kernel.pool_moments(self.kernel.flat(second)))
 
+    def fill(self, share: Array, noise: Array | None = None) -> Array:
+        xp, d = namespace(self.mean), self.mean.shape[1]
+        out = xp.asarray(self.block.x, copy=True)
+        one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
+        for part in self._swept():
+            hole = 1 - part.known
+            slope = part.matrix * (hole[..., :, None] * part.known[..., None, :])
+            shift = hole * self.mean - (slope @ self.mean[None, :, :, None])[..., 0]  # (G, M, d)
+            spread = part.matrix * (hole[..., :, None] * hole[..., None, :])
+            for g, span in enumerate(part.spans):
+                x, found = as_float64(self.block.x[span, :]), xp.zeros_like(self.block.x[span, :])
+                for j in range(self.mean.shape[0]):
+                    of = j % slope.shape[1]
+                    each = x @ slope[g, of, ...].T + shift[g, j, :]
+                    if noise is not None:
+                        factor = xp.linalg.cholesky(spread[g, of, ...] + (part.known[g, 0, :] + 1e-12 * hole[g, 0, :]) * one)
+                        each = each + (as_float64(noise[span, :]) @ factor.T) * hole[g, 0, :]
+                    found = found + share[j, span][:, None] * match_array(each, like=self.phi)
+                out[span, :] = out[span, :] + found
+        return out
+
     def _origin(self) -> Array:
         """The points about which moments are taken, (M, d)."""
         xp = namespace(self.mean)

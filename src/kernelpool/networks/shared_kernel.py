@@ -633,6 +633,28 @@ class SharedKernel:
         log_joint = self.by_kernel(block, natural_params) + safe_log(mixing @ class_prior)[:, None]
         return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
 
+    def fill(
+        self, block: Block, natural_params: NaturalParams, log_share: Array, pick: Array | None, noise: Array | None
+    ) -> Array:
+        """Rows with their missing cells filled, (n, d): as expected, or drawn.
+
+        `log_share` (M, n) or (M, 1) is how likely each kernel is before the row is seen. Where cells are drawn, `pick` (n,),
+        uniform in (0, 1), chooses the kernel of each row and `noise` (n, d), standard normal, the cells.
+        """
+        if block.holes is None:
+            return block.x
+        xp = namespace(block.x)
+        observed = self.kernel.observe(natural_params, block)
+        joint = observed.log_density + log_share
+        share = xp.exp(joint - logsumexp(joint, axis=0))
+        if pick is not None:
+            below = xp.cumulative_sum(share, axis=0)
+            last = xp.astype(below >= xp.minimum(pick, below[-1, :]), xp.int64)
+            chosen = xp.argmax(last, axis=0)
+            codes = xp.arange(share.shape[0], dtype=chosen.dtype, device=device(chosen))
+            share = xp.astype(codes[:, None] == chosen[None, :], block.x.dtype)
+        return observed.fill(share, noise)
+
 
 def moves(starving: list[int], owner: Array) -> dict[int, int]:
     """Which of the starving kernels is moved to each class: one of those that the class owns."""
