@@ -5,8 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import PooledClassifier, SharedKernelClassifier, SharingAverageClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.rows import RowsWithHoles, as_rows, survey
@@ -345,3 +347,54 @@ def test_questions_about_no_feature_are_refused():
         model.conditional(X[0])
     with pytest.raises(KernelpoolError, match="conditional needs known values of all features in `given`"):
         model.conditional([np.nan, 1, 2], given=[0])
+
+
+# -- the pool -------------------------------------------------------------------------------------------------------
+
+
+def small_pool(**kwargs):
+    rough = SharedKernelClassifier(2, covariance_type="spherical", sharing=0.0, random_state=0)
+    members = [("mixture", rough), ("line", LogisticRegression())]
+    return PooledClassifier(members, n_folds=2, pooling="linear", random_state=0, **kwargs)
+
+
+def test_a_pool_takes_missing_cells_in_training_and_prediction():
+    X, holed, y = some_data(n=100)
+    for train in (X, holed):
+        model = small_pool().fit(train, y)
+        assert "line" in model.members_
+        proba = model.predict_proba(holed)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        assert model.score(holed, y) > 0.8
+        assert np.isfinite(model.score_samples(holed)).all()
+        order = np.random.default_rng(0).permutation(len(y))  # what is drawn depends on the row alone
+        np.testing.assert_allclose(model.predict_proba(holed[order]), proba[order], rtol=1e-9)
+        complete = ~np.isnan(holed).any(axis=1)
+        np.testing.assert_allclose(proba[complete], model.predict_proba(holed[complete]), rtol=1e-12)
+
+
+def test_networks_that_cannot_take_holes_are_averaged_over_the_conditional_density(monkeypatch):
+    """E[P(C|x) | known], by the grid of a model of the missing feature, against many draws."""
+    monkeypatch.setattr("kernelpool.estimators.pooled.N_DRAWS", 1000)
+    X, _, y = some_data(n=100)
+    model = small_pool().fit(X, y)
+    row = np.array([0.3, np.nan, -0.8])
+    describing = model._describing()
+    line = LogisticRegression().fit(X, y)
+    drawn = describing.fillings(row[None, :])[:, 0]
+    found = line.predict_proba(drawn).mean(axis=0)
+    grid = np.linspace(-25, 25, 2001)
+    rows = np.column_stack([np.full(2001, 0.3), grid, np.full(2001, -0.8)])
+    density = np.exp(model.score_samples(rows))
+    np.testing.assert_allclose(found, density @ line.predict_proba(rows) / density.sum(), atol=0.04)
+
+
+def test_a_pool_without_a_description_of_the_rows_refuses_them():
+    X, holed, y = some_data(n=60)
+    lines = [("line", LogisticRegression()), ("other", LogisticRegression(C=0.1))]
+    with pytest.raises(KernelpoolError, match="no member that describes the rows"):
+        PooledClassifier(lines, n_folds=2, random_state=0).fit(X, y).predict(holed)
+    trees = [("trees", HistGradientBoostingClassifier(max_iter=5)), ("more", HistGradientBoostingClassifier(max_iter=3))]
+    assert PooledClassifier(trees, n_folds=2, random_state=0).fit(X, y).predict(holed).shape == y.shape  # these take them
+    with pytest.raises(ValueError, match="contains NaN"):
+        small_pool(missing="error").fit(holed, y)

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..registry import CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
-from ..rows import Block, Rows
+from ..rows import Block, Rows, as_rows, with_missing
 from ..selection.cross_fitting import (
     RAW,
     WARPED,
@@ -27,13 +27,18 @@ from ..selection.cross_fitting import (
     average,
     fit_pool,
     member_log_proba,
+    network_log_proba,
+    takes_holes,
 )
 from ..selection.held_out import stratified_folds
 from ..selection.pooling import KINDS, Pooling
 from ..selection.stacking import stacked
+from ..starts.sample import _uniform as content_key
 from ..text import plural
+from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from ..training.parzen import labeled
-from ..training.validation import class_prior_for
+from ..training.shared_kernel import fit_shared_kernel
+from ..training.validation import class_prior_for, surveyed
 from ..training.views import View, Warp
 from ._base import DensityClassifier, RowFunction
 from .parzen import ParzenClassifier
@@ -41,6 +46,12 @@ from .rbf import RBFNetworkClassifier
 from .shared_kernel import SharedKernelClassifier
 
 BUDGETS = ("fast", "balanced", "best")
+
+N_DRAWS = 8
+"""Fillings of a row with missing cells over which the networks that cannot take them are averaged."""
+
+FILLING_KERNELS = 6
+"""Most kernels of the mixture from which missing cells of training rows are drawn."""
 
 MANY_ROWS = 20_000
 """From so many rows on, three folds are enough to tell networks apart."""
@@ -146,6 +157,9 @@ class PooledClassifier(DensityClassifier):
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
         Prior probabilities of the classes where they differ from their shares in the training rows; it may be changed after the
         fit.
+    missing : {"marginalize", "error"}, default="marginalize"
+        What NaN in X means: a missing cell, or an error. Mixtures integrate missing cells out; of the other networks' answers
+        the mean is taken over fillings drawn from the conditional density that the mixtures give.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and of the networks.
     n_jobs : int or None, default=None
@@ -213,6 +227,7 @@ class PooledClassifier(DensityClassifier):
         "pooling": [StrOptions({"auto", *KINDS})],
         "n_folds": [Interval(Integral, 2, None, closed="left"), None],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
+        "missing": [StrOptions({"marginalize", "error"})],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
@@ -227,6 +242,7 @@ class PooledClassifier(DensityClassifier):
         pooling: str = "auto",
         n_folds: int | None = None,
         class_prior: Any = None,
+        missing: str = "marginalize",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -237,10 +253,15 @@ class PooledClassifier(DensityClassifier):
         self.pooling = pooling
         self.n_folds = n_folds
         self.class_prior = class_prior
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+
+    @property
+    def _takes_holes(self) -> bool:
+        return self.missing != "error"
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -264,7 +285,7 @@ class PooledClassifier(DensityClassifier):
         self : PooledClassifier
             The fitted estimator.
         """
-        data = labeled(self, X, y, sample_weight)
+        data = labeled(self, X, y, sample_weight, holes=self._takes_holes)
         n_classes = len(data.classes)
         candidates = self._candidates(n_classes)
         if self.class_prior is not None:
@@ -279,6 +300,9 @@ class PooledClassifier(DensityClassifier):
                 f"y must have a class with at least two distinct rows to hold some out; the {n} rows have one for each class."
             )
         rows = LabeledRows(x, data.codes, data.weight, fold, n_classes)
+        if np.isnan(x).any():
+            fillings = _fillings(x, data.weight, seed)
+            rows = LabeledRows(fillings[0], data.codes, data.weight, fold, n_classes, x, fillings[1:])
         fit = fit_pool(
             candidates,
             rows,
@@ -400,7 +424,8 @@ class PooledClassifier(DensityClassifier):
     def _scores(self, rows: Rows) -> RowFunction:
         pooling = Pooling(self.weights_, self.pooling_, self.loss_)
         pool = _Pool(self.networks_, self.network_members_, self.network_views_, self._views(), pooling)
-        return RowFunction(rows, _pooled_log_proba, (pool, self._log_prior_shift()))
+        describing = self._describing() if np.any(self.density_weights_) else None
+        return RowFunction(rows, _pooled_log_proba, (pool, describing, self._log_prior_shift()))
 
     def _describing(self) -> "_Describing":
         heard = np.flatnonzero(self.density_weights_)
@@ -435,16 +460,34 @@ class _Pool:
     def __init__(self, networks: list[Any], members: np.ndarray, seen: np.ndarray, views: list[View], pooling: Pooling) -> None:
         self.networks, self.members, self.seen, self.views, self.pooling = networks, members, seen, views, pooling
 
-    def log_proba(self, x: np.ndarray) -> np.ndarray:
-        """log P(C_k|x), (n, K)."""
-        shown = {v: x if v < 0 else self.views[v].transform(x) for v in np.unique(self.seen)}
-        said = [
-            average(
-                np.stack([member_log_proba(self.networks[i], shown[self.seen[i]]) for i in np.flatnonzero(self.members == m)])
-            )
-            for m in range(len(self.pooling.weight))
+    def log_proba(self, x: np.ndarray, describing: "_Describing | None") -> np.ndarray:
+        """log P(C_k|x), (n, K); what is missing is drawn from the networks that describe the rows."""
+        if np.isnan(x).any():
+            said = self._said_of_holed(x, describing)
+        else:
+            shown = {v: x if v < 0 else self.views[v].transform(x) for v in np.unique(self.seen)}
+            said = {i: member_log_proba(self.networks[i], shown[self.seen[i]]) for i in self._heard()}
+        of_members = [
+            average(np.stack([said[i] for i in self._heard() if self.members[i] == m])) for m in range(len(self.pooling.weight))
         ]
-        return self.pooling.log_proba(np.stack(said))
+        return self.pooling.log_proba(np.stack(of_members))
+
+    def _heard(self) -> list[int]:
+        """The networks that have a part in the probabilities."""
+        return [int(i) for i in np.flatnonzero(self.members >= 0)]
+
+    def _said_of_holed(self, x: np.ndarray, describing: "_Describing | None") -> dict[int, np.ndarray]:
+        heard = self._heard()
+        views = {i: None if self.seen[i] < 0 else self.views[self.seen[i]] for i in heard}
+        draws = None
+        if not all(takes_holes(self.networks[i], views[i]) for i in heard):
+            if describing is None or not describing.networks:
+                raise KernelpoolError(
+                    "X has missing values, and this pool has no member that describes the rows, from which they could be "
+                    "drawn: impute them, or add a SharedKernelClassifier to members."
+                )
+            draws = describing.fillings(x[np.isnan(x).any(axis=1)])
+        return {i: network_log_proba(self.networks[i], views[i], x, draws) for i in heard}
 
 
 class _Describing:
@@ -457,6 +500,28 @@ class _Describing:
         """log p(x|C_k), (n, K)."""
         said = np.stack([_log_density(network, view, x) for network, view in self.networks])
         return np.asarray(logsumexp(said + self.log_weights[:, None, None], axis=0))
+
+    def fillings(self, x: np.ndarray) -> np.ndarray:
+        """Rows with their missing cells drawn given the others, (N_DRAWS, n, d): a function of the row alone, not of chance."""
+        seen = [x if view is None else view.transform(x) for _, view in self.networks]
+        evidence = np.stack(
+            [
+                np.asarray(network.score_samples(z)) + (0.0 if view is None else view.log_jacobian(x)) + log_weight
+                for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
+            ]
+        )
+        below = np.cumsum(np.exp(evidence - logsumexp(evidence, axis=0)), axis=0)  # (networks, n)
+        d, nobody = x.shape[1], np.full(len(x), -1)
+        out = np.repeat(x[None], N_DRAWS, axis=0)
+        for s in range(N_DRAWS):
+            which, pick, *uniform = (content_key(seen[0], s * (d + 2) + i) for i in range(d + 2))
+            noise, chosen = ndtri(np.column_stack(uniform)), (below < which * below[-1]).sum(axis=0)
+            for i in np.unique(chosen):
+                (network, view), mine = self.networks[i], np.flatnonzero(chosen == i)
+                filled = network._filled(seen[i][mine], nobody[mine], pick[mine], noise[mine])
+                filled = filled if view is None else view.inverse(filled)
+                out[s, mine] = np.where(np.isnan(x[mine]), filled, x[mine])
+        return out
 
     def kernel_posterior(self, x: np.ndarray) -> np.ndarray:
         """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
@@ -504,7 +569,8 @@ def _held_out_log_densities(member: PoolMember, rows: LabeledRows) -> np.ndarray
     for network in member.networks:
         out = np.flatnonzero(rows.fold == network.fold)
         if len(out):
-            said[out] = _log_density(network.estimator, network.view, rows.x[out])
+            x = rows.x[out] if rows.holed is None else rows.holed[out]
+            said[out] = _log_density(network.estimator, network.view, x)
     return said
 
 
@@ -521,19 +587,18 @@ def _log_density(network: Any, view: View | None, x: np.ndarray) -> np.ndarray:
     return np.asarray(network.log_density(view.transform(x)) + view.log_jacobian(x)[:, None])
 
 
-def _pooled_log_proba(block: Block, pool: _Pool, log_prior_shift: Any) -> Array:
-    x = np.asarray(to_numpy(block.x), np.float64)
-    found = pool.log_proba(x) + np.asarray(to_numpy(log_prior_shift), np.float64)
+def _pooled_log_proba(block: Block, pool: _Pool, describing: "_Describing | None", log_prior_shift: Any) -> Array:
+    found = pool.log_proba(with_missing(block), describing) + np.asarray(to_numpy(log_prior_shift), np.float64)
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
 
 def _pooled_posterior(block: Block, describing: "_Describing") -> Array:
-    found = describing.kernel_posterior(np.asarray(to_numpy(block.x), np.float64))
+    found = describing.kernel_posterior(with_missing(block))
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
 
 def _pooled_log_density(block: Block, describing: _Describing) -> Array:
-    found = describing.log_density(np.asarray(to_numpy(block.x), np.float64))
+    found = describing.log_density(with_missing(block))
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
 
@@ -551,8 +616,25 @@ def _position(views: list[View], view: View | None) -> int:
 def _content_key(x: np.ndarray, seed: int) -> np.ndarray:
     """A number made from the content of each row: folds do not depend on the order of the rows, and equal rows meet in one."""
     direction = np.random.default_rng(seed).normal(size=x.shape[1])
+    if np.isnan(x).any():
+        center = np.nanmean(x, axis=0)
+        x = np.where(np.isnan(x), center + 3 * np.nanstd(x, axis=0), x)  # a mark like any other
     scale = x.std(axis=0)
     return np.asarray(np.modf(1e3 * np.abs(((x - x.mean(axis=0)) / np.where(scale > 0, scale, 1)) @ direction))[0])
+
+
+def _fillings(x: np.ndarray, weight: np.ndarray, seed: int) -> np.ndarray:
+    """Rows with their missing cells drawn from a mixture that knows no classes, (1 + N_DRAWS, n, d)."""
+    data = surveyed(as_rows(x, np.zeros(len(x), int), weight, holes=True), np.zeros(1, int))
+    n_kernels = int(np.clip(len(x) // (20 * x.shape[1]), 1, FILLING_KERNELS))
+    config = SharedKernelConfig(
+        KernelConfig("full", 1e-3, "conjugate"), StartConfig(n_kernels), fit=FitConfig(max_iter=50, tol=1e-3, seed=seed)
+    )
+    network = fit_shared_kernel(data, config)
+    model = SharedKernelClassifier.from_parameters(
+        network.means, network.covariances, network.mixing, [1.0], [0], covariance_type="full"
+    )
+    return model.impute(x, n_draws=1 + N_DRAWS, random_state=seed)
 
 
 register(

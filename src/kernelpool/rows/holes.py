@@ -62,7 +62,7 @@ def rows_in_memory(
         if len(index):
             mine = [None if a is None else _taken(a, index) for a in (x, y, weight)]
             parts.append(kind(*mine, frame=frame, width=width, n_jobs=n_jobs))
-    return RowsWithHoles(parts, np.concatenate([complete, holed]))
+    return RowsWithHoles(parts, np.concatenate([complete, holed]), x, y, weight)
 
 
 def _taken(a: Array, index: np.ndarray) -> Array:
@@ -98,17 +98,23 @@ class IncompleteRows(ArrayRows):
 class RowsWithHoles:
     """Rows of an array in memory, the complete ones apart from the others."""
 
-    def __init__(self, parts: list[ArrayRows], order: np.ndarray) -> None:
+    def __init__(
+        self, parts: list[ArrayRows], order: np.ndarray, x: Array, y: Array | None = None, weight: Array | None = None
+    ) -> None:
         self.parts = parts
+        self.x, self.y, self.weight = x, y, weight
         self.order = order
         """Where each row of the parts, one after the other, came from, (n,)."""
         self.n_features, self.home, self.eps = parts[0].n_features, parts[0].home, parts[0].eps
 
     def framed(self, frame: Frame, width: int) -> "RowsWithHoles":
-        return RowsWithHoles([part.framed(frame, width) for part in self.parts], self.order)
+        return self._with([part.framed(frame, width) for part in self.parts])
 
     def by_class(self) -> "RowsWithHoles":
-        return RowsWithHoles([part.by_class() for part in self.parts], self.order)
+        return self._with([part.by_class() for part in self.parts])
+
+    def _with(self, parts: list[ArrayRows]) -> "RowsWithHoles":
+        return RowsWithHoles(parts, self.order, self.x, self.y, self.weight)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         sums = [part.total(statistic, *params) for part in self.parts]

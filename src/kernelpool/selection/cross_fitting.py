@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from ..arrays import safe_log
 from ..training.views import View, learned_metric, plain_view, warped_view
@@ -48,6 +49,17 @@ class LabeledRows:
     weight: np.ndarray
     fold: np.ndarray
     n_classes: int
+    holed: np.ndarray | None = None
+    """The rows with NaN where a cell is missing, (n, d); `x` are then one filling of them."""
+    draws: np.ndarray | None = None
+    """Other fillings, (S, n, d)."""
+
+    def at(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Some rows as a network is asked about them: as they are, and fillings of those that have holes."""
+        if self.holed is None or self.draws is None:
+            return self.x[mask], None
+        x = self.holed[mask]
+        return x, self.draws[:, mask][:, np.isnan(x).any(axis=1)]
 
     @property
     def folds(self) -> list[int]:
@@ -93,9 +105,9 @@ class FoldNetwork:
     view: View | None
     fold: int
 
-    def log_proba(self, x: np.ndarray) -> np.ndarray:
-        """log P(C_k|x) of rows in the units of the data, (n, K)."""
-        return member_log_proba(self.estimator, x if self.view is None else self.view.transform(x))
+    def log_proba(self, x: np.ndarray, draws: np.ndarray | None = None) -> np.ndarray:
+        """log P(C_k|x) of rows in the units of the data, (n, K); see `network_log_proba`."""
+        return network_log_proba(self.estimator, self.view, x, draws)
 
 
 @dataclass(frozen=True)
@@ -144,6 +156,33 @@ def member_log_proba(estimator: Any, x: np.ndarray) -> np.ndarray:
     else:
         found = safe_log(np.asarray(estimator.predict_proba(x), dtype=np.float64))
     return normalized(np.maximum(found, LOWEST))
+
+
+def takes_holes(estimator: Any, view: View | None) -> bool:
+    """Whether a network takes rows with missing cells as they are; a metric mixes them with the others."""
+    return bool(get_tags(estimator).input_tags.allow_nan) and (view is None or view.metric is None)
+
+
+def network_log_proba(estimator: Any, view: View | None, x: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
+    """log P(C_k|x) of rows in the units of the data, (n, K).
+
+    Of rows with missing cells a network that takes them is asked directly, and any other for the mean of what it says of
+    several fillings, `draws` (S, rows with holes, d).
+    """
+
+    def said(x: np.ndarray) -> np.ndarray:
+        return member_log_proba(estimator, x if view is None else view.transform(x))
+
+    holed = np.isnan(x).any(axis=1)
+    if not holed.any() or takes_holes(estimator, view):
+        return said(x)
+    assert draws is not None
+    of_holed = average(np.stack([said(filled) for filled in draws]))
+    out = np.empty((len(x), of_holed.shape[1]))
+    out[holed] = of_holed
+    if not holed.all():
+        out[~holed] = said(x[~holed])
+    return out
 
 
 def average(log_proba: np.ndarray) -> np.ndarray:
@@ -215,7 +254,7 @@ def _try(
             raise
         return Trial(candidate.name, np.nan, np.nan, perf_counter() - begun, f"failed: {type(error).__name__}: {error}")
     out = (rows.fold == folds[0]) & (rows.weight > 0)
-    said = first.log_proba(rows.x[out])
+    said = first.log_proba(*rows.at(out))
     loss = log_loss(said, rows.codes[out], rows.weight[out])
     if fit.members and len(folds) > 1:
         before = np.stack([member.held_out[out] for member in fit.members])
@@ -238,6 +277,8 @@ def _try(
 def _trained(estimator: Any, candidate: PoolCandidate, rows: LabeledRows, views: Views, fold: int, seed: int) -> FoldNetwork:
     """A copy of the estimator, trained on all rows but one fold, which it may be judged on if it asks to."""
     view, z = views.of(candidate, fold)
+    if rows.holed is not None and takes_holes(estimator, view):
+        z = rows.holed if view is None else view.transform(rows.holed)
     train, out = (rows.fold != fold) & (rows.weight > 0), (rows.fold == fold) & (rows.weight > 0)
     network = clone(estimator)
     if "random_state" in network.get_params(deep=False) and network.get_params(deep=False)["random_state"] is None:
@@ -254,10 +295,10 @@ def _member(name: str, networks: tuple[FoldNetwork, ...], rows: LabeledRows, sec
     held_out = np.empty((len(rows.x), rows.n_classes))
     for network in networks:
         out = rows.fold == network.fold
-        held_out[out] = network.log_proba(rows.x[out])
+        held_out[out] = network.log_proba(*rows.at(out))
     never = rows.fold < 0
     if never.any():
-        held_out[never] = average(np.stack([network.log_proba(rows.x[never]) for network in networks]))
+        held_out[never] = average(np.stack([network.log_proba(*rows.at(never)) for network in networks]))
     held = (rows.fold >= 0) & (rows.weight > 0)
     return PoolMember(name, networks, held_out, log_loss(held_out[held], rows.codes[held], rows.weight[held]), seconds)
 

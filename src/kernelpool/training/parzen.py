@@ -102,9 +102,9 @@ class ParzenRows:
         return replace(self.part(order[first]), weight=weight)
 
 
-def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
+def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any, *, holes: bool = False) -> ParzenRows:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
-    data = training_data(estimator, X, y, sample_weight, None, 1.0, None)
+    data = training_data(estimator, X, y, sample_weight, None, 1.0, None, holes=holes)
     _check_in_memory(data)
     codes = on_host(data.rows.y)  # type: ignore[attr-defined]
     if (codes < 0).any():

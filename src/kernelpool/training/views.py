@@ -78,12 +78,23 @@ class View:
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         """log |dz / dx| of each row, (n,)."""
+        if np.isnan(x).any():
+            return self._log_jacobian_of_known(x)
         constant = -np.log(self.scale).sum()
         if self.metric is not None:
             constant += np.linalg.slogdet(self.metric)[1]
         if self.warp is None:
             return np.full(len(x), constant)
         return constant + self.warp.log_jacobian((x - self.center) / self.scale)
+
+    def _log_jacobian_of_known(self, x: np.ndarray) -> np.ndarray:
+        """The same of the cells that are known, (n,); a metric would mix them with the others."""
+        assert self.metric is None
+        slope = -np.log(self.scale) + np.where(np.isnan(x), np.nan, 0.0)  # (n, d)
+        if self.warp is not None:
+            u = (x - self.center) / self.scale
+            slope = slope + (self.warp.exponent - 1) * np.sign(u) * np.log1p(np.abs(u)) - np.log(self.warp.scale)
+        return np.asarray(np.nansum(slope, axis=1))
 
 
 def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
