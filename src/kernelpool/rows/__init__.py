@@ -14,7 +14,7 @@ from ..arrays import Array, detach, is_array, is_pinned
 from ..errors import KernelpoolError
 from .batches import BatchRows, RowBatch, read_ahead
 from .block import Block
-from .columns import beside, has_float_type, is_lazy, lives_elsewhere, map_column, of_parts, on_host
+from .columns import beside, has_float_type, is_lazy, is_lazy_frame, lives_elsewhere, map_column, of_parts, on_host
 from .dask import DaskRows
 from .frame import Frame, max_abs_value
 from .holes import Holes, RowsWithHoles, rows_in_memory, with_missing
@@ -40,6 +40,7 @@ __all__ = [
     "beside",
     "has_float_type",
     "is_lazy",
+    "is_lazy_frame",
     "lives_elsewhere",
     "map_column",
     "max_abs_value",

@@ -13,6 +13,11 @@ def is_lazy(x: Any) -> bool:
     return hasattr(x, "to_delayed") and hasattr(x, "rechunk")
 
 
+def is_lazy_frame(x: Any) -> bool:
+    """Whether it is a data frame or a series of Dask."""
+    return hasattr(x, "to_dask_array") and hasattr(x, "npartitions")
+
+
 def lives_elsewhere(x: Any) -> bool:
     """Whether `x` lives in another array library than NumPy, or on a cluster: it stays there."""
     return is_lazy(x) or (is_array(x) and not is_numpy_array(x))

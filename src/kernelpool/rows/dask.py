@@ -1,18 +1,31 @@
-"""Rows of Dask arrays."""
+"""Rows of Dask arrays, on the threads of this process or on the workers of a cluster.
 
-from collections.abc import Callable
+A sum is a tree of tasks: one a chunk, run where the chunk lives, then `FAN_IN` parts at a time. Parameters are one more task,
+so they travel once to each worker, and are made again where a worker is lost. Parts are added in the order of the chunks,
+whichever comes first, so that sums are the same to the last bit.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..arrays import Array
-from ..errors import KernelpoolError, UnequalChunksError
+from ..errors import ClusterLostError, KernelpoolError, UnequalChunksError
 from .columns import is_lazy
 from .frame import Frame
 from .holes import RowsWithHoles, rows_in_memory
 from .in_memory import ArrayRows
 
 T = TypeVar("T")
+
+FAN_IN = 8
+"""Sums that one task adds."""
 
 
 class DaskRows:
@@ -27,15 +40,27 @@ class DaskRows:
         frame: Frame | None = None,
         width: int = 64,
         holes: bool = False,
+        client: Any = None,
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame, self.width, self.holes = frame, width, holes
+        self.frame, self.width, self.holes, self.client = frame, width, holes, client
         self.n_features = x.shape[1]
         self.home, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
-        return DaskRows(self.x, self.y, self.weight, frame=frame, width=width, holes=self.holes)
+        return DaskRows(self.x, self.y, self.weight, frame=frame, width=width, holes=self.holes, client=self.client)
+
+    def persisted(self) -> "DaskRows":
+        """The same rows, held by the workers of the cluster for all sweeps; where there is none, as they are."""
+        client = _client()
+        if client is None:
+            return self
+        given = [a for a in (self.x, self.y, self.weight) if a is not None]
+        with cluster_errors(client):
+            held = iter(client.persist(given))
+        x, y, weight = (None if a is None else next(held) for a in (self.x, self.y, self.weight))
+        return DaskRows(x, y, weight, frame=self.frame, width=self.width, holes=self.holes, client=client)
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
@@ -46,10 +71,12 @@ class DaskRows:
         # one key for the parameters: they travel once to each worker, not once to each chunk
         sent = dask.delayed((statistic, self._seen, params), pure=False, traverse=False)
         on_chunk, both = dask.delayed(_total_of_chunk, pure=False), dask.delayed(_both, pure=False)
-        parts = [on_chunk(sent, x, y, w) for x, y, w in self._chunks()]
-        while len(parts) > 1:  # a tree, so that no worker receives every part
-            parts = [both(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
-        result: T | None = parts[0].compute()
+        with cluster_errors(self.client):
+            parts = [on_chunk(sent, x, y, w) for x, y, w in self._chunks()]
+            while len(parts) > 1:  # a tree, so that no worker receives every part
+                parts = [both(*parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+            # data that live with a client are of no use without it
+            result: T | None = parts[0].compute() if self.client is None else self.client.compute(parts[0]).result()
         if result is None:
             raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
         return result
@@ -126,5 +153,46 @@ def _chunk_rows(
     return kind(x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1)
 
 
-def _both(a: Any, b: Any = None) -> Any:
-    return b if a is None else a if b is None else a + b
+def _both(*parts: Any) -> Any:
+    """The sum, in this order; empty chunks have none."""
+    some = [part for part in parts if part is not None]
+    return reduce(add, some) if some else None
+
+
+# -- clusters -------------------------------------------------------------------------------------------------------------
+
+
+def _client() -> Any:
+    """The client of the cluster in use, or None."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def cluster_errors(client: Any) -> Iterator[None]:
+    """A cluster that is lost in here is told of in one sentence."""
+    if client is None:
+        yield
+        return
+    if client.status != "running":
+        raise ClusterLostError(f"the client is {client.status}")
+    try:
+        yield
+    except KernelpoolError:
+        raise
+    except (Exception, CancelledError) as error:  # each of them has its own way to say so
+        if client.status == "running" and not _is_loss(error):
+            raise
+        raise ClusterLostError(f"{type(error).__name__}, the client is {client.status}") from error
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether an error tells of the cluster and not of a task."""
+    module, name = type(error).__module__, type(error).__name__
+    return isinstance(error, CancelledError) or module.startswith("distributed") or "Cancelled" in name

@@ -1,5 +1,6 @@
 """From what a user passes to rows: validation of data and parameters, labels, weights, and the frame of the data."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,12 +16,14 @@ from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels
 from ..rows import (
     Block,
+    DaskRows,
     Frame,
     Rows,
     as_rows,
     beside,
     has_float_type,
     is_lazy,
+    is_lazy_frame,
     lives_elsewhere,
     map_column,
     of_parts,
@@ -78,14 +81,17 @@ def training_data(
     holes: bool = False,
 ) -> TrainingData:
     """Checks everything that can be checked before any work is done; with `holes`, cells may be missing."""
-    if is_source(X, y):
+    names = None
+    if is_lazy_frame(X):
+        X, y, sample_weight, names = frame_columns(X, y, sample_weight)
+    elif is_source(X, y):
         from .batched import batched_training_data
 
         return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if lives_elsewhere(X):
-        check_elsewhere(estimator, X, reset=True)
+        check_elsewhere(estimator, X, reset=True, names=names)
     else:
         finite = "allow-nan" if holes else True
         X = as_nan(X) if holes else X
@@ -93,6 +99,7 @@ def training_data(
     codes, classes = _coded(X, y, unlabeled)
     weight = _weights(X, codes, sample_weight, unlabeled_weight)
     rows = as_rows(X, beside(X, codes), weight, n_jobs=n_jobs, holes=holes)
+    rows = rows.persisted() if isinstance(rows, DaskRows) else rows
     return surveyed(rows, classes, getattr(estimator, "feature_names_in_", None))
 
 
@@ -139,6 +146,9 @@ def feature_name(feature: Any, names: np.ndarray | None) -> str:
 
 def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = False) -> Rows:
     """Rows to be judged; with `holes`, cells may be missing."""
+    if is_lazy_frame(X):
+        names = getattr(estimator, "feature_names_in_", None)
+        X = frame_columns(X if names is None else _columns_of(X, names.tolist()), None, None)[0]
     if is_source(X):
         from .batched import batched_query_rows
 
@@ -155,7 +165,32 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
     return rows
 
 
-def check_elsewhere(estimator: Any, X: Any, *, reset: bool) -> None:
+def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
+    """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be names of columns."""
+    beside = [_columns_of(X, [name])[name] if isinstance(name, str) else name for name in (y, sample_weight)]
+    X = X.drop(columns=[name for name in (y, sample_weight) if isinstance(name, str)])
+    words = [str(name) for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    if words:
+        raise KernelpoolError(
+            f"Column {words[0]!r} of X holds {X.dtypes[words[0]]}, not numbers; leave it out, or code it first (Dask-ML can)."
+        )
+    names = [str(name) for name in X.columns]
+    kinds = {str(dtype) for dtype in X.dtypes}
+    array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # labels that are strings of pandas become objects
+        columns = [column.to_dask_array() if is_lazy_frame(column) else column for column in beside]
+    return array, *columns, names  # type: ignore[return-value]
+
+
+def _columns_of(X: Any, names: list[str]) -> Any:
+    absent = [name for name in names if name not in X.columns]
+    if absent:
+        raise KernelpoolError(f"X has no column {absent[0]!r}; there are {[str(name) for name in X.columns]}.")
+    return X[names]
+
+
+def check_elsewhere(estimator: Any, X: Any, *, reset: bool, names: list[str] | None = None) -> None:
     """What scikit-learn's validate_data checks of arrays that it does not take, without a look at the rows."""
     if is_array(X) and not is_writeable_array(X):
         raise ValueError(
@@ -171,6 +206,9 @@ def check_elsewhere(estimator: Any, X: Any, *, reset: bool) -> None:
         raise ValueError(f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64').")
     if reset:
         estimator.n_features_in_ = X.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, object)
 
 
 def check_finite(rows: Rows) -> None:

@@ -1,0 +1,234 @@
+"""Clusters of Dask: data frames, workers and schedulers that are lost, and what travels."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.errors import ClusterLostError
+from kernelpool.rows import DaskRows
+from kernelpool.rows import dask as dask_rows
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+FITTED = ("means_", "covariances_", "mixing_", "objective_")
+
+
+@pytest.fixture(autouse=True)
+def leave_no_scheduler_behind():
+    """A client that is closed twice leaves Dask set to a cluster that is not there."""
+    yield
+    dask.config.set(scheduler=None)
+
+
+def assert_close(found, expected):
+    for name in FITTED:
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def two_workers():
+    quiet = {"dashboard_address": ":0", "worker_dashboard_address": None}
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, silence_logs=50, **quiet)
+
+
+def at_home(x, y):
+    return da.from_array(x, chunks=(70, 3)), da.from_array(y, chunks=70)
+
+
+SETTINGS = {"n_kernels": 6, "covariance_type": "full", "random_state": 0}
+
+
+def fit_here(x, y, **settings):
+    """On the threads of this process, whatever client was there before."""
+    with dask.config.set(scheduler="threads"):
+        return SharedKernelClassifier(**SETTINGS, **settings).fit(*at_home(x, y))
+
+
+class TestFrames:
+    """Data frames need no cluster."""
+
+    @pytest.fixture
+    def frame(self, blobs):
+        dd = pytest.importorskip("dask.dataframe")
+        pd = pytest.importorskip("pandas")
+        x, y = blobs
+        words = np.array(["no", "yes", "maybe"])[y]
+        weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
+        table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(label=y, word=words, weight=weight, count=np.arange(len(y)))
+        return dd.from_pandas(table, npartitions=4, sort=False), weight
+
+    def test_the_target_is_a_column_by_name_or_a_series(self, frame, blobs):
+        (frame, weight), (x, y) = frame, blobs
+        expected = SharedKernelClassifier(**SETTINGS).fit(x, y)
+        features = frame[["a", "b", "c"]]
+        by_name = SharedKernelClassifier(**SETTINGS).fit(frame[["a", "label", "b", "c"]], "label")
+        series = SharedKernelClassifier(**SETTINGS).fit(features, frame.label)
+        for found in (by_name, series):
+            assert_close(found, expected)
+            assert found.feature_names_in_.tolist() == ["a", "b", "c"]
+        mixed = frame[["c", "count", "b", "a"]]  # columns are found by name
+        for method in ("predict_proba", "log_density", "score_samples", "predict"):
+            answer = getattr(by_name, method)(mixed)
+            assert isinstance(answer, da.Array)
+            np.testing.assert_allclose(answer.compute(), getattr(expected, method)(x), rtol=1e-8, atol=1e-9)
+        weighted = SharedKernelClassifier(**SETTINGS).fit(frame[["a", "b", "c", "label", "weight"]], "label", "weight")
+        assert_close(weighted, SharedKernelClassifier(**SETTINGS).fit(x, y, sample_weight=weight))
+
+    def test_words_are_classes_and_no_features(self, frame, blobs):
+        frame, _ = frame
+        found = SharedKernelClassifier(**SETTINGS).fit(frame[["a", "b", "c", "word"]], "word")
+        assert found.classes_.tolist() == ["maybe", "no", "yes"]
+        assert set(found.predict(frame).compute()) <= {"no", "yes", "maybe"}
+        with pytest.raises(ValueError, match=r"Column 'word' of X holds .*, not numbers"):
+            SharedKernelClassifier(4).fit(frame[["a", "word", "label"]], "label")
+        with pytest.raises(ValueError, match="X has no column 'lable'; there are"):
+            SharedKernelClassifier(4).fit(frame, "lable")
+        with pytest.raises(ValueError, match="X has no column 'c'"):
+            found.predict(frame[["a", "b"]])
+
+    def test_filtered_frames_have_empty_parts_of_unknown_length(self, frame, blobs):
+        (frame, _), (x, y) = frame, blobs
+        kept = frame[frame["count"] >= 80]
+        found = SharedKernelClassifier(**SETTINGS).fit(kept[["a", "b", "c", "label"]], "label")
+        assert_close(found, SharedKernelClassifier(**SETTINGS).fit(x[80:], y[80:]))
+
+
+def test_sums_meet_in_a_tree_of_a_fixed_order():
+    x = np.random.default_rng(0).normal(size=(1000, 2)) * 10.0 ** np.arange(1000)[:, None] ** 0.5
+    rows = DaskRows(da.from_array(x, chunks=(13, 2)))
+    first = rows.total(lambda block: block.x.sum(axis=0))
+    for _ in range(3):
+        np.testing.assert_array_equal(rows.total(lambda block: block.x.sum(axis=0)), first)
+    assert dask_rows._both(None, None) is None
+    assert dask_rows._both(None, 2, None, 3) == 5
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with two_workers() as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("settings", [{"sharing": 0}, {"covariance_type": "tied", "overlap_penalty": 0.2}], ids=str)
+def test_two_workers_agree_with_memory(cluster, blobs, settings):
+    x, y = blobs
+    expected = SharedKernelClassifier(**{**SETTINGS, **settings}).fit(x, y)
+    with distributed.Client(cluster):
+        there, labels = at_home(x, y)
+        found = SharedKernelClassifier(**{**SETTINGS, **settings}).fit(there, labels)
+        assert_close(found, expected)
+        answer = found.predict_proba(there)
+        assert isinstance(answer, da.Array)
+        np.testing.assert_allclose(answer.compute(), expected.predict_proba(x), rtol=1e-9, atol=1e-9)
+
+
+def test_rows_are_computed_once_and_stay_with_the_workers(cluster, blobs, tmp_path):
+    x, y = blobs
+
+    def noted(chunk):
+        with open(tmp_path / "made", "a") as file:
+            file.write("x")
+        return chunk
+
+    with distributed.Client(cluster):
+        there, labels = at_home(x, y)
+        there = there.map_blocks(noted, dtype=x.dtype, meta=np.empty((0, 0)))
+        SharedKernelClassifier(**SETTINGS).fit(there, labels)
+    assert (tmp_path / "made").read_text() == "x" * 5  # 5 chunks, and some twenty sweeps
+
+
+def test_a_fault_of_a_task_comes_out_as_it_is(cluster):
+    with distributed.Client(cluster) as client:
+        rows = DaskRows(da.ones((100, 2), chunks=(10, 2))).persisted()
+        assert rows.client is client
+        with pytest.raises(ZeroDivisionError):
+            rows.total(fault)
+
+
+def fault(block):
+    return 1 // 0
+
+
+def test_the_client_closed_in_mid_fit_says_so_and_leaves_a_checkpoint(cluster, blobs, tmp_path):
+    x, y = blobs
+    expected = fit_here(x, y)
+    path = tmp_path / "fit.checkpoint"
+    with distributed.Client(cluster) as client:
+
+        def close(info):
+            if info.sweep == 4:
+                client.close()
+
+        with pytest.raises(ClusterLostError, match=r"The Dask cluster was lost while rows were summed .*checkpoint="):
+            SharedKernelClassifier(**SETTINGS, checkpoint=path, callback=close).fit(*at_home(x, y))
+    left = []
+    with distributed.Client(cluster):
+        again = SharedKernelClassifier(**SETTINGS, checkpoint=path, callback=lambda info: left.append(info) and None)
+        found = again.fit(*at_home(x, y))
+    np.testing.assert_array_equal(found.means_, expected.means_)  # to the last bit
+    np.testing.assert_array_equal(found.history_, expected.history_)
+    assert len(left) < len(expected.history_)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_in_mid_fit_changes_nothing(blobs):
+    x, y = blobs
+    expected = fit_here(x, y)
+    killed = []
+    with two_workers() as cluster, distributed.Client(cluster) as client:
+
+        def kill(info):
+            if info.sweep == 3:
+                pid = min(client.run(os.getpid).values())
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+        found = SharedKernelClassifier(**SETTINGS, callback=kill).fit(*at_home(x, y))
+    assert len(killed) == 1
+    np.testing.assert_array_equal(found.means_, expected.means_)
+    np.testing.assert_array_equal(found.history_, expected.history_)
+
+
+SCHEDULER = """
+import time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    quiet = dict(dashboard_address=":0", worker_dashboard_address=None, silence_logs=50)
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **quiet) as cluster:
+        print(cluster.scheduler_address if cluster.scheduler_address.startswith("tcp") else "", flush=True)
+        time.sleep(120)
+"""
+
+
+@pytest.mark.slow
+def test_the_scheduler_killed_in_mid_fit_says_so_and_leaves_a_checkpoint(blobs, tmp_path):
+    x, y = blobs
+    expected = fit_here(x, y)
+    path, script = tmp_path / "fit.checkpoint", tmp_path / "scheduler.py"
+    script.write_text(SCHEDULER.replace("processes=False", 'processes=False, protocol="tcp"'))
+    with (
+        subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as process,
+        dask.config.set({"distributed.comm.timeouts.connect": "1s", "distributed.comm.retry.count": 0}),
+    ):
+        address = process.stdout.readline().strip()
+        client = distributed.Client(address, timeout=10)
+
+        def kill(info):
+            if info.sweep == 4:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+
+        begun = time.monotonic()
+        with pytest.raises(ClusterLostError, match="The Dask cluster was lost"):
+            SharedKernelClassifier(**SETTINGS, checkpoint=path, callback=kill).fit(*at_home(x, y))
+        assert time.monotonic() - begun < 60
+        client.close(timeout=1)
+    found = fit_here(x, y, checkpoint=path)
+    np.testing.assert_array_equal(found.means_, expected.means_)
