@@ -59,6 +59,7 @@ __all__ = [
     "outer_sums",
     "responsibilities",
     "safe_log",
+    "shares_of",
     "sum_squares_into",
     "sums_within_range",
     "thread_scratch",
@@ -500,6 +501,14 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
 def exp_in_place(a: Array) -> Array:
     """exp(a), in the memory of `a` where its library can."""
     return np.exp(a, out=a) if is_numpy_array(a) else namespace(a).exp(a)
+
+
+def shares_of(log_terms: Array, axis: int) -> Array:
+    """exp(log_terms) made to sum to one along an axis, exactly: at -1e17 a logarithm of the sum would be rounded away."""
+    xp = namespace(log_terms)
+    largest = xp.max(log_terms, axis=axis, keepdims=True)
+    terms = xp.exp(log_terms - xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest)))
+    return terms / xp.sum(terms, axis=axis, keepdims=True)
 
 
 def log_weighted_sums(log_terms: Array, shares: Array) -> Array:

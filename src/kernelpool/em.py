@@ -101,6 +101,8 @@ class Stop:
     """Whether plain steps cannot lower the objective; if they can, they are made all the same and the best is kept."""
     eps: float = 1e-10
     """A fall smaller than this part of the objective is rounding, not a fall."""
+    noise: float = 0.0
+    """A fall per row smaller than this is what rounding makes of a step where the objective has settled."""
 
 
 def em(
@@ -180,7 +182,7 @@ def _iterate(
         change, plain = objective - fit.objective, proposal is None
         fit.change = change
         if fell and (stop.monotone or change != change):
-            fit.outcome = Outcome.CONVERGED if change > -stop.tol else Outcome.FELL
+            fit.outcome = Outcome.CONVERGED if change > -max(stop.tol, stop.noise) else Outcome.FELL
             return
         fit.params, fit.objective, better = trial, objective, trial_better
         fit.history.append(objective)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..arrays import Array, match_array, namespace, safe_log, to_numpy
+from ..arrays import Array, match_array, namespace, safe_log, shares_of, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..registry import CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows, as_rows, with_missing
@@ -532,7 +532,7 @@ class _Describing:
                 for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
             ]
         )
-        share = np.exp(evidence - logsumexp(evidence, axis=0))  # (networks, n)
+        share = shares_of(evidence, axis=0)  # (networks, n)
         parts = [np.asarray(network.kernel_posterior(z)) for (network, _), z in zip(self.networks, seen, strict=True)]
         return np.hstack([part * s[:, None] for part, s in zip(parts, share, strict=True)])
 

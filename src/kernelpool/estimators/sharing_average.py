@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..arrays import Array, logsumexp, namespace, safe_log
+from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
@@ -368,7 +368,7 @@ def _joint_posterior(block: Block, members: tuple[Member, ...], log_weights: Arr
         ]
     )
     evidence = evidence + log_weights[:, None]
-    share = xp.exp(evidence - logsumexp(evidence, axis=0))  # (L, n)
+    share = shares_of(evidence, axis=0)  # (L, n)
     columns = [
         network.kernel_posterior(block, natural_params, mixing, class_prior) * share[i, :][:, None]
         for i, (network, natural_params, mixing) in enumerate(members)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from ..arrays import eps_of, log_weighted_sums, safe_log
+from ..arrays import eps_of, log_weighted_sums, safe_log, shares_of
 from ..kernels import Kernel
 from ..rows import Frame
 
@@ -87,7 +87,7 @@ class Marginals:
             means.append(mean)
             variances.append(variance)
         log_share = np.concatenate(terms)
-        share = np.exp(log_share - logsumexp(log_share, axis=0))  # (M, n)
+        share = shares_of(log_share, axis=0)  # (M, n)
         mean = (share * np.concatenate(means)).sum(axis=0)
         variance = (share * (np.concatenate(variances) + (np.concatenate(means) - mean) ** 2)).sum(axis=0)
         unit, origin = self.frame.unit[column], self.frame.origin[column]

@@ -37,7 +37,7 @@ cost.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from ..arrays import LOG_ZERO, Array, as_float64, device, logsumexp, namespace, responsibilities, safe_log
+from ..arrays import LOG_ZERO, Array, as_float64, device, logsumexp, namespace, responsibilities, safe_log, shares_of
 from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
 from ..rows import Block, Rows
 from ..sums import Sums, record
@@ -347,7 +347,7 @@ class Competitive:
             target = xp.asarray(hot, dtype=block.x.dtype, device=home)[:, None]
             joint.append(gate - 0.5 * self.precision * self.neuron.misfit(activation, target)[0])
         log_joint = logsumexp(xp.stack(joint), axis=0)  # (M, n)
-        return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
+        return shares_of(log_joint, axis=0).T
 
 
 class GradientStep:

@@ -76,9 +76,16 @@ class Logistic:
         slope = columns @ ((target - p) * count).T
         if self.bound:
             return Curve(loss, xp.sum(count), slope, 0.25 * (columns * count) @ columns.T)
-        outputs = range(p.shape[0])
-        parts = [xp.concat([(columns * (count * _w(p, k, m))) @ columns.T for m in outputs], axis=1) for k in outputs]
-        return Curve(loss, xp.sum(count), slope, xp.concat(parts))
+        outputs, width = range(p.shape[0]), columns.shape[0]
+        if len(outputs) == 1:
+            return Curve(loss, xp.sum(count), slope, (columns * (count * _w(p, 0, 0))) @ columns.T)
+        # W = diag(p) - p p': the second part is one product for all pairs of outputs
+        beside = xp.reshape(p[:, None, :] * columns[None, :, :], (len(outputs) * width, -1))  # (o (M + 1), n)
+        curvature = -((beside * count) @ beside.T)
+        for k in outputs:
+            span = slice(k * width, (k + 1) * width)
+            curvature[span, span] += (beside[span, :] * count) @ columns.T
+        return Curve(loss, xp.sum(count), slope, curvature)
 
     def left_out(self, block: Block, layer: Layer, weight: Array, inverse: Array) -> Array:
         """Log-loss of the rows of one block, each left out by one Newton step from the others, ()."""
@@ -93,14 +100,12 @@ class Logistic:
             lever = xp.sum(columns * (as_float64(inverse) @ columns), axis=0)
             moved = logit + lever / xp.clip(1 - _w(p, 0, 0) * lever, min=1e-6) * pull
         else:
+            wide = as_float64(inverse)
             cells = [
-                xp.sum(
-                    columns * (as_float64(inverse)[k * width : (k + 1) * width, m * width : (m + 1) * width] @ columns), axis=0
-                )
+                xp.sum(xp.reshape(wide[:, k * width : (k + 1) * width] @ columns, (n_outputs, width, -1)) * columns, axis=1)
                 for k in range(n_outputs)
-                for m in range(n_outputs)
-            ]
-            lever = xp.reshape(xp.stack(cells, axis=1), (-1, n_outputs, n_outputs))  # (n, o, o)
+            ]  # (o, n) each
+            lever = xp.permute_dims(xp.stack(cells), (2, 1, 0))  # (n, o, o)
             spread = xp.stack([xp.stack([_w(p, k, m) for m in range(n_outputs)], axis=1) for k in range(n_outputs)], axis=1)
             one = xp.eye(n_outputs, dtype=lever.dtype, device=device(lever)) * (1 + 1e-9)
             moved = logit + (lever @ xp.linalg.solve(one - spread @ lever, pull.T[:, :, None]))[:, :, 0].T

@@ -29,11 +29,11 @@ from ..arrays import (
     as_float64,
     device,
     exp_in_place,
-    logsumexp,
     match_array,
     matmul_into,
     namespace,
     safe_log,
+    shares_of,
     thread_scratch,
 )
 from ..rows import Block
@@ -177,14 +177,12 @@ def kernel_posterior(block: Block, profile: Profile, params: ParzenParams) -> Ar
         [xp.full((n,), float(params.log_scale[k]), dtype=x.dtype, device=device(x)) for k, n in enumerate(counts)]
     )
     log_posterior = profile.log_height(squared) + (safe_log(as_float64(params.weight)) + share)
-    total = logsumexp(log_posterior, axis=1)
-    (rows,) = xp.nonzero(total == -xp.inf)
+    (rows,) = xp.nonzero(xp.max(log_posterior, axis=1) == -xp.inf)
     if rows.shape[0]:
         alone = xp.take(squared, rows, axis=0)
         first = xp.argmin(alone, axis=1)[:, None] == xp.arange(squared.shape[1], dtype=xp.int64, device=device(x))[None, :]
         log_posterior[rows, :] = safe_log(xp.astype(first, x.dtype))
-        total = xp.where(total == -xp.inf, xp.zeros_like(total), total)
-    return xp.exp(log_posterior - total[:, None])
+    return shares_of(log_posterior, axis=1)
 
 
 # -- the radius ---------------------------------------------------------------------------------------------------------

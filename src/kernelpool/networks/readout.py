@@ -94,6 +94,10 @@ def pseudo_inverse(a: Array) -> Array:
     """Of a symmetric, positive semi-definite `a`, in units of its diagonal."""
     xp = namespace(a)
     unit, scaled = _unit_diagonal(a)
+    factor = cholesky(scaled)
+    if factor is not None and float(xp.min(xp.linalg.diagonal(factor))) ** 2 > SMALLEST:  # several times quicker
+        one = xp.eye(a.shape[0], dtype=a.dtype, device=device(a))
+        return xp.linalg.solve(scaled, one) / (unit[:, None] * unit[None, :])
     value, vector = xp.linalg.eigh(scaled)
     live = value > max(SMALLEST * float(value[-1]), FLAT)
     inverse = xp.where(live, 1 / xp.where(live, value, xp.ones_like(value)), xp.zeros_like(value))

@@ -36,14 +36,15 @@ from ..arrays import (
     exp_within_range,
     fused_sums,
     log_weighted_sums,
-    logsumexp,
     match_array,
     matmul_into,
     namespace,
     responsibilities,
     safe_log,
+    shares_of,
     sums_within_range,
 )
+from ..errors import KernelpoolError
 from ..kernels import Kernel, KernelSums, NaturalParams, Observed, Parameters
 from ..penalties import NoPenalty, Penalty, Subkernels
 from ..rows import Block, Rows
@@ -452,6 +453,8 @@ class SharedKernel:
         totals = match_array(rows.total(self.conditional_step, given), like=mixing)
         of_class = xp.sum(totals.responsibility, axis=0)  # weight of the rows of each class
         n_rows = float(xp.sum(of_class))
+        if not n_rows > 0:
+            raise KernelpoolError("The conditional likelihood needs rows with a class; got none, or none with any weight.")
         prior = mixing * params.class_prior
         of_kernel = xp.sum(prior, axis=1)[:, None]
         class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))  # P(C_k|j)
@@ -584,8 +587,9 @@ class SharedKernel:
             share = 1 / (1 + float(class_weight[k]))
             to[j] = worst_rows.x[k, :]
             mixing[j, k] = 0
-            mixing[:, k] = mixing[:, k] * ((1 - share) / xp.sum(mixing[:, k]))
-            mixing[j, k] = share
+            others = float(xp.sum(mixing[:, k]))
+            mixing[:, k] = mixing[:, k] * ((1 - share) / others if others > 0 else 0.0)
+            mixing[j, k] = share if others > 0 else 1.0  # a light class may have no other kernel
         kernels = self.kernel.move(params.kernels, to, reset=True)
         return Params(kernels, mixing, params.class_prior, subkernels=params.subkernels)
 
@@ -629,9 +633,8 @@ class SharedKernel:
 
     def kernel_posterior(self, block: Block, natural_params: NaturalParams, mixing: Array, class_prior: Array) -> Array:
         """P(j|x), the class summed out, (n, M)."""
-        xp = namespace(block.x)
         log_joint = self.by_kernel(block, natural_params) + safe_log(mixing @ class_prior)[:, None]
-        return xp.exp(log_joint - logsumexp(log_joint, axis=0)).T
+        return shares_of(log_joint, axis=0).T
 
     def fill(
         self, block: Block, natural_params: NaturalParams, log_share: Array, pick: Array | None, noise: Array | None
@@ -646,7 +649,7 @@ class SharedKernel:
         xp = namespace(block.x)
         observed = self.kernel.observe(natural_params, block)
         joint = observed.log_density + log_share
-        share = xp.exp(joint - logsumexp(joint, axis=0))
+        share = shares_of(joint, axis=0)
         if pick is not None:
             below = xp.cumulative_sum(share, axis=0)
             last = xp.astype(below >= xp.minimum(pick, below[-1, :]), xp.int64)

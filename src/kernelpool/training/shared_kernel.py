@@ -19,7 +19,7 @@ from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import Anchor, Conjugate, NoPenalty, Penalty
-from ..rows import Block, Rows, as_rows, one_blas_thread
+from ..rows import Block, Rows, as_rows, max_abs_value, one_blas_thread
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from .checkpoint import CheckpointFile, RunJournal, described
 from .config import FitConfig, KernelConfig, PenaltyConfig, SharedKernelConfig, is_learned
@@ -207,7 +207,9 @@ class MixtureTraining:
         self.rows = data.rows.framed(self.frame, self._width + 32)
         # the objective of float32 rows is itself no better than float32
         eps = max(Stop.eps, 8 * data.rows.eps)
-        self.stop = Stop(fit.max_iter, fit.tol, monotone=self.overlap.strength == 0, eps=eps)
+        # kernels a millionth of a millionth wide: their log-densities are no better than this
+        noise = min(8 * np.finfo(np.float64).eps / kernel.floor, 1e-2) if kernel.floor > 0 else 0.0
+        self.stop = Stop(fit.max_iter, fit.tol, monotone=self.overlap.strength == 0, eps=eps, noise=noise)
         self.checkpoint: CheckpointFile | None = None
 
     @property
@@ -520,6 +522,11 @@ class Starts:
         placed = training.host_kernel.take(placed, order)
         frame = training.frame
         mean = placed.mean if means is None else (means - frame.origin) / frame.unit
+        farthest = float(np.abs(mean).max(initial=0.0))
+        if not farthest <= max_abs_value(training.rows.eps):
+            raise KernelpoolError(
+                f"means_init must lie where rows can be told apart; one lies {farthest:.0e} deviations from their mean."
+            )
         factor = 1 / np.asarray(frame.unit)
         wide = placed.covariance if covariances is None else training.host_kernel.rescaled(covariances, factor)
         return Kernels(mean, wide)

@@ -35,6 +35,9 @@ from ..tables.batches import is_source
 
 FLOATS = [np.float64, np.float32]
 
+HEAVIEST, SMALLEST_VARIANCE = 1e280, 1e-305
+"""Beyond these, sums of weights and squares of features leave the range of float64."""
+
 
 @dataclass
 class TrainingData:
@@ -108,6 +111,7 @@ def surveyed(rows: Rows, classes: np.ndarray, names: np.ndarray | None = None) -
     known = rows.total(survey, len(classes))
     if not known.class_weight.any():
         raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
+    check_total_weight(float(known.class_weight.sum()) + known.unlabeled_weight)
     _check_observed(known.observed, names)
     mean, variance = mean_and_variance(rows, known.scale.mean)
     observed = known.observed if known.scale.weight.ndim else None  # weights feature by feature tell of holes
@@ -321,7 +325,19 @@ def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
     """`sample_weight`, checked, in NumPy; ones where it is None."""
     like = X if is_numpy_array(X) else np.empty((X.shape[0], 1))
     given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
-    return np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
+    weight = np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
+    with np.errstate(over="ignore"):
+        check_total_weight(float(weight.sum(dtype=np.float64)))
+    return weight
+
+
+def check_total_weight(total: float) -> None:
+    """Weights whose sum leaves the range in which moments can be taken are refused by their own name."""
+    if total > HEAVIEST or 0 < total < 1 / HEAVIEST:
+        raise KernelpoolError(
+            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got {total:g}. Multiply all "
+            f"weights by a constant: only their proportions count."
+        )
 
 
 def _factor(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
@@ -339,6 +355,11 @@ def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.nd
         check_finite(rows)
         worst = int(np.argmax(~np.isfinite(second)))
         raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
+    small = np.where(variance > 0, variance < SMALLEST_VARIANCE, (mean != 0) & (np.abs(mean) < SMALLEST_VARIANCE**0.5))
+    if small.any():
+        raise KernelpoolError(
+            f"Feature {int(np.argmax(small))} of X is too small to be squared in float64; multiply X by a constant."
+        )
     return zero_where_constant(mean, variance, rows.eps)
 
 

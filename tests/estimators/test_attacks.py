@@ -1,0 +1,107 @@
+"""Weights, scales and starts beyond reason: an answer that is finite, or a sentence that names what is wrong."""
+
+import numpy as np
+import pytest
+
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    ParzenClassifier,
+    RBFNetworkClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+)
+from kernelpool.errors import KernelpoolError
+from kernelpool.kernels import Diag, Kernels
+from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.rows import ArrayRows
+
+FAMILIES = ["spherical", "diag", "full", "tied"]
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)), rng.integers(2, size=n)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(SharedKernelClassifier(sharing=0.0, covariance_type=family, random_state=0) for family in FAMILIES),
+        SharedKernelClassifier(sharing=0.0, covariance_type="full", starving="drop", random_state=0),
+        SharingAverageClassifier(covariance_type="full", random_state=0),
+        SharedKernelClassifier(sharing=0.0, covariance_type="full", training="conditional", n_folds=2, random_state=0),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.covariance_type}-{model.starving}",
+)
+def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
+    x, y = rows()
+    y[0] = 2
+    weight = np.where(np.arange(300) == 0, 5e-4, 1.0)
+    model.fit(x, y, sample_weight=weight)
+    assert np.isfinite(model.predict_proba(x)).all()
+    assert np.isfinite(model.score_samples(x)).all()
+    density = model.log_density(x)[:, 2]
+    assert density[0] == density.max()  # its kernel lies at its row
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(SharedKernelClassifier(6, covariance_type=family, random_state=0) for family in FAMILIES),
+        SharingAverageClassifier(6, random_state=0),
+        ParzenClassifier(),
+        ParzenClassifier("hypersphere", 1.0),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.get_params().get('covariance_type', model.get_params().get('kernel'))}",
+)
+@pytest.mark.parametrize("far", [1e3, 1e8, 1e15, 1e60, 1e150])
+def test_kernel_posteriors_sum_to_one_however_far_the_row(model, far):
+    x, y = rows()
+    posterior = model.fit(x, y).kernel_posterior(far * x[:50])
+    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cls", [SharedKernelClassifier, ParzenClassifier, RBFNetworkClassifier, CompetitiveNeuronsClassifier])
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-285, 1e306, 1e308])
+def test_weights_out_of_range_are_named(cls, weight):
+    x, y = rows()
+    with pytest.raises(KernelpoolError, match="sample_weight must sum to a number between 1e-280 and 1e\\+280"):
+        cls(random_state=0).fit(x, y, sample_weight=np.full(300, weight))
+
+
+@pytest.mark.parametrize("cls", [SharedKernelClassifier, SharingAverageClassifier])
+@pytest.mark.parametrize("scale", [1e-155, 1e-160, 1e-200, 1e-300])
+def test_features_too_small_to_be_squared_are_named(cls, scale):
+    x, y = rows()
+    with pytest.raises(KernelpoolError, match="Feature 1 of X is too small to be squared in float64; multiply X by a constant"):
+        cls(random_state=0).fit(x * [1, scale, 1], y)
+    model = cls(4, covariance_type="diag", random_state=0).fit(x * [1, 1e-140, 1], y)
+    np.testing.assert_allclose(
+        model.predict_proba(x * [1, 1e-140, 1]),
+        cls(4, covariance_type="diag", random_state=0).fit(x, y).predict_proba(x),
+        rtol=1e-6,
+    )
+
+
+def test_starts_out_of_reach_are_named():
+    x, y = rows()
+    with pytest.raises(KernelpoolError, match=r"means_init must lie where rows can be told apart; one lies 1e\+300 deviations"):
+        SharedKernelClassifier(2, means_init=[[1e300] * 3, [0.0] * 3], random_state=0).fit(x, y)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("floor", [1e-9, 1e-12])
+def test_one_hot_rows_with_a_tiny_floor(family, floor):
+    rng = np.random.default_rng(0)
+    x, y = np.eye(5)[rng.integers(5, size=300)], rng.integers(2, size=300)
+    model = SharedKernelClassifier(6, covariance_type=family, covariance_floor=floor, random_state=0).fit(x, y)
+    assert np.isfinite(model.predict_proba(x)).all()
+
+
+def test_the_conditional_gradient_of_rows_without_classes_is_refused():
+    x, _ = rows()
+    network = SharedKernel(Diag(np.zeros(3)), np.ones((2, 2)))
+    params = Params(Kernels(x[:2], np.ones((2, 3))), np.full((2, 2), 0.5), np.array([0.5, 0.5]))
+    with pytest.raises(KernelpoolError, match="needs rows with a class; got none"):
+        network.gradient(ArrayRows(x, np.full(300, -1)), params)
