@@ -153,10 +153,12 @@ def test_warnings_of_the_fit_are_told(run, data):
 def test_words_become_categories_inside_the_model(run, tmp_path):
     rows = [[a, "yes" if color == "red" else "no", color] for a, _, color in colors()]
     data = write_csv(tmp_path / "data.csv", ["a", "sort", "color"], rows)
-    ran = run("fit", data, "-t", "color", *QUICK, code=3)
+    ran = run("fit", data, "-t", "color", *QUICK, "--columns", "sort=number", code=3)
     assert "row 1, column 'sort': 'yes'" in ran.err
-    assert "--encode" in ran.err
-    run("fit", data, "-t", "color", *QUICK, "--encode")
+    assert "--columns takes COLUMN=number or COLUMN=words" in run("fit", data, "-t", "color", "--columns", "sort", code=2).err
+    assert "no column 'sorte' whose kind is given" in run("fit", data, "-t", "color", "--columns", "sorte=words", code=3).err
+    ran = run("fit", data, "-t", "color", *QUICK)
+    assert "Words: 'sort' (2 words). Numbers: 'a'. --columns corrects it." in ran.err
     found = run("predict", "data.safetensors", data, "--format", "jsonl").out.splitlines()
     right = [f'"label": "{row[2]}"' in line for row, line in zip(rows, found, strict=True)]
     assert np.mean(right) > 0.6  # the word alone tells red, the number most of the rest
@@ -211,13 +213,43 @@ def test_rows_without_a_class(run, tmp_path):
     assert "neurons need labels" in ran.err
 
 
+def test_missing_cells_of_numbers_and_words_are_learned_from_and_judged(run, tmp_path):
+    rows = [[a, b, "yes" if color == "red" else "no", str(i % 2), color] for i, (a, b, color) in enumerate(colors())]
+    rows[1][0], rows[2][0], rows[2][1], rows[5][2] = "", "NA", "?", ""
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "sort", "code", "color"], rows)
+    ran = run("fit", data, "-t", "color", *QUICK, "--columns", "code=words", "--report", "r.html")
+    assert "Words: 'sort' (2 words), 'code' (2 words). Numbers: 'a', 'b'." in ran.err
+    assert "4 missing cells in 3 of 90 rows: 'a' (2, first in" in ran.err
+    model = kernelpool.load("data.safetensors")
+    table = pa.table({"a": [1.0, None], "b": [0.0, 1.0], "sort": [None, "no"], "code": ["0", "1"]})
+    x = model[:-1].transform(table)
+    np.testing.assert_array_equal(np.isnan(x), [[0, 0, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0]])
+    assert run("predict", "data.safetensors", data, "-o", "out.csv", "--json").json["with_missing_cells"] == 3
+    found = Path("out.csv").read_text().splitlines()
+    assert all(line.split(",")[0] for line in found)  # every row has a label
+    told = run("evaluate", "data.safetensors", data, "--json").json
+    assert told["counted"] == "rows held out"
+    whole = [row if all(row) and "NA" not in row else ["0", "0", "no", "0", row[-1]] for row in rows]
+    write_csv(tmp_path / "whole.csv", ["a", "b", "sort", "code", "color"], whole)
+    run("fit", tmp_path / "whole.csv", "-t", "color", "-m", "neurons", "-o", "n.st")
+    assert "3 rows got no label" in run("predict", "n.st", data, "-o", "n.csv").err  # neurons need every cell
+
+
+def test_a_number_that_is_none_is_not_taken_for_a_word(run, tmp_path):
+    rows = colors()
+    rows[7][0] = "12..5"
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "color"], rows)
+    assert "row 8, column 'a': '12..5'" in run("fit", data, "-t", "color", *QUICK, code=3).err
+
+
 def test_missing_cells_are_counted_and_refused(run, tmp_path):
     rows = colors()
     rows[1][0], rows[2][0], rows[2][1] = "", "NA", "?"
     data = write_csv(tmp_path / "data.csv", ["a", "b", "color"], rows)
-    ran = run("fit", data, "-t", "color", *QUICK, "--json", code=3)
+    ran = run("fit", data, "-t", "color", "-m", "rbf", "--json", code=3)
     message = ran.json["error"]["message"]
     assert "3 missing cells in 2 of 90 rows" in message
+    assert "choose a model that takes them: pool, auto, shared-kernel" in message
     assert "'a' (2, first in" in message
     assert "row 2)" in message
     assert ran.json["error"]["missing"] == {"a": 2, "b": 1}

@@ -118,7 +118,10 @@ def test_parquet_arrow_feather_folders_and_pipes_hold_the_same_rows(run, plain):
         (b"color\nred\nblue\n", "no column is left to learn from"),
         (b"a,b,color\n1,x,red\n2,3,blue\n", "row 1, column 'b': 'x'"),
         (b"a,b,color\n1,1_000,red\n", "'1_000'"),
-        (b"a,b,color\n2020-01-01,1,red\n", "'2020-01-01'"),
+        (
+            b"a,color\n2020-01-01,red\n2020-01-02,blue\n",
+            "it holds dates such as '2020-01-01'",
+        ),
         (b'a,b,color\n1,"2,red\n3,4,blue\n', "row 1"),
         (b"PAR1 but not really", "d.csv"),
         (b"ARROW1 but not really", "d.csv"),
@@ -199,19 +202,21 @@ def test_booleans_decimals_and_small_integers_are_numbers(run):
 )
 def test_dates_and_nested_cells_are_no_features(run, column, said):
     pq.write_table(table(odd=pa.array(column(90))), "d.parquet")
-    ran = run("fit", "d.parquet", "-t", "color", *QUICK, code=3)
-    assert "row 1, column 'odd'" in ran.text
-    assert said in ran.text
     dates = said in ("timestamp", "'2020-01-01 (date32[day])'")
-    ran = run("fit", "d.parquet", "-t", "color", *QUICK, "--encode", code=0 if dates else 3)
-    assert said in ran.text
+    ran = run("fit", "d.parquet", "-t", "color", *QUICK, code=0 if dates else 3)
+    assert said in ran.text or dates
     assert ("column 'odd' is left out: it holds dates or times" in ran.text) == dates
+    assert ("row 1, column 'odd'" in ran.text) != dates
+    ran = run("fit", "d.parquet", "-t", "color", *QUICK, "--columns", "odd=number", "-o", "other.st", code=3)
+    assert "row 1, column 'odd'" in ran.text
 
 
 def test_strings_in_typed_files_are_words_whatever_they_hold(run):
     pq.write_table(table(code=[str(i % 3) for i in range(90)]), "d.parquet")
-    assert "row 1, column 'code': '0'" in run("fit", "d.parquet", "-t", "color", *QUICK, code=3).text
-    run("fit", "d.parquet", "-t", "color", *QUICK, "--encode")
+    ran = run("fit", "d.parquet", "-t", "color", *QUICK, "--columns", "code=number", code=3)
+    assert "row 1, column 'code': '0'" in ran.text
+    ran = run("fit", "d.parquet", "-t", "color", *QUICK)
+    assert "Words: 'code' (3 words). Numbers: 'a', 'b'. --columns corrects it." in ran.text
     told = read_header("d.safetensors")["summary"]["features"]
     assert [entry["kind"] for entry in told] == ["number", "number", "category"]
     assert run("evaluate", "d.safetensors", "d.parquet", "--json").json["counted"] == "rows held out"
@@ -230,10 +235,13 @@ def test_a_bad_cell_far_down_is_named_by_its_own_row(run, monkeypatch):
 def test_nulls_and_nans_in_parquet_are_missing_cells(run):
     b = [None if i == 3 else float("nan") if i == 5 else 1.0 * i for i in range(90)]
     pq.write_table(table(c=b, d=pa.nulls(90)), "d.parquet")
-    ran = run("fit", "d.parquet", "-t", "color", *QUICK, code=3)
+    ran = run("fit", "d.parquet", "-t", "color", "-m", "neurons", code=3)
     assert (
         "92 missing cells in 90 of 90 rows: 'd' (90, first in d.parquet, row 1), 'c' (2, first in d.parquet, row 4)" in ran.text
     )
+    ran = run("fit", "d.parquet", "-t", "color", *QUICK)
+    assert "2 missing cells in 2 of 90 rows: 'c' (2, first in d.parquet, row 4)" in ran.text
+    assert "column 'd' is left out: it has no value at all" in ran.text
 
 
 @pytest.mark.parametrize(
@@ -306,7 +314,7 @@ def test_ten_thousand_columns(run):
     (last := x)[3, 7777] = np.nan
     text = "\n".join([f"{names}", *(",".join("" if v != v else f"{v:.2f}" for v in row) for row in last), ""])
     Path("e.csv").write_text(text)
-    assert "'column 7777' (1, first in e.csv, row 4)" in run("predict", "d.safetensors", "e.csv").text
+    assert "1 row with missing cells judged by the cells that are known" in run("predict", "d.safetensors", "e.csv").text
     Path("f.csv").write_text(",".join(f"column {i}" for i in range(9_000)) + "\n" + ",".join(["1"] * 9_000) + "\n")
     ran = run("predict", "d.safetensors", "f.csv", code=3)
     assert "'column 9007' and 992 more" in ran.text

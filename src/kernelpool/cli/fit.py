@@ -21,6 +21,7 @@ import typer
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import get_tags
 
 from .. import registry
 from ..estimators.pooled import PooledClassifier, PoolProgress
@@ -34,7 +35,7 @@ from ..tables.columns import CATEGORY, NUMBER, FeatureColumn
 from ..tables.encoder import TableEncoder
 from ..tables.labels import LabeledTable, codes_and_classes, has_label, read_labeled
 from ..tables.sources import SUFFIXES, source, stem_of
-from ..text import did_you_mean, plain, plural, quoted, shown
+from ..text import did_you_mean, listed, plain, plural, quoted, shown
 from . import options as o
 from .output import CommandError, Exit, Screen, Working, check_free, failing_as_output
 
@@ -46,6 +47,9 @@ SET = "Any other parameter of the estimator, such as --set max_iter=500 (repeata
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
 NOT_SETTABLE = ("callback", "verbose", "random_state", "unlabeled", "members")
 """Objects, or set by options of their own."""
+
+COLUMNS = "What a column holds, number or words, where it was taken for the other (repeatable)."
+ENCODE = "Take every column of text for words, also one of numbers with some cells that are none."
 
 NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
 """Endings of files that a model file is not."""
@@ -61,7 +65,8 @@ def fit(
     data: o.Data,
     target: Annotated[str | None, o.column("--target", "-t", help="Column that holds the classes.")] = None,
     drop: o.Drop = None,
-    encode: Annotated[bool, o.data("--encode", help="Turn columns of words into categories, inside the saved model.")] = False,
+    columns: Annotated[list[str] | None, o.data("--columns", metavar="COLUMN=KIND", help=COLUMNS)] = None,
+    encode: Annotated[bool, o.data("--encode", help=ENCODE)] = False,
     unlabeled: Annotated[o.Unlabeled, o.data("--unlabeled", help="What becomes of rows without a class.")] = o.Unlabeled.REFUSE,
     text_target: Annotated[bool, o.data("--text-target", help="Take classes as text, whatever they look like.")] = False,
     model: Annotated[str, o.model("--model", "-m", metavar="KIND", help=MODEL)] = POOL,
@@ -98,7 +103,8 @@ def fit(
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
     choice = ModelChoice(model, kernels, covariance, sharing, tuple(setting or ()), str(scale), seed, time_limit)
-    choice.estimator()  # what is wrong with the settings is said before data are read
+    estimator = choice.estimator()  # what is wrong with the settings is said before data are read
+    kinds = column_kinds(columns or [])
     path = output or _default_output(data)
     _check_output(path, report)
     check_free(path, force)
@@ -112,12 +118,17 @@ def fit(
             rows_in,
             target,
             drop=drop or (),
-            encode=encode,
+            encode=True,
+            kinds=kinds,
+            holes=bool(get_tags(estimator).input_tags.allow_nan),
+            cautious=not encode,
             as_text=text_target,
             unlabeled=str(unlabeled),
             progress=lambda n_bytes, n_rows: bar.at(n_bytes, plural(n_rows, "row")),
         )
     screen.say(_seen(rows))
+    for line in _taken_for(rows):
+        screen.say(line)
     for name, why in rows.left_out.items():
         screen.warn(f"column {quoted(name)} is left out: {why}.")
     work = Work(rows, choice, screen, holdout, cv, refit, 1 - confidence, [*(drop or []), *rows.left_out], str(unlabeled))
@@ -163,6 +174,37 @@ def _seen(rows: LabeledTable) -> str:
     tail = f"; {plural(without, 'row')} without a class" if without else ""
     size = f"{plural(len(rows), 'row')}, {plural(len(rows.features), 'feature')}{encoded}"
     return f"{rows.source}: {size}; {quoted(rows.target)}: {named}{more}{tail}"
+
+
+def _taken_for(rows: LabeledTable) -> list[str]:
+    """What each column was taken for, where there are words or missing cells."""
+    words, numbers = ([f.name for f in rows.features if (f.kind == CATEGORY) == wanted] for wanted in (True, False))
+    lines = []
+    if words:
+        levels = [f"{quoted(name)} ({plural(_n_words(rows, name), 'word')})" for name in words[:12]]
+        more = f" and {plural(len(words) - 12, 'other column')}" if len(words) > 12 else ""
+        lines.append(f"Words: {', '.join(levels)}{more}. Numbers: {listed(numbers, 12) or 'none'}. --columns corrects it.")
+    if rows.gaps.counts:
+        n_cells = plural(sum(rows.gaps.counts.values()), "missing cell")
+        lines.append(f"{n_cells} in {rows.gaps.rows:,} of {plural(len(rows), 'row')}: {rows.gaps.told()}.")
+    return lines
+
+
+def _n_words(rows: LabeledTable, name: str) -> int:
+    return len(rows.table.column(name).unique().drop_null())
+
+
+def column_kinds(given: Sequence[str]) -> dict[str, str]:
+    """`--columns name=kind` as a dict."""
+    kinds, found = {"number": NUMBER, "numbers": NUMBER, "word": CATEGORY, "words": CATEGORY}, {}
+    for text in given:
+        name, equals, kind = text.rpartition("=")
+        if not equals or not name or kind not in kinds:
+            raise CommandError(
+                Exit.USAGE, f"--columns takes COLUMN=number or COLUMN=words, such as --columns zip=words; got {quoted(text)}."
+            )
+        found[name] = kinds[kind]
+    return found
 
 
 def _offered(work: "Work", path: str, force: bool, screen: Screen) -> str:

@@ -55,8 +55,9 @@ def predict(
 
     Columns are matched by name. The output has a row for each row of DATA: label, a probability for each class, and log_density
     where the model knows it. With --reject a column decision says accepted, ambiguous, novel or incomplete, and only accepted
-    rows have a label. Rows with missing cells have none either way. --sets adds all classes that are possible, none for a row
-    that is like none of them; --explain adds the features that spoke for the label.
+    rows have a label. Rows with missing cells are judged by the others where the model can do that, and have no label
+    otherwise. --sets adds all classes that are possible, none for a row that is like none of them; --explain adds the features
+    that spoke for the label.
 
     Example: kernelpool predict irises.safetensors new.csv -o answers.csv --keep id --reject
     """
@@ -94,6 +95,7 @@ class Answers:
         self.labels = np.zeros(len(saved.classes), np.int64)
         self.decided = np.zeros(3, np.int64)
         self.gaps = Gaps()
+        self.n_holed = 0
         self.unknown: dict[str, int] = {}
         self.conformal: Any = None
         self.explaining = False
@@ -106,6 +108,7 @@ class Answers:
             check_columns(self.keep, self.rows.names, self.rows.label, "to keep")
             if self.saved.features is not None:
                 unknown_words(self.saved, features, self.unknown)
+            self.n_holed += _n_holed(features)
             yield self._table(features, complete, {name: batch.columns[name] for name in self.keep})
 
     def _table(self, features: Any, complete: np.ndarray, kept: dict[str, Any]) -> Any:
@@ -171,6 +174,8 @@ class Answers:
         if self.wrapped is not None:
             record["decisions"] = {**dict(zip(DECISIONS, self.decided.tolist(), strict=True)), INCOMPLETE: self.gaps.rows}
             told += [f"ambiguous {self.decided[1]:,}", f"novel {self.decided[2]:,}"]
+        if self.n_holed:
+            self.screen.say(f"{plural(self.n_holed, 'row')} with missing cells judged by the cells that are known.")
         if self.gaps.rows:
             told.append(f"{INCOMPLETE} {self.gaps.rows:,}")
             self.screen.warn(
@@ -179,7 +184,7 @@ class Answers:
             )
         where = "" if output == "-" else f" -> {shown(output, 200)}"
         self.screen.say(f"{plural(self.n_rows, 'row')}: {', '.join(told)}{where}")
-        self.screen.answer({**record, "unknown_words": self.unknown})
+        self.screen.answer({**record, "unknown_words": self.unknown, "with_missing_cells": self.n_holed})
 
 
 def _conformal(saved: Saved, error: float, per_class: bool) -> ConformalClassifier:
@@ -261,6 +266,13 @@ def _labels(classes: np.ndarray, named: np.ndarray, refused: np.ndarray) -> Any:
         kind = pa.float64() if classes.dtype.kind == "f" else pa.int64()
         return pa.array(classes[named].astype(kind.to_pandas_dtype()), kind, mask=refused)
     return pa.array([str(label) for label in classes.tolist()], pa.string()).take(pa.array(named, mask=refused))
+
+
+def _n_holed(features: Any) -> int:
+    """Rows in which a cell is missing."""
+    columns = features.columns if hasattr(features, "column_names") else list(np.asarray(features).T)
+    masks = [np.asarray([cell is None or cell != cell for cell in np.asarray(column, object)], bool) for column in columns]
+    return int(np.logical_or.reduce(masks).sum()) if masks else 0
 
 
 def _flat(column: Any) -> Any:

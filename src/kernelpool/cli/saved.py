@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from ..errors import KernelpoolError, TableError
 from ..estimators.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, RejectClassifier
@@ -44,6 +45,12 @@ class Saved:
     def knows_density(self) -> bool:
         """Whether `score_samples` is there."""
         return hasattr(self.model, "score_samples")
+
+    @property
+    def takes_holes(self) -> bool:
+        """Whether rows with missing cells are judged by the others."""
+        inner = self.model.estimator_ if isinstance(self.model, RejectClassifier) else self.model
+        return bool(get_tags(unwrap(inner).inner).input_tags.allow_nan)
 
     def set_drop(self) -> list[str]:
         """Columns that were left out when it was fitted."""
@@ -90,7 +97,7 @@ class Saved:
     def batches(
         self, source: Source, screen: Screen, spare: set[str], title: str, gaps: Gaps | None = None
     ) -> Iterator[tuple[Batch, Any, np.ndarray]]:
-        """Batches with the features of their complete rows, and which those are.
+        """Batches with the features of the rows that can be judged, and which those are.
 
         Missing cells, and cells that cannot be read, are counted in `gaps`; without it they are refused at the end.
         """
@@ -98,7 +105,7 @@ class Saved:
         with screen.working(f"{title} {source.label}", source.n_bytes) as bar:
             for batch in source.batches():
                 features = self.take(source, spare, screen) if features is None else features
-                table, complete = fitted_features(batch, features, gaps, lenient)
+                table, complete = fitted_features(batch, features, gaps, lenient, self.takes_holes)
                 n_rows += batch.n_rows
                 if lenient or not gaps.counts:
                     yield batch, self._named(table), complete

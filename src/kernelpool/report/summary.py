@@ -307,7 +307,7 @@ class SummaryBuilder:
 
     def _through(self, table: Table, at: np.ndarray) -> np.ndarray:
         parts = [np.asarray(self.model.transform(table.at(at[block])), np.float64) for block in blocks(len(at), BLOCK)]
-        return np.concatenate(parts)
+        return _filled(np.concatenate(parts), self.model.inner)
 
     def kernels(self, most: int) -> tuple[Pool | None, KernelTable | None, Map | None]:
         """The pool with its classes, the table of its kernels, and their map."""
@@ -366,3 +366,15 @@ def _numbers(given: Any, table: Table, name: str) -> np.ndarray:
     if numbers.shape != (table.n_rows,) or numbers.dtype.kind not in "iu":
         raise KernelpoolError(f"{name} must be whole numbers, one for each of the {table.n_rows} rows.")
     return numbers
+
+
+def _filled(x: np.ndarray, inner: Any) -> np.ndarray:
+    """Rows whose missing cells stand where the model expects them, or at the mean of their feature, to be drawn."""
+    missing = np.isnan(x)
+    if not missing.any():
+        return x
+    if hasattr(inner, "impute"):
+        return np.asarray(inner.impute(x))
+    known = (~missing).sum(axis=0)
+    mean = np.where(missing, 0.0, x).sum(axis=0) / np.maximum(known, 1)
+    return np.where(missing, mean, x)

@@ -5,7 +5,7 @@ numbers. Problems are collected to the end of the data, so that one run names th
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,7 +83,7 @@ class Gaps:
         """What is missing, as an error."""
         return TableError(
             f"{plural(sum(self.counts.values()), 'missing cell')} in {self.rows:,} of {plural(n_rows, 'row')}: {self.told()}.",
-            "Fill them in or drop those rows first: models of incomplete rows are not supported yet.",
+            "Fill them in, drop those rows, or choose a model that takes them: pool, auto, shared-kernel or sharing-average.",
             missing=dict(sorted(self.counts.items(), key=lambda item: -item[1])),
         )
 
@@ -202,7 +202,14 @@ class Features:
 
     names: list[str]
     encode: bool
+    """Whether columns of words are categories; otherwise they are refused."""
     style: TextStyle = field(default_factory=TextStyle)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """What some columns are, whatever they look like: "number" or "category"."""
+    holes: bool = False
+    """Whether cells may be missing."""
+    cautious: bool = False
+    """Whether a column of text most of whose different cells are numbers is one of numbers, with cells that are refused."""
     numbers: dict[str, list[np.ndarray]] = field(default_factory=dict)
     texts: dict[str, list[Any]] = field(default_factory=dict)
     not_numbers: dict[str, tuple[str, int, str]] = field(default_factory=dict)
@@ -223,7 +230,13 @@ class Features:
         self.n_rows += batch.n_rows
 
     def _add(self, batch: Batch, name: str, array: Any) -> np.ndarray | None:
+        import pyarrow as pa
+
         text = is_text(array)
+        if self.kinds.get(name) == CATEGORY:
+            array, text = array if text else array.cast(pa.string()), True
+            self.typed.add(name)
+            self.not_numbers.setdefault(name, (batch.file, batch.first_row, ""))
         if self.encode and text:
             self.texts.setdefault(name, []).append(words(array))
         if name in self.left_out:
@@ -237,13 +250,13 @@ class Features:
                 check_finite(batch, name, x)
                 self.numbers.setdefault(name, []).append(x)
             except NotNumbersError as error:
-                if self.encode and not text:
+                if self.encode and not text and self.kinds.get(name) != NUMBER:
                     self._leave_out_or_refuse(batch, name, array, error)
                     return None
                 self.not_numbers[name] = batch.file, batch.first_row + error.at, error.cell
             else:
                 return mask
-        return None if not self.encode else np.asarray(words(array).is_null().to_numpy(zero_copy_only=False))
+        return None if not (self.encode and text) else np.asarray(words(array).is_null().to_numpy(zero_copy_only=False))
 
     def _leave_out_or_refuse(self, batch: Batch, name: str, array: Any, error: NotNumbersError) -> None:
         import pyarrow as pa
@@ -262,28 +275,31 @@ class Features:
         import pyarrow as pa
 
         columns: dict[str, Any] = {}
-        odd = {} if self.encode else dict(self.not_numbers)
+        odd = {n: at for n, at in self.not_numbers.items() if not self.encode or self.kinds.get(n) == NUMBER}
         for name in self.names:
             if name in self.left_out or name in odd:
                 continue
             if name in self.not_numbers:
                 column = pa.chunked_array(self.texts[name], pa.string()).combine_chunks()
-                if name not in self.typed and self._all_numberlike(column):
+                if name not in self.typed and self._numberlike(column):
                     odd[name] = self.not_numbers[name]
                 elif not self._teaches_nothing(name, column):
                     _check_categories(name, column)
                     columns[name] = column
             else:
                 x = np.concatenate(self.numbers[name])
-                if len(x) > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all()):
+                if self.holes and np.isnan(x).all():
+                    self.left_out[name] = "it has no value at all"
+                elif len(x) > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all()):
                     self.left_out[name] = "it counts the rows"
                 else:
                     columns[name] = pa.array(x)
         gaps = self._gaps_that_matter(columns)
         if odd:
             raise self._not_numbers(odd, gaps)
-        if gaps.counts:
+        if gaps.counts and not self.holes:
             raise gaps.error(self.n_rows)
+        self.gaps = gaps
         if not columns:
             raise TableError(
                 f"No column is left to learn from: {'; '.join(f'{quoted(n)}: {w}' for n, w in self.left_out.items())}."
@@ -299,16 +315,19 @@ class Features:
         rows = int(np.logical_or.reduce(masks).sum()) if masks else 0
         return Gaps(kept, {name: self.gaps.first[name] for name in kept}, rows)
 
-    def _all_numberlike(self, column: Any) -> bool:
-        """Whether every word is a number in some way of writing, or may stand for a missing one."""
+    def _numberlike(self, column: Any) -> bool:
+        """Whether every word, or most of them, is a number in some way of writing or may stand for a missing one."""
         distinct = [cell for cell in column.unique().to_pylist() if cell is not None]
-        return all(odd_number(cell, self.style)[0] or cell in MISSING or is_number(cell) for cell in distinct)
+        alike = [bool(odd_number(cell, self.style)[0] or cell in MISSING or is_number(cell)) for cell in distinct]
+        return all(alike) or (self.cautious and sum(alike) >= len(alike) / 2)
 
     def _teaches_nothing(self, name: str, column: Any) -> bool:
         import pyarrow.compute as pc
 
         distinct = column.unique().drop_null()
-        if len(distinct) and pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
+        if not len(distinct):
+            self.left_out[name] = "it has no value at all"
+        elif pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
             self.left_out[name] = f"it holds dates such as {quoted(distinct[0])}"
         elif len(distinct) > FEW and len(distinct) > self.n_rows / 2:
             some = listed(distinct[:2].to_pylist())
@@ -358,9 +377,9 @@ def _check_categories(name: str, column: Any) -> None:
 
 
 def fitted_features(
-    batch: Batch, features: Sequence[FeatureColumn], gaps: Gaps, lenient: bool = False
+    batch: Batch, features: Sequence[FeatureColumn], gaps: Gaps, lenient: bool = False, holes: bool = False
 ) -> tuple[Any, np.ndarray]:
-    """The columns that a fitted model takes, of the rows that have them all.
+    """The columns that a fitted model takes, of the rows that can be judged.
 
     Parameters
     ----------
@@ -369,12 +388,14 @@ def fitted_features(
     gaps : Gaps
         Missing cells are counted here.
     lenient : bool
-        Whether a cell that is no number, or an infinite one, counts as missing too; otherwise it is a TableError.
+        Whether a row with a cell that is no number, or an infinite one, is passed over; otherwise it is a TableError.
+    holes : bool
+        Whether the model takes rows with missing cells; otherwise these are passed over too.
 
     Returns
     -------
     table : pyarrow.Table
-        Of the complete rows alone.
+        Of these rows alone.
     complete : ndarray of bool, (n_rows,)
     """
     import pyarrow as pa
@@ -384,11 +405,12 @@ def fitted_features(
         array = batch.columns[feature.name]
         if feature.kind == CATEGORY:
             column = words(array if is_text(array) else array.cast(pa.string()))
-            mask = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+            mask, bad = np.asarray(column.is_null().to_numpy(zero_copy_only=False)), np.zeros(len(column), bool)
         else:
-            x, mask = _fitted_numbers(batch, feature.name, array, lenient)
+            x, mask, bad = _fitted_numbers(batch, feature.name, array, lenient)
             column = pa.array(x)
         columns.append(column)
+        mask = bad if holes else mask | bad
         if mask.any():
             missing[feature.name] = mask
     gaps.add(batch, missing)
@@ -399,10 +421,12 @@ def fitted_features(
     return table.filter(pa.array(complete)), complete
 
 
-def _fitted_numbers(batch: Batch, name: str, array: Any, lenient: bool) -> tuple[np.ndarray, np.ndarray]:
+def _fitted_numbers(batch: Batch, name: str, array: Any, lenient: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A column as float64, where it has no number, and where it has a cell that is no finite number."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    unreadable = np.zeros(len(array), bool)
     try:
         x, mask = numbers(array, batch.style)
     except NotNumbersError as error:
@@ -412,12 +436,12 @@ def _fitted_numbers(batch: Batch, name: str, array: Any, lenient: bool) -> tuple
                 "The model was fitted on numbers there.",
             ) from None
         if not is_text(array):
-            return np.full(len(array), np.nan), np.ones(len(array), bool)
+            return np.full(len(array), np.nan), unreadable, ~unreadable
         text = _plain(array.cast(pa.string()), batch.style)
-        bad = pa.array(_unreadable(text))
-        x, mask = numbers(pc.if_else(bad, pa.scalar(None, pa.string()), text), TextStyle())
-    if lenient and np.isinf(x).any():
-        mask = np.isinf(x) if mask is None else mask | np.isinf(x)
+        unreadable = _unreadable(text)
+        x, mask = numbers(pc.if_else(pa.array(unreadable), pa.scalar(None, pa.string()), text), TextStyle())
+    if lenient:
+        unreadable = unreadable | np.isinf(x)
     else:
         check_finite(batch, name, x)
-    return x, np.zeros(len(x), bool) if mask is None else mask
+    return x, np.zeros(len(x), bool) if mask is None else mask & ~unreadable, unreadable

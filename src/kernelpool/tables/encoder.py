@@ -16,7 +16,8 @@ from ..text import shorten
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Numbers as they are or standardized, then an indicator for each word of each column of words.
 
-    A word that was not there at the fit has no indicator: all those of its column are zero.
+    A word that was not there at the fit has no indicator: all those of its column are zero. Where a cell is missing they are
+    NaN, as a missing number is.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise KernelpoolError(f"words must be names of columns; got {shorten(str(unknown[0]), 200)!r}.")
         self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(names)
-        self.categories_ = [np.array(sorted(set(_words(X, name))), object) for name in self.words]
+        self.categories_ = [np.array(sorted(set(_words(X, name)) - {None}), object) for name in self.words]
         numbers = self._numbers(X)
         self.mean_, self.scale_ = np.zeros(numbers.shape[1]), np.ones(numbers.shape[1])
         if self.standardize and numbers.shape[1]:
@@ -90,8 +91,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         parts = [(self._numbers(X) - self.mean_) / self.scale_]
         for name, categories in zip(self.words, self.categories_, strict=True):
             place = {word: at for at, word in enumerate(categories)}
-            codes = np.array([place.get(word, -1) for word in _words(X, name)], np.int64)
-            parts.append((codes[:, None] == np.arange(len(categories))).astype(np.float64))
+            codes = np.array([-2 if word is None else place.get(word, -1) for word in _words(X, name)], np.int64)
+            indicators = (codes[:, None] == np.arange(len(categories))).astype(np.float64)
+            indicators[codes == -2] = np.nan
+            parts.append(indicators)
         return np.concatenate(parts, axis=1)
 
     def inverse_transform(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -125,7 +128,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         counts : dict of str to int
         """
         known = {name: set(words) for name, words in zip(self.words, self.categories_, strict=True)}
-        return {name: sum(word not in words for word in _words(X, name)) for name, words in known.items()}
+        return {name: sum(word is not None and word not in words for word in _words(X, name)) for name, words in known.items()}
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of what `transform` makes: those of the columns of numbers, then ``column_word``.
@@ -160,7 +163,9 @@ def _column_names(X: Any) -> list[str]:
 
 
 def _words(X: Any, name: str) -> list[Any]:
-    return np.asarray(X[name], object).tolist()
+    """The words of a column, None where one is missing."""
+    cells = np.asarray(X[name], object).tolist()
+    return [None if cell is None or cell != cell or type(cell).__name__ == "NAType" else cell for cell in cells]
 
 
 register(

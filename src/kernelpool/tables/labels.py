@@ -5,7 +5,7 @@ nearly as many values as rows, or with many fractional ones, is a measurement or
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import TableError
 from ..text import listed, plural, quoted
-from .columns import FEW, NUMBER, FeatureColumn, Features, check_columns, is_text, words
+from .columns import FEW, NUMBER, FeatureColumn, Features, Gaps, check_columns, is_text, words
 from .sources import Batch, Source
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -211,6 +211,8 @@ class LabeledTable:
     """Columns that were left out because they can teach nothing, and why."""
     numbers: np.ndarray | None = None
     """Numbers of the rows in the source, from 1, where some of its rows were left out."""
+    gaps: Gaps = field(default_factory=Gaps)
+    """Missing cells, counted by column."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -240,6 +242,9 @@ def read_labeled(
     encode: bool = False,
     as_text: bool = False,
     unlabeled: str = "refuse",
+    kinds: Mapping[str, str] | None = None,
+    holes: bool = False,
+    cautious: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> LabeledTable:
     """All rows of a source with their classes.
@@ -257,6 +262,12 @@ def read_labeled(
         Whether classes are text, whatever they look like.
     unlabeled : {"refuse", "drop", "use"}
         What becomes of rows without a class.
+    kinds : dict of str to str, optional
+        What some columns hold, "number" or "category", whatever they look like.
+    holes : bool
+        Whether cells of features may be missing; otherwise that is an error.
+    cautious : bool
+        Whether a column of text in which most of the different cells are numbers is refused rather than taken for words.
     progress : callable, optional
         Called after every batch with the number of bytes and of rows that have been read.
 
@@ -268,7 +279,9 @@ def read_labeled(
     labels = TargetColumn(target or "", as_text)
     for batch in source.batches():
         if features is None:
-            features = Features(_feature_names(source, target, drop), encode, source.style)
+            names = _feature_names(source, target, drop)
+            check_columns(list(kinds or ()), names, source.label, "whose kind is given")
+            features = Features(names, encode, source.style, kinds or {}, holes, cautious)
         labels.add(batch)
         features.add(batch)
         if progress is not None:
@@ -285,12 +298,14 @@ def read_labeled(
             "Pass unlabeled='drop' to leave them out, or unlabeled='use' to learn from them without a class.",
             missing={target: labels.missing},
         )
-    table, kinds = features.table()
+    table, columns = features.table()
     classes, numbers = labels.array(), None
     if labels.missing and unlabeled == "drop":
         known = np.flatnonzero(has_label(classes))
         table, classes, numbers = table.take(known), np.asarray(classes[known].tolist()), known + 1
-    return LabeledTable(table, classes, kinds, labels.name, source.label, source.names, features.left_out, numbers)
+    return LabeledTable(
+        table, classes, columns, labels.name, source.label, source.names, features.left_out, numbers, features.gaps
+    )
 
 
 def _check_target(source: Source, target: str | None) -> None:
