@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test lint docs bench accuracy papers arrays clean
+.PHONY: demo test lint docs bench accuracy papers torture arrays clean
 
 demo: $(VENV)/demo
 	$(BIN)/python -m kernelpool demo
@@ -31,6 +31,10 @@ accuracy: $(VENV)/accuracy
 
 arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
+
+# attacks by the thousand, about two hours; smaller: make torture SIZE="--problems 500 --files 2000 --kills 20 --workers 2"
+torture: $(VENV)/test
+	cd tests && ../$(BIN)/python torture.py $(SIZE)
 
 papers: $(VENV)/test
 	$(BIN)/python -m papers

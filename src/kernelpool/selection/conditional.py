@@ -42,7 +42,8 @@ class DecidingNetworks:
     @property
     def loss(self) -> float:
         """Log-loss a row on rows that each network has not seen."""
-        return float(np.average([n.fit.loss for n in self.networks], weights=[n.weight for n in self.networks]))
+        weight = np.array([n.weight for n in self.networks])  # all of it may be on rows that no fold holds out
+        return float(np.average([n.fit.loss for n in self.networks], weights=weight if weight.any() else None))
 
 
 def fit_deciding(

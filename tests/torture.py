@@ -1,0 +1,289 @@
+"""Attacks by the thousand: hostile problems, damaged files, kills in mid-write, killed workers. `make torture` runs them all.
+
+    python tests/torture.py --problems 10000 --files 100000 --kills 100 --workers 20
+
+A problem passes if the fit ends with probabilities that are finite and sum to one, densities without NaN, kernel posteriors
+that sum to one and a history that never falls; or with an error that names what is wrong (`KernelpoolError`, or scikit-learn's
+own validation). Beside it stand scikit-learn's mixtures, one a class, on the same rows.
+"""
+
+import argparse
+import os
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from sklearn.mixture import GaussianMixture
+
+import kernelpool
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    ParzenClassifier,
+    RBFNetworkClassifier,
+    ReducedParzenClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+)
+from kernelpool.errors import KernelpoolError
+
+FAMILIES = ("spherical", "diag", "full", "tied")
+VALIDATION = (
+    "Input ",
+    "Found array",
+    "minimum of",
+    "number of classes",
+    "sample_weight",
+    "Sample weights",
+    "n_samples",
+    "Unknown label",
+)
+"""How scikit-learn's own refusals begin, or what they say."""
+
+
+def estimators(rng):
+    """Every kind of classifier, with settings drawn at random."""
+    family, seed = str(rng.choice(FAMILIES)), int(rng.integers(1000))
+    kwargs = {"covariance_type": family, "max_iter": 30, "random_state": seed}
+    sharing = float(rng.choice([0.0, 0.5, 1.0]))
+    return {
+        "shared kernel": lambda: SharedKernelClassifier(
+            None if rng.random() < 0.5 else int(rng.integers(2, 9)),
+            sharing=sharing,
+            kernel_prior="conjugate" if rng.random() < 0.3 else None,
+            covariance_floor=float(rng.choice([1e-6, 1e-3, 1e-12])),
+            **kwargs,
+        ),
+        "conditional": lambda: SharedKernelClassifier(training="conditional", n_folds=2, sharing=sharing, **kwargs),
+        "sharing average": lambda: SharingAverageClassifier(sharing=(0.0, 1.0), **kwargs),
+        "parzen": lambda: ParzenClassifier(str(rng.choice(["gaussian", "hypersphere"])), "loo", random_state=seed),
+        "parzen, conditional": lambda: ParzenClassifier(random_state=seed),
+        "reduced parzen": lambda: ReducedParzenClassifier(0.3, random_state=seed),
+        "rbf": lambda: RBFNetworkClassifier(random_state=seed),
+        "rbf, em_log": lambda: RBFNetworkClassifier(3, training="em_log", max_iter=5, random_state=seed),
+        "neurons": lambda: CompetitiveNeuronsClassifier(2, max_iter=20, random_state=seed),
+    }
+
+
+def problem(rng, ordinary):
+    """Rows, labels and weights such as nobody should have; scales within reason where `ordinary`."""
+    n, d, n_classes = int(rng.integers(4, 120)), int(rng.integers(1, 7)), int(rng.integers(2, 5))
+    y = rng.integers(n_classes, size=n)
+    y[: min(n, 2)] = [0, 1][: min(n, 2)]
+    x = rng.normal(size=(n, d)) + rng.normal(size=(n_classes, d))[y] * rng.choice([0, 1, 5])
+    kind = rng.integers(9)
+    if kind == 0:
+        x = np.repeat(x[: max(2, n // 8)], 8, axis=0)[:n]
+        y = y[: len(x)]
+    elif kind == 1:
+        x[:, 0] = 7.0
+    elif kind == 2:
+        x = np.eye(max(d, 2))[rng.integers(max(d, 2), size=len(y))]
+    elif kind == 3:
+        x = np.round(x)
+    elif kind == 4:
+        x = rng.standard_cauchy(size=x.shape) ** 3
+    elif kind == 5:
+        x[:, -1] = x[:, 0] * (1 + 1e-9)
+    elif kind == 6:
+        x[0] *= 1e6
+    elif kind == 7:
+        x[:] = x[0]
+    power = 4 if ordinary else 120
+    x = x * 10 ** rng.uniform(-power, power) + (0 if rng.random() < 0.5 else 10 ** rng.uniform(-power, power))
+    if rng.random() < 0.3:
+        with np.errstate(over="ignore"):
+            small = x.astype(np.float32)
+        x = small if np.isfinite(small).all() else x
+    weight = None
+    if rng.random() < 0.4:
+        weight = rng.exponential(size=len(y))
+        weight[rng.random(len(y)) < 0.2] = rng.choice([0.0, 1e-6, 1e6] if ordinary else [0.0, 1e-30, 1e30])
+        weight[0] = 5e-4
+    return x, y, weight
+
+
+def attack(name, make, x, y, weight):
+    """None, or what is wrong."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            model = make().fit(x, y, sample_weight=weight)
+        except KernelpoolError:
+            return None
+        except np.linalg.LinAlgError:
+            return f"{name}: {traceback.format_exc(limit=-2)}"
+        except ValueError as error:
+            return None if any(words in str(error) for words in VALIDATION) else f"{name}: ValueError {error}"
+        except Exception:  # whatever it is, it is counted
+            return f"{name}: {traceback.format_exc(limit=-2)}"
+        for rows in (x, x * 1e3, x[:2] - 1e4):
+            if not np.isfinite(rows).all():
+                continue
+            try:
+                probability = np.asarray(model.predict_proba(rows), np.float64)
+                if not np.isfinite(probability).all() or np.abs(probability.sum(axis=1) - 1).max() > 1e-4:
+                    return f"{name}: probabilities do not sum to one"
+                if hasattr(model, "score_samples") and np.isnan(model.score_samples(rows)).any():
+                    return f"{name}: NaN densities"
+                if hasattr(model, "kernel_posterior"):
+                    posterior = np.asarray(model.kernel_posterior(rows), np.float64)
+                    if not np.abs(posterior.sum(axis=1) - 1).max() < 1e-4:
+                        return f"{name}: kernel posteriors do not sum to one"
+            except Exception:
+                return f"{name}: {traceback.format_exc(limit=-2)}"
+        history = getattr(model, "history_", None)
+        if name in ("shared kernel", "neurons") and history is not None and len(history) > 1:
+            fall = -np.diff(history).min() / max(1.0, np.abs(history).max())
+            if not fall < (1e-5 if x.dtype == np.float32 else 1e-8):
+                return f"{name}: the history falls by {fall:.1e}"
+    return None
+
+
+def rivals(x, y, weight):
+    """Whether scikit-learn's mixtures, one a class, end with probabilities; they know no weights."""
+    del weight
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            scores = []
+            for k in np.unique(y):
+                rows = x[y == k]
+                if len(rows) < 2:
+                    return None  # it takes two rows at least
+                scores.append(GaussianMixture(min(2, len(rows)), random_state=0, max_iter=30).fit(rows).score_samples(x))
+            score = np.stack(scores)
+            return bool(np.isfinite(score).all())
+        except ValueError:
+            return False
+
+
+def hostile_problems(n, seed=0, say=print):
+    """(problems, failures, those of ordinary scale, problems that scikit-learn took, its failures)."""
+    counts, failures = Counter(), []
+    for i in range(n):
+        rng = np.random.default_rng([seed, i])
+        ordinary = i % 2 == 0
+        x, y, weight = problem(rng, ordinary)
+        makers = estimators(rng)
+        name = list(makers)[i % len(makers)]
+        wrong = attack(name, makers[name], x, y, weight)
+        counts["problems"] += 1
+        if wrong is not None:
+            counts["failures", ordinary] += 1
+            failures.append((i, wrong))
+            say(f"problem {i} ({'ordinary' if ordinary else 'extreme'} scale): {wrong.strip().splitlines()[-1]}")
+        taken = rivals(x, y, weight)
+        if taken is not None:
+            counts["rival", ordinary] += 1
+            counts["rival failed", ordinary] += not taken
+    return counts, failures
+
+
+def damaged_files(n, seed=0, say=print):
+    """(files, failures): damaged model files of every kind, refused with `ModelFileError` or loaded and used."""
+    from files.test_fuzz import FUZZED, fuzzed
+
+    refused = loaded = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for i, name in enumerate(FUZZED):
+            share = n // len(FUZZED) + (i < n % len(FUZZED))
+            found = fuzzed(name, Path(folder) / "model", share, seed + i)
+            refused, loaded = refused + found[0], loaded + found[1]
+            say(f"{name}: {found[0]} refused, {found[1]} loaded")
+    return refused, loaded
+
+
+def kills(n, seed=0):
+    """Kills in mid-write after which the file is neither the old nor the new one; None are allowed."""
+    from saved_models import fitted
+
+    rng, broken = np.random.default_rng(seed), 0
+    models = [fitted("shared full")[0], fitted("parzen gaussian")[0]]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        kernelpool.save(models[0], path)
+        for _ in range(n):
+            child = os.fork()
+            if child == 0:
+                try:
+                    while True:
+                        for model in models:
+                            kernelpool.save(model, path)
+                finally:
+                    os._exit(1)
+            time.sleep(float(rng.uniform(0.001, 0.05)))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            try:
+                kernelpool.load(path)
+            except KernelpoolError:
+                broken += 1
+    return broken
+
+
+def killed_workers(n, seed=0):
+    """Fits whose result is another because a worker was killed on the way."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    rng, different = np.random.default_rng(seed), 0
+    x, y = rng.normal(size=(40_000, 4)), rng.integers(2, size=40_000)
+    x[y == 1] += 1
+    kwargs = {"n_kernels": 8, "covariance_type": "full", "max_iter": 25, "tol": 0.0, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = SharedKernelClassifier(**kwargs).fit(da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000))
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+            for _ in range(n):
+                pid = int(rng.choice([worker.pid for worker in cluster.workers.values() if worker.pid]))
+                killed, sweep = [], int(rng.integers(2, 10))
+
+                def callback(info, pid=pid, killed=killed, at=sweep):
+                    if info.sweep == at and not killed:
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
+
+                rows = da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000)
+                model = SharedKernelClassifier(**kwargs, callback=callback).fit(*rows)
+                different += not (killed and np.array_equal(model.means_, alone.means_))
+    return different
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, size in (("problems", 10_000), ("files", 100_000), ("kills", 100), ("workers", 20)):
+        parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    begun = time.perf_counter()
+    wrong = 0
+    if asked.problems:
+        counts, failures = hostile_problems(asked.problems, asked.seed)
+        wrong += len(failures)
+        for ordinary, words in ((True, "ordinary"), (False, "extreme")):
+            print(
+                f"| hostile problems, {words} scales | {asked.problems // 2:,} | {counts['failures', ordinary]} | "
+                f"{counts['rival failed', ordinary]} of {counts['rival', ordinary]:,} |"
+            )
+    if asked.files:
+        refused, loaded = damaged_files(asked.files, asked.seed)
+        print(f"| damaged files | {refused + loaded:,} | 0 ({loaded:,} were loaded and answer) | |")
+    if asked.kills:
+        broken = kills(asked.kills, asked.seed)
+        wrong += broken
+        print(f"| kills in mid-write | {asked.kills} | {broken} | |")
+    if asked.workers:
+        different = killed_workers(asked.workers, asked.seed)
+        wrong += different
+        print(f"| killed workers | {asked.workers} | {different} | |")
+    print(f"{time.perf_counter() - begun:.0f} s")
+    raise SystemExit(int(wrong > 0))
+
+
+if __name__ == "__main__":
+    main()
