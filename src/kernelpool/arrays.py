@@ -7,7 +7,7 @@ done here and nowhere else.
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -162,37 +162,39 @@ def is_pinned(a: Any) -> bool:
     return bool(is_torch_array(a) and a.device.type == "cpu" and a.is_pinned())
 
 
-def _map_arrays(function: Callable[[Array], Array], value: Any) -> Any:
-    """`function` of every array in a record or tuple."""
+def _arrays_in(value: Any) -> Iterator[Array]:
+    """The arrays in a record or tuple, in order; a `Float64` counts as one."""
     kind = type(value)
-    if kind is np.ndarray or kind is Float64 or is_array(value):
-        return function(value)
+    if kind is np.ndarray or kind is Float64:
+        yield value
+    elif kind is tuple:
+        for part in value:
+            yield from _arrays_in(part)
+    elif (names := _fields_of(value.__class__)) is not None:
+        for name in names:
+            yield from _arrays_in(getattr(value, name))
+    elif is_array(value):
+        yield value
+
+
+def _with_arrays(value: Any, arrays: Iterator[Array]) -> Any:
+    """`value` with `arrays` in place of its own."""
+    kind = type(value)
+    if kind is np.ndarray or kind is Float64:
+        return next(arrays)
     if kind is tuple:
-        return tuple(_map_arrays(function, part) for part in value)
-    names = _fields_of(value.__class__)
-    return value if names is None else kind(**{name: _map_arrays(function, getattr(value, name)) for name in names})
+        return tuple(_with_arrays(part, arrays) for part in value)
+    if (names := _fields_of(value.__class__)) is not None:
+        return kind(**{name: _with_arrays(getattr(value, name), arrays) for name in names})
+    return next(arrays) if is_array(value) else value
 
 
 def _in_one_copy(value: Any, chosen: Callable[[Array], bool], move: Callable[[list[Array]], Any], rest: Any) -> Any:
     """`value` with its `chosen` arrays moved at once, by `move` from a list to a list, and `rest` made of each other one."""
-    found: list[Array] = []
-    places: list[int | None] = []
-
-    def note(a: Array) -> Array:
-        mine = chosen(a)
-        places.append(len(found) if mine else None)
-        if mine:
-            found.append(a)
-        return a
-
-    _map_arrays(note, value)
-    moved, place = move(found) if found else [], iter(places)
-
-    def put(a: Array) -> Array:
-        at = next(place)
-        return rest(a) if at is None else moved[at]
-
-    return _map_arrays(put, value)
+    arrays = list(_arrays_in(value))
+    flags = [chosen(a) for a in arrays]
+    moved = iter(move([a for a, mine in zip(arrays, flags, strict=True) if mine]) if any(flags) else ())
+    return _with_arrays(value, iter([next(moved) if mine else rest(a) for a, mine in zip(arrays, flags, strict=True)]))
 
 
 def _is_host_float(a: Array) -> bool:
@@ -590,8 +592,16 @@ def _triangle(d: int) -> tuple[list[int], list[int], list[float]]:
     return flat, back, [1.0 if cell // d == cell % d else 2.0 for cell in flat]
 
 
+@lru_cache
+def _triangle_arrays(d: int, dtype: type) -> tuple[Array, Array, Array]:
+    flat, back, times = _triangle(d)
+    return np.asarray(flat, np.int64), np.asarray(back, np.int64), np.asarray(times, dtype)
+
+
 def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
     """Positions of the upper triangle in a flat (d, d) matrix, the way back, and how often each entry occurs."""
+    if is_numpy_array(like):
+        return _triangle_arrays(d, like.dtype.type)
     xp, home = namespace(like), device(like)
     flat, back, times = _triangle(d)
     return (

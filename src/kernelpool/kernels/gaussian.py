@@ -244,7 +244,7 @@ class Gaussian(Kernel):
     def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
         d = block.x.shape[1]
         squares = self.square_factors(d)
-        return None if squares is None else (_columns(block), (*((i, d) for i in range(d)), *squares))
+        return None if squares is None else (block.x.T, (*((i, d) for i in range(d)), *squares))
 
     def square_factors(self, d: int) -> tuple[tuple[int, int], ...] | None:
         """The two columns of x that each entry of `square` is the product of; None where one is more than that."""

@@ -30,8 +30,8 @@ T = TypeVar("T")
 BLOCK_BYTES = 8 << 20
 """Temporaries of one block on a CPU: large enough to hide the cost of a call, small enough for the processor's caches."""
 
-DEVICE_BLOCK_BYTES = 8 << 30
-"""The same on an accelerator, or a sixteenth of its free memory if that is less: a launch costs as much as many rows."""
+DEVICE_BLOCK_BYTES = 16 << 30
+"""The same on an accelerator, or an eighth of its free memory if that is less: a launch costs as much as many rows."""
 
 BLOCK_ROWS = 16384
 """Rows of a block on a CPU, at most."""
@@ -71,7 +71,7 @@ class ArrayRows:
         if memory is None:
             most, keep_bytes = min(BLOCK_BYTES // row_bytes, BLOCK_ROWS), KEEP_BYTES
         else:
-            most, keep_bytes = min(DEVICE_BLOCK_BYTES, memory // 16) // row_bytes, memory // 4
+            most, keep_bytes = min(DEVICE_BLOCK_BYTES, memory // 8) // row_bytes, memory // 4
         self._keep_width = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features  # beside the rows in the frame
         self._cut_blocks((_even if memory is None else _equal)(self.n_rows, max(most, FEWEST_ROWS)))
         self._tuners: dict[str, ThreadTuner] = {}

@@ -21,9 +21,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from sklearn.model_selection import train_test_split
 
-from ..arrays import to_numpy
+from ..arrays import as_float64, match_array, to_numpy
 from ..rows import Block, as_rows, with_missing
-from ..starts.sample import Sample, _uniform
+from ..starts.sample import Sample, _uniform, drawn_rows
 from ..training.validation import TrainingData
 
 MOST_ROWS = 20_000
@@ -138,12 +138,11 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
 
 
 def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: float) -> Sample:
-    x, code = with_missing(block), to_numpy(block.y)
-    weight = np.ones(len(x)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
-    x, code, weight = x[weight > 0], code[weight > 0], weight[weight > 0]
+    x, code = block.x if block.holes is None else with_missing(block), to_numpy(block.y)
+    weight = np.ones(len(code)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
+    content = (as_float64(x) - as_float64(match_array(mean, like=x))) / unit
     # as in starts.sample, but rows without a label are drawn too
-    uniform = _uniform((x - np.asarray(to_numpy(mean), dtype=np.float64)) / unit, seed)
-    return Sample(-np.log(uniform) / weight, code, x, weight, most).thinned()
+    return drawn_rows(x, content, code, weight, np.flatnonzero(weight > 0), seed, most)
 
 
 def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> TrainingData:

@@ -75,8 +75,12 @@ def sample_block(block: Block, seed: int, most: int) -> Sample:
     counts = (code >= 0) & (weight > 0)
     if block.holes is not None:
         counts &= ~np.isnan(x).all(axis=1)  # a row of which nothing is known says nothing of where kernels should be
-    at = np.flatnonzero(counts)
-    uniform = to_numpy(_uniform(x, seed))[at]
+    return drawn_rows(x, x, code, weight, np.flatnonzero(counts), seed, most)
+
+
+def drawn_rows(x: Array, content: Array, code: np.ndarray, weight: np.ndarray, at: np.ndarray, seed: int, most: int) -> Sample:
+    """At most `most` of the rows `at` of each class, in float64, by numbers made from their `content`."""
+    uniform = to_numpy(_uniform(content, seed))[at]
     # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by weight
     drawn = Sample(-np.log(uniform) / weight[at], code[at], at[:, None], weight[at], most).thinned()
     chosen = np.asarray(to_numpy(_take(x, drawn.x[:, 0])), dtype=np.float64)  # the others stay where they live
