@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
+from itertools import accumulate
 from operator import is_
 from typing import Any
 
@@ -224,8 +225,8 @@ def to_host(value: Any) -> Any:
 
     def move(found: list[Array]) -> Any:
         vector = import_module("torch").cat([a.detach().reshape(-1).double() for a in found]).cpu().numpy()
-        ends = np.cumsum([math.prod(a.shape) for a in found[:-1]])
-        return [part.reshape(a.shape) for part, a in zip(np.split(vector, ends), found, strict=True)]
+        ends = list(accumulate(a.numel() for a in found))
+        return [vector[end - a.numel() : end].reshape(a.shape) for a, end in zip(found, ends, strict=True)]
 
     return _in_one_copy(value, _is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a)
 

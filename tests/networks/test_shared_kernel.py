@@ -8,7 +8,7 @@ from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
 from kernelpool.penalties import DISTANCES, Overlap
-from kernelpool.rows import ArrayRows, Frame
+from kernelpool.rows import ArrayRows, Frame, as_rows
 
 
 def faithful(start, family, sharing, sweeps, **more):
@@ -304,3 +304,26 @@ def test_a_kernel_without_rows_stays_where_it_is(family, blobs, given_start):
     np.testing.assert_allclose(better.mixing, np.vstack([alone[2], [[0]]]), atol=1e-12)
     density = naive.kernel_densities(x, mean[:2], covariance[:2] if family != "tied" else covariance, family)
     assert value == pytest.approx(np.log(density.sum(axis=1) / 3).mean())
+
+
+def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
+    """The numbers are then those of the same rows in float64, not those of float32 with a guard."""
+    rng = np.random.default_rng(0)
+    x = (np.repeat(rng.normal(size=(6, 3)), 50, axis=0) + 1e-3 * rng.normal(size=(300, 3))).astype(np.float32)
+    y, weight = np.arange(300) % 3 - 1, rng.uniform(0.5, 2, size=300).astype(np.float32)
+    kernel = FAMILIES[family](np.full(3, 1e-12))
+    covariance = {"spherical": np.full(6, 1e-6), "diag": np.full((6, 3), 1e-6), "full": np.tile(1e-6 * np.eye(3), (6, 1, 1))}
+    kernels = Kernels(x[::50].astype(float), covariance.get(family, 1e-6 * np.eye(3)))
+    assert kernel.natural_params(kernels, 2.0**-23).guarded
+    assert not kernel.natural_params(kernels, 2.0**-52).guarded
+    params = Params(kernels, np.full((6, 2), 1 / 6), np.array([0.4, 0.6]))
+    frame = Frame(np.zeros(3), np.ones(3))
+    for sharing in (np.ones((6, 2)), np.array([[1, 0], [0, 1]] * 3)):
+        network = SharedKernel(kernel, sharing)
+        found, expected = (
+            network.sweep(as_rows(x.astype(t), y, weight.astype(t)).framed(frame.beside(x.astype(t)), 32).by_class(), params)
+            for t in (np.float32, np.float64)
+        )
+        assert found[1] == pytest.approx(expected[1], rel=1e-12)
+        np.testing.assert_allclose(found[0].kernels.covariance, expected[0].kernels.covariance, rtol=1e-9)
+        np.testing.assert_allclose(found[0].mixing, expected[0].mixing, rtol=1e-12)

@@ -964,7 +964,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         rows = as_rows(X, codes, weight, holes=True).framed(frame, 64)
         params = Params(kernels, self.mixing_, self.class_prior_)
         e_step_params = network.e_step_params(params, rows.eps)
-        totals = rows.total(network.e_step, e_step_params)
+        totals = network.totals(rows, e_step_params)
         assert isinstance(totals, TotalsByClass)  # what a penalty by class asks for
         subkernels = network.subkernels(totals, params, e_step_params)
         distance = DISTANCES["bhattacharyya"]().exact(kernel, kernels, subkernels)

@@ -54,7 +54,7 @@ def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: f
     """The subkernels of every kernel; pairs with less than `least` of mass are left out."""
     network = SharedKernel(kernel, sharing, _ByClass())
     e_step_params = network.e_step_params(shared, rows.eps)
-    totals = cast(TotalsByClass, rows.total(network.e_step, e_step_params))
+    totals = cast(TotalsByClass, network.totals(rows, e_step_params))
     xp, mass = namespace(shared.mixing), network.by_class(totals.moments.mass, e_step_params)  # (M, K)
     n_kernels, n_classes = mass.shape
     every = [j for _ in range(n_classes) for j in range(n_kernels)]

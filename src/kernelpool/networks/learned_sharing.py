@@ -73,7 +73,7 @@ class LearnedSharing:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         network = self.network(params)
         e_step_params = network.e_step_params(params, rows.eps)
-        totals = rows.total(network.e_step, e_step_params)
+        totals = network.totals(rows, e_step_params)
         subkernels = network.subkernels(totals, params, e_step_params) if isinstance(totals, TotalsByClass) else None
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)

@@ -28,6 +28,7 @@ from typing import Any
 from ..arrays import (
     LOG_ZERO,
     Array,
+    Float64,
     as_float64,
     can_fuse,
     clip,
@@ -56,6 +57,8 @@ STARVING = 1e-3
 VANISHED = 1e-12
 """Below this part of one average row a mean of rows is no longer taken at all."""
 
+
+FLOAT64_EPS = 2.0**-52
 
 LOG_ABSENT = -700.0
 """Stands for log 0 among coordinates, where infinity would be no number."""
@@ -104,6 +107,8 @@ class EStepParams:
     """P(C_k|j), (M, K): how a row without a class counts towards each."""
     usable: tuple[UsableKernels, ...] | None
     """For each column of `table` the kernels that count there, unless all count everywhere."""
+    in_float64: bool = False
+    """Whether float32 rows are worked on in float64, since some kernel is too narrow for its place for float32."""
 
 
 @record
@@ -197,7 +202,7 @@ class SharedKernel:
     def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         e_step_params = self.e_step_params(params, rows.eps)
-        totals = rows.total(self.e_step, e_step_params)
+        totals = self.totals(rows, e_step_params)
         subkernels = self.subkernels(totals, params, e_step_params) if isinstance(totals, TotalsByClass) else None
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
@@ -207,6 +212,9 @@ class SharedKernel:
         """What the E-step needs to know, worked out once a sweep."""
         xp = namespace(params.mixing)
         natural_params = self.kernel.natural_params(params.kernels, eps)
+        in_float64 = eps > FLOAT64_EPS and bool(natural_params.guarded)
+        if in_float64:  # hardly any kernel is guarded there: many times faster than one kernel at a time
+            natural_params = self.kernel.natural_params(params.kernels, FLOAT64_EPS)
         by_class = self.sharing * params.mixing  # (M, K)
         joint = by_class * params.class_prior
         of_kernel = xp.sum(joint, axis=1)[:, None]
@@ -214,10 +222,16 @@ class SharedKernel:
         table = natural_params.offset[:, None] + clip(safe_log(by_column), LOG_ZERO, math.inf)
         weight = xp.concat([table, natural_params.weight], axis=1)
         class_posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
-        return EStepParams(natural_params, table, weight, by_class, class_posterior, _usable(natural_params, table, by_column))
+        usable = _usable(natural_params, table, by_column)
+        return EStepParams(natural_params, table, weight, by_class, class_posterior, usable, in_float64)
 
-    def e_step(self, block: Block, e_step_params: EStepParams) -> Totals:
+    def totals(self, rows: Rows, e_step_params: EStepParams) -> Totals:
+        """`e_step` of all rows."""
+        return rows.total(self.e_step, _sent(e_step_params))
+
+    def e_step(self, block: Block, given: EStepParams | Float64) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
+        block, e_step_params = _received(block, given)
         if block.holes is not None:
             return self._expect_with_holes(block, e_step_params)
         if (
@@ -581,7 +595,8 @@ class SharedKernel:
         no part in lose almost nothing.
         """
         xp = namespace(params.mixing)
-        worst_rows = match_array(rows.total(self.worst_rows, self.e_step_params(params, rows.eps)), like=params.mixing)
+        e_step_params = self.e_step_params(params, rows.eps)
+        worst_rows = match_array(rows.total(self.worst_rows, _sent(e_step_params)), like=params.mixing)
         to, mixing = {}, xp.asarray(params.mixing, copy=True)
         for k, j in moves(starving, owner).items():
             share = 1 / (1 + float(class_weight[k]))
@@ -603,8 +618,9 @@ class SharedKernel:
         kernels = self.kernel.take(params.kernels, index)
         return Params(kernels, mixing / xp.sum(mixing, axis=0), params.class_prior, subkernels=remembered)
 
-    def worst_rows(self, block: Block, e_step_params: EStepParams) -> WorstRows:
+    def worst_rows(self, block: Block, given: EStepParams | Float64) -> WorstRows:
         """Of each class, the row of this block with the lowest log p(x|C_k)."""
+        block, e_step_params = _received(block, given)
         xp = namespace(block.x)
         n_columns = e_step_params.table.shape[1]
         if block.holes is None:
@@ -657,6 +673,16 @@ class SharedKernel:
             codes = xp.arange(share.shape[0], dtype=chosen.dtype, device=device(chosen))
             share = xp.astype(codes[:, None] == chosen[None, :], block.x.dtype)
         return observed.fill(share, noise)
+
+
+def _sent(e_step_params: EStepParams) -> EStepParams | Float64:
+    """The parameters as they travel to the rows, in the type in which these are worked on."""
+    return Float64(e_step_params) if e_step_params.in_float64 else e_step_params
+
+
+def _received(block: Block, given: EStepParams | Float64) -> tuple[Block, EStepParams]:
+    """Rows and parameters in one type."""
+    return (block.in_float64(), given.value) if isinstance(given, Float64) else (block, given)
 
 
 def moves(starving: list[int], owner: Array) -> dict[int, int]:

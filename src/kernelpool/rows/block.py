@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..arrays import Array, thread_scratch
+from ..arrays import Array, as_float64, thread_scratch
 
 if TYPE_CHECKING:
     from .holes import Holes
@@ -41,6 +41,10 @@ class Block:
         """An array to write into, valid until the next call with the same `name` in this thread."""
         return thread_scratch(name, shape, self.x)
 
+    def in_float64(self) -> "Block":
+        """The same rows in float64."""
+        return self.once("float64", _in_float64, 2 * self.x.shape[1])
+
     def keeps(self, key: Any, width: int) -> bool:
         """Whether `key` is kept, or could be if it took `width` numbers a row."""
         return key in self._kept or width <= self.keep_width
@@ -59,3 +63,10 @@ class Block:
             self.keep_width -= width if kept is None else 0
             self._kept[key] = version, made
         return made
+
+
+def _in_float64(block: Block) -> Block:
+    weight = None if block.weight is None else as_float64(block.weight)
+    wide = Block(as_float64(block.x), block.y, weight, classes=block.classes)
+    wide.holes = block.holes
+    return wide

@@ -190,7 +190,7 @@ class StreamNetwork:
     def step(self, rows: Rows, probes: ArrayRows) -> "StreamNetwork":
         """What a mini-batch makes of it; `probes` are some of its rows."""
         e_step_params = self.network.e_step_params(self.params, rows.eps)
-        totals: Totals = match_array(self.framed(rows).total(self.network.e_step, e_step_params), like=np.zeros(0))
+        totals: Totals = match_array(self.network.totals(self.framed(rows), e_step_params), like=np.zeros(0))
         n = float(totals.weight)
         if n == 0:
             return self
