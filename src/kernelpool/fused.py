@@ -114,6 +114,21 @@ def _sum_kernel(
         tl.store(sums + p[:, None] * M + m[None, :], total)
 
 
+@triton.jit
+def _transpose_kernel(x, out, n, d, stride, BLOCK_N: tl.constexpr, D: tl.constexpr):
+    row, column = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, D)
+    tile = tl.load(x + row[:, None] * d + column[None, :], mask=(row < n)[:, None] & (column < d)[None, :])
+    there = out + column[:, None].to(tl.int64) * stride + row[None, :]
+    tl.store(there, tl.trans(tile), mask=(column < d)[:, None] & (row < n)[None, :])
+
+
+def transpose_into(out: Any, x: Any) -> None:
+    """out = x', of rows (n, d) that lie one after the other; torch's own copy takes several times as long."""
+    n, d = x.shape
+    block_n, columns = 128, triton.next_power_of_2(d)
+    _transpose_kernel[(triton.cdiv(n, block_n),)](x, out, n, d, out.stride(0), BLOCK_N=block_n, D=columns)
+
+
 @lru_cache(maxsize=16)
 def _pairs(pairs: tuple[tuple[int, int], ...], padded: int, device: Any) -> tuple[Any, Any]:
     """Left and right columns of each feature, on the device; what only fills up takes any column."""

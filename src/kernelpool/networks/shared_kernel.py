@@ -44,6 +44,7 @@ from ..arrays import (
     safe_log,
     shares_of,
     sums_within_range,
+    transpose_into,
 )
 from ..errors import KernelpoolError
 from ..kernels import Kernel, KernelSums, NaturalParams, Observed, Parameters
@@ -324,7 +325,8 @@ class SharedKernel:
         given, features = found
         one = given.shape[0]
         columns = empty((one + 1 + n_columns, given.shape[1]), given)
-        columns[:one, :], columns[one, :], columns[one + 1 :, :] = given, 1, self._indicators(block)
+        transpose_into(columns[:one, :], given.T)
+        columns[one, :], columns[one + 1 :, :] = 1, self._indicators(block)
         return columns, features, tuple((one + 1 + k, one) for k in range(n_columns))
 
     def _fuse_by_class(self, block: Block, e_step_params: EStepParams, mine: list[tuple[int, slice, UsableKernels]]) -> Totals:
