@@ -27,6 +27,7 @@ from array_api_compat import (
 )
 from numpy.lib.stride_tricks import as_strided
 from scipy.linalg.lapack import dtrtri
+from scipy.special import ndtr
 
 __all__ = [
     "Array",
@@ -56,6 +57,7 @@ __all__ = [
     "multiply_into",
     "multiply_pairs_into",
     "namespace",
+    "normal_cdf",
     "on_accelerator",
     "outer_sums",
     "responsibilities",
@@ -502,6 +504,11 @@ def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
         mine_of_j = slice(ends[j], ends[j + 1])
         np.matmul(weighted[mine_of_j].T, mine[mine_of_j], out=second[j])
     return first, second
+
+
+def normal_cdf(a: Array) -> Array:
+    """The standard normal distribution function; on the host, where it is needed for a few draws only."""
+    return match_array(namespace(a).asarray(ndtr(to_numpy(a))), like=a)
 
 
 def exp_in_place(a: Array) -> Array:

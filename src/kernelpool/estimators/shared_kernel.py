@@ -17,7 +17,7 @@ from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
-from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams
+from ..kernels import Gaussian, Kernels, NaturalParams, Product
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, FamilyNames, Field, register
@@ -40,12 +40,15 @@ from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinish
 from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
 from ..training.stream import StreamConfig, StreamNetwork, begin, mini_batch, resume, stream_classes, stream_config
 from ..training.validation import (
+    TrainingData,
     as_nan,
     check_columns,
     check_degree,
     check_positive,
     check_shape,
+    checked_groups,
     class_codes,
+    family_for,
     family_of,
     is_unlabeled,
     mixture_frame,
@@ -137,6 +140,10 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     missing : {"marginalize", "error"}, default="marginalize"
         What NaN in X means, and None, pandas' NA and masked cells: a missing cell, which is integrated out, in training by
         EM and in prediction by the marginal densities of the cells that are known; or an error, as in most of scikit-learn.
+    indicators : "auto", list of lists of int or None, default=None
+        Features that are words: 0 or 1 for each level, one list of positions for each column of words; all zero is any other
+        word. A kernel then has a table of probabilities for each, beside a Gaussian over the numbers. "auto" takes neighboring
+        features that hold 0 and 1 alone, and never two 1 in a row, for one column of words.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -211,6 +218,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     class_shares_ : ndarray of shape (n_classes,)
         Shares of the classes among the labeled rows, on which they were trained: where `class_prior_` differs, their
         probabilities are adjusted to it.
+    indicator_groups_ : ndarray of shape (n_features_in_,)
+        The column of words that each feature is an indicator of, -1 for numbers; where there are indicators. Their `means_` are
+        probabilities.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -267,6 +277,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "pull": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "missing": [StrOptions({"marginalize", "error"})],
+        "indicators": [StrOptions({"auto"}), "array-like", None],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -307,6 +318,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         pull: float | str = 0.0,
         n_folds: int = 4,
         missing: str = "marginalize",
+        indicators: Any = None,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
@@ -343,6 +355,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.pull = pull
         self.n_folds = n_folds
         self.missing = missing
+        self.indicators = indicators
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
@@ -389,6 +402,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         data = training_data(
             self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
         )
+        data.groups = self._checked_groups(data)
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
             network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint)
@@ -508,6 +522,34 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             self._n_kernels_asked = self.n_kernels_
         for name in ("selection_", "parents_", "deciding_networks_", "conditional_loss_", "class_shares_"):
             self.__dict__.pop(name, None)
+
+    def _checked_groups(self, data: TrainingData) -> tuple[int, ...] | None:
+        """The groups of indicators among the features, if any; what cannot be done with them is refused."""
+        groups = checked_groups(self.indicators, getattr(data.rows, "x", None), len(data.mean))
+        self.__dict__.pop("indicator_groups_", None)
+        if groups is None:
+            return None
+        not_yet = {
+            "training": "conditional",
+            "kernel_prior": "conjugate",
+            "split_by_class": True,
+        }
+        for name, value in not_yet.items():
+            if getattr(self, name) == value:
+                raise KernelpoolError(f"{name}={value!r} is for numbers alone, and X has indicators of words; leave it out.")
+        if is_auto(self.overlap_penalty) or self.overlap_penalty or self.covariances_init is not None:
+            what = "covariances_init" if self.covariances_init is not None else "overlap_penalty"
+            raise KernelpoolError(f"{what} is for numbers alone, and X has indicators of words; leave it out.")
+        if min(groups) >= 0 and self.covariance_type != "diag":
+            raise KernelpoolError("X has indicators of words and no number; say covariance_type='diag'.")
+        self.indicator_groups_ = np.array(groups)
+        return groups
+
+    def _kernel(self) -> Any:
+        """The family of the fitted kernels, without a floor."""
+        groups = getattr(self, "indicator_groups_", None)
+        known = None if groups is None else tuple(int(g) for g in groups)
+        return family_for(self.covariance_type_, np.zeros(self.means_.shape[1]), known)
 
     def _validation_rows(self, X_val: Any, y_val: Any, classes: np.ndarray) -> SampledRows:
         finite = "allow-nan" if self._takes_holes else True
@@ -700,7 +742,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
 
     def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
         """The fitted network, its kernels in a frame (their own, if none is given), and that frame."""
-        kernel = FAMILIES[self.covariance_type_](np.zeros(self.means_.shape[1]))
+        kernel = self._kernel()
         kernels = Kernels(np.asarray(self.means_), np.asarray(self.covariances_))
         if frame is None:
             share = self.mixing_ @ self.class_prior_
@@ -832,9 +874,12 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         """
         check_is_fitted(self)
         at = self._positions(features, "features")
-        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
-        _, kernels = kernel.marginal(Kernels(self.means_, self.covariances_), at)
-        return self._model_of(at, kernels.mean, kernels.covariance, self.mixing_, self.class_prior_)
+        kernel = self._kernel()
+        family, kernels = kernel.marginal(Kernels(self.means_, self.covariances_), at)
+        model = self._model_of(at, kernels.mean, kernels.covariance, self.mixing_, self.class_prior_)
+        if isinstance(family, Product) and family.n_groups:
+            model.indicator_groups_ = np.array(family.groups)
+        return model
 
     def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
         """The model of the other features once some are known, for one row: its class priors are P(C_k|known).
@@ -866,6 +911,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         [0.5 0.5] [1. 7.] [0.75 0.75]
         """
         check_is_fitted(self)
+        if hasattr(self, "indicator_groups_"):
+            raise KernelpoolError("conditional is for models of numbers alone; impute with n_draws tells of words as well.")
         row = np.asarray(x, dtype=np.float64)
         check_shape("x", row, (self.n_features_in_,))
         at = np.flatnonzero(~np.isnan(row)).tolist() if given is None else self._positions(given, "given")
@@ -873,7 +920,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         if not rest or not np.isfinite(row[at]).all():
             what = "known values of all features in `given`" if rest else "a feature that is not given"
             raise KernelpoolError(f"conditional needs {what}; got {row.tolist()} and given={list(at)}.")
-        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
+        kernel = self._kernel()
         holed = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
         single = SharedKernelClassifier.from_parameters(
             self.means_, self.covariances_, np.eye(len(self.means_)), np.full(len(self.means_), 1 / len(self.means_)),
@@ -913,7 +960,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class priors."""
         check_is_fitted(self)
         n_kernels, n_classes = self.mixing_.shape
-        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
+        kernel = self._kernel()
         # a weight that learned sharing has all but closed is no longer free
         free = getattr(self, "sharing_", np.ones_like(self.mixing_)) > CLOSED
         n_mixing = int(free.sum()) - n_classes
@@ -1096,6 +1143,7 @@ register(
             **FEATURE_NAMES,
             "sharing_": Field("floats", ("M", "K"), low=0.0, high=1 + 1e-9),
             "parents_": Field("integers", ("M",)),
+            "indicator_groups_": Field("integers", ("d",), low=-1),
             "selection_": Field("dict"),
             "history_": HISTORY,
             "objective_": FLOAT,

@@ -72,6 +72,8 @@ def _class_densities(g: Graph, x: str, model: Any, frame: Frame | None = None) -
 
 def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a SharedKernelClassifier."""
+    if hasattr(model, "indicator_groups_"):
+        raise KernelpoolError("ONNX: models with indicators of words are not exported yet; use a model file.")
     log_density, frame = _class_densities(g, x, model)
     answers = _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
     deciding = getattr(model, "deciding_networks_", ())

@@ -224,6 +224,19 @@ def shared_kernel(model: Any, sizes: Sizes) -> None:
     _check_members("owners_", model.owners_, model.classes_)
     if hasattr(model, "deciding_networks_"):
         _check_deciding(model, sizes)
+    if hasattr(model, "indicator_groups_"):
+        _check_words(model)
+
+
+def _check_words(model: Any) -> None:
+    """Probabilities of words are above zero, and those of a column sum to less than one."""
+    groups = np.asarray(model.indicator_groups_)
+    for group in np.unique(groups[groups >= 0]):
+        mine = np.asarray(model.means_)[:, groups == group]
+        if not ((mine > 0).all() and (mine.sum(axis=1) < 1).all()):
+            raise ModelFileError("means_ of indicators must be probabilities above zero that sum to less than one.")
+    if set(np.unique(groups[groups >= 0]).tolist()) != set(range(int(groups.max()) + 1)):
+        raise ModelFileError("indicator_groups_ must number the groups from zero.")
 
 
 def _check_deciding(model: Any, sizes: Sizes) -> None:

@@ -7,6 +7,7 @@ from .diag import Diag
 from .full import Full
 from .gaussian import Gaussian, Kernels, Moments, PriorStatistics
 from .kernel import Kernel, KernelSums, NaturalParams, Observed, Parameters
+from .product import Product
 from .spherical import Spherical
 from .tied import Tied
 
@@ -36,6 +37,7 @@ __all__ = [
     "Observed",
     "Parameters",
     "PriorStatistics",
+    "Product",
     "Spherical",
     "Tied",
 ]

@@ -235,6 +235,8 @@ class Gaussian(Kernel):
 
     def write_features(self, out: Array, block: Block) -> None:
         p, d = out.shape[0], block.x.shape[1]
+        if not d:  # beside words there may be no number
+            return
         if p <= d + 1 and block.keeps(self.name, p):  # hardly more than the rows themselves
             out[...] = block.once(self.name, lambda block: self.features(block.x), p)
             return
@@ -490,7 +492,7 @@ class Gaussian(Kernel):
         pooled = sum(scatters) / total
         if not bool(xp.any(pooled != 0)):
             one = xp.eye(d, dtype=mean.dtype, device=device(mean))
-            pooled = xp.sum(self.square(one), axis=1) * n_kernels ** (-2 / d)
+            pooled = xp.sum(self.square(one), axis=1) * n_kernels ** (-2 / max(d, 1))
         flat, share = [], []
         for (centers, _, _), scatter, weight in zip(groups, scatters, weights, strict=True):
             own = scatter / weight if bool(xp.any(scatter != 0)) else pooled
@@ -547,6 +549,8 @@ class Gaussian(Kernel):
         """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature without width."""
         xp = namespace(variance)
         variance = xp.maximum(variance, floor)
+        if not variance.shape[1]:
+            return variance
         if float(xp.min(variance)) < eps_of(variance):
             j, f = next(
                 (j, f)

@@ -4,5 +4,18 @@ from .anchor import Anchor
 from .conjugate import Conjugate
 from .overlap import DISTANCES, STEPS, Overlap
 from .penalty import NoPenalty, Penalty, PriorRows, Subkernels, Sum
+from .words import WordPrior
 
-__all__ = ["DISTANCES", "STEPS", "Anchor", "Conjugate", "NoPenalty", "Overlap", "Penalty", "PriorRows", "Subkernels", "Sum"]
+__all__ = [
+    "DISTANCES",
+    "STEPS",
+    "Anchor",
+    "Conjugate",
+    "NoPenalty",
+    "Overlap",
+    "Penalty",
+    "PriorRows",
+    "Subkernels",
+    "Sum",
+    "WordPrior",
+]

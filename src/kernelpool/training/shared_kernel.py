@@ -18,7 +18,7 @@ from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams
 from ..networks.hierarchical import split
 from ..networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
-from ..penalties import Anchor, Conjugate, NoPenalty, Penalty
+from ..penalties import Anchor, Conjugate, NoPenalty, Penalty, WordPrior
 from ..rows import Block, Rows, as_rows, max_abs_value, one_blas_thread
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from .checkpoint import CheckpointFile, RunJournal, described
@@ -30,8 +30,10 @@ from .validation import (
     check_positive,
     check_shape,
     class_prior_of,
+    family_for,
     feature_name,
     frame_of,
+    frame_of_table,
     label_name,
 )
 
@@ -195,10 +197,14 @@ class MixtureTraining:
         penalty: PenaltyConfig | None = None,
     ) -> None:
         family = FAMILIES[kernel.covariance_type]
-        self.frame, variance = frame_of(family, data.mean, data.variance)
+        if data.groups is None:
+            self.frame, variance = frame_of(family, data.mean, data.variance)
+        else:
+            self.frame, variance = frame_of_table(family, data.mean, data.variance, data.groups)
         d, n_classes = len(data.mean), len(data.classes)
-        self.kernel: Gaussian = family(match_array(kernel.floor * variance, like=data.rows.home))
-        self.host_kernel: Gaussian = family(kernel.floor * variance)
+        floor = kernel.floor * variance
+        self.kernel: Any = family_for(kernel.covariance_type, match_array(floor, like=data.rows.home), data.groups)
+        self.host_kernel: Any = family_for(kernel.covariance_type, floor, data.groups)
         self.data, self.variance, self.class_prior = data, variance, class_prior
         self.kernel_prior, self.accelerated, self.starving = kernel.prior, fit.accelerated, fit.starving
         self.overlap = PenaltyConfig() if penalty is None else penalty
@@ -332,7 +338,7 @@ class MixtureTraining:
         return SharedKernel(self.kernel, table, own if penalty is None else own + penalty)
 
     def _penalty(self, sharing: np.ndarray) -> Penalty:
-        penalty: Penalty = NoPenalty()
+        penalty: Penalty = NoPenalty() if self.data.groups is None else WordPrior()
         if self.kernel_prior == "conjugate":
             penalty = penalty + Conjugate(self.variance, len(sharing))
         if self.overlap.strength != 0:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..arrays import is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
 from ..errors import CollapsedKernelError, KernelpoolError
-from ..kernels import FAMILIES, Gaussian, Kernels
+from ..kernels import FAMILIES, Gaussian, Kernels, Product
 from ..rows import (
     Block,
     DaskRows,
@@ -59,6 +59,8 @@ class TrainingData:
     """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d); None if all
     are, everywhere."""
     feature_names: np.ndarray | None = None
+    groups: tuple[int, ...] | None = None
+    """The group of indicators that each feature belongs to, -1 for a number, (d,); None where all are numbers."""
 
     def log_volume(self, frame: Frame) -> float:
         """What the frame adds to the log-density of an average row: every feature counts in the rows in which it is known."""
@@ -379,11 +381,88 @@ def frame_of(kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray) -> 
     return Frame(mean, unit), filled / unit**2
 
 
-def mixture_frame(kernel: Gaussian, kernels: Kernels, share: np.ndarray) -> Frame:
+def mixture_frame(kernel: Gaussian | Product, kernels: Kernels, share: np.ndarray) -> Frame:
     """The frame that suits the rows which a mixture stands for: it needs no rows."""
     origin = share @ kernels.mean
     variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
+    if isinstance(kernel, Product):
+        return frame_of_table(type(kernel.gaussian), origin, variance, kernel.groups)[0]
     return frame_of(type(kernel), origin, variance)[0]
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def frame_of_table(
+    kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, groups: tuple[int, ...]
+) -> tuple[Frame, np.ndarray]:
+    """`frame_of` for the numbers among the features; indicators stay as they are."""
+    numbers = np.array(groups) < 0
+    frame, inside = frame_of(kernel, mean[numbers], variance[numbers])
+    origin, unit, found = np.zeros(len(mean)), np.ones(len(mean)), np.ones(len(mean))
+    origin[numbers], unit[numbers], found[numbers] = frame.origin, frame.unit, inside
+    return Frame(origin, unit), found
+
+
+def family_for(name: str, floor: Any, groups: tuple[int, ...] | None) -> Any:
+    """The family of kernels over numbers, or over numbers and words; `floor` (d,) is the smallest variance of each feature."""
+    if groups is None:
+        return FAMILIES[name](floor)
+    numbers = [i for i, group in enumerate(groups) if group < 0]
+    index = namespace(floor).asarray(numbers, dtype=namespace(floor).int64)
+    return Product(FAMILIES[name](namespace(floor).take(floor, index, axis=0)), groups)
+
+
+def indicator_groups(x: np.ndarray) -> tuple[int, ...]:
+    """Groups of neighboring features that hold nothing but 0, 1 and missing cells, and never two 1 in a row; -1 for numbers.
+
+    A word missing in a row is missing in all indicators of its group.
+    """
+    missing = np.isnan(x)
+    groups: list[int] = []
+    taken: np.ndarray | None = None
+    for i in range(x.shape[1]):
+        column = x[:, i]
+        if not np.isin(column[~missing[:, i]], (0.0, 1.0)).all():
+            groups.append(-1)
+            taken = None
+            continue
+        ones = column == 1
+        if taken is not None and not (taken & ones).any() and (missing[:, i] == missing[:, i - 1]).all():
+            groups.append(max(groups))
+            taken = taken | ones
+        else:
+            groups.append(max(groups, default=-1) + 1)
+            taken = ones
+    return tuple(groups)
+
+
+def checked_groups(given: Any, x: Any, d: int) -> tuple[int, ...] | None:
+    """The groups of indicators given by lists of positions, or found in rows; None where there are none."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if not isinstance(x, np.ndarray):
+            raise KernelpoolError("indicators='auto' looks at rows in memory, in NumPy; name the groups of indicators instead.")
+        groups = indicator_groups(x)
+    else:
+        found = [-1] * d
+        for g, columns in enumerate(given):
+            for i in columns:
+                if not 0 <= int(i) < d or found[int(i)] >= 0:
+                    raise KernelpoolError(
+                        f"indicators must be lists of positions below {d}, each in one list at most; got {list(given)!r}."
+                    )
+                found[int(i)] = g
+        groups = tuple(found)
+        bad = [i for i, g in enumerate(groups) if g >= 0 and isinstance(x, np.ndarray) and not _is_indicator(x[:, i])]
+        if bad:
+            raise KernelpoolError(f"indicators must hold 0 and 1 alone; feature {bad[0]} of X does not.")
+    return groups if max(groups, default=-1) >= 0 else None
+
+
+def _is_indicator(column: np.ndarray) -> bool:
+    return bool(np.isin(column[~np.isnan(column)], (0.0, 1.0)).all())
 
 
 # -- parameters ---------------------------------------------------------------------------------------------------
