@@ -139,7 +139,7 @@ def grid(name, train, test):
     for each, sharing, penalty in itertools.product(SETS[name][2], SHARING, PENALTY):
         if sharing == 0 and penalty:  # separate mixtures have no overlap to penalize: the same network
             continue
-        model = SharedKernelClassifier(each * n_classes, sharing=sharing, overlap_penalty=penalty, random_state=0)
+        model = SharedKernelClassifier.prbf(each * n_classes, sharing=sharing, overlap_penalty=penalty, random_state=0)
         rows.append(score(model, train, test) | _settings("spherical", each * n_classes, sharing, penalty))
     return rows
 

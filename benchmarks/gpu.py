@@ -189,8 +189,8 @@ def methods():
     d = 16
     rng = np.random.default_rng(0)
     cases = [
-        ("shared_kernel", 1_000_000, 32, SharedKernelClassifier(32, covariance_type="full", max_iter=20, random_state=0)),
-        ("conditional", 200_000, 12, SharedKernelClassifier(12, training="conditional", random_state=0)),
+        ("shared_kernel", 1_000_000, 32, SharedKernelClassifier.prbf(32, covariance_type="full", max_iter=20, random_state=0)),
+        ("conditional", 200_000, 12, SharedKernelClassifier.prbf(12, training="conditional", random_state=0)),
         ("rbf path", 20_000, 50, RBFNetworkClassifier(50, random_state=0)),
         ("rbf em_log", 50_000, 32, RBFNetworkClassifier(32, training="em_log", max_iter=20, random_state=0)),
         ("parzen", 20_000, 20_000, ParzenClassifier("gaussian", radius=1.5)),

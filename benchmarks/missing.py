@@ -52,7 +52,7 @@ PROBLEMS = [
 
 def mixture(n_classes):
     """The classifier that every imputer is put before, and that takes the holes as they are."""
-    return SharedKernelClassifier(
+    return SharedKernelClassifier.prbf(
         2 * n_classes, covariance_type="full", sharing=0, kernel_prior="conjugate", covariance_floor=1e-2, random_state=0
     )
 

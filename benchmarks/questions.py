@@ -21,7 +21,7 @@ TRUE = SharedKernelClassifier.from_parameters(
     classes=[0, 1, 2],
 )
 SHIFTED = TRUE.with_class_prior([0.2, 0.2, 0.6])
-NETWORK = SharedKernelClassifier(6, random_state=0)
+NETWORK = SharedKernelClassifier.prbf(6, random_state=0)
 
 
 def coverage_and_size(members, y):

@@ -208,7 +208,7 @@ class Apart:
 
     def ours(self, sweeps):
         owners = np.repeat(np.arange(self.n_classes), self.per_class)
-        model = SharedKernelClassifier(
+        model = SharedKernelClassifier.prbf(
             len(owners), covariance_type=self.family, sharing=0, owners=owners, means_init=self.means, acceleration=None,
             max_iter=sweeps, tol=0,
         )  # fmt: skip
@@ -280,7 +280,7 @@ def prediction():
     x = clusters(200_000, 8, 16, separation=2.0)
     y = (x[:, 0] > 0).astype(int)
     for family in ("full", "diag", "spherical"):
-        model = SharedKernelClassifier(16, covariance_type=family, sharing=0, random_state=0, max_iter=5, tol=1).fit(
+        model = SharedKernelClassifier.prbf(16, covariance_type=family, sharing=0, random_state=0, max_iter=5, tol=1).fit(
             x[:5000], y[:5000]
         )
         peers = [
@@ -305,9 +305,9 @@ x = np.empty((2_000_000, 8)); y = np.empty(2_000_000, np.int64)
 for i in range(0, len(x), 100_000):
     y[i:i + 100_000] = rng.integers(2, size=100_000)
     x[i:i + 100_000] = rng.normal(size=(100_000, 8)) + 2 * y[i:i + 100_000, None]
-small = SharedKernelClassifier(32, random_state=0, max_iter=3, tol=1, covariance_type="full").fit(x[:10000], y[:10000])
+small = SharedKernelClassifier.prbf(32, random_state=0, max_iter=3, tol=1, covariance_type="full").fit(x[:10000], y[:10000])
 resident = int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 2**20
-SharedKernelClassifier(32, random_state=0, max_iter=3, tol=1, covariance_type="full").fit(x, y)
+SharedKernelClassifier.prbf(32, random_state=0, max_iter=3, tol=1, covariance_type="full").fit(x, y)
 print(f"{peak() - resident:.0f}")
 """
 

@@ -52,7 +52,7 @@ def errors_of(X, y, seed, per_class, standardize, family, kernels_a_class):
     kept = np.concatenate([rng.permutation(np.flatnonzero(y_train == k))[:per_class] for k in classes])
     hidden = np.full(len(y_train), -1)
     hidden[kept] = y_train[kept]
-    model = SharedKernelClassifier(
+    model = SharedKernelClassifier.prbf(
         kernels_a_class * len(classes), covariance_type=family, sharing=0, kernel_prior="conjugate", random_state=seed
     )
     scores = [model.fit(X_train[kept], y_train[kept]).score(X_test, y_test)]

@@ -136,7 +136,7 @@ def journeys():
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
     x = rng.normal(size=(600, 4)) + y[:, None]
-    model = SharedKernelClassifier(6, covariance_type="full", random_state=0, n_jobs=1)
+    model = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0, n_jobs=1)
     yield "`SharedKernelClassifier.fit`", journey(lambda: model.fit(x, y))
     yield "`predict`", journey(lambda: model.predict(x))
     with tempfile.TemporaryDirectory() as place:

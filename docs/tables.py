@@ -72,7 +72,7 @@ def sharing():
     """Clouds: 2500 rows to train, 5000 to test, ten draws, by number of kernels and degree of sharing."""
     rows = []
     for n_kernels in (4, 6, 8, 12):
-        models = [SharedKernelClassifier(n_kernels, sharing=degree, random_state=0) for degree in DEGREES]
+        models = [SharedKernelClassifier.prbf(n_kernels, sharing=degree, random_state=0) for degree in DEGREES]
         models += [
             SharingAverageClassifier(n_kernels, random_state=0),
             SeparateMixtures(n_kernels // 2, covariance_type="spherical"),
@@ -93,7 +93,7 @@ def families():
     for family in FAMILIES:
         row = [family]
         for (X, y), n_kernels in ((clouds, 6), (clouds, 12), (digits, 10), (digits, 40)):
-            model = SharedKernelClassifier(n_kernels, covariance_type=family, covariance_floor=1e-2, random_state=0)
+            model = SharedKernelClassifier.prbf(n_kernels, covariance_type=family, covariance_floor=1e-2, random_state=0)
             row.append(f"{fold_errors(model, X, y).mean():.1f} ({model.fit(X, y).n_parameters()})")
         rows.append(row)
     table(["family", "clouds, 3 a class", "clouds, 6", "digits, 1 a class", "digits, 4"], rows)
@@ -107,7 +107,7 @@ def starts():
         errors, objectives = [], []
         for seed in range(5):
             for train, test in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, y):
-                model = SharedKernelClassifier(
+                model = SharedKernelClassifier.prbf(
                     40, covariance_type="diag", init=init, n_init=n_init, covariance_floor=1e-2, random_state=seed
                 ).fit(X[train], y[train])
                 errors.append(100 * (1 - model.score(X[test], y[test])))
@@ -121,7 +121,7 @@ def floors():
     X, y = load_digits(return_X_y=True)
     rows = []
     for kwargs in (*({"covariance_floor": floor} for floor in (1e-6, 1e-4, 1e-2, 1e-1)), {"kernel_prior": "conjugate"}):
-        models = [SharedKernelClassifier(40, covariance_type=family, random_state=0, **kwargs) for family in FAMILIES]
+        models = [SharedKernelClassifier.prbf(40, covariance_type=family, random_state=0, **kwargs) for family in FAMILIES]
         rows.append(
             [", ".join(f"`{k}={v!r}`" for k, v in kwargs.items()), *(float(fold_errors(m, X, y).mean()) for m in models)]
         )
@@ -144,7 +144,7 @@ def sweeps():
     for name, (X, y), n_kernels in problems:
         plain, fast = [], []
         for acceleration, seen in ((None, plain), ("squarem", fast)):
-            SharedKernelClassifier(
+            SharedKernelClassifier.prbf(
                 n_kernels,
                 covariance_type="full",
                 acceleration=acceleration,
@@ -178,8 +178,8 @@ def peers():
     for name, (X, y) in sets.items():
         k = len(np.unique(y))
         models = [
-            SharedKernelClassifier(4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0),
-            SharedKernelClassifier(12 * k, covariance_type="diag", covariance_floor=1e-2, random_state=0),
+            SharedKernelClassifier.prbf(4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0),
+            SharedKernelClassifier.prbf(12 * k, covariance_type="diag", covariance_floor=1e-2, random_state=0),
             SharingAverageClassifier(4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0),
             SeparateMixtures(4, floor=1e-2),
             SVC(),
@@ -221,7 +221,7 @@ def trouble():
     train["50 features, 40 rows"] = tuple(part[:40] for part in train["50 features, 40 rows"])
     rows = []
     for name, (X, y) in train.items():
-        models = [SharedKernelClassifier(4, covariance_type=family, random_state=0) for family in FAMILIES]
+        models = [SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0) for family in FAMILIES]
         models += [SeparateMixtures(2, covariance_type=family) for family in ("diag", "full")]
         cells = []
         for model in models:
@@ -238,7 +238,7 @@ def trouble():
         errors = [
             float(100 * (1 - model.fit(X, y).score(*test["a one-hot column"])))
             for family in FAMILIES
-            for model in [SharedKernelClassifier(4, covariance_type=family, random_state=0, **kwargs)]
+            for model in [SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, **kwargs)]
         ]
         rows.append([", ".join(f"{k}={v!r}" for k, v in kwargs.items()) or "defaults", *errors])
     table(["", *FAMILIES], rows)
@@ -255,7 +255,7 @@ def overlap():
             continue
         X, y = load(return_X_y=True)
         for rule, kwargs in (("the paper's rule", paper), ("defaults", {})):
-            models = [SharedKernelClassifier(n_kernels, overlap_penalty=a, random_state=0, **kwargs) for a in strengths]
+            models = [SharedKernelClassifier.prbf(n_kernels, overlap_penalty=a, random_state=0, **kwargs) for a in strengths]
             errors = [float(fold_errors(make_pipeline(StandardScaler(), model), X, y).mean()) for model in models]
             rows.append([f"{name}, {n_kernels} kernels, {rule}", *errors])
     table(["", *strengths], rows)
@@ -277,7 +277,7 @@ def sure_of_itself():
     """The same of digits, with full kernels in 64 dimensions."""
     print("\nCost of 100 handwritten digits, 20 full kernels, after training on 900; five draws; in brackets, % refused:\n")
     (X, y), rows = load_digits(return_X_y=True), []
-    network = SharedKernelClassifier(20, covariance_type="full", covariance_floor=1e-2, random_state=0)
+    network = SharedKernelClassifier.prbf(20, covariance_type="full", covariance_floor=1e-2, random_state=0)
     for cost in (0.1, 0.2, 0.3):
         row = [str(cost)]
         for kwargs in ({}, {"ambiguity": cost}, {"ambiguity": cost, "ambiguity_rule": "cost"}):
@@ -296,7 +296,7 @@ def sure_of_itself():
 def reject():
     """Refusals: rates asked for and had, costs against the least possible, and digits of a class that was never seen."""
     print("Novel rows among 5000 fresh ones of Clouds, in percent, after training on 400; 100 draws:\n")
-    rows, network = [], SharedKernelClassifier(6, covariance_type="full", random_state=0)
+    rows, network = [], SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0)
     for kwargs in ({"cv": 0.25, "refit": False}, {"cv": 0.25}, {"cv": 5}):
         row = [", ".join(f"`{k}={v!r}`" for k, v in kwargs.items())]
         for rate in (0.01, 0.05, 0.1):
@@ -334,7 +334,7 @@ def reject():
     (X, y), rows = load_digits(return_X_y=True), []
     half = np.random.default_rng(0).permutation(len(y))
     train, test = half[:900], half[900:]
-    network = SharedKernelClassifier(20, covariance_type="diag", covariance_floor=1e-1, random_state=0)
+    network = SharedKernelClassifier.prbf(20, covariance_type="diag", covariance_floor=1e-1, random_state=0)
     for name, kwargs in (("`novelty=0.05`", {}), ("`novelty=0.05, ambiguity=0.1`", {"ambiguity": 0.1})):
         told = []
         for digit in range(10):
@@ -383,7 +383,7 @@ def learned():
     """Degrees of sharing, and learned sharing: error in percent / log-loss, spherical kernels, five folds three times."""
     rows = []
     for name, X, y, n_kernels in small_sets("pima", "ionosphere", "bupa", "wdbc", "clouds", "phoneme", "satimage5"):
-        models = [SharedKernelClassifier(n_kernels, sharing=s, random_state=0) for s in (*DEGREES, "learned")]
+        models = [SharedKernelClassifier.prbf(n_kernels, sharing=s, random_state=0) for s in (*DEGREES, "learned")]
         rows.append([f"{name}, {n_kernels} kernels", *(fold_scores(model, X, y, name) for model in models)])
     table(["", *DEGREES, "learned"], rows)
 
@@ -398,12 +398,12 @@ def split():
         for family in ("spherical", "diag", "full") if name == "phoneme" else ("spherical", "diag"):
             common = {"covariance_type": family, "random_state": 0}
             models = [
-                SharedKernelClassifier(n_kernels, **common),
+                SharedKernelClassifier.prbf(n_kernels, **common),
                 *(
-                    SharedKernelClassifier(n_kernels, split_by_class=True, split_anchor=anchor, **common)
+                    SharedKernelClassifier.prbf(n_kernels, split_by_class=True, split_anchor=anchor, **common)
                     for anchor in (np.inf, 100, 20, 0)
                 ),
-                SharedKernelClassifier(n_kernels * len(np.unique(y)), sharing=0, **common),
+                SharedKernelClassifier.prbf(n_kernels * len(np.unique(y)), sharing=0, **common),
             ]
             cells = [fold_scores(model, X, y, name) for model in models]
             rows.append([f"{name}, {n_kernels} {family} kernels", *cells])

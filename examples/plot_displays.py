@@ -34,7 +34,7 @@ from kernelpool.report.plots import (
 
 cancer = load_breast_cancer(as_frame=True)
 X, y = cancer.data, cancer.target_names[cancer.target]
-chain = make_pipeline(StandardScaler(), SharedKernelClassifier(9, kernel_prior="conjugate", random_state=0)).fit(X, y)
+chain = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(9, kernel_prior="conjugate", random_state=0)).fit(X, y)
 
 figure, panels = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 KernelDisplay.from_estimator(chain, X, y, ax=panels[0], legend=False)

@@ -25,7 +25,7 @@ from kernelpool.datasets import make_ripley
 X, y = make_ripley(1000, random_state=0)
 rng = np.random.default_rng(0)
 holed = np.where(rng.random(X.shape) < 0.3, np.nan, X)
-model = SharedKernelClassifier(4, covariance_type="full", sharing=0, random_state=0).fit(holed, y)
+model = SharedKernelClassifier.prbf(4, covariance_type="full", sharing=0, random_state=0).fit(holed, y)
 row = np.array([0.35, np.nan])
 print("P(class | first feature) =", model.predict_proba(row[None, :])[0].round(3))
 print("the second feature, as expected:", model.impute(row[None, :])[0, 1].round(3))

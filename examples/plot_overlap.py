@@ -33,7 +33,8 @@ def clouds(n_rows, seed):
 X, y = clouds(800, seed=2)
 X_test, y_test = clouds(5000, seed=100)
 networks = {
-    strength: SharedKernelClassifier(n_kernels=5, overlap_penalty=strength, random_state=0).fit(X, y) for strength in (0, 5, 20)
+    strength: SharedKernelClassifier.prbf(n_kernels=5, overlap_penalty=strength, random_state=0).fit(X, y)
+    for strength in (0, 5, 20)
 }
 
 # %%

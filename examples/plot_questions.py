@@ -25,7 +25,7 @@ data = load_breast_cancer(as_frame=True)
 chosen = ["mean radius", "mean texture", "mean smoothness", "mean concavity", "worst area", "worst symmetry"]
 X, y = data.data[chosen], np.where(data.target == 1, "benign", "malignant")
 X, X_test, y, y_test = train_test_split(X, y, random_state=0, stratify=y)
-model = SharedKernelClassifier(6, covariance_type="full", kernel_prior="conjugate", random_state=0).fit(X, y)
+model = SharedKernelClassifier.prbf(6, covariance_type="full", kernel_prior="conjugate", random_state=0).fit(X, y)
 unsure = np.argsort(np.abs(model.predict_proba(X_test)[:, 0] - 0.5))[0]
 why = model.explain(X_test.iloc[unsure])
 print(why)
@@ -60,7 +60,7 @@ plt.show()
 # none where a row is like neither.
 
 X, y = make_clouds(2000, random_state=0)
-sets = ConformalClassifier(SharedKernelClassifier(6, covariance_type="full", random_state=0), error=0.05).fit(X, y)
+sets = ConformalClassifier(SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0), error=0.05).fit(X, y)
 across, up = np.meshgrid(np.linspace(-4.2, 4.2, 160), np.linspace(-4, 5, 160))
 members = sets.predict_set(np.column_stack([across.ravel(), up.ravel()]))
 kind = np.select([members.all(axis=1), members[:, 0], members[:, 1]], [2, 0, 1], 3).reshape(across.shape)

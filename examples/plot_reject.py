@@ -22,7 +22,7 @@ from kernelpool.report.plots import KernelDisplay, NoveltyDisplay, RejectCurveDi
 
 X, y = make_clouds(2000, random_state=0)
 X_test, y_test = make_clouds(20_000, random_state=1)
-network = SharedKernelClassifier(n_kernels=6, covariance_type="full", random_state=0)
+network = SharedKernelClassifier.prbf(n_kernels=6, covariance_type="full", random_state=0)
 plain = RejectClassifier(network, ambiguity=None, novelty=None).fit(X, y)
 rejecting = RejectClassifier(network, ambiguity=0.2, novelty=0.02).fit(X, y)
 

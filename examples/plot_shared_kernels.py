@@ -32,7 +32,9 @@ X_test, y_test = make_clouds(random_state=1)
 # Eight round kernels, four owned by each class. The orange class needs one of its four; the blue class could do with more than
 # its own. The same seed gives all three networks the same start.
 
-networks = {sharing: SharedKernelClassifier(n_kernels=8, sharing=sharing, random_state=0).fit(X, y) for sharing in (0, 0.5, 1)}
+networks = {
+    sharing: SharedKernelClassifier.prbf(n_kernels=8, sharing=sharing, random_state=0).fit(X, y) for sharing in (0, 0.5, 1)
+}
 for sharing, network in networks.items():
     error = 1 - network.score(X_test, y_test)
     print(f"sharing={sharing:<3}  test error {100 * error:.1f} %  objective {network.objective_:.3f}")

@@ -41,7 +41,7 @@ def few_labels(seed, per_class=10):
 
 def test_error(seed, weight, covariance_type):
     """Error on new rows, in percent, if an unlabeled row counts `weight` times."""
-    network = SharedKernelClassifier(
+    network = SharedKernelClassifier.prbf(
         n_kernels=6,
         covariance_type=covariance_type,
         sharing=0,

@@ -46,7 +46,7 @@ def _two_kernels(X: np.ndarray, y: np.ndarray, sharing: float, seed: int = 0) ->
     """Two spherical kernels by plain EM, one at a random row of each class."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)
-        model = SharedKernelClassifier(2, sharing=sharing, init="random", acceleration=None, random_state=seed)
+        model = SharedKernelClassifier.prbf(2, sharing=sharing, init="random", acceleration=None, random_state=seed)
         return model.fit(X, y)
 
 
@@ -95,7 +95,7 @@ def _from_common_start(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[SharedK
     rng = np.random.default_rng(seed)
     means = np.stack([rng.choice(X[y == k]) for k in (0, 1)])
     variances = np.array([X[y == k].var(axis=0).mean() for k in (0, 1)])
-    pooled = SharedKernelClassifier(
+    pooled = SharedKernelClassifier.prbf(
         2, sharing=1.0, means_init=means, covariances_init=variances, acceleration=None, max_iter=500
     )
     blind = GaussianMixture(

@@ -52,7 +52,7 @@ def table():
 
 
 def kernels(**kwargs):
-    return SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, "tol": 1e-3} | kwargs)
+    return SharedKernelClassifier.prbf(**{"n_kernels": 4, "random_state": 0, "tol": 1e-3} | kwargs)
 
 
 def encoded(last):

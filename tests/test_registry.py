@@ -22,8 +22,8 @@ def test_records_are_of_the_very_class():
     class SharedKernelClassifier(kernelpool.SharedKernelClassifier):
         pass
 
-    assert registry.record_of(SharedKernelClassifier()) is None
-    assert registry.record_of(kernelpool.SharedKernelClassifier()).command == "shared-kernel"
+    assert registry.record_of(SharedKernelClassifier.prbf()) is None
+    assert registry.record_of(kernelpool.SharedKernelClassifier.prbf()).command == "shared-kernel"
 
 
 def test_names_are_registered_once():
@@ -40,7 +40,7 @@ def test_families_follow_the_registry():
     registry.register_family(twin)
     try:
         assert FAMILIES["twin"] is FAMILIES["diag"]
-        assert not registry.needs_scaling(kernelpool.SharedKernelClassifier(covariance_type="twin"))
+        assert not registry.needs_scaling(kernelpool.SharedKernelClassifier.prbf(covariance_type="twin"))
     finally:
         registry.unregister_family("twin")
     assert "twin" not in FAMILIES
@@ -49,8 +49,8 @@ def test_families_follow_the_registry():
 @pytest.mark.parametrize(
     ("estimator", "scaled"),
     [
-        (kernelpool.SharedKernelClassifier(), True),
-        (kernelpool.SharedKernelClassifier(covariance_type="full"), False),
+        (kernelpool.SharedKernelClassifier.prbf(), True),
+        (kernelpool.SharedKernelClassifier.prbf(covariance_type="full"), False),
         (kernelpool.SharedKernelClassifier.auto(), True),
         (kernelpool.ParzenClassifier(), False),
         (kernelpool.CompetitiveNeuronsClassifier(), False),

@@ -51,14 +51,14 @@ def estimators(rng):
     kwargs = {"covariance_type": family, "max_iter": 30, "random_state": seed}
     sharing = float(rng.choice([0.0, 0.5, 1.0]))
     return {
-        "shared kernel": lambda: SharedKernelClassifier(
+        "shared kernel": lambda: SharedKernelClassifier.prbf(
             None if rng.random() < 0.5 else int(rng.integers(2, 9)),
             sharing=sharing,
             kernel_prior="conjugate" if rng.random() < 0.3 else None,
             covariance_floor=float(rng.choice([1e-6, 1e-3, 1e-12])),
             **kwargs,
         ),
-        "conditional": lambda: SharedKernelClassifier(training="conditional", n_folds=2, sharing=sharing, **kwargs),
+        "conditional": lambda: SharedKernelClassifier.prbf(training="conditional", n_folds=2, sharing=sharing, **kwargs),
         "sharing average": lambda: SharingAverageClassifier(sharing=(0.0, 1.0), **kwargs),
         "parzen": lambda: ParzenClassifier(str(rng.choice(["gaussian", "hypersphere"])), "loo", random_state=seed),
         "parzen, conditional": lambda: ParzenClassifier(random_state=seed),
@@ -237,7 +237,7 @@ def killed_workers(n, seed=0):
     kwargs = {"n_kernels": 8, "covariance_type": "full", "max_iter": 25, "tol": 0.0, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        alone = SharedKernelClassifier(**kwargs).fit(da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000))
+        alone = SharedKernelClassifier.prbf(**kwargs).fit(da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000))
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
             for _ in range(n):
                 pid = int(rng.choice([worker.pid for worker in cluster.workers.values() if worker.pid]))
@@ -249,7 +249,7 @@ def killed_workers(n, seed=0):
                         killed.append(pid)
 
                 rows = da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000)
-                model = SharedKernelClassifier(**kwargs, callback=callback).fit(*rows)
+                model = SharedKernelClassifier.prbf(**kwargs, callback=callback).fit(*rows)
                 different += not (killed and np.array_equal(model.means_, alone.means_))
     return different
 

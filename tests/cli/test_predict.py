@@ -169,7 +169,7 @@ def test_what_cannot_refuse_says_so(run):
 def test_a_saved_reject_classifier_decides_by_its_own_thresholds(run):
     rows = colors()
     x, y = pa.table({"a": features(rows)[:, 0], "b": features(rows)[:, 1]}), np.array([row[2] for row in rows])
-    inner = kernelpool.SharedKernelClassifier(3, random_state=0).fit(x, y)
+    inner = kernelpool.SharedKernelClassifier.prbf(3, random_state=0).fit(x, y)
     wary = kernelpool.RejectClassifier(inner, ambiguity=0.0, novelty=None, cv="prefit").fit(x, y)
     kernelpool.save(wary, "wary.st")
     data = write_csv("d.csv", ["a", "b"], [row[:2] for row in rows])
@@ -180,7 +180,7 @@ def test_a_saved_reject_classifier_decides_by_its_own_thresholds(run):
 
 def test_a_model_fitted_to_an_array_takes_columns_in_their_order(run):
     rows = colors()
-    model = kernelpool.SharedKernelClassifier(3, random_state=0).fit(features(rows), [row[2] for row in rows])
+    model = kernelpool.SharedKernelClassifier.prbf(3, random_state=0).fit(features(rows), [row[2] for row in rows])
     kernelpool.save(model, "m.st")
     data = write_csv("d.csv", ["p", "q", "color"], rows)
     assert "2 columns without names; there are 3" in run("predict", "m.st", data, code=3).text

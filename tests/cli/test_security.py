@@ -142,7 +142,7 @@ def test_what_a_model_file_says_of_itself_is_not_trusted(run):
 
     rows = colors()
     x = pa.table({"a": [float(r[0]) for r in rows], "b": [float(r[1]) for r in rows]})
-    model = kernelpool.SharedKernelClassifier(3, random_state=0).fit(x, [r[2] for r in rows])
+    model = kernelpool.SharedKernelClassifier.prbf(3, random_state=0).fit(x, [r[2] for r in rows])
     data = write_csv("d.csv", NAMES, rows)
     for i, summary in enumerate(
         (

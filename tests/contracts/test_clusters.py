@@ -48,7 +48,7 @@ SETTINGS = {"n_kernels": 6, "covariance_type": "full", "random_state": 0}
 def fit_here(x, y, **settings):
     """On the threads of this process, whatever client was there before."""
     with dask.config.set(scheduler="threads"):
-        return SharedKernelClassifier(**SETTINGS, **settings).fit(*at_home(x, y))
+        return SharedKernelClassifier.prbf(**SETTINGS, **settings).fit(*at_home(x, y))
 
 
 class TestFrames:
@@ -66,10 +66,10 @@ class TestFrames:
 
     def test_the_target_is_a_column_by_name_or_a_series(self, frame, blobs):
         (frame, weight), (x, y) = frame, blobs
-        expected = SharedKernelClassifier(**SETTINGS).fit(x, y)
+        expected = SharedKernelClassifier.prbf(**SETTINGS).fit(x, y)
         features = frame[["a", "b", "c"]]
-        by_name = SharedKernelClassifier(**SETTINGS).fit(frame[["a", "label", "b", "c"]], "label")
-        series = SharedKernelClassifier(**SETTINGS).fit(features, frame.label)
+        by_name = SharedKernelClassifier.prbf(**SETTINGS).fit(frame[["a", "label", "b", "c"]], "label")
+        series = SharedKernelClassifier.prbf(**SETTINGS).fit(features, frame.label)
         for found in (by_name, series):
             assert_close(found, expected)
             assert found.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -78,26 +78,26 @@ class TestFrames:
             answer = getattr(by_name, method)(mixed)
             assert isinstance(answer, da.Array)
             np.testing.assert_allclose(answer.compute(), getattr(expected, method)(x), rtol=1e-8, atol=1e-9)
-        weighted = SharedKernelClassifier(**SETTINGS).fit(frame[["a", "b", "c", "label", "weight"]], "label", "weight")
-        assert_close(weighted, SharedKernelClassifier(**SETTINGS).fit(x, y, sample_weight=weight))
+        weighted = SharedKernelClassifier.prbf(**SETTINGS).fit(frame[["a", "b", "c", "label", "weight"]], "label", "weight")
+        assert_close(weighted, SharedKernelClassifier.prbf(**SETTINGS).fit(x, y, sample_weight=weight))
 
     def test_words_are_classes_and_no_features(self, frame, blobs):
         frame, _ = frame
-        found = SharedKernelClassifier(**SETTINGS).fit(frame[["a", "b", "c", "word"]], "word")
+        found = SharedKernelClassifier.prbf(**SETTINGS).fit(frame[["a", "b", "c", "word"]], "word")
         assert found.classes_.tolist() == ["maybe", "no", "yes"]
         assert set(found.predict(frame).compute()) <= {"no", "yes", "maybe"}
         with pytest.raises(ValueError, match=r"Column 'word' of X holds .*, not numbers"):
-            SharedKernelClassifier(4).fit(frame[["a", "word", "label"]], "label")
+            SharedKernelClassifier.prbf(4).fit(frame[["a", "word", "label"]], "label")
         with pytest.raises(ValueError, match="X has no column 'lable'; there are"):
-            SharedKernelClassifier(4).fit(frame, "lable")
+            SharedKernelClassifier.prbf(4).fit(frame, "lable")
         with pytest.raises(ValueError, match="X has no column 'c'"):
             found.predict(frame[["a", "b"]])
 
     def test_filtered_frames_have_empty_parts_of_unknown_length(self, frame, blobs):
         (frame, _), (x, y) = frame, blobs
         kept = frame[frame["count"] >= 80]
-        found = SharedKernelClassifier(**SETTINGS).fit(kept[["a", "b", "c", "label"]], "label")
-        assert_close(found, SharedKernelClassifier(**SETTINGS).fit(x[80:], y[80:]))
+        found = SharedKernelClassifier.prbf(**SETTINGS).fit(kept[["a", "b", "c", "label"]], "label")
+        assert_close(found, SharedKernelClassifier.prbf(**SETTINGS).fit(x[80:], y[80:]))
 
 
 def test_sums_meet_in_a_tree_of_a_fixed_order():
@@ -119,10 +119,10 @@ def cluster():
 @pytest.mark.parametrize("settings", [{"sharing": 0}, {"covariance_type": "tied", "overlap_penalty": 0.2}], ids=str)
 def test_two_workers_agree_with_memory(cluster, blobs, settings):
     x, y = blobs
-    expected = SharedKernelClassifier(**{**SETTINGS, **settings}).fit(x, y)
+    expected = SharedKernelClassifier.prbf(**{**SETTINGS, **settings}).fit(x, y)
     with distributed.Client(cluster):
         there, labels = at_home(x, y)
-        found = SharedKernelClassifier(**{**SETTINGS, **settings}).fit(there, labels)
+        found = SharedKernelClassifier.prbf(**{**SETTINGS, **settings}).fit(there, labels)
         assert_close(found, expected)
         answer = found.predict_proba(there)
         assert isinstance(answer, da.Array)
@@ -140,7 +140,7 @@ def test_rows_are_computed_once_and_stay_with_the_workers(cluster, blobs, tmp_pa
     with distributed.Client(cluster):
         there, labels = at_home(x, y)
         there = there.map_blocks(noted, dtype=x.dtype, meta=np.empty((0, 0)))
-        SharedKernelClassifier(**SETTINGS).fit(there, labels)
+        SharedKernelClassifier.prbf(**SETTINGS).fit(there, labels)
     assert (tmp_path / "made").read_text() == "x" * 5  # 5 chunks, and some twenty sweeps
 
 
@@ -167,10 +167,10 @@ def test_the_client_closed_in_mid_fit_says_so_and_leaves_a_checkpoint(cluster, b
                 client.close()
 
         with pytest.raises(ClusterLostError, match=r"The Dask cluster was lost while rows were summed .*checkpoint="):
-            SharedKernelClassifier(**SETTINGS, checkpoint=path, callback=close).fit(*at_home(x, y))
+            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=close).fit(*at_home(x, y))
     left = []
     with distributed.Client(cluster):
-        again = SharedKernelClassifier(**SETTINGS, checkpoint=path, callback=lambda info: left.append(info) and None)
+        again = SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=lambda info: left.append(info) and None)
         found = again.fit(*at_home(x, y))
     np.testing.assert_array_equal(found.means_, expected.means_)  # to the last bit
     np.testing.assert_array_equal(found.history_, expected.history_)
@@ -190,7 +190,7 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(blobs):
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-        found = SharedKernelClassifier(**SETTINGS, callback=kill).fit(*at_home(x, y))
+        found = SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*at_home(x, y))
     assert len(killed) == 1
     np.testing.assert_array_equal(found.means_, expected.means_)
     np.testing.assert_array_equal(found.history_, expected.history_)
@@ -227,7 +227,7 @@ def test_the_scheduler_killed_in_mid_fit_says_so_and_leaves_a_checkpoint(blobs, 
 
         begun = time.monotonic()
         with pytest.raises(ClusterLostError, match="The Dask cluster was lost"):
-            SharedKernelClassifier(**SETTINGS, checkpoint=path, callback=kill).fit(*at_home(x, y))
+            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=kill).fit(*at_home(x, y))
         assert time.monotonic() - begun < 60
         client.close(timeout=1)
     found = fit_here(x, y, checkpoint=path)

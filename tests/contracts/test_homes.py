@@ -40,11 +40,11 @@ def compute(answer):
 @pytest.mark.parametrize("sharing", [0, 0.5])
 def test_homes_agree(home, blobs, family, sharing):
     x, y = blobs
-    model = SharedKernelClassifier(6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2)
     reference = model.fit(x, y)
     expected = [reference.means_, reference.covariances_, reference.mixing_, reference.objective_]
     there, labels = at_home(home, x, y)
-    model = SharedKernelClassifier(6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2)
     other = model.fit(there, labels)
     found = [other.means_, other.covariances_, other.mixing_, other.objective_]
     for a, b in zip(found, expected, strict=True):
@@ -75,8 +75,8 @@ def test_homes_keep_float32(home, blobs, family):
     settings = {"covariance_type": family, "unlabeled": 2, "max_iter": 5, "acceleration": None, "random_state": 0}
     there, labels = at_home(home, x, y)
     for sharing in (0, 0.5):
-        expected = SharedKernelClassifier(6, sharing=sharing, **settings).fit(x, y)
-        model = SharedKernelClassifier(6, sharing=sharing, **settings).fit(there, labels)
+        expected = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(x, y)
+        model = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(there, labels)
         found = model.predict_proba(there)
         assert str(found.dtype).endswith("float32")
         np.testing.assert_allclose(compute(found), expected.predict_proba(x), atol=1e-4)
@@ -90,9 +90,9 @@ def test_homes_check_their_input(home, blobs):
     hole[3, 1] = np.nan
     there, labels = at_home(home, hole, y)
     with pytest.raises(ValueError, match="NaN or infinity in 1 cells"):
-        SharedKernelClassifier(4, missing="error").fit(there, labels)
+        SharedKernelClassifier.prbf(4, missing="error").fit(there, labels)
     there, labels = at_home(home, x, y)
-    model = SharedKernelClassifier(4, random_state=0).fit(there, labels)
+    model = SharedKernelClassifier.prbf(4, random_state=0).fit(there, labels)
     with pytest.raises(ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"):
         model.predict(there[:, :2])
     integers, _ = at_home(home, np.ones((4, 3), int), y[:4])
@@ -107,14 +107,14 @@ def test_homes_of_two_processes_agree_with_one(home, blobs):
     distributed = pytest.importorskip("distributed")
     x, y = blobs
     there, labels = at_home(home, x, y)
-    reference = SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(x, y)
+    reference = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(x, y)
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
         ) as cluster,
         distributed.Client(cluster),
     ):
-        found = SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(there, labels)
+        found = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(there, labels)
         np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(found.covariances_, reference.covariances_, rtol=1e-9, atol=1e-9)
         probability = found.predict_proba(there)
@@ -124,23 +124,23 @@ def test_homes_of_two_processes_agree_with_one(home, blobs):
 def test_homes_of_dask_with_chunks_of_every_kind(blobs):
     da = pytest.importorskip("dask.array")
     x, y = blobs
-    reference = SharedKernelClassifier(6, random_state=0).fit(x, y)
+    reference = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
     # columns cut, labels cut elsewhere, an empty chunk, labels as a NumPy array
     cut = da.from_array(x, chunks=((100, 0, 200), (2, 1)))
     for labels in (da.from_array(y, chunks=37), y):
-        found = SharedKernelClassifier(6, random_state=0).fit(cut, labels)
+        found = SharedKernelClassifier.prbf(6, random_state=0).fit(cut, labels)
         np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
     kwargs = np.array(["no", "yes", "maybe"])[y]
-    found = SharedKernelClassifier(6, random_state=0).fit(cut, da.from_array(kwargs, chunks=100))
+    found = SharedKernelClassifier.prbf(6, random_state=0).fit(cut, da.from_array(kwargs, chunks=100))
     assert set(found.predict(cut).compute()) <= {"no", "yes", "maybe"}
     unknown = da.from_array(x, chunks=(100, 3))[da.from_array(np.ones(len(x), bool), chunks=100)]
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        SharedKernelClassifier(6).fit(unknown, y)
+        SharedKernelClassifier.prbf(6).fit(unknown, y)
     labels = da.from_array(y, chunks=100)[da.from_array(np.ones(len(x), bool), chunks=100)]
-    found = SharedKernelClassifier(6, random_state=0).fit(unknown, labels)  # lengths unknown, chunks alike
+    found = SharedKernelClassifier.prbf(6, random_state=0).fit(unknown, labels)  # lengths unknown, chunks alike
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
     with pytest.raises(ValueError, match="X has 300 rows in 3 chunks and y or sample_weight 299"):
-        SharedKernelClassifier(6).fit(cut, da.from_array(y[:-1], chunks=100))
+        SharedKernelClassifier.prbf(6).fit(cut, da.from_array(y[:-1], chunks=100))
 
 
 def plain_sums(columns, pairs, weight, natural):
@@ -175,11 +175,11 @@ def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted,
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y)) if weighted else None
     settings = {"covariance_type": family, "sharing": sharing, "unlabeled": 2, "max_iter": 5, "acceleration": None}
     settings["random_state"] = 0
-    expected = SharedKernelClassifier(6, **settings).fit(x, y, sample_weight=weight)
+    expected = SharedKernelClassifier.prbf(6, **settings).fit(x, y, sample_weight=weight)
     for fused in (False, True):
         if fused:
             stand_in()
-        model = SharedKernelClassifier(6, **settings).fit(*at_home("torch", x, y), sample_weight=weight)
+        model = SharedKernelClassifier.prbf(6, **settings).fit(*at_home("torch", x, y), sample_weight=weight)
         tolerance = 1e-9 if dtype == np.float64 else 1e-4
         np.testing.assert_allclose(model.means_, expected.means_, rtol=tolerance, atol=tolerance)
         np.testing.assert_allclose(model.covariances_, expected.covariances_, rtol=tolerance, atol=tolerance)
@@ -190,7 +190,7 @@ def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
     torch = pytest.importorskip("torch")
     stand_in()
     there, labels = at_home("torch", *blobs)
-    model = SharedKernelClassifier(6, covariance_type="full", random_state=0, max_iter=3, tol=1e9).fit(there, labels)
+    model = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0, max_iter=3, tol=1e9).fit(there, labels)
     rows = as_rows(there, labels).framed(Frame(np.zeros(3), np.ones(3)), 64)
     network = shared_kernel.SharedKernel(FAMILIES["full"](np.zeros(3)), np.ones((6, 3)))
     params = shared_kernel.Params(Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_)
@@ -247,7 +247,7 @@ def test_pinned_rows_travel_in_pieces(stand_in, monkeypatch, blobs, family):
     assert rows.block_rows == 64
     here = as_rows(x, y).framed(frame, 8)
     network = shared_kernel.SharedKernel(FAMILIES[family](np.zeros(3)), np.full((6, 3), 0.5))
-    start = SharedKernelClassifier(6, covariance_type=family, random_state=0).fit(x, y)
+    start = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0).fit(x, y)
     kernels = network.kernel.into(Kernels(start.means_ + 0.1, start.covariances_), frame)
     params = shared_kernel.Params(kernels, start.mixing_, start.class_prior_)
     for _ in range(3):
@@ -260,7 +260,10 @@ def test_pinned_rows_travel_in_pieces(stand_in, monkeypatch, blobs, family):
 def test_arrays_that_cannot_be_written_into_are_refused(blobs):
     jax = pytest.importorskip("jax")
     x, y = blobs
-    model = SharedKernelClassifier(6, random_state=0).fit(x, y)
-    for ask in (lambda: SharedKernelClassifier(6).fit(jax.numpy.asarray(x), y), lambda: model.predict(jax.numpy.asarray(x))):
+    model = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
+    for ask in (
+        lambda: SharedKernelClassifier.prbf(6).fit(jax.numpy.asarray(x), y),
+        lambda: model.predict(jax.numpy.asarray(x)),
+    ):
         with pytest.raises(ValueError, match=r"array of jax.*cannot be written into; pass numpy.asarray\(X\)"):
             ask()

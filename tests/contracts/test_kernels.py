@@ -241,9 +241,9 @@ def test_a_network_of_them_is_trained_and_predicts(kernel, kernels):
 
 def test_a_made_up_family_is_fitted_and_predicts_as_its_twin(blobs):
     x, y = blobs
-    plain = SharedKernelClassifier(6, covariance_type="diag", random_state=0).fit(x, y)
+    plain = SharedKernelClassifier.prbf(6, covariance_type="diag", random_state=0).fit(x, y)
     with registered() as name:
-        twin = SharedKernelClassifier(6, covariance_type=name, random_state=0).fit(x, y)
+        twin = SharedKernelClassifier.prbf(6, covariance_type=name, random_state=0).fit(x, y)
         np.testing.assert_array_equal(twin.predict_proba(x), plain.predict_proba(x))
         # covariances of one kernel a row and feature are still those of the family that came first
         again = SharedKernelClassifier.from_parameters(

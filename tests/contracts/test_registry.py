@@ -120,7 +120,7 @@ def test_every_converter_says_what_the_estimator_says(name):
 @pytest.mark.parametrize("name", sorted(registry.families()))
 def test_every_family_is_saved_and_exported(name, tmp_path):
     X, y, _, _ = rows()
-    model = SharedKernelClassifier(4, covariance_type=name, random_state=0, tol=1e-3).fit(X, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=name, random_state=0, tol=1e-3).fit(X, y)
     kernelpool.save(model, tmp_path / "model")
     assert np.array_equal(kernelpool.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
     np.testing.assert_allclose(run_onnx(model, X), model.predict_proba(X), atol=1e-8)
@@ -167,8 +167,8 @@ def test_a_network_that_is_no_longer_known_is_refused(network, tmp_path):
 
 def test_a_new_family_is_what_it_was_made_of(family, tmp_path):
     X, y, _, _ = rows()
-    twin = SharedKernelClassifier(4, covariance_type="twin", random_state=0, tol=1e-3).fit(X, y)
-    diag = SharedKernelClassifier(4, covariance_type="diag", random_state=0, tol=1e-3).fit(X, y)
+    twin = SharedKernelClassifier.prbf(4, covariance_type="twin", random_state=0, tol=1e-3).fit(X, y)
+    diag = SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0, tol=1e-3).fit(X, y)
     assert np.array_equal(twin.predict_proba(X), diag.predict_proba(X))
     kernelpool.save(twin, tmp_path / "model")
     again = kernelpool.load(tmp_path / "model")

@@ -223,7 +223,7 @@ def _two_kernels(X, y, sharing, seed):
     rng = np.random.default_rng(seed)
     start = np.array([rng.choice(X[y == k]) for k in (0, 1)])
     kwargs = {"n_kernels": 2, "means_init": start, "max_iter": 2000, "tol": 1e-7}
-    return SharedKernelClassifier(sharing=sharing, **kwargs).fit(X, y), start
+    return SharedKernelClassifier.prbf(sharing=sharing, **kwargs).fit(X, y), start
 
 
 def _one_kernel_a_class(model):

@@ -27,10 +27,10 @@ def rows(n=300, seed=0):
 @pytest.mark.parametrize(
     "model",
     [
-        *(SharedKernelClassifier(sharing=0.0, covariance_type=family, random_state=0) for family in FAMILIES),
-        SharedKernelClassifier(sharing=0.0, covariance_type="full", starving="drop", random_state=0),
+        *(SharedKernelClassifier.prbf(sharing=0.0, covariance_type=family, random_state=0) for family in FAMILIES),
+        SharedKernelClassifier.prbf(sharing=0.0, covariance_type="full", starving="drop", random_state=0),
         SharingAverageClassifier(covariance_type="full", random_state=0),
-        SharedKernelClassifier(sharing=0.0, covariance_type="full", training="conditional", n_folds=2, random_state=0),
+        SharedKernelClassifier.prbf(sharing=0.0, covariance_type="full", training="conditional", n_folds=2, random_state=0),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.covariance_type}-{model.starving}",
 )
@@ -48,7 +48,7 @@ def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
 @pytest.mark.parametrize(
     "model",
     [
-        *(SharedKernelClassifier(6, covariance_type=family, random_state=0) for family in FAMILIES),
+        *(SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0) for family in FAMILIES),
         SharingAverageClassifier(6, random_state=0),
         ParzenClassifier(),
         ParzenClassifier("hypersphere", 1.0),
@@ -87,7 +87,7 @@ def test_features_too_small_to_be_squared_are_named(cls, scale):
 def test_starts_out_of_reach_are_named():
     x, y = rows()
     with pytest.raises(KernelpoolError, match=r"means_init must lie where rows can be told apart; one lies 1e\+300 deviations"):
-        SharedKernelClassifier(2, means_init=[[1e300] * 3, [0.0] * 3], random_state=0).fit(x, y)
+        SharedKernelClassifier.prbf(2, means_init=[[1e300] * 3, [0.0] * 3], random_state=0).fit(x, y)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -95,7 +95,7 @@ def test_starts_out_of_reach_are_named():
 def test_one_hot_rows_with_a_tiny_floor(family, floor):
     rng = np.random.default_rng(0)
     x, y = np.eye(5)[rng.integers(5, size=300)], rng.integers(2, size=300)
-    model = SharedKernelClassifier(6, covariance_type=family, covariance_floor=floor, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, covariance_floor=floor, random_state=0).fit(x, y)
     assert np.isfinite(model.predict_proba(x)).all()
 
 

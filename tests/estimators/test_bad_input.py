@@ -79,7 +79,7 @@ CASES = [
 @pytest.mark.parametrize(("parameters", "x", "y", "fit", "error", "match"), CASES)
 def test_fit_refuses(parameters, x, y, fit, error, match):
     with pytest.raises(error, match=match):
-        SharedKernelClassifier(**parameters).fit(x, y, **fit)
+        SharedKernelClassifier.prbf(**parameters).fit(x, y, **fit)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_from_parameters_refuses(change, match):
 
 
 def test_warm_start_refuses_what_has_changed():
-    model = SharedKernelClassifier(4, warm_start=True, random_state=0).fit(X, Y)
+    model = SharedKernelClassifier.prbf(4, warm_start=True, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="warm_start needs the covariance_type of the previous fit"):
         model.set_params(covariance_type="full").fit(X, Y)
     model.set_params(covariance_type="spherical", n_kernels=7)
@@ -132,7 +132,7 @@ def test_warm_start_refuses_what_has_changed():
 
 
 def test_nothing_is_kept_of_a_fit_that_was_refused():
-    model = SharedKernelClassifier(4, sharing=2)
+    model = SharedKernelClassifier.prbf(4, sharing=2)
     with pytest.raises(ValueError, match="sharing"):
         model.fit(X, Y)
     assert not hasattr(model, "means_")

@@ -23,7 +23,7 @@ def test_of_equal_scores_the_first_class_is_named():
     assert argmax_class(np.array([[0.5, 0.5], [0.2, 0.8]])).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("model", [SharedKernelClassifier(2, random_state=0), RBFNetworkClassifier(2, random_state=0)])
+@pytest.mark.parametrize("model", [SharedKernelClassifier.prbf(2, random_state=0), RBFNetworkClassifier(2, random_state=0)])
 def test_labels_at_home_are_classes_and_not_their_codes(model):
     x = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
     answer = model.fit(x, [30, 30, 30, 10, 10, 10]).predict(strict.asarray(x))
@@ -35,7 +35,7 @@ def test_the_feature_that_collapsed_is_named():
     pd = pytest.importorskip("pandas")
     rows = pd.DataFrame({"wide": np.arange(40.0), "flat": np.repeat([0.0, 1.0], 20)})
     with pytest.raises(CollapsedKernelError, match=r"feature 1 \('flat'\)"):
-        SharedKernelClassifier([1, 1], covariance_type="diag", covariance_floor=0.0, sharing=0).fit(rows, rows["flat"])
+        SharedKernelClassifier.prbf([1, 1], covariance_type="diag", covariance_floor=0.0, sharing=0).fit(rows, rows["flat"])
 
 
 def test_what_is_passed_on_is_documented_and_named():

@@ -55,10 +55,10 @@ def test_folds_judge_rows_that_they_have_not_seen():
     x, y = TRUE.sample(90, random_state=0)
     new = TRUE.sample(10, random_state=1)[0]
     folds = StratifiedKFold(3)
-    model = ConformalClassifier(SharedKernelClassifier(3, random_state=0), conformity="density", cv=folds).fit(x, y)
+    model = ConformalClassifier(SharedKernelClassifier.prbf(3, random_state=0), conformity="density", cv=folds).fit(x, y)
     count = np.ones((10, 3))
     for train, test in folds.split(x, y):
-        part = SharedKernelClassifier(3, random_state=0).fit(x[train], y[train])
+        part = SharedKernelClassifier.prbf(3, random_state=0).fit(x[train], y[train])
         score = part.log_density(x[test])[np.arange(len(test)), np.searchsorted(part.classes_, y[test])]
         count += (score[:, None, None] <= part.log_density(new)).sum(axis=0)
     np.testing.assert_allclose(model.p_values(new), count / 91)
@@ -71,7 +71,7 @@ def coverage(model, x, y):
 
 def test_the_promise_is_kept_also_within_classes_and_where_their_frequencies_change():
     x, y = TRUE.sample(3000, random_state=0)
-    crude = SharedKernelClassifier(3, random_state=0).fit(x[:100], y[:100])
+    crude = SharedKernelClassifier.prbf(3, random_state=0).fit(x[:100], y[:100])
     shifted = TRUE.with_class_prior([0.1, 0.3, 0.6])
     marginal = ConformalClassifier(crude, error=0.1).fit(x[100:1600], y[100:1600])
     by_class = ConformalClassifier(crude, error=0.1, per_class=True).fit(x[100:1600], y[100:1600])
@@ -86,14 +86,14 @@ def test_the_promise_is_kept_also_within_classes_and_where_their_frequencies_cha
 
 def test_a_row_like_none_of_the_classes_gets_the_empty_set_and_an_ambiguous_one_several():
     x, y = TRUE.sample(600, random_state=0)
-    model = ConformalClassifier(SharedKernelClassifier(3, random_state=0), error=0.05).fit(x, y)
+    model = ConformalClassifier(SharedKernelClassifier.prbf(3, random_state=0), error=0.05).fit(x, y)
     near, between, far = model.predict_set([[6.0], [1.0], [50.0]])
     assert near.tolist() == [False, False, True]
     assert between.tolist() == [True, True, False]
     assert not far.any()
-    piped = ConformalClassifier(make_pipeline(StandardScaler(), SharedKernelClassifier(3, random_state=0)), error=0.05).fit(
-        x, y
-    )
+    piped = ConformalClassifier(
+        make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(3, random_state=0)), error=0.05
+    ).fit(x, y)
     assert not piped.predict_set([[50.0]]).any()
     alone = ConformalClassifier(GaussianNB(), error=0.05).fit(x, y)  # probabilities cannot tell
     assert alone.predict_set([[50.0]]).any()
@@ -101,7 +101,7 @@ def test_a_row_like_none_of_the_classes_gets_the_empty_set_and_an_ambiguous_one_
 
 def test_a_pool_calibrates_by_its_own_folds():
     x, y = TRUE.sample(300, random_state=0)
-    pool = PooledClassifier([SharedKernelClassifier(3, random_state=0)], n_folds=3, random_state=0)
+    pool = PooledClassifier([SharedKernelClassifier.prbf(3, random_state=0)], n_folds=3, random_state=0)
     model = ConformalClassifier(pool).fit(x, y)
     (fitted,) = model.estimators_
     held = fitted.held_out_proba_[np.arange(300), np.searchsorted(fitted.classes_, y)]
@@ -120,7 +120,7 @@ def test_a_row_of_weight_two_is_two_rows():
 
 def test_it_goes_to_a_file_and_says_what_it_is(tmp_path):
     x, y = TRUE.sample(120, random_state=0)
-    model = ConformalClassifier(SharedKernelClassifier(3, random_state=0), cv=3, per_class=False).fit(x, y)
+    model = ConformalClassifier(SharedKernelClassifier.prbf(3, random_state=0), cv=3, per_class=False).fit(x, y)
     save(model, tmp_path / "sets.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "sets.safetensors").p_values(x), model.p_values(x))
     assert "lack the true class with a probability of 10 %" in describe(model).sentence

@@ -49,7 +49,7 @@ def test_rows_with_holes_answer_in_the_order_in_which_they_came():
 def test_deleting_nothing_changes_nothing_to_the_last_bit(family):
     X, _, y = some_data()
     fits = [
-        SharedKernelClassifier(4, covariance_type=family, random_state=0, missing=missing).fit(X, y)
+        SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, missing=missing).fit(X, y)
         for missing in ("marginalize", "error")
     ]
     for name in ("means_", "covariances_", "mixing_", "history_"):
@@ -78,7 +78,7 @@ def em_by_hand(x, n_sweeps):
 
 def test_one_full_kernel_a_class_is_em_by_hand():
     _, X, y = some_data(n=40)
-    model = SharedKernelClassifier([1, 1], covariance_type="full", sharing=0.0, tol=1e-13, max_iter=400).fit(X, y)
+    model = SharedKernelClassifier.prbf([1, 1], covariance_type="full", sharing=0.0, tol=1e-13, max_iter=400).fit(X, y)
     for k, name in enumerate("ab"):
         mean, covariance = em_by_hand(X[y == name], 100)
         np.testing.assert_allclose(model.means_[k], mean, atol=1e-6)
@@ -88,7 +88,7 @@ def test_one_full_kernel_a_class_is_em_by_hand():
 def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
     """Where features are independent a missing cell says nothing: the most likely kernel is that of the cells there are."""
     _, X, y = some_data()
-    model = SharedKernelClassifier([1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000).fit(X, y)
+    model = SharedKernelClassifier.prbf([1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000).fit(X, y)
     for k, name in enumerate("ab"):
         np.testing.assert_allclose(model.means_[k], np.nanmean(X[y == name], axis=0), rtol=1e-5)
         np.testing.assert_allclose(model.covariances_[k], np.nanvar(X[y == name], axis=0), rtol=1e-5)
@@ -112,7 +112,9 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
     _, X, y = some_data(n=150)
     labels = np.where(np.arange(len(y)) % 7 == 0, "?", y)
     weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
-    model = SharedKernelClassifier(4, covariance_type=family, unlabeled="?", random_state=0, max_iter=40, tol=1e-4, **setting)
+    model = SharedKernelClassifier.prbf(
+        4, covariance_type=family, unlabeled="?", random_state=0, max_iter=40, tol=1e-4, **setting
+    )
     model.fit(X, labels, weight)
     assert (np.diff(model.history_) >= -1e-10).all()
     if not setting:  # elsewhere a prior or a table of sharing has a part in it
@@ -124,7 +126,7 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
 
 def test_a_row_of_weight_two_is_the_row_twice_and_order_means_nothing():
     _, X, y = some_data(n=60)
-    model = SharedKernelClassifier(4, covariance_type="full", random_state=0, max_iter=20, tol=1e-3)
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0, max_iter=20, tol=1e-3)
     weight = np.random.default_rng(3).integers(1, 3, len(y))
     heavy = model.fit(X, y, weight).means_
     order = np.random.default_rng(4).permutation(weight.sum())
@@ -136,15 +138,17 @@ def test_a_row_of_weight_two_is_the_row_twice_and_order_means_nothing():
 def test_shifting_the_data_far_away_changes_nothing_but_the_means():
     _, X, y = some_data()
     for family in FAMILIES:
-        model = SharedKernelClassifier(4, covariance_type=family, random_state=0, max_iter=30, tol=1e-4)
+        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, max_iter=30, tol=1e-4)
         near, far = model.fit(X, y).predict_proba(X), model.fit(X + 1e6, y).predict_proba(X + 1e6)
         np.testing.assert_allclose(near, far, atol=1e-5)
 
 
 def test_settings_are_chosen_and_networks_decide_with_cells_missing():
     _, X, y = some_data(n=80)
-    chosen = SharedKernelClassifier("auto", covariance_type="diag", sharing=0.5, random_state=0).fit(X, y)
-    deciding = SharedKernelClassifier(4, covariance_type="diag", training="conditional", n_folds=2, random_state=0).fit(X, y)
+    chosen = SharedKernelClassifier.prbf("auto", covariance_type="diag", sharing=0.5, random_state=0).fit(X, y)
+    deciding = SharedKernelClassifier.prbf(4, covariance_type="diag", training="conditional", n_folds=2, random_state=0).fit(
+        X, y
+    )
     for model in (chosen, deciding):
         assert model.score(X, y) > 0.8
     average = SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0).fit(X, y)
@@ -155,7 +159,7 @@ def test_settings_are_chosen_and_networks_decide_with_cells_missing():
 def test_training_needs_no_complete_row():
     X, y = load_wine(return_X_y=True)
     holed = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
-    model = SharedKernelClassifier([1, 1, 1], covariance_type="tied", random_state=0).fit(holed[::2], y[::2])
+    model = SharedKernelClassifier.prbf([1, 1, 1], covariance_type="tied", random_state=0).fit(holed[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.9
     assert (~np.isnan(holed[::2])).all(axis=1).sum() <= 1
 
@@ -167,7 +171,7 @@ def test_a_row_of_which_nothing_is_known_has_the_class_priors():
     _, X, y = some_data()
     nothing = np.full((2, 3), np.nan)
     for family in FAMILIES:
-        model = SharedKernelClassifier(4, covariance_type=family, random_state=0, class_prior=[0.3, 0.7]).fit(X, y)
+        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, class_prior=[0.3, 0.7]).fit(X, y)
         np.testing.assert_allclose(model.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
         np.testing.assert_allclose(model.score_samples(nothing), 0, atol=1e-12)
         np.testing.assert_allclose(model.kernel_posterior(nothing), [model.mixing_ @ [0.3, 0.7]] * 2, rtol=1e-12)
@@ -176,7 +180,7 @@ def test_a_row_of_which_nothing_is_known_has_the_class_priors():
 def test_densities_of_the_rest_are_those_of_a_model_of_the_rest():
     X, _, y = some_data()
     for family in FAMILIES:
-        model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
+        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
         cut = {"spherical": (...,), "diag": (..., slice(1, None))}.get(family, (..., slice(1, None), slice(1, None)))
         of_rest = model.covariances_[cut]
         rest = SharedKernelClassifier.from_parameters(
@@ -192,7 +196,7 @@ def test_densities_of_the_rest_are_those_of_a_model_of_the_rest():
 
 def test_every_mark_of_a_missing_cell_is_taken():
     _, X, y = some_data(n=60)
-    expected = SharedKernelClassifier(4, random_state=0).fit(X, y).predict_proba(X)
+    expected = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y).predict_proba(X)
     objects = X.astype(object)
     objects[np.isnan(X)] = None
     marked = {
@@ -204,7 +208,7 @@ def test_every_mark_of_a_missing_cell_is_taken():
         "pandas objects": pd.DataFrame(np.where(np.isnan(X), pd.NA, objects)),
     }
     for name, given in marked.items():
-        model = SharedKernelClassifier(4, random_state=0).fit(given, y)
+        model = SharedKernelClassifier.prbf(4, random_state=0).fit(given, y)
         np.testing.assert_array_equal(model.predict_proba(given), expected, err_msg=name)
 
 
@@ -212,7 +216,7 @@ def test_dask_and_torch_rows_agree():
     torch = pytest.importorskip("torch")
     _, X, y = some_data()
     for family in FAMILIES:
-        model = SharedKernelClassifier(2, covariance_type=family, random_state=0, tol=1e-3)
+        model = SharedKernelClassifier.prbf(2, covariance_type=family, random_state=0, tol=1e-3)
         expected = model.fit(X, y).predict_proba(X)
         there = torch.asarray(X)
         np.testing.assert_allclose(np.asarray(model.fit(there, y).predict_proba(there)), expected, atol=1e-6)
@@ -223,7 +227,7 @@ def test_dask_and_torch_rows_agree():
 def test_float32_rows_stay_float32():
     _, X, y = some_data()
     for family in FAMILIES:
-        model = SharedKernelClassifier(4, covariance_type=family, random_state=0, tol=1e-3)
+        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3)
         expected = model.fit(X, y).predict_proba(X)
         found = model.fit(X.astype(np.float32), y).predict_proba(X.astype(np.float32))
         assert found.dtype == np.float32
@@ -235,9 +239,9 @@ def test_float32_rows_stay_float32():
 
 def test_errors_are_asked_for_by_name():
     _, X, y = some_data()
-    model = SharedKernelClassifier(4, missing="error")
+    model = SharedKernelClassifier.prbf(4, missing="error")
     assert not model.__sklearn_tags__().input_tags.allow_nan
-    assert SharedKernelClassifier().__sklearn_tags__().input_tags.allow_nan
+    assert SharedKernelClassifier.prbf().__sklearn_tags__().input_tags.allow_nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.fit(X, y)
     with pytest.raises(ValueError, match="Input X contains NaN"):
@@ -245,16 +249,16 @@ def test_errors_are_asked_for_by_name():
     with pytest.raises(ValueError, match="NaN or infinity in"):
         model.fit(da.from_array(X), y)
     with pytest.raises(ValueError, match="infinity"):
-        SharedKernelClassifier().fit(np.where(np.isnan(X), np.inf, X), y)
+        SharedKernelClassifier.prbf().fit(np.where(np.isnan(X), np.inf, X), y)
 
 
 def test_a_feature_that_is_never_known_is_named():
     X, _, y = some_data()
     X[:, 1] = np.nan
     with pytest.raises(KernelpoolError, match="Feature 1 of X is missing in every row"):
-        SharedKernelClassifier().fit(X, y)
+        SharedKernelClassifier.prbf().fit(X, y)
     with pytest.raises(KernelpoolError, match="Feature 'width' of X is missing in every row"):
-        SharedKernelClassifier().fit(pd.DataFrame(X, columns=["length", "width", "height"]), y)
+        SharedKernelClassifier.prbf().fit(pd.DataFrame(X, columns=["length", "width", "height"]), y)
 
 
 def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not_shared():
@@ -262,15 +266,15 @@ def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not
     X[y == "b", 2] = np.nan
     table = pd.DataFrame(X, columns=["length", "width", "height"])
     with pytest.raises(KernelpoolError, match="Feature 'height' of X is missing in every row of class 'b'"):
-        SharedKernelClassifier(sharing=0.0).fit(table, y)
-    SharedKernelClassifier(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
+        SharedKernelClassifier.prbf(sharing=0.0).fit(table, y)
+    SharedKernelClassifier.prbf(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
 
 
 def test_clouds_stay_as_good_with_the_second_feature_gone_in_half_of_the_training_rows():
     X, y = make_clouds(2000, random_state=0)
     X_test, y_test = make_clouds(2000, random_state=1)
     X[::2, 1] = np.nan
-    model = SharedKernelClassifier(8, covariance_type="full", random_state=0).fit(X, y)
+    model = SharedKernelClassifier.prbf(8, covariance_type="full", random_state=0).fit(X, y)
     assert model.score(X_test, y_test) > 0.88  # Bayes: 0.903
 
 
@@ -289,7 +293,7 @@ def conditional_by_quadrature(model, row, feature, grid):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_missing_cells_are_filled_by_their_conditional_mean(family):
     X, holed, y = some_data()
-    model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
     filled = model.impute(holed)
     np.testing.assert_array_equal(filled[~np.isnan(holed)], holed[~np.isnan(holed)])
     grid = np.linspace(-40, 40, 20_001)
@@ -307,7 +311,7 @@ def test_missing_cells_are_filled_by_their_conditional_mean(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_draws_have_the_conditional_moments(family):
     X, _, y = some_data()
-    model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
     row = np.array([X[3, 0], np.nan, np.nan])
     drawn = model.impute(np.repeat(row[None, :], 40_000, axis=0), n_draws=1, random_state=0)[0]
     known = model.conditional(row)
@@ -322,7 +326,7 @@ def test_a_conditional_model_is_the_joint_density_by_the_marginal_one(family):
     """p(rest|known, C) = p(rest, known|C) / p(known|C), and its class priors are P(C|known)."""
     X, _, y = some_data()
     table = pd.DataFrame(X, columns=["length", "width", "height"])
-    model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(table, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(table, y)
     row = X[5]
     known = model.conditional(row, given=["width"])
     assert known.feature_names_in_.tolist() == ["length", "height"]
@@ -338,7 +342,7 @@ def test_a_conditional_model_is_the_joint_density_by_the_marginal_one(family):
 
 def test_questions_about_no_feature_are_refused():
     X, _, y = some_data()
-    model = SharedKernelClassifier(4, random_state=0).fit(X, y)
+    model = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
     with pytest.raises(KernelpoolError, match="features must be positions below 3 or names of features; got 'width'"):
         model.marginal(["width"])
     with pytest.raises(KernelpoolError, match="features must be positions below 3 or names of features; got none"):
@@ -353,7 +357,7 @@ def test_questions_about_no_feature_are_refused():
 
 
 def small_pool(**kwargs):
-    rough = SharedKernelClassifier(2, covariance_type="spherical", sharing=0.0, random_state=0)
+    rough = SharedKernelClassifier.prbf(2, covariance_type="spherical", sharing=0.0, random_state=0)
     members = [("mixture", rough), ("line", LogisticRegression())]
     return PooledClassifier(members, n_folds=2, pooling="linear", random_state=0, **kwargs)
 

@@ -12,7 +12,7 @@ from kernelpool import PooledClassifier, RejectClassifier, SharedKernelClassifie
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 
-MEMBERS = [("mixture", SharedKernelClassifier(6, random_state=0)), ("bayes", GaussianNB()), LogisticRegression()]
+MEMBERS = [("mixture", SharedKernelClassifier.prbf(6, random_state=0)), ("bayes", GaussianNB()), LogisticRegression()]
 
 
 @pytest.fixture(scope="module")

@@ -460,7 +460,7 @@ def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
     assert cross_val_score(network, X, y, cv=3).mean() > 0.8
     with pytest.raises(KernelpoolError, match=r"GaussianMixture without means_, covariances_, weights_.*FrozenEstimator"):
         clone(em_network(hidden=mixture)).fit(X, y)
-    shared = SharedKernelClassifier(4, random_state=0).fit(X, y)
+    shared = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
     assert em_network(hidden=shared, training="two_stage").fit(X, y).covariance_type_ == "spherical"
     again = pickle.loads(pickle.dumps(em_network(hidden=mixture).fit(X, y)))
     assert again.score(X, y) > 0.8

@@ -32,7 +32,7 @@ from kernelpool.selection.reject import NOTHING_BELOW
         # some checks want argmax of the probabilities for every training row: as thresholds that refuse none of them give
         RejectClassifier(LogisticRegression(), ambiguity=0.66),
         RejectClassifier(LogisticRegression(), ambiguity=1.0, ambiguity_rule="cost"),
-        RejectClassifier(SharedKernelClassifier(random_state=0), ambiguity=0.66, novelty=0.0, cv=0.5, random_state=0),
+        RejectClassifier(SharedKernelClassifier.prbf(random_state=0), ambiguity=0.66, novelty=0.0, cv=0.5, random_state=0),
     ]
 )
 def test_it_passes_scikit_learns_checks(estimator, check):
@@ -218,7 +218,7 @@ def test_the_rate_holds_for_a_density_classifier_and_its_own_split():
     novel = 0
     for seed in range(20):
         X, y = make_clouds(400, random_state=seed)
-        network = SharedKernelClassifier(8, random_state=0)
+        network = SharedKernelClassifier.prbf(8, random_state=0)
         model = RejectClassifier(network, novelty=0.1, cv=0.5, refit=False, random_state=seed).fit(X, y)
         novel += (model.decide(make_clouds(2000, random_state=1000 + seed)[0]) == Decision.NOVEL).sum()
     # given its 200 held-out rows each draw has a rate of its own, Beta(20, 181): their variance is added
@@ -387,7 +387,7 @@ def test_confident_rows_keep_their_order():
 
 def test_probabilities_are_untouched():
     X, y = make_clouds(500, random_state=0)
-    network = SharedKernelClassifier(6, random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(6, random_state=0).fit(X, y)
     model = RejectClassifier(FrozenEstimator(network), ambiguity=0.1, novelty=0.1).fit(X, y)
     for method in ("predict_proba", "predict_log_proba", "score_samples", "log_density"):
         np.testing.assert_array_equal(getattr(model, method)(X), getattr(network, method)(X))
@@ -420,7 +420,7 @@ def test_without_refit_the_judged_model_is_kept():
 
 
 def GaussianMixtureOf():  # noqa: N802
-    return SharedKernelClassifier(4, random_state=0)
+    return SharedKernelClassifier.prbf(4, random_state=0)
 
 
 def test_given_thresholds_hold_nothing_out():
@@ -519,7 +519,7 @@ def test_a_rate_of_novelty_is_a_share(value):
 def test_rows_without_a_label_count_for_rates_and_not_for_errors():
     X, y = make_clouds(400, random_state=0)
     hidden = np.where(np.arange(400) % 2, -1, y)
-    network = SharedKernelClassifier(4, unlabeled=-1, random_state=0)
+    network = SharedKernelClassifier.prbf(4, unlabeled=-1, random_state=0)
     model = RejectClassifier(FrozenEstimator(network.fit(X, hidden)), ambiguity=0.3, ambiguity_rule="cost").fit(X, hidden)
     known = RejectClassifier(FrozenEstimator(network), ambiguity=0.3, ambiguity_rule="cost").fit(X[::2], y[::2])
     assert model.ambiguity_threshold_ == known.ambiguity_threshold_
@@ -564,7 +564,7 @@ def test_a_label_that_is_refused_leaves_nothing_fitted():
 
 def test_it_refuses_something_sensible_unless_told_otherwise():
     X, y = make_clouds(1000, random_state=0)
-    model = RejectClassifier(SharedKernelClassifier(12, random_state=0)).fit(X, y)
+    model = RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0)).fit(X, y)
     assert model.ambiguity_threshold_ == 0.2
     held = np.concatenate(
         [
@@ -575,18 +575,18 @@ def test_it_refuses_something_sensible_unless_told_otherwise():
     assert model.novelty_threshold_ == np.sort(held)[9]  # floor(0.01 (1000 + 1)) = 10 rows are lower or equal
     assert model.predict([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]]).tolist() == [0, -2, -1]
     # one that is asked for one kind of refusal makes no other, and where rows are too few none is novel
-    assert RejectClassifier(SharedKernelClassifier(12, random_state=0), ambiguity=0.1).fit(X, y).novelty_threshold_ is None
-    assert RejectClassifier(SharedKernelClassifier(12, random_state=0), novelty=0.1).fit(X, y).ambiguity_threshold_ is None
-    few = RejectClassifier(SharedKernelClassifier(2, random_state=0)).fit(X[:40], y[:40])
+    assert RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), ambiguity=0.1).fit(X, y).novelty_threshold_ is None
+    assert RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), novelty=0.1).fit(X, y).ambiguity_threshold_ is None
+    few = RejectClassifier(SharedKernelClassifier.prbf(2, random_state=0)).fit(X[:40], y[:40])
     assert few.novelty_threshold_ < -1e300
     assert RejectClassifier(LogisticRegression()).fit(X, y).novelty_threshold_ is None
-    nothing = RejectClassifier(SharedKernelClassifier(12, random_state=0), ambiguity=None, novelty=None).fit(X, y)
+    nothing = RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), ambiguity=None, novelty=None).fit(X, y)
     assert (nothing.decide(X) == 0).all()
 
 
 def test_a_fitted_or_loaded_model_is_taken_as_it_is(tmp_path):
     X, y = make_clouds(500, random_state=0)
-    network = SharedKernelClassifier(12, random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     save(network, tmp_path / "m.safetensors")
     for model in (network, load(tmp_path / "m.safetensors"), make_pipeline(StandardScaler(), clone(network)).fit(X, y)):
         reject = RejectClassifier(model)
@@ -604,4 +604,4 @@ def test_a_fitted_or_loaded_model_is_taken_as_it_is(tmp_path):
     with pytest.raises(KernelpoolError, match="cannot draw rows to judge novelty by: pass rows to fit"):
         RejectClassifier(Posterior(("a", "b")).fit(None, None), novelty=0.1).predict(X)
     with pytest.raises(NotFittedError):
-        RejectClassifier(SharedKernelClassifier()).predict(X)
+        RejectClassifier(SharedKernelClassifier.prbf()).predict(X)

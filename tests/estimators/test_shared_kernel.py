@@ -42,7 +42,7 @@ def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, 
     y = np.arange(90) % 3
     x = rng.normal(size=(90, 2)) * rng.uniform(0.1, 10, size=2) + rng.normal(size=(3, 2))[y]
     labels = np.where((rng.random(90) < hidden) & (np.arange(90) > 8), -1, y)
-    model = SharedKernelClassifier(
+    model = SharedKernelClassifier.prbf(
         7, covariance_type=family, sharing=sharing, acceleration=acceleration, kernel_prior=kernel_prior,
         unlabeled=-1, max_iter=40, tol=0, random_state=seed, init="random",
     )  # fmt: skip
@@ -54,7 +54,7 @@ def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, 
 
 def test_the_objective_belongs_to_the_parameters(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier(6, covariance_type=family, sharing=0.4, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.4, random_state=0).fit(x, y)
     value = naive.objective(x, y, model.means_, model.covariances_, model.mixing_, model.owners_, 0.4, family)
     assert model.objective_ == pytest.approx(value / len(x), rel=1e-9)
     assert model.converged_
@@ -65,37 +65,37 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, given_start, family):
     twice = np.r_[np.arange(len(x)), np.arange(0, len(x), 3)]
     weight = np.bincount(twice)
     for start in (start_of(family, given_start), {"n_kernels": 6, "covariance_type": family, "random_state": 5}):
-        repeated = SharedKernelClassifier(**start).fit(x[twice], y[twice])
-        weighted = SharedKernelClassifier(**start).fit(x, y, sample_weight=weight)
+        repeated = SharedKernelClassifier.prbf(**start).fit(x[twice], y[twice])
+        weighted = SharedKernelClassifier.prbf(**start).fit(x, y, sample_weight=weight)
         np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-7, atol=1e-8)
         np.testing.assert_allclose(weighted.mixing_, repeated.mixing_, atol=1e-8)
         np.testing.assert_allclose(weighted.class_prior_, repeated.class_prior_)
-    none = SharedKernelClassifier(6, covariance_type=family, random_state=5).fit(
+    none = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=5).fit(
         np.vstack([x, x + 5]), np.r_[y, y], sample_weight=np.r_[np.ones(len(x)), np.zeros(len(x))]
     )
-    alone = SharedKernelClassifier(6, covariance_type=family, random_state=5).fit(x, y)
+    alone = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=5).fit(x, y)
     np.testing.assert_allclose(none.means_, alone.means_, rtol=1e-7, atol=1e-8)
 
 
 def test_order_of_kernels_rows_and_threads_changes_nothing(blobs, given_start, family):
     x, y = blobs
     start = start_of(family, given_start)
-    model = SharedKernelClassifier(**start).fit(x, y)
+    model = SharedKernelClassifier.prbf(**start).fit(x, y)
     order = np.array([5, 3, 1, 0, 2, 4])
     turned = {**start, "owners": start["owners"][order], "means_init": start["means_init"][order]}
     turned["mixing_init"] = start["mixing_init"][order]
     if family != "tied":
         turned["covariances_init"] = start["covariances_init"][order]
-    permuted = SharedKernelClassifier(**turned).fit(x, y)
+    permuted = SharedKernelClassifier.prbf(**turned).fit(x, y)
     np.testing.assert_allclose(permuted.means_, model.means_[order], rtol=1e-8)
     shuffled = np.random.default_rng(0).permutation(len(x))
-    placed = SharedKernelClassifier(6, covariance_type=family, random_state=1)
+    placed = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=1)
     np.testing.assert_allclose(
         clone(placed).fit(x[shuffled], y[shuffled]).means_, clone(placed).fit(x, y).means_, rtol=1e-7, atol=1e-9
     )
     X, labels = make_clouds(60_000, random_state=0)
     one, two = (
-        SharedKernelClassifier(6, covariance_type=family, n_jobs=n, max_iter=5, tol=1, random_state=0).fit(X, labels)
+        SharedKernelClassifier.prbf(6, covariance_type=family, n_jobs=n, max_iter=5, tol=1, random_state=0).fit(X, labels)
         for n in (1, 2)
     )
     np.testing.assert_array_equal(one.means_, two.means_)
@@ -109,8 +109,8 @@ def test_acceleration_reaches_the_same_place_in_fewer_sweeps():
     x = rng.normal(size=(2000, 3)) + 1.2 * rng.normal(size=(6, 3))[rng.integers(6, size=2000)]
     y = np.arange(2000) % 2
     common = {"covariance_type": "spherical", "random_state": 3, "init": "random", "max_iter": 2000}
-    plain = SharedKernelClassifier(6, acceleration=None, tol=1e-7, **common).fit(x, y)
-    fast = SharedKernelClassifier(6, tol=1e-7, **common).fit(x, y)
+    plain = SharedKernelClassifier.prbf(6, acceleration=None, tol=1e-7, **common).fit(x, y)
+    fast = SharedKernelClassifier.prbf(6, tol=1e-7, **common).fit(x, y)
     target = plain.objective_ - 1e-5
     assert fast.objective_ >= target
     sweeps = [int(np.argmax(model.history_ >= target)) for model in (plain, fast)]
@@ -121,10 +121,10 @@ def test_class_priors_enter_the_probabilities():
     """99 to 1 with equal densities: the prior is all there is to say."""
     x = np.random.default_rng(0).normal(size=(2000, 1))
     y = (np.arange(2000) % 100 == 0).astype(int)
-    model = SharedKernelClassifier([1, 1], random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf([1, 1], random_state=0).fit(x, y)
     assert model.class_prior_.tolist() == [0.99, 0.01]
     assert model.predict_proba(x)[:, 1].mean() == pytest.approx(0.01, abs=2e-3)
-    even = SharedKernelClassifier([1, 1], random_state=0, class_prior=[0.5, 0.5]).fit(x, y)
+    even = SharedKernelClassifier.prbf([1, 1], random_state=0, class_prior=[0.5, 0.5]).fit(x, y)
     assert even.predict_proba(x)[:, 1].mean() > 0.3
 
 
@@ -132,7 +132,7 @@ def test_clouds_to_within_a_point_of_the_best_possible():
     x, y = make_clouds(random_state=0)
     test = make_clouds(20_000, random_state=1)
     for sharing in (0, 0.5, 1):
-        model = SharedKernelClassifier(16, sharing=sharing, random_state=0).fit(x, y)
+        model = SharedKernelClassifier.prbf(16, sharing=sharing, random_state=0).fit(x, y)
         assert 1 - model.score(*test) < CLOUDS_BAYES_ERROR + 0.01
 
 
@@ -140,7 +140,7 @@ def test_clouds_to_within_a_point_of_the_best_possible():
 @pytest.mark.parametrize("sharing", [0, 0.5])
 def test_every_start_is_reproducible_and_restarts_only_help(blobs, family, init, sharing):
     x, y = blobs
-    make = lambda **more: SharedKernelClassifier(  # noqa: E731
+    make = lambda **more: SharedKernelClassifier.prbf(  # noqa: E731
         6, covariance_type=family, init=init, sharing=sharing, random_state=0, max_iter=100, **more
     )
     a, b = make().fit(x, y), make().fit(x, y)
@@ -150,7 +150,7 @@ def test_every_start_is_reproducible_and_restarts_only_help(blobs, family, init,
 
 def test_warm_start_goes_on(blobs):
     x, y = blobs
-    model = SharedKernelClassifier(6, max_iter=3, tol=0, warm_start=True, random_state=0, init="random")
+    model = SharedKernelClassifier.prbf(6, max_iter=3, tol=0, warm_start=True, random_state=0, init="random")
     with pytest.warns(Warning, match="EM stopped after max_iter=3 sweeps; the objective was still rising by") as caught:
         model.fit(x, y)
     assert caught[0].filename == __file__  # at the user's line, not somewhere inside
@@ -167,23 +167,23 @@ def test_unlabeled_rows_by_any_name(blobs):
     x, y = blobs
     hidden = np.arange(len(y)) % 3 == 0
     settings_ = {"n_kernels": 6, "random_state": 0}
-    numbers = SharedKernelClassifier(unlabeled=-1, **settings_).fit(x, np.where(hidden, -1, y))
-    nan = SharedKernelClassifier(unlabeled=np.nan, **settings_).fit(x, np.where(hidden, np.nan, y))
-    none = SharedKernelClassifier(**settings_).fit(x, np.where(hidden, None, y.astype(object)))
+    numbers = SharedKernelClassifier.prbf(unlabeled=-1, **settings_).fit(x, np.where(hidden, -1, y))
+    nan = SharedKernelClassifier.prbf(unlabeled=np.nan, **settings_).fit(x, np.where(hidden, np.nan, y))
+    none = SharedKernelClassifier.prbf(**settings_).fit(x, np.where(hidden, None, y.astype(object)))
     kwargs = np.array(["a", "b", "c"], dtype=object)[y]
-    text = SharedKernelClassifier(unlabeled="?", **settings_).fit(x, np.where(hidden, "?", kwargs))
+    text = SharedKernelClassifier.prbf(unlabeled="?", **settings_).fit(x, np.where(hidden, "?", kwargs))
     import pandas as pd
 
     series = pd.Series(np.where(hidden, None, kwargs), dtype="string")
-    missing = SharedKernelClassifier(unlabeled=np.nan, **settings_).fit(x, series)
+    missing = SharedKernelClassifier.prbf(unlabeled=np.nan, **settings_).fit(x, series)
     for other in (nan, none, text, missing):
         np.testing.assert_allclose(other.means_, numbers.means_)
     assert text.classes_.tolist() == ["a", "b", "c"]
     assert nan.classes_.tolist() == [0, 1, 2]
-    weightless = SharedKernelClassifier(unlabeled=-1, unlabeled_weight=0, **settings_).fit(x, np.where(hidden, -1, y))
-    labeled = SharedKernelClassifier(**settings_).fit(x[~hidden], y[~hidden])
+    weightless = SharedKernelClassifier.prbf(unlabeled=-1, unlabeled_weight=0, **settings_).fit(x, np.where(hidden, -1, y))
+    labeled = SharedKernelClassifier.prbf(**settings_).fit(x[~hidden], y[~hidden])
     np.testing.assert_allclose(weightless.means_, labeled.means_, rtol=1e-7)
-    as_class = SharedKernelClassifier(**settings_).fit(x, np.where(hidden, -1, y))
+    as_class = SharedKernelClassifier.prbf(**settings_).fit(x, np.where(hidden, -1, y))
     assert as_class.classes_.tolist() == [-1, 0, 1, 2]
 
 
@@ -208,7 +208,7 @@ def test_information_criteria(blobs, family):
     x, y = blobs
     n_covariance = {"spherical": 6, "diag": 18, "full": 36, "tied": 6}[family]
     for sharing, n_mixing in ((1, 15), (0, 3)):
-        model = SharedKernelClassifier(6, covariance_type=family, sharing=sharing, random_state=0).fit(x, y)
+        model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=sharing, random_state=0).fit(x, y)
         n_parameters = 18 + n_covariance + n_mixing + 2
         assert model.n_parameters() == n_parameters
         by_class = naive.kernel_densities(x, model.means_, model.covariances_, family) @ model.mixing_
@@ -222,7 +222,7 @@ def test_information_criteria(blobs, family):
 
 def test_float32_in_float32_out(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier(6, covariance_type=family, random_state=0)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0)
     wide, narrow = clone(model).fit(x, y), clone(model).fit(x.astype(np.float32), y)
     rows = x.astype(np.float32)
     for answer in (narrow.predict_proba(rows), narrow.log_density(rows), narrow.score_samples(rows)):
@@ -236,7 +236,7 @@ def test_float32_in_float32_out(blobs, family):
 
 def test_fits_scikit_learns_tools(blobs):
     x, y = blobs
-    model = SharedKernelClassifier(6, random_state=0)
+    model = SharedKernelClassifier.prbf(6, random_state=0)
     pipeline = make_pipeline(StandardScaler(), model)
     assert cross_val_score(pipeline, x, y).mean() > 0.5
     search = GridSearchCV(model, {"sharing": [0, 0.5, 1]}, n_jobs=2).fit(x, y)
@@ -252,7 +252,7 @@ def test_names_of_features_are_checked(blobs):
 
     x, y = blobs
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
-    model = SharedKernelClassifier(6, random_state=0).fit(frame, y)
+    model = SharedKernelClassifier.prbf(6, random_state=0).fit(frame, y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[["c", "b", "a"]])
@@ -260,9 +260,9 @@ def test_names_of_features_are_checked(blobs):
 
 def test_kernels_are_dealt_out_evenly():
     x, y = make_clouds(800, random_state=0)
-    assert SharedKernelClassifier(5, random_state=0).fit(x, y).owners_.tolist() == [0, 0, 0, 1, 1]
-    assert SharedKernelClassifier([1, 3], random_state=0).fit(x, y).owners_.tolist() == [0, 1, 1, 1]
-    assert SharedKernelClassifier(1, random_state=0).fit(x, y).means_.shape == (1, 2)
-    assert len(SharedKernelClassifier(random_state=0).fit(x, y).means_) == 10
+    assert SharedKernelClassifier.prbf(5, random_state=0).fit(x, y).owners_.tolist() == [0, 0, 0, 1, 1]
+    assert SharedKernelClassifier.prbf([1, 3], random_state=0).fit(x, y).owners_.tolist() == [0, 1, 1, 1]
+    assert SharedKernelClassifier.prbf(1, random_state=0).fit(x, y).means_.shape == (1, 2)
+    assert len(SharedKernelClassifier.prbf(random_state=0).fit(x, y).means_) == 10
     few = np.r_[np.flatnonzero(y == 0)[:3], np.flatnonzero(y == 1)]
-    assert np.bincount(SharedKernelClassifier(10, random_state=0).fit(x[few], y[few]).owners_).tolist() == [3, 7]
+    assert np.bincount(SharedKernelClassifier.prbf(10, random_state=0).fit(x[few], y[few]).owners_).tolist() == [3, 7]

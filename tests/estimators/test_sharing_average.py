@@ -37,7 +37,7 @@ def test_all_networks_start_alike(blobs, init):
 def test_a_member_is_the_network_trained_alone(blobs, family):
     x, y = blobs
     average = SharingAverageClassifier(6, covariance_type=family, sharing=(0.5, 1), random_state=3).fit(x, y)
-    alone = SharedKernelClassifier(6, covariance_type=family, sharing=1, random_state=3).fit(x, y)
+    alone = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=1, random_state=3).fit(x, y)
     np.testing.assert_array_equal(average.estimators_[1].means_, alone.means_)
     assert average.n_iter_ == max(member.n_iter_ for member in average.estimators_)
     assert average.converged_
@@ -65,9 +65,9 @@ def test_strengths_of_the_overlap_penalty_are_averaged_too(blobs):
     choices = [(member.sharing, member.overlap_penalty) for member in model.estimators_]
     assert choices == [(0.5, 0), (0.5, 5), (0.5, 10), (1, 0), (1, 5), (1, 10)]
     for member in model.estimators_:
-        alone = SharedKernelClassifier(6, sharing=member.sharing, overlap_penalty=member.overlap_penalty, random_state=0).fit(
-            x, y
-        )
+        alone = SharedKernelClassifier.prbf(
+            6, sharing=member.sharing, overlap_penalty=member.overlap_penalty, random_state=0
+        ).fit(x, y)
         np.testing.assert_array_equal(alone.means_, member.means_)
     average = np.logaddexp.reduce([member.log_density(x) for member in model.estimators_]) - np.log(6)
     np.testing.assert_allclose(model.log_density(x), average, rtol=1e-9)
@@ -81,7 +81,7 @@ def test_numbers_of_kernels_are_averaged_too(blobs):
     assert [(len(m.means_), m.sharing) for m in model.estimators_] == [(3, 0), (3, "learned"), (7, 0), (7, "learned")]
     np.testing.assert_array_equal(model.weights_, [0.25] * 4)
     for member in model.estimators_:
-        alone = SharedKernelClassifier(len(member.means_), sharing=member.sharing, random_state=0).fit(x, y)
+        alone = SharedKernelClassifier.prbf(len(member.means_), sharing=member.sharing, random_state=0).fit(x, y)
         np.testing.assert_array_equal(alone.means_, member.means_)
         assert member.n_kernels == len(member.means_)
     densities = [naive.kernel_densities(x, m.means_, m.covariances_, "spherical") @ m.mixing_ for m in model.estimators_]

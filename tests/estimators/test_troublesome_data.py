@@ -95,7 +95,7 @@ def fitted(x, y, family, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StarvedKernelWarning)
         warnings.filterwarnings("ignore", "EM stopped")
-        return SharedKernelClassifier(6, covariance_type=family, random_state=0, **more).fit(x, y)
+        return SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0, **more).fit(x, y)
 
 
 def tamed(x):
@@ -159,11 +159,11 @@ def test_without_a_floor_the_error_names_kernel_and_feature(family):
     if family == "spherical":  # collapses only where all features do
         frame = pd.DataFrame({"height": np.repeat([1.0, 2.0], 60), "weight": np.repeat([1.0, 2.0], 60)})
         y = np.repeat([0, 1], 60)
-    model = SharedKernelClassifier([1, 1], covariance_type=family, covariance_floor=0, random_state=0)
+    model = SharedKernelClassifier.prbf([1, 1], covariance_type=family, covariance_floor=0, random_state=0)
     with pytest.raises(CollapsedKernelError, match=r"Kernel \d has no width left along feature \d \('(always|height)'\)") as e:
         model.fit(frame, y)
     assert "covariance_floor" in str(e.value)
-    assert SharedKernelClassifier([1, 1], covariance_type=family).fit(frame, y).score(frame, y) > 0.8
+    assert SharedKernelClassifier.prbf([1, 1], covariance_type=family).fit(frame, y).score(frame, y) > 0.8
 
 
 def test_the_floor_is_a_part_of_each_features_variance():
@@ -201,19 +201,19 @@ def test_starving_kernels_are_moved_dropped_or_kept(family):
     mean = np.vstack([x[:3], [[60.0, 60.0, 60.0]]])  # nobody's kernel, owned by class 0
     start = {"owners": [0, 1, 1, 0], "means_init": mean, "covariance_type": family, "random_state": 0}
     with pytest.warns(StarvedKernelWarning, match=r"1 of 4 kernels lost all their rows and were dropped: 3 \(class"):
-        dropped = SharedKernelClassifier(4, starving="drop", **start).fit(x, y)
+        dropped = SharedKernelClassifier.prbf(4, starving="drop", **start).fit(x, y)
     assert dropped.means_.shape == (3, 3)
     assert dropped.mixing_.shape == (3, 2)
     assert dropped.owners_.tolist() == [0, 1, 1]
     np.testing.assert_allclose(dropped.mixing_.sum(axis=0), 1)
-    kept = SharedKernelClassifier(4, starving="keep", **start).fit(x, y)
+    kept = SharedKernelClassifier.prbf(4, starving="keep", **start).fit(x, y)
     np.testing.assert_allclose(kept.means_[3], 60, rtol=0.2)
     np.testing.assert_allclose(kept.mixing_[3], 0, atol=1e-6)
     outliers = np.array([[-9.0, -9, -9], [-9.1, -9, -9], [-9, -9.1, -9]])
     more = np.vstack([x, outliers]), np.r_[y, 0, 0, 0]
-    moved = SharedKernelClassifier(4, starving="move", **start).fit(*more)
+    moved = SharedKernelClassifier.prbf(4, starving="move", **start).fit(*more)
     with pytest.warns(StarvedKernelWarning):
-        dropped = SharedKernelClassifier(4, starving="drop", **start).fit(*more)
+        dropped = SharedKernelClassifier.prbf(4, starving="drop", **start).fit(*more)
     assert len(moved.means_) == 4 > len(dropped.means_)
     assert moved.objective_ > dropped.objective_ + 1e-3
     assert (np.diff(moved.history_) >= -1e-9).all()
@@ -227,8 +227,8 @@ def test_a_column_that_varies_by_rounding_alone_says_nothing():
     rounded = np.where(y == 1, np.nextafter(1e6, 2e6), 1e6)
     assert len(np.unique(rounded)) == 2
     for family in ("diag", "tied"):
-        plain = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(x, y)
-        model = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(np.column_stack([x, rounded]), y)
+        plain = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
+        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(np.column_stack([x, rounded]), y)
         np.testing.assert_array_equal(model.predict(np.column_stack([x, rounded[::-1]])), plain.predict(x))
 
 
@@ -239,7 +239,7 @@ def test_a_class_without_weight_keeps_a_kernel(starving):
     y = np.repeat([0, 1, 2], 40)
     x = rng.normal(size=(120, 2)) + 4 * y[:, None]
     owners, means = np.repeat([0, 1, 2], 2), x[[0, 1, 40, 41, 80, 81]]
-    model = SharedKernelClassifier(owners=owners, means_init=means, sharing=0, starving=starving, random_state=0)
+    model = SharedKernelClassifier.prbf(owners=owners, means_init=means, sharing=0, starving=starving, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StarvedKernelWarning)
         model.fit(x, y, sample_weight=(y < 2).astype(float))

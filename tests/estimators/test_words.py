@@ -54,7 +54,7 @@ def density_by_hand(model, row):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_densities_are_products(family):
     X, y = some_data()
-    model = SharedKernelClassifier(4, covariance_type=family, indicators=GROUPS, random_state=0).fit(holed(X), y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, indicators=GROUPS, random_state=0).fit(holed(X), y)
     assert model.indicator_groups_.tolist() == [-1, 0, 0, 0, -1, 1]
     other = X[:1].copy()
     other[0, 1:4] = 0  # a word that was never seen: the prior's share
@@ -85,7 +85,7 @@ def test_a_mixture_of_words_alone_is_em_by_hand():
     code = rng.integers(0, 2, 300)
     word = (rng.random(300)[:, None] > np.cumsum(np.array([[0.7, 0.2], [0.2, 0.2]]), axis=1)[code]).sum(axis=1)
     X, y = np.eye(3)[word][:, :2], code  # the third word has no indicator
-    model = SharedKernelClassifier([1, 1], covariance_type="diag", sharing=0.0, indicators=[[0, 1]], tol=1e-12).fit(X, y)
+    model = SharedKernelClassifier.prbf([1, 1], covariance_type="diag", sharing=0.0, indicators=[[0, 1]], tol=1e-12).fit(X, y)
     for k in range(2):
         counts = np.bincount(word[code == k], minlength=3)
         np.testing.assert_allclose(model.means_[k], ((counts + 1 / 3) / (counts.sum() + 1))[:2], rtol=1e-9)
@@ -97,7 +97,7 @@ def test_a_mixture_of_words_alone_is_em_by_hand():
 def test_levels_in_another_order_give_the_same_answers(family):
     X, y = some_data()
     X = holed(X)
-    model = SharedKernelClassifier(4, covariance_type=family, indicators=GROUPS, random_state=0, tol=1e-9, max_iter=1000)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, indicators=GROUPS, random_state=0, tol=1e-9, max_iter=1000)
     first = model.fit(X, y).predict_proba(X)
     # places and owners are given, so that both start alike
     start = {"means_init": model.means_, "mixing_init": model.mixing_, "owners": model.owners_}
@@ -120,7 +120,7 @@ def test_groups_are_found():
 
 def test_words_travel_in_model_files_and_are_drawn_and_filled(tmp_path):
     X, y = some_data()
-    model = SharedKernelClassifier(4, covariance_type="full", indicators="auto", random_state=0).fit(holed(X), y)
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", indicators="auto", random_state=0).fit(holed(X), y)
     kernelpool.save(model, tmp_path / "m.safetensors")
     again = kernelpool.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.predict_proba(holed(X)), model.predict_proba(holed(X)))
@@ -141,7 +141,7 @@ def test_words_travel_in_model_files_and_are_drawn_and_filled(tmp_path):
 
 def test_the_marginal_of_numbers_and_of_words():
     X, y = some_data()
-    model = SharedKernelClassifier(4, covariance_type="full", indicators=GROUPS, random_state=0).fit(X, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", indicators=GROUPS, random_state=0).fit(X, y)
     gone = X.copy()
     gone[:, [1, 2, 3, 5]] = np.nan
     np.testing.assert_allclose(model.marginal([0, 4]).log_density(X[:, [0, 4]]), model.log_density(gone), rtol=1e-9, atol=1e-9)
@@ -154,8 +154,6 @@ def test_the_marginal_of_numbers_and_of_words():
 @pytest.mark.parametrize(
     ("setting", "match"),
     [
-        ({"training": "conditional"}, "training='conditional' is for numbers alone"),
-        ({"kernel_prior": "conjugate"}, "kernel_prior='conjugate' is for numbers alone"),
         ({"split_by_class": True}, "split_by_class=True is for numbers alone"),
         ({"overlap_penalty": 3.0}, "overlap_penalty is for numbers alone"),
         ({"indicators": [[1, 2], [2]]}, "each in one list at most"),
@@ -165,18 +163,23 @@ def test_the_marginal_of_numbers_and_of_words():
 def test_what_words_cannot_do_yet_is_refused(setting, match):
     X, y = some_data()
     with pytest.raises(KernelpoolError, match=match):
-        SharedKernelClassifier(4, **{"indicators": GROUPS, **setting}).fit(X, y)
+        SharedKernelClassifier.prbf(4, **{"indicators": GROUPS, **setting}).fit(X, y)
 
 
-def test_tables_of_words_alone_need_the_diagonal_family():
+@pytest.mark.filterwarnings("ignore::kernelpool.errors.StarvedKernelWarning")
+@pytest.mark.parametrize("family", ["spherical", "full", "tied"])
+def test_kernels_of_words_alone_have_no_shape(family):
     X, y = some_data()
-    with pytest.raises(KernelpoolError, match="no number; say covariance_type='diag'"):
-        SharedKernelClassifier(4, indicators="auto").fit(X[:, [1, 2, 3, 5]], y)
+    words = X[:, [1, 2, 3, 5]]
+    expected = SharedKernelClassifier.prbf(4, indicators="auto", covariance_type="diag", random_state=0).fit(words, y)
+    found = SharedKernelClassifier.prbf(4, indicators="auto", covariance_type=family, random_state=0).fit(words, y)
+    assert found.covariance_type_ == "diag"
+    np.testing.assert_array_equal(found.predict_proba(words), expected.predict_proba(words))
 
 
 def test_indicators_as_words_beat_indicators_as_numbers():
     X, y = some_data(2000)
     settings = {"n_kernels": 4, "covariance_type": "diag", "random_state": 0}
-    as_words = SharedKernelClassifier(**settings, indicators="auto").fit(X[::2], y[::2])
-    as_numbers = SharedKernelClassifier(**settings).fit(X[::2], y[::2])
+    as_words = SharedKernelClassifier.prbf(**settings, indicators="auto").fit(X[::2], y[::2])
+    as_numbers = SharedKernelClassifier.prbf(**settings).fit(X[::2], y[::2])
     assert as_words.score(X[1::2], y[1::2]) > as_numbers.score(X[1::2], y[1::2])

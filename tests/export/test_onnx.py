@@ -216,8 +216,8 @@ def test_rows_at_an_offset_of_a_million():
 
 
 REAL = {
-    "ripley": SharedKernelClassifier(6, covariance_type="full", random_state=0),
-    "pima": make_pipeline(StandardScaler(), SharedKernelClassifier(8, covariance_type="diag", random_state=0)),
+    "ripley": SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0),
+    "pima": make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(8, covariance_type="diag", random_state=0)),
     "bupa": make_pipeline(StandardScaler(), ParzenClassifier("gaussian", random_state=0)),
     "wdbc": make_pipeline(StandardScaler(), RBFNetworkClassifier(8, training="em_log_link", random_state=0)),
     "ionosphere": make_pipeline(StandardScaler(), CompetitiveNeuronsClassifier(6, random_state=0)),

@@ -100,7 +100,7 @@ def test_subclasses_are_refused_because_their_code_would_be_lost(path):
 
     X, y, _, _ = rows()
     with pytest.raises(ModelFileError, match="SharedKernelClassifier cannot be saved"):
-        kernelpool.save(SharedKernelClassifier(4, tol=1e-3, random_state=0).fit(X, y), path)
+        kernelpool.save(SharedKernelClassifier.prbf(4, tol=1e-3, random_state=0).fit(X, y), path)
 
 
 def changed(name, **attributes):

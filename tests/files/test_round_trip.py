@@ -130,7 +130,7 @@ def test_a_loaded_model_can_be_fitted_again(name, path):
 
 def test_warm_start_goes_on_from_a_loaded_model(path):
     X, y, _, _ = rows()
-    model = SharedKernelClassifier(4, random_state=0, warm_start=True, tol=1e-3).fit(X, y)
+    model = SharedKernelClassifier.prbf(4, random_state=0, warm_start=True, tol=1e-3).fit(X, y)
     again = saved(model, path)
     assert_same(answers(model.fit(X, y), X), answers(again.fit(X, y), X))
 

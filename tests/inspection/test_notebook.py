@@ -21,7 +21,7 @@ from kernelpool import (
 from kernelpool.inspection.notebook import notebook_summary
 
 MODELS = [
-    SharedKernelClassifier(12, random_state=0),
+    SharedKernelClassifier.prbf(12, random_state=0),
     SharingAverageClassifier(4, sharing=(0, 1), random_state=0),
     ParzenClassifier("hypersphere", standardize=False, radius=1.0),
     ReducedParzenClassifier(8, random_state=0),
@@ -29,7 +29,7 @@ MODELS = [
     RBFNetworkClassifier(4, random_state=0),
     RBFNetworkRegressor(4, random_state=0),
     CompetitiveNeuronsClassifier(3, random_state=0),
-    RejectClassifier(SharedKernelClassifier(4, random_state=0), ambiguity=0.1),
+    RejectClassifier(SharedKernelClassifier.prbf(4, random_state=0), ambiguity=0.1),
 ]
 
 
@@ -63,7 +63,7 @@ def uncounted(page):
 
 
 def test_the_table_has_the_greatest_kernels_first_and_is_cut(rows):
-    model = SharedKernelClassifier(12, random_state=0).fit(*rows)
+    model = SharedKernelClassifier.prbf(12, random_state=0).fit(*rows)
     summary = notebook_summary(model)
     share = np.sort(model.mixing_ @ model.class_prior_)[::-1]
     assert summary.count("<tr>") == 11
@@ -79,7 +79,7 @@ def test_names_are_escaped(rows):
     x, y = rows
     bad = "<img src=x onerror=alert(1)>"
     frame = pd.DataFrame(x, columns=[bad, "b"])
-    model = SharedKernelClassifier(2, random_state=0).fit(frame, np.array([bad, "<b>"])[y])
+    model = SharedKernelClassifier.prbf(2, random_state=0).fit(frame, np.array([bad, "<b>"])[y])
     summary = notebook_summary(model)
     assert "<img" not in summary
     assert "<b>" not in summary
@@ -89,5 +89,5 @@ def test_names_are_escaped(rows):
 def test_a_pipeline_shows_what_it_always_showed(rows):
     from sklearn.preprocessing import StandardScaler
 
-    pipeline = make_pipeline(StandardScaler(), SharedKernelClassifier(2, random_state=0)).fit(*rows)
+    pipeline = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(2, random_state=0)).fit(*rows)
     assert "SharedKernelClassifier" in pipeline._repr_html_()

@@ -30,7 +30,7 @@ def frame():
 def test_the_model_is_found_inside_everything(frame):
     x, y = frame[0][["a", "b", "c"]], frame[1]
     inner = make_pipeline(
-        StandardScaler(), GridSearchCV(SharedKernelClassifier(2, random_state=0), {"n_kernels": [2, 3]}, cv=2)
+        StandardScaler(), GridSearchCV(SharedKernelClassifier.prbf(2, random_state=0), {"n_kernels": [2, 3]}, cv=2)
     )
     outer = RejectClassifier(make_pipeline(MinMaxScaler(), FrozenEstimator(inner.fit(x.to_numpy(), y))), ambiguity=0.1).fit(
         x, y
@@ -45,7 +45,7 @@ def test_the_model_is_found_inside_everything(frame):
 
 
 def test_a_bare_model_is_itself():
-    model = SharedKernelClassifier()
+    model = SharedKernelClassifier.prbf()
     found = unwrap(model)
     assert (found.inner, found.wrappers, found.steps) == (model, (), [])
 
@@ -67,7 +67,7 @@ def test_columns_are_those_that_scikit_learn_takes(frame, columns):
     """Each column as the transformer passes it on, beside what is said of it."""
     x = frame[0]
     transformer = ColumnTransformer([("some", StandardScaler(), columns)]).fit(x)
-    found = unwrap(make_pipeline(transformer, SharedKernelClassifier(2, random_state=0)).fit(x, frame[1]), list(x.columns))
+    found = unwrap(make_pipeline(transformer, SharedKernelClassifier.prbf(2, random_state=0)).fit(x, frame[1]), list(x.columns))
     taken = transformer.transform(x)
     assert found.names == tuple(name.split("__")[1] for name in transformer.get_feature_names_out())
     np.testing.assert_allclose(found.scale * taken + found.offset, x[list(found.names)])
@@ -78,7 +78,7 @@ def test_words_and_the_rest_keep_their_names(frame):
     transformer = make_column_transformer(
         (OneHotEncoder(), ["word"]), (make_pipeline(StandardScaler(), PCA(1)), ["c"]), remainder="passthrough"
     )
-    found = unwrap(make_pipeline(transformer, SharedKernelClassifier(2, random_state=0)).fit(x, y))
+    found = unwrap(make_pipeline(transformer, SharedKernelClassifier.prbf(2, random_state=0)).fit(x, y))
     assert found.names == ("word_no", "word_yes", "pca0", "a", "b")
     assert [feature.made for feature in found.features] == [True, True, True, False, False]
 

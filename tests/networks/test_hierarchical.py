@@ -58,8 +58,8 @@ def test_the_split_equals_the_equations(blobs, family, sharing, hidden):
     weight = rng.uniform(0.2, 3, size=len(y))
     labels = np.where(rng.random(len(y)) < hidden, -1, y)
     settings = {"covariance_type": family, "sharing": sharing, "unlabeled": -1, "random_state": 0, "max_iter": 5}
-    shared = SharedKernelClassifier(6, **settings).fit(x, labels, sample_weight=weight)
-    split = SharedKernelClassifier(6, split_by_class=True, split_anchor=np.inf, **settings)
+    shared = SharedKernelClassifier.prbf(6, **settings).fit(x, labels, sample_weight=weight)
+    split = SharedKernelClassifier.prbf(6, split_by_class=True, split_anchor=np.inf, **settings)
     split.fit(x, labels, sample_weight=weight)
     mass, means, covariances = births(
         x, labels, shared.means_, shared.covariances_, shared.mixing_, shared.sharing_, family, weight, shared.class_prior_
@@ -81,8 +81,8 @@ def test_without_an_anchor_the_refinement_is_one_gaussian_mixture_a_class(blobs,
     x, y = blobs
     settings = {"covariance_type": family, "random_state": 0, "max_iter": 5, "tol": 0, "covariance_floor": 0}
     settings |= {"acceleration": None, "starving": "keep", "split_by_class": True}
-    born = SharedKernelClassifier(3, split_anchor=np.inf, **settings).fit(x, y)
-    refined = SharedKernelClassifier(3, split_anchor=0, **settings).fit(x, y)
+    born = SharedKernelClassifier.prbf(3, split_anchor=np.inf, **settings).fit(x, y)
+    refined = SharedKernelClassifier.prbf(3, split_anchor=0, **settings).fit(x, y)
     for k in range(3):
         own = born.owners_ == k
         precision = np.linalg.inv(born.covariances_[own]) if family == "full" else 1 / born.covariances_[own]
@@ -108,8 +108,8 @@ def divergence(home, away):
 def test_the_objective_is_the_likelihood_less_the_way_from_home(blobs, family):
     x, y = blobs
     settings = {"covariance_type": family, "random_state": 0, "split_by_class": True, "starving": "keep"}
-    born = SharedKernelClassifier(5, split_anchor=np.inf, **settings).fit(x, y)
-    refined = SharedKernelClassifier(5, split_anchor=7.0, **settings).fit(x, y)
+    born = SharedKernelClassifier.prbf(5, split_anchor=np.inf, **settings).fit(x, y)
+    refined = SharedKernelClassifier.prbf(5, split_anchor=7.0, **settings).fit(x, y)
     assert (np.diff(refined.history_) >= -1e-10 * np.abs(refined.history_[1:])).all()
     by_class = np.log(naive.kernel_densities(x, born.means_, born.covariances_, family) @ born.mixing_)
     assert refined.history_[0] == pytest.approx(by_class[np.arange(len(y)), y].mean())
@@ -124,9 +124,9 @@ def test_the_objective_is_the_likelihood_less_the_way_from_home(blobs, family):
 def test_a_stronger_anchor_holds_nearer(blobs, family):
     x, y = blobs
     settings = {"covariance_type": family, "random_state": 0, "split_by_class": True, "starving": "keep"}
-    born = SharedKernelClassifier(5, split_anchor=np.inf, **settings).fit(x, y)
+    born = SharedKernelClassifier.prbf(5, split_anchor=np.inf, **settings).fit(x, y)
     way = [
-        np.abs(SharedKernelClassifier(5, split_anchor=a, **settings).fit(x, y).means_ - born.means_).max()
+        np.abs(SharedKernelClassifier.prbf(5, split_anchor=a, **settings).fit(x, y).means_ - born.means_).max()
         for a in (1, 100, 1e6)
     ]
     assert way[0] > way[1] > way[2]
@@ -135,7 +135,7 @@ def test_a_stronger_anchor_holds_nearer(blobs, family):
 
 def test_everything_is_true_of_the_split_network(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier(4, covariance_type=family, split_by_class=True, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, split_by_class=True, random_state=0).fit(x, y)
     n_kernels, d = model.means_.shape
     assert n_kernels > 4
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
@@ -166,8 +166,8 @@ def test_a_kernel_of_one_class_stays_one_kernel():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 100)
     x = rng.normal(size=(200, 2)) + 40 * y[:, None]
-    shared = SharedKernelClassifier(4, random_state=0, tol=1e-9, max_iter=2000).fit(x, y)
-    split = SharedKernelClassifier(4, random_state=0, tol=1e-9, max_iter=2000, split_by_class=True).fit(x, y)
+    shared = SharedKernelClassifier.prbf(4, random_state=0, tol=1e-9, max_iter=2000).fit(x, y)
+    split = SharedKernelClassifier.prbf(4, random_state=0, tol=1e-9, max_iter=2000, split_by_class=True).fit(x, y)
     assert split.parents_.tolist() == [0, 1, 2, 3]
     np.testing.assert_allclose(split.means_, shared.means_, atol=1e-4)
     np.testing.assert_allclose(split.predict_proba(x), shared.predict_proba(x), atol=1e-6)
@@ -178,7 +178,7 @@ def test_a_tiny_class_keeps_a_kernel(family):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(1000, 2)), [[0.5, 0.5], [0.5, 0.5], [0.4, 0.4]]])
     y = np.r_[np.arange(1000) % 2, [2, 2, 2]]
-    model = SharedKernelClassifier(6, covariance_type=family, split_by_class=True, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, split_by_class=True, random_state=0).fit(x, y)
     assert (model.owners_ == 2).any()
     assert np.isfinite(model.log_density(x)).all()
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
@@ -192,8 +192,8 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
     x, y = blobs
     twice = np.r_[np.arange(len(x)), np.arange(len(x))]
     settings = {"covariance_type": family, "split_by_class": True, "random_state": 0, "tol": 1e-3, "starving": "keep"}
-    repeated = SharedKernelClassifier(4, **settings).fit(x[twice], y[twice])
-    weighted = SharedKernelClassifier(4, **settings).fit(x, y, sample_weight=np.bincount(twice))
+    repeated = SharedKernelClassifier.prbf(4, **settings).fit(x[twice], y[twice])
+    weighted = SharedKernelClassifier.prbf(4, **settings).fit(x, y, sample_weight=np.bincount(twice))
     assert weighted.parents_.tolist() == repeated.parents_.tolist()
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(weighted.mixing_, repeated.mixing_, rtol=1e-6, atol=1e-9)
@@ -208,9 +208,9 @@ def test_homes_agree(home, blobs, family):
 
     x, y = blobs
     settings = {"covariance_type": family, "split_by_class": True, "random_state": 0, "unlabeled": 2}
-    reference = SharedKernelClassifier(4, **settings).fit(x, y)
+    reference = SharedKernelClassifier.prbf(4, **settings).fit(x, y)
     there, labels = at_home(home, x, y)
-    found = SharedKernelClassifier(4, **settings).fit(there, labels)
+    found = SharedKernelClassifier.prbf(4, **settings).fit(there, labels)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(compute(found.predict_proba(there)), reference.predict_proba(x), rtol=1e-7, atol=1e-9)
 
@@ -218,9 +218,11 @@ def test_homes_agree(home, blobs, family):
 def test_the_penalties_of_the_shared_network_are_its_own(blobs):
     """The overlap penalty shapes what is split; the refinement then knows nothing of it, and never falls."""
     x, y = blobs
-    model = SharedKernelClassifier(4, overlap_penalty=10, split_by_class=True, max_iter=30, tol=1e-3, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(4, overlap_penalty=10, split_by_class=True, max_iter=30, tol=1e-3, random_state=0).fit(
+        x, y
+    )
     assert (np.diff(model.history_) >= -1e-10 * np.abs(model.history_[1:])).all()
-    other = SharedKernelClassifier(4, split_by_class=True, random_state=0).fit(x, y)
+    other = SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0).fit(x, y)
     assert model.means_.shape != other.means_.shape or np.abs(model.means_ - other.means_).max() > 1e-3
     model.set_params(split_anchor=0).fit(x, y)
     by_class = np.log(naive.kernel_densities(x, model.means_, model.covariances_, "spherical") @ model.mixing_)
@@ -230,14 +232,14 @@ def test_the_penalties_of_the_shared_network_are_its_own(blobs):
 def test_a_callback_that_stops_gets_a_split_network(blobs):
     x, y = blobs
     seen = []
-    model = SharedKernelClassifier(
+    model = SharedKernelClassifier.prbf(
         4, split_by_class=True, random_state=0, callback=lambda info: seen.append(info) or info.sweep >= 2
     ).fit(x, y)
     assert seen[-1].start == 0  # the refinement was left out
     assert model.n_iter_ == 2
     assert (model.mixing_ > 0).sum(axis=1).max() == 1
     every = []
-    SharedKernelClassifier(4, split_by_class=True, random_state=0, callback=every.append).fit(x, y)
+    SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0, callback=every.append).fit(x, y)
     assert {info.start for info in every} == {0, 1}  # the refinement is told of as one start more
 
 
@@ -248,7 +250,7 @@ def test_a_stop_by_the_user_keeps_the_shared_network(blobs):
         if info.sweep == 2:
             raise KeyboardInterrupt
 
-    model = SharedKernelClassifier(4, split_by_class=True, random_state=0, callback=interrupt)
+    model = SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0, callback=interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(x, y)
     assert model.means_.shape == (4, 3)
@@ -257,13 +259,13 @@ def test_a_stop_by_the_user_keeps_the_shared_network(blobs):
 
 def test_a_fit_without_the_split_forgets_the_parents(blobs):
     x, y = blobs
-    model = SharedKernelClassifier(4, split_by_class=True, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0).fit(x, y)
     assert hasattr(model, "parents_")
     assert not hasattr(model.set_params(split_by_class=False).fit(x, y), "parents_")
 
 
 def test_an_unfinished_training_is_told_of(blobs):
-    model = SharedKernelClassifier(4, split_by_class=True, max_iter=3, split_anchor=np.inf, random_state=0)
+    model = SharedKernelClassifier.prbf(4, split_by_class=True, max_iter=3, split_anchor=np.inf, random_state=0)
     with pytest.warns(UserWarning, match="EM stopped after max_iter=3 sweeps"):
         model.fit(*blobs)
     assert not model.converged_
@@ -274,15 +276,15 @@ def test_an_unfinished_training_is_told_of(blobs):
 
 def test_warm_start_is_refused(blobs):
     with pytest.raises(ValueError, match="warm_start cannot go on from a network that was split"):
-        SharedKernelClassifier(4, split_by_class=True, warm_start=True).fit(*blobs)
+        SharedKernelClassifier.prbf(4, split_by_class=True, warm_start=True).fit(*blobs)
 
 
 def test_clouds_are_better_modeled():
     """Six round kernels are too few for Clouds; split, they are more and the likelihood of new rows is higher."""
     x, y = make_clouds(random_state=0)
     x_new, y_new = make_clouds(random_state=1)
-    shared = SharedKernelClassifier(6, random_state=0).fit(x, y)
-    split = SharedKernelClassifier(6, split_by_class=True, random_state=0).fit(x, y)
+    shared = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
+    split = SharedKernelClassifier.prbf(6, split_by_class=True, random_state=0).fit(x, y)
     assert split.log_likelihood(x_new, y_new) > shared.log_likelihood(x_new, y_new)
 
 
@@ -296,8 +298,8 @@ def test_phoneme():
     shared, split = (
         100 - 100 * cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=folds).mean()
         for model in (
-            SharedKernelClassifier(12, covariance_type="full", random_state=0),
-            SharedKernelClassifier(12, covariance_type="full", split_by_class=True, random_state=0),
+            SharedKernelClassifier.prbf(12, covariance_type="full", random_state=0),
+            SharedKernelClassifier.prbf(12, covariance_type="full", split_by_class=True, random_state=0),
         )
     )
     assert abs(shared - 21.9) < 1.5
@@ -312,7 +314,7 @@ def test_a_kernel_prior_stays_in_force_while_a_split_is_refined(family):
     smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
     floor = 1e-6 * x.var(axis=0).mean()
     settings = {"covariance_type": family, "random_state": 0, "split_by_class": True, "split_anchor": 1e-9, "tol": 1e-8}
-    free = SharedKernelClassifier(4, **settings).fit(x, y)
-    held = SharedKernelClassifier(4, kernel_prior="conjugate", **settings).fit(x, y)
+    free = SharedKernelClassifier.prbf(4, **settings).fit(x, y)
+    held = SharedKernelClassifier.prbf(4, kernel_prior="conjugate", **settings).fit(x, y)
     assert smallest(free.covariances_).min() < 10 * floor
     assert smallest(held.covariances_).min() > 1000 * floor

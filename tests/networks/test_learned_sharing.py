@@ -25,7 +25,7 @@ def masses(x, y, mean, covariance, mixing, table, family, weight, prior):
 
 def faithful(start, family, sweeps, **more):
     mean, covariance, mixing, owner = start
-    return SharedKernelClassifier(
+    return SharedKernelClassifier.prbf(
         covariance_type=family, sharing="learned", owners=owner, means_init=mean, covariances_init=covariance,
         mixing_init=mixing, max_iter=sweeps, tol=0, covariance_floor=0, acceleration=None, starving="keep", **more,
     )  # fmt: skip
@@ -68,7 +68,7 @@ def test_the_objective_never_falls(family, seed, acceleration):
     x = rng.normal(size=(150, 2)) * [1, 3] + rng.normal(size=(3, 2))[y]
     labels = np.where(rng.random(150) < 0.2, -1, y)
     weight = rng.exponential(size=150)
-    model = SharedKernelClassifier(
+    model = SharedKernelClassifier.prbf(
         7, covariance_type=family, sharing="learned", init="random", unlabeled=-1, random_state=seed, acceleration=acceleration
     ).fit(x, labels, sample_weight=weight)
     assert (np.diff(model.history_) >= -1e-9 * np.abs(model.history_[1:])).all()
@@ -82,8 +82,8 @@ def test_classes_that_do_not_meet_share_nothing():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 100)
     x = rng.normal(size=(200, 2)) + 40 * y[:, None]
-    learned = SharedKernelClassifier(4, sharing="learned", random_state=0).fit(x, y)
-    separate = SharedKernelClassifier(4, sharing=0, random_state=0).fit(x, y)
+    learned = SharedKernelClassifier.prbf(4, sharing="learned", random_state=0).fit(x, y)
+    separate = SharedKernelClassifier.prbf(4, sharing=0, random_state=0).fit(x, y)
     np.testing.assert_allclose(learned.sharing_, [[1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
     np.testing.assert_allclose(learned.means_, separate.means_, atol=1e-3)
     assert learned.objective_ == pytest.approx(separate.objective_, abs=1e-5)
@@ -95,19 +95,19 @@ def test_classes_that_cannot_be_told_apart_share_by_their_numbers():
     rng = np.random.default_rng(0)
     half = rng.normal(size=(100, 2))
     x, y = np.concatenate([half] * 4), np.repeat([0, 0, 0, 1], 100)
-    model = SharedKernelClassifier(1, sharing="learned", random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(1, sharing="learned", random_state=0).fit(x, y)
     np.testing.assert_allclose(model.sharing_, [[0.75, 0.25]])
     expected = np.log(0.75) * 0.75 + np.log(0.25) * 0.25  # the price of sharing, a row
-    alone = SharedKernelClassifier(1, sharing=1, random_state=0).fit(x, y)
+    alone = SharedKernelClassifier.prbf(1, sharing=1, random_state=0).fit(x, y)
     assert model.objective_ == pytest.approx(alone.objective_ + expected)
 
 
 def test_a_class_may_take_over_a_kernel_that_another_owns():
     """Clouds: one class is a single Gaussian and needs one kernel of its four, the other has use for more."""
     x, y = make_clouds(random_state=0)
-    model = SharedKernelClassifier(8, sharing="learned", random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(8, sharing="learned", random_state=0).fit(x, y)
     assert np.argmax(model.sharing_, axis=1).tolist() != model.owners_.tolist()
-    separate = SharedKernelClassifier(8, sharing=0, random_state=0).fit(x, y)
+    separate = SharedKernelClassifier.prbf(8, sharing=0, random_state=0).fit(x, y)
     assert model.log_likelihood(x, y) > separate.log_likelihood(x, y)
 
 
@@ -115,15 +115,15 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
     x, y = blobs
     twice = np.r_[np.arange(len(x)), np.arange(0, len(x), 3)]
     settings = {"covariance_type": family, "sharing": "learned", "random_state": 0, "tol": 1e-3}
-    repeated = SharedKernelClassifier(6, **settings).fit(x[twice], y[twice])
-    weighted = SharedKernelClassifier(6, **settings).fit(x, y, sample_weight=np.bincount(twice))
+    repeated = SharedKernelClassifier.prbf(6, **settings).fit(x[twice], y[twice])
+    weighted = SharedKernelClassifier.prbf(6, **settings).fit(x, y, sample_weight=np.bincount(twice))
     np.testing.assert_allclose(weighted.sharing_, repeated.sharing_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
 
 
 def test_warm_start_goes_on_where_it_stopped(blobs):
     x, y = blobs
-    model = SharedKernelClassifier(6, sharing="learned", warm_start=True, random_state=0, tol=1e-3).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, sharing="learned", warm_start=True, random_state=0, tol=1e-3).fit(x, y)
     reached = model.objective_
     model.set_params(tol=1e-6).fit(x, y)
     assert model.history_[0] == pytest.approx(reached, rel=1e-12)
@@ -133,19 +133,21 @@ def test_warm_start_goes_on_where_it_stopped(blobs):
 @pytest.mark.parametrize("init", ["kmeans", "random", "mixtures"])
 def test_every_start_serves(blobs, init):
     x, y = blobs
-    model = SharedKernelClassifier(6, sharing="learned", init=init, n_init=2, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, sharing="learned", init=init, n_init=2, random_state=0).fit(x, y)
     assert model.converged_
     assert model.score(x, y) > 0.6
-    start = SharedKernelClassifier(6, sharing=1.0, init=init, n_init=2, random_state=0).fit(x, y)
+    start = SharedKernelClassifier.prbf(6, sharing=1.0, init=init, n_init=2, random_state=0).fit(x, y)
     assert np.abs(start.means_ - model.means_).max() > 1e-3  # the parameter does something
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
 def test_with_the_overlap_penalty(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier(6, covariance_type=family, sharing="learned", overlap_penalty=5, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing="learned", overlap_penalty=5, random_state=0).fit(
+        x, y
+    )
     assert model.objective_ == max(model.history_)
-    plain = SharedKernelClassifier(6, covariance_type=family, sharing="learned", random_state=0).fit(x, y)
+    plain = SharedKernelClassifier.prbf(6, covariance_type=family, sharing="learned", random_state=0).fit(x, y)
     assert np.abs(plain.means_ - model.means_).max() > 1e-3
 
 
@@ -158,8 +160,8 @@ def test_homes_agree(home, blobs, family):
 
     x, y = blobs
     settings = {"covariance_type": family, "sharing": "learned", "random_state": 0}
-    reference = SharedKernelClassifier(6, **settings).fit(x, y)
-    found = SharedKernelClassifier(6, **settings).fit(*at_home(home, x, y))
+    reference = SharedKernelClassifier.prbf(6, **settings).fit(x, y)
+    found = SharedKernelClassifier.prbf(6, **settings).fit(*at_home(home, x, y))
     np.testing.assert_allclose(found.sharing_, reference.sharing_, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9, atol=1e-9)
 
@@ -196,4 +198,4 @@ def test_a_kernel_without_rows_is_moved_and_heeds_all():
 
 def test_what_is_not_known_is_refused(blobs):
     with pytest.raises(ValueError, match="'sharing' parameter"):
-        SharedKernelClassifier(sharing="guessed").fit(*blobs)
+        SharedKernelClassifier.prbf(sharing="guessed").fit(*blobs)

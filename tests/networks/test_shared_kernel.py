@@ -13,7 +13,7 @@ from kernelpool.rows import ArrayRows, Frame, as_rows
 
 def faithful(start, family, sharing, sweeps, **more):
     mean, covariance, mixing, owner = start
-    return SharedKernelClassifier(
+    return SharedKernelClassifier.prbf(
         covariance_type=family,
         sharing=sharing,
         owners=owner,
@@ -157,7 +157,7 @@ def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(blobs, mon
     monkeypatch.setattr(
         SharedKernel, "e_step", lambda self, block, e_step_params: blocks.append(block) or plain(self, block, e_step_params)
     )
-    SharedKernelClassifier(6, sharing=sharing, overlap_penalty=penalty, max_iter=5, random_state=0).fit(*blobs)
+    SharedKernelClassifier.prbf(6, sharing=sharing, overlap_penalty=penalty, max_iter=5, random_state=0).fit(*blobs)
     assert blocks
     assert all((block.classes is not None) == sorted_by_class for block in blocks)
 
@@ -167,7 +167,7 @@ def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(blobs, mon
 def test_fits_without_sharing_look_at_the_kernels_of_each_class_alone(blobs, monkeypatch, sharing, init, by_class):
     plain, called = SharedKernel._expect_by_class, []
     monkeypatch.setattr(SharedKernel, "_expect_by_class", lambda *kwargs: called.append(1) or plain(*kwargs))
-    SharedKernelClassifier(6, sharing=sharing, init=init, max_iter=5, random_state=0).fit(*blobs)
+    SharedKernelClassifier.prbf(6, sharing=sharing, init=init, max_iter=5, random_state=0).fit(*blobs)
     assert bool(called) == by_class
 
 
@@ -234,10 +234,10 @@ def test_full_kernels_of_uncorrelated_rows_are_diagonal_ones():
     y = np.concatenate([y[:60]] * 8)
     common = {"owners": [0, 1], "mixing_init": np.full((2, 2), 0.5), "max_iter": 8, "tol": 0, "acceleration": None}
     width = np.array([[1.0, 2.0, 0.5], [0.3, 0.3, 0.3]])
-    diag = SharedKernelClassifier(covariance_type="diag", means_init=np.zeros((2, 3)), covariances_init=width, **common).fit(
-        x, y
-    )
-    full = SharedKernelClassifier(
+    diag = SharedKernelClassifier.prbf(
+        covariance_type="diag", means_init=np.zeros((2, 3)), covariances_init=width, **common
+    ).fit(x, y)
+    full = SharedKernelClassifier.prbf(
         covariance_type="full", means_init=np.zeros((2, 3)), covariances_init=np.array([np.diag(v) for v in width]), **common
     ).fit(x, y)
     np.testing.assert_allclose(np.diagonal(full.covariances_, axis1=1, axis2=2), diag.covariances_, rtol=1e-9)

@@ -84,8 +84,8 @@ def test_kernels_that_would_collapse_keep_a_width(family):
     y = np.repeat([0, 1], 20)
     floor = 1e-6 * x.var(axis=0).mean()
     smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
-    free = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(x, y)
-    held = SharedKernelClassifier(4, covariance_type=family, random_state=0, kernel_prior="conjugate").fit(x, y)
+    free = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
+    held = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, kernel_prior="conjugate").fit(x, y)
     assert smallest(free.covariances_).min() < 2 * floor
     assert smallest(held.covariances_).min() > 1000 * floor
 
@@ -95,3 +95,16 @@ def test_no_penalty_is_maximum_likelihood():
     before = np.array([[0.5, 0.3], [0.5, 0.7]])
     mixing = NoPenalty().mixing(None, mass, before, None, None)
     np.testing.assert_array_equal(mixing, [[0.5, 0.3], [0.5, 0.7]])  # a class without weight keeps what it had
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
+def test_a_constant_feature_changes_nothing(blobs, family):
+    x, y = blobs
+    settings = {"covariance_type": family, "kernel_prior": "conjugate", "random_state": 0, "max_iter": 300}
+    alone = SharedKernelClassifier.prbf(6, sharing=0, **settings).fit(x, y)
+    beside = SharedKernelClassifier.prbf(6, sharing=0, **settings).fit(np.column_stack([x, np.full(len(x), 3.0)]), y)
+    assert beside.n_kernels_ == 6
+    if family != "spherical":  # the widths of round kernels are means over the features
+        agree = beside.predict(np.column_stack([x, np.full(len(x), 3.0)])) == alone.predict(x)
+        assert agree.mean() > 0.97

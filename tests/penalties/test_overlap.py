@@ -104,7 +104,7 @@ def penalized_objective(x, y, mean, covariance, mixing, family, prior, alpha, we
 
 def faithful(start, family, **more):
     mean, covariance, mixing, owner = start
-    return SharedKernelClassifier(
+    return SharedKernelClassifier.prbf(
         covariance_type=family, owners=owner, means_init=mean, covariances_init=covariance, mixing_init=mixing,
         tol=0, covariance_floor=0, acceleration=None, starving="keep", **more,
     )  # fmt: skip
@@ -166,7 +166,7 @@ def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize("estimator", [SharedKernelClassifier, SharingAverageClassifier])
+@pytest.mark.parametrize("estimator", [SharedKernelClassifier.prbf, SharingAverageClassifier])
 def test_the_step_can_be_asked_for(blobs, estimator):
     x, y = blobs
     settings = {"overlap_penalty": 20.0, "max_iter": 15, "acceleration": None, "random_state": 0}
@@ -221,7 +221,7 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
 def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distance):
     """A strong penalty lets the objective fall; what is returned is the best on the way, with its own objective."""
     x, y = blobs
-    model = SharedKernelClassifier(
+    model = SharedKernelClassifier.prbf(
         4, covariance_type=family, overlap_penalty=300, overlap_units="raw", overlap_distance=distance, init="random",
         acceleration=None, starving="keep", tol=0, max_iter=20, random_state=0,
     ).fit(x, y)  # fmt: skip
@@ -241,8 +241,8 @@ def test_nothing_asked_for_is_maximum_likelihood_bit_for_bit(blobs, family, dist
     rng = np.random.default_rng(0)
     labels, weight = np.where(rng.random(len(y)) < 0.2, -1, y), rng.uniform(0.5, 2, size=len(y))
     settings = {"covariance_type": family, "sharing": 0.5, "unlabeled": -1, "random_state": 0, "tol": 1e-3}
-    plain = SharedKernelClassifier(6, **settings).fit(x, labels, sample_weight=weight)
-    nothing = SharedKernelClassifier(6, overlap_penalty=0, overlap_units=units, overlap_distance=distance, **settings)
+    plain = SharedKernelClassifier.prbf(6, **settings).fit(x, labels, sample_weight=weight)
+    nothing = SharedKernelClassifier.prbf(6, overlap_penalty=0, overlap_units=units, overlap_distance=distance, **settings)
     nothing.fit(x, labels, sample_weight=weight)
     for name in ("means_", "covariances_", "mixing_", "history_"):
         np.testing.assert_array_equal(getattr(nothing, name), getattr(plain, name))
@@ -316,7 +316,7 @@ def test_columns_stay_distributions_whatever_the_strength(strength, distance):
     """Ionosphere with four kernels: (29) leaves a class without a kernel there."""
     x, y = load_ionosphere(return_X_y=True)
     seen = []
-    model = SharedKernelClassifier(
+    model = SharedKernelClassifier.prbf(
         4, overlap_penalty=strength, overlap_distance=distance, init="random", random_state=0, acceleration=None,
         callback=lambda info: seen.append(info.parameters["mixing_"]),
     ).fit(x, y)  # fmt: skip
@@ -331,7 +331,7 @@ def test_columns_stay_distributions_whatever_the_strength(strength, distance):
 @pytest.mark.parametrize("strength", [20, 200])
 def test_columns_stay_distributions_in_every_family(strength, family):
     x, y = load_ionosphere(return_X_y=True)
-    model = SharedKernelClassifier(
+    model = SharedKernelClassifier.prbf(
         4, covariance_type=family, overlap_penalty=strength, init="random", random_state=0, max_iter=60
     ).fit(x, y)
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
@@ -362,8 +362,8 @@ def test_weights_and_unlabeled_rows(blobs, family):
         "max_iter": 20,
         "tol": 1e-2,
     }
-    repeated = SharedKernelClassifier(6, **settings).fit(x[twice], labels[twice])
-    weighted = SharedKernelClassifier(6, **settings).fit(x, labels, sample_weight=np.bincount(twice))
+    repeated = SharedKernelClassifier.prbf(6, **settings).fit(x[twice], labels[twice])
+    weighted = SharedKernelClassifier.prbf(6, **settings).fit(x, labels, sample_weight=np.bincount(twice))
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
 
 
@@ -372,7 +372,7 @@ def test_a_kernel_prior_may_be_added(blobs, family):
     x, y = blobs
     settings = {"covariance_type": family, "random_state": 0, "max_iter": 100, "tol": 1e-3, "overlap_units": "raw"}
     beliefs = {"overlap_penalty": 20.0}, {"kernel_prior": "conjugate"}, {"overlap_penalty": 20.0, "kernel_prior": "conjugate"}
-    penalized, held, both = (SharedKernelClassifier(4, **belief, **settings).fit(x, y) for belief in beliefs)
+    penalized, held, both = (SharedKernelClassifier.prbf(4, **belief, **settings).fit(x, y) for belief in beliefs)
     assert np.abs(both.means_ - held.means_).max() > 1e-3
     assert np.abs(both.covariances_ - penalized.covariances_).max() > 1e-3
     assert both.objective_ == max(both.history_)
@@ -385,8 +385,8 @@ def test_with_a_kernel_prior_no_kernel_collapses(family):
     settings = {"covariance_type": family, "random_state": 0, "overlap_penalty": 1.0, "max_iter": 60, "tol": 1e-3}
     smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
     floor = 1e-6 * x.var(axis=0).mean()
-    assert smallest(SharedKernelClassifier(4, **settings).fit(x, y).covariances_).min() < 2 * floor
-    held = SharedKernelClassifier(4, kernel_prior="conjugate", **settings).fit(x, y)
+    assert smallest(SharedKernelClassifier.prbf(4, **settings).fit(x, y).covariances_).min() < 2 * floor
+    held = SharedKernelClassifier.prbf(4, kernel_prior="conjugate", **settings).fit(x, y)
     assert smallest(held.covariances_).min() > 1000 * floor
 
 
@@ -423,7 +423,7 @@ def test_the_overlap_of_each_kernel(blobs, family):
     """(15), (16) by hand; with strength one their sum is what the penalty takes from the objective."""
     x, y = blobs
     weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
-    model = SharedKernelClassifier(4, covariance_type=family, random_state=0, tol=1e-3).fit(x, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3).fit(x, y)
     parts = (model.means_, model.covariances_, model.mixing_, family, model.class_prior_, weight, np.ones((4, 3)))
     _, posterior, sub_mean, sub_covariance = subkernels(x, y, *parts)
     np.testing.assert_allclose(model.class_posterior_, posterior)

@@ -54,7 +54,7 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     rng = np.random.default_rng(0)
     joint = np.array([[1, 0.95], [0.95, 1]])
     x, y = rng.multivariate_normal([0, 0], joint, 1000), rng.integers(2, size=1000)
-    model = SharedKernelClassifier(2, covariance_type="full", random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(2, covariance_type="full", random_state=0).fit(x, y)
     new = rng.multivariate_normal([0, 0], joint, 400)
     assert questions.check_drift(model, new, x).moved() == []
     moved = questions.check_drift(model, new + np.array([0, 0.6]), x)

@@ -67,7 +67,7 @@ def log_odds(model, x, columns, a, b):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parts_are_shapley_values_of_the_marginals(rows, family):
     x, y = rows
-    model = SharedKernelClassifier(6, covariance_type=family, sharing=0.5, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.5, random_state=0).fit(x, y)
     for row in x[:3]:
         why = model.explain(row)
         a, b = (int(np.flatnonzero(model.classes_ == label)[0]) for label in (why.label, why.against))
@@ -101,7 +101,7 @@ def test_parts_are_shapley_values_of_the_marginals(rows, family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_was_expected_is_the_mean_given_all_other_features(rows, family):
     x, y = rows
-    model = SharedKernelClassifier(6, covariance_type=family, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0).fit(x, y)
     row = x[0]
     why = model.explain(row)
     k = int(np.flatnonzero(model.classes_ == why.label)[0])
@@ -119,7 +119,7 @@ def test_what_was_expected_is_the_mean_given_all_other_features(rows, family):
 
 def test_kernels_are_those_of_the_posterior(rows):
     x, y = rows
-    model = SharedKernelClassifier(6, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
     posterior = model.kernel_posterior(x[:1])[0]
     (first, *_) = model.explain(x[0]).kernels
     assert first.index == posterior.argmax()
@@ -132,8 +132,8 @@ def test_kernels_are_those_of_the_posterior(rows):
 @pytest.mark.parametrize(
     "model",
     [
-        SharedKernelClassifier(6, training="conditional", random_state=0),
-        SharedKernelClassifier(6, covariance_type="full", training="conditional", class_prior="balanced", random_state=0),
+        SharedKernelClassifier.prbf(6, training="conditional", random_state=0),
+        SharedKernelClassifier.prbf(6, covariance_type="full", training="conditional", class_prior="balanced", random_state=0),
         SharingAverageClassifier(6, covariance_type="diag", random_state=0),
         ParzenClassifier(),
         ParzenClassifier(metric="learned", random_state=0),
@@ -157,7 +157,7 @@ def test_many_features_are_sampled_with_an_honest_error_and_an_exact_sum():
     rng = np.random.default_rng(1)
     y = rng.integers(2, size=300)
     x = rng.normal(size=(300, 14)) + y[:, None] * rng.normal(size=14)
-    model = SharedKernelClassifier(2, covariance_type="diag", sharing=0.0, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0.0, random_state=0).fit(x, y)
     (why,) = model.explain(x[:1])
     np.testing.assert_allclose(why.prior + sum(part.part for part in why.features), why.log_odds)
     # one diagonal kernel a class: features are independent given the class, so that parts are log-ratios in any order
@@ -189,7 +189,7 @@ def test_a_pipeline_is_explained_in_the_units_and_words_of_its_input():
     y = np.where((frame.height > 172) ^ (frame.city == "Oslo"), "tall", "other")
     frame["weight"] = rng.normal(70, 5, n)
     model = make_pipeline(
-        TableEncoder(["city"], standardize=True), SharedKernelClassifier(8, covariance_type="diag", random_state=0)
+        TableEncoder(["city"], standardize=True), SharedKernelClassifier.prbf(8, covariance_type="diag", random_state=0)
     ).fit(frame, y)
     (why,) = questions.explain(model, frame[:1])
     parts = {part.name: part for part in why.features}
@@ -234,7 +234,7 @@ def test_other_classifiers_are_explained_with_background_rows(rows):
 
 def test_a_pool_draws_its_background_from_its_densities(rows):
     x, y = rows
-    members = [SharedKernelClassifier(3, covariance_type="full", random_state=0), LogisticRegression()]
+    members = [SharedKernelClassifier.prbf(3, covariance_type="full", random_state=0), LogisticRegression()]
     model = PooledClassifier(members, n_folds=2, random_state=0).fit(x, y)
     first, second = model.explain(x[0]), model.explain(x[0])
     assert first == second
@@ -245,14 +245,14 @@ def test_a_pool_draws_its_background_from_its_densities(rows):
 def test_a_row_of_a_data_frame_is_one_explanation_and_names_are_its_columns(rows):
     x, y = rows
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
-    model = SharedKernelClassifier(3, random_state=0).fit(frame, y)
+    model = SharedKernelClassifier.prbf(3, random_state=0).fit(frame, y)
     assert model.explain(frame.iloc[0]) == model.explain(frame[:1])[0]
     assert {part.name for part in model.explain(frame.iloc[0]).features} == {"a", "b", "c"}
 
 
 def test_what_cannot_be_explained_is_said(rows):
     x, y = rows
-    model = SharedKernelClassifier(3, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(3, random_state=0).fit(x, y)
     with pytest.raises(KernelpoolError, match=r"against must be one of the classes \[0, 1, 2\]; got 7"):
         model.explain(x[0], against=7)
     assert model.explain(x[0], against=2).against in (2, 0, 1)

@@ -40,7 +40,7 @@ def test_other_classifiers_have_their_values_shuffled():
     for model in (
         RandomForestClassifier(20, random_state=0),
         make_pipeline(
-            StandardScaler(), PooledClassifier([SharedKernelClassifier(2, random_state=0)], n_folds=2, random_state=0)
+            StandardScaler(), PooledClassifier([SharedKernelClassifier.prbf(2, random_state=0)], n_folds=2, random_state=0)
         ),
     ):
         found = questions.feature_importance(model.fit(x[:200], y[:200]), x[200:], y[200:])

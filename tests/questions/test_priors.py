@@ -35,12 +35,12 @@ TRUE = SharedKernelClassifier.from_parameters(
 @pytest.mark.parametrize(
     "model",
     [
-        SharedKernelClassifier(3, random_state=0),
-        SharedKernelClassifier(3, training="conditional", random_state=0),
+        SharedKernelClassifier.prbf(3, random_state=0),
+        SharedKernelClassifier.prbf(3, training="conditional", random_state=0),
         SharingAverageClassifier(3, random_state=0),
         ParzenClassifier(),
         ParzenClassifier("hypersphere", 1.0),
-        PooledClassifier([SharedKernelClassifier(3, random_state=0), ParzenClassifier()], n_folds=2, random_state=0),
+        PooledClassifier([SharedKernelClassifier.prbf(3, random_state=0), ParzenClassifier()], n_folds=2, random_state=0),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.get_params().get('training')}-{model.get_params().get('kernel')}",
 )
@@ -83,7 +83,7 @@ def test_frequencies_are_named_in_three_ways():
 @pytest.mark.parametrize("cls", [SharedKernelClassifier, ParzenClassifier, PooledClassifier])
 def test_frequencies_may_be_given_before_the_fit(cls, tmp_path):
     x, y = TRUE.sample(200, random_state=0)
-    kwargs = {"members": [SharedKernelClassifier(3, random_state=0)], "n_folds": 2} if cls is PooledClassifier else {}
+    kwargs = {"members": [SharedKernelClassifier.prbf(3, random_state=0)], "n_folds": 2} if cls is PooledClassifier else {}
     plain = cls(random_state=0, **kwargs).fit(x, y)
     for given in ("balanced", {"c": 0.9}):
         model = cls(random_state=0, class_prior=given, **kwargs).fit(x, y)
@@ -102,7 +102,8 @@ def test_frequencies_may_be_given_before_the_fit(cls, tmp_path):
 def test_whatever_stands_around_a_model_takes_them_too():
     x, y = TRUE.sample(200, random_state=0)
     model = make_pipeline(
-        StandardScaler(), FrozenEstimator(SharedKernelClassifier(3, random_state=0).fit(StandardScaler().fit_transform(x), y))
+        StandardScaler(),
+        FrozenEstimator(SharedKernelClassifier.prbf(3, random_state=0).fit(StandardScaler().fit_transform(x), y)),
     ).fit(x, y)
     wrapped = RejectClassifier(model, ambiguity=0.1, cv="prefit").fit(x, y)
     other = questions.with_class_prior(wrapped, "balanced")

@@ -29,7 +29,7 @@ def two_clouds():
 
 @pytest.fixture(scope="module")
 def fitted(two_clouds):
-    return SharedKernelClassifier(4, covariance_type="full", random_state=0).fit(*two_clouds[:2])
+    return SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(*two_clouds[:2])
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def hostile_case():
     y = rng.integers(len(HOSTILE), size=400)
     x = rng.normal(size=(400, len(HOSTILE))) + np.eye(len(HOSTILE))[y] * 4
     labels = np.array(HOSTILE, dtype=object)[y]
-    model = SharedKernelClassifier(len(HOSTILE), covariance_type="diag", random_state=0).fit(x[:300], labels[:300])
+    model = SharedKernelClassifier.prbf(len(HOSTILE), covariance_type="diag", random_state=0).fit(x[:300], labels[:300])
     return model, x[:300], labels[:300], x[300:], labels[300:]
 
 

@@ -123,7 +123,7 @@ def careful_page(tmp_path_factory):
     digits = load_digits()
     names = np.array(["nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "a very long name of a class"])
     y = names[digits.target]
-    inner = make_pipeline(StandardScaler(), SharedKernelClassifier(20, max_iter=20, tol=1e-2, random_state=0))
+    inner = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(20, max_iter=20, tol=1e-2, random_state=0))
     model = RejectClassifier(inner, ambiguity=0.1, novelty=-150.0, novelty_rule="threshold").fit(digits.data[:900], y[:900])
     command = "kernelpool fit digits.csv " + " ".join(f"--set a-setting-{i}=5" for i in range(12))
     summary = summarize(model, digits.data[:900], y[:900], digits.data[900:1300], y[900:1300], command=command)

@@ -246,7 +246,7 @@ def reject_classifier(two_clouds):
     x, y, x_test, y_test = two_clouds
     x_test, y_test = np.concatenate([x_test, [[500.0, 500.0]] * 5]), np.concatenate([y_test, [0] * 5])
     model = RejectClassifier(
-        SharedKernelClassifier(4, covariance_type="diag", random_state=0), ambiguity=0.2, novelty=0.05
+        SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0), ambiguity=0.2, novelty=0.05
     ).fit(x, y)
     return model, (x, y, x_test, y_test)
 
@@ -306,7 +306,7 @@ def test_the_point_in_use_stands_among_the_others_by_its_coverage(reject_classif
 
 def test_thresholds_that_are_not_there_are_not_marked(reject_classifier, fitted):
     _, rows = reject_classifier
-    unset = RejectClassifier(SharedKernelClassifier(4, random_state=0)).fit(*rows[:2])
+    unset = RejectClassifier(SharedKernelClassifier.prbf(4, random_state=0)).fit(*rows[:2])
     for model in (fitted, unset):
         summary = summarize(model, *rows)
         assert not [text for text in legend(drawn(charts._reject, summary.evaluation)) if "in use" in text]

@@ -54,7 +54,7 @@ def clouds():
 
 @pytest.fixture(scope="module")
 def network(clouds):
-    return SharedKernelClassifier(6, random_state=0).fit(*clouds)
+    return SharedKernelClassifier.prbf(6, random_state=0).fit(*clouds)
 
 
 def matrices(network):
@@ -76,7 +76,7 @@ def matrices(network):
 def test_ellipses_are_those_of_the_covariances(family, clouds, deviations):
     """Axes are the roots of the eigenvalues; every point of an ellipse is so many deviations from its center."""
     X, y = clouds
-    network = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
     display = KernelDisplay.from_estimator(network, X, y, deviations=deviations)
     order = [np.argmin(np.abs(network.means_ - e.center).sum(axis=1)) for e in display.ellipses_]
     assert sorted(order) == [0, 1, 2, 3]
@@ -94,7 +94,7 @@ def test_ellipses_are_those_of_the_covariances(family, clouds, deviations):
 
 def test_a_pair_of_features_shows_the_marginal_covariance(family, blobs):
     X, y = blobs
-    network = SharedKernelClassifier(3, covariance_type=family, random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(3, covariance_type=family, random_state=0).fit(X, y)
     display = KernelDisplay.from_estimator(network, X, y, features=(2, 0))
     expected = matrices(network)[:, [2, 0]][:, :, [2, 0]]
     order = [np.argmin(np.abs(network.means_[:, [2, 0]] - c).sum(axis=1)) for c in display.centers]
@@ -106,8 +106,8 @@ def test_a_pair_of_features_shows_the_marginal_covariance(family, blobs):
 def test_a_pipeline_is_drawn_in_the_units_of_the_input(blobs):
     """Standardizing features and fitting diagonal kernels is fitting diagonal kernels."""
     X, y = pd.DataFrame(blobs[0], columns=["a", "b", "c"]), blobs[1]
-    plain = SharedKernelClassifier(3, covariance_type="diag", random_state=0).fit(X.to_numpy(), y)
-    chain = make_pipeline(StandardScaler(), SharedKernelClassifier(3, covariance_type="diag", random_state=0)).fit(X, y)
+    plain = SharedKernelClassifier.prbf(3, covariance_type="diag", random_state=0).fit(X.to_numpy(), y)
+    chain = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(3, covariance_type="diag", random_state=0)).fit(X, y)
     ours = KernelDisplay.from_estimator(chain, X, y, features=("a", "c"))
     expected = KernelDisplay.from_estimator(plain, X.to_numpy(), y, features=(0, 2))
     np.testing.assert_allclose(ours.centers, expected.centers, rtol=1e-6)
@@ -122,7 +122,7 @@ def test_lda_finds_the_direction_in_which_classes_differ():
     y = np.arange(3000) % 3
     X = rng.normal(size=(3000, 5)) * [5, 1, 5, 1, 5]
     X[:, [1, 3]] += np.array([[0, 0], [6, 0], [0, 6]])[y]
-    network = SharedKernelClassifier(3, covariance_type="full", random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(3, covariance_type="full", random_state=0).fit(X, y)
     display = KernelDisplay.from_estimator(network, X, y, max_rows=3000)
     rows = np.random.default_rng(0).permutation(3000)  # as they are drawn
     matrix = np.linalg.lstsq(np.column_stack([X[rows], np.ones(3000)]), display.points, rcond=None)[0][:5]
@@ -135,7 +135,7 @@ def test_lda_finds_the_direction_in_which_classes_differ():
 def test_a_shadow_has_the_covariance_of_the_drawn_points(blobs):
     """Rows drawn from one kernel, then drawn in the plane, have the kernel's ellipse: linear maps of Gaussians."""
     X, y = blobs
-    network = SharedKernelClassifier(3, covariance_type="full", random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(3, covariance_type="full", random_state=0).fit(X, y)
     rng = np.random.default_rng(1)
     fresh = rng.multivariate_normal(network.means_[0], network.covariances_[0], size=20_000)
     plane = KernelDisplay.from_estimator(network, X, y, max_rows=len(X))
@@ -151,7 +151,7 @@ def test_two_classes_get_a_second_axis():
     y = np.arange(2000) % 2
     X = rng.normal(size=(2000, 4)) * [1, 1, 3, 1]
     X[:, 0] += 8 * y
-    network = SharedKernelClassifier(2, random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(2, random_state=0).fit(X, y)
     display = KernelDisplay.from_estimator(network, X, y)
     assert display.names == ("discriminant axis 1", "widest axis 1")
     assert np.linalg.matrix_rank(np.cov(display.points.T)) == 2
@@ -178,7 +178,7 @@ def test_everything_drawn_is_in_view_unless_limits_are_given(network, clouds):
 def test_regions_of_more_features_are_bayes_rule_on_the_two_that_are_seen(blobs):
     """The marginal of a mixture of Gaussians, with scipy's densities."""
     X, y = blobs
-    network = SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(X, y)
+    network = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(X, y)
     across, up, label = KernelDisplay.from_estimator(network, X, y, features=(0, 1)).regions
     grid = np.stack(np.meshgrid(across, up), axis=-1)
     kernels = zip(network.means_, network.covariances_, strict=True)
@@ -198,7 +198,7 @@ def test_a_slice_is_predicted_at_the_mean_of_the_other_features(blobs):
 def test_refused_regions_are_those_of_decide(clouds):
     X, y = clouds
     model = RejectClassifier(
-        make_pipeline(StandardScaler(), SharedKernelClassifier(6, random_state=0)), ambiguity=0.1, novelty=0.05
+        make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(6, random_state=0)), ambiguity=0.1, novelty=0.05
     )
     display = KernelDisplay.from_estimator(model.fit(X, y), X, y)
     across, up, label = display.regions
@@ -224,14 +224,14 @@ def test_colors_and_lines_tell_the_class_posterior():
 
 
 def every_model(X, y):
-    yield SharedKernelClassifier(4, random_state=0).fit(X, y)
+    yield SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
     yield SharingAverageClassifier(4, sharing=(0.5, 1), covariance_type="tied", random_state=0).fit(X, y)
     yield ParzenClassifier("hypersphere", standardize=False, radius=0.5).fit(X, y)
     yield ReducedParzenClassifier(10, standardize=False, radius=0.5, random_state=0).fit(X, y)
     yield RBFNetworkClassifier(4, training="em_log_link", random_state=0).fit(X, y)
     yield CompetitiveNeuronsClassifier(4, local=True, random_state=0).fit(X, y)
-    yield GridSearchCV(SharedKernelClassifier(random_state=0), {"n_kernels": [4]}, cv=2).fit(X, y)
-    yield RejectClassifier(SharedKernelClassifier(4, random_state=0), ambiguity=0.3).fit(X, y)
+    yield GridSearchCV(SharedKernelClassifier.prbf(random_state=0), {"n_kernels": [4]}, cv=2).fit(X, y)
+    yield RejectClassifier(SharedKernelClassifier.prbf(4, random_state=0), ambiguity=0.3).fit(X, y)
 
 
 def test_every_model_with_kernels_can_be_drawn(clouds):
@@ -283,7 +283,7 @@ def test_models_without_kernels_to_draw_are_told(model, message, clouds):
     ],
 )
 def test_axes_that_do_not_exist_are_told(kwargs, message, blobs):
-    network = SharedKernelClassifier(3, random_state=0).fit(*blobs)
+    network = SharedKernelClassifier.prbf(3, random_state=0).fit(*blobs)
     with pytest.raises(KernelpoolError, match=re.escape(message)):
         KernelDisplay.from_estimator(network, *blobs, **kwargs)
 
@@ -291,7 +291,7 @@ def test_axes_that_do_not_exist_are_told(kwargs, message, blobs):
 def test_one_feature_is_too_few(clouds):
     X, y = clouds[0][:, :1], clouds[1]
     with pytest.raises(KernelpoolError, match="needs at least two features; the model has 1"):
-        KernelDisplay.from_estimator(SharedKernelClassifier(2, random_state=0).fit(X, y), X, y)
+        KernelDisplay.from_estimator(SharedKernelClassifier.prbf(2, random_state=0).fit(X, y), X, y)
 
 
 # -- sharing --------------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_one_feature_is_too_few(clouds):
 def test_the_heat_map_is_bayes_rule():
     """P(C_k | j) = mixing_jk P(C_k) / sum over k; lines sorted by owner and share."""
     iris = load_iris()
-    network = SharedKernelClassifier(6, random_state=0).fit(iris.data[:120], iris.target_names[iris.target[:120]])
+    network = SharedKernelClassifier.prbf(6, random_state=0).fit(iris.data[:120], iris.target_names[iris.target[:120]])
     display = SharingDisplay.from_estimator(network)
     joint = network.mixing_ * network.class_prior_
     expected = joint / joint.sum(axis=1, keepdims=True)
@@ -404,7 +404,7 @@ def test_the_reject_curve_is_counted(clouds):
 
 def test_thresholds_in_use_are_marked(clouds):
     X, y = clouds
-    model = RejectClassifier(SharedKernelClassifier(6, random_state=0), ambiguity=0.1, novelty=0.05).fit(X, y)
+    model = RejectClassifier(SharedKernelClassifier.prbf(6, random_state=0), ambiguity=0.1, novelty=0.05).fit(X, y)
     display = RejectCurveDisplay.from_estimator(model, X, y)
     accepted = model.accepted(X)
     assert display.point_.get_xdata()[0] == pytest.approx(100 * accepted.mean())
@@ -414,7 +414,7 @@ def test_thresholds_in_use_are_marked(clouds):
 
 def test_no_accepted_row_is_no_curve(clouds):
     X, y = clouds
-    model = RejectClassifier(SharedKernelClassifier(4, random_state=0), novelty=0.05).fit(X, y)
+    model = RejectClassifier(SharedKernelClassifier.prbf(4, random_state=0), novelty=0.05).fit(X, y)
     with pytest.raises(KernelpoolError, match="Every row is novel to the model"):
         RejectCurveDisplay.from_estimator(model, X + 1000, y)
 
@@ -485,7 +485,7 @@ def test_calibration_is_asked_in_words_that_exist(clouds):
 
 def test_the_histogram_holds_every_row_and_the_threshold(clouds):
     X, y = clouds
-    model = RejectClassifier(SharedKernelClassifier(6, random_state=0), novelty=0.05).fit(X, y)
+    model = RejectClassifier(SharedKernelClassifier.prbf(6, random_state=0), novelty=0.05).fit(X, y)
     far = np.vstack([X[:300], X[:100] + 50])
     display = NoveltyDisplay.from_estimator(model, X, far)
     for share in display.shares_.values():
@@ -548,7 +548,7 @@ def test_an_estimator_that_is_not_fitted_is_told(clouds):
 
     for display in (HistoryDisplay, SharingDisplay):
         with pytest.raises(NotFittedError):
-            display.from_estimator(SharedKernelClassifier())
+            display.from_estimator(SharedKernelClassifier.prbf())
 
 
 def test_classes_are_told_apart_by_more_than_color():

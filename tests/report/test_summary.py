@@ -56,7 +56,7 @@ def test_columns_are_told_with_ranges_constants_repeats_and_gaps():
         }
     )
     steps = make_column_transformer((OneHotEncoder(), ["word"]), ("passthrough", ["a", "flat"]), sparse_threshold=0)
-    model = make_pipeline(steps, SharedKernelClassifier(2, covariance_floor=1e-2, **SEED)).fit(frame, ["p", "q", "p", "q"])
+    model = make_pipeline(steps, SharedKernelClassifier.prbf(2, covariance_floor=1e-2, **SEED)).fit(frame, ["p", "q", "p", "q"])
     data = summarize(model, frame, ["p", "q", "p", "q"], frame, ["p", "p", "p", "q"]).data
     a, same, flat, word, again, gap, shuffled = data.columns
     assert (a.low, a.mean, a.high) == (1.0, 4.0, 7.0)
@@ -76,7 +76,7 @@ def test_names_come_from_the_frame_from_the_user_or_by_number(fitted, two_clouds
     assert [c.name for c in summarize(fitted, x, y).data.columns] == ["x0", "x1"]
     assert [c.name for c in summarize(fitted, x, y, feature_names=["u", "v"]).data.columns] == ["u", "v"]
     frame = pd.DataFrame(x, columns=["width", "height"])
-    framed = SharedKernelClassifier(4, **SEED).fit(frame, y)
+    framed = SharedKernelClassifier.prbf(4, **SEED).fit(frame, y)
     assert summarize(framed, frame, y).kernels.features == ("width", "height")
 
 
@@ -85,11 +85,11 @@ def test_names_of_a_pyarrow_table_are_its_names_and_not_its_data(two_clouds):
     pa = pytest.importorskip("pyarrow", reason="tables of the command line need pyarrow: pip install '.[cli]'")
     x, y, x_test, y_test = two_clouds
     table, test = (pa.table({"length": part[:, 0], "width": part[:, 1]}) for part in (x, x_test))
-    model = SharedKernelClassifier(4, **SEED).fit(table, y)
+    model = SharedKernelClassifier.prbf(4, **SEED).fit(table, y)
     found = summarize(model, table, y, test, y_test)
     assert [column.name for column in found.data.columns] == ["length", "width"]
     assert (found.kernels.features, found.map.axes) == (("length", "width"), ("length", "width"))
-    whole, plain = found.to_dict(), summarize(SharedKernelClassifier(4, **SEED).fit(x, y), x, y, x_test, y_test).to_dict()
+    whole, plain = found.to_dict(), summarize(SharedKernelClassifier.prbf(4, **SEED).fit(x, y), x, y, x_test, y_test).to_dict()
     assert whole["evaluation"] == plain["evaluation"]
     assert whole["outliers"]["bound"] == plain["outliers"]["bound"]
 
@@ -165,7 +165,7 @@ def test_rows_of_one_probability_are_accepted_together():
 def test_unlabeled_rows_are_counted_and_judge_nothing(two_clouds):
     x, y = two_clouds[:2]
     part = np.where(np.arange(300) % 3 == 0, -1, y)
-    model = SharedKernelClassifier(4, unlabeled=-1, **SEED).fit(x, part)
+    model = SharedKernelClassifier.prbf(4, unlabeled=-1, **SEED).fit(x, part)
     summary = summarize(model, x, part)
     assert summary.data.n_unlabeled == 100
     assert summary.evaluation.rate.n_rows == 200
@@ -189,7 +189,7 @@ def test_a_classifier_that_refuses_is_judged_by_what_it_accepts(two_clouds):
     x, y, x_test, y_test = two_clouds
     x_test = np.concatenate([x_test, [[500.0, 500.0]] * 3])
     y_test = np.concatenate([y_test, [0] * 3])
-    reject_classifier = RejectClassifier(SharedKernelClassifier(4, **SEED), ambiguity=0.2, novelty=0.01).fit(x, y)
+    reject_classifier = RejectClassifier(SharedKernelClassifier.prbf(4, **SEED), ambiguity=0.2, novelty=0.01).fit(x, y)
     for model in (reject_classifier, make_pipeline(StandardScaler(), clone(reject_classifier)).fit(x, y)):
         summary = summarize(model, x, y, x_test, y_test)
         refused, decision = summary.evaluation.refused, model.predict(x_test)
@@ -211,7 +211,7 @@ def far_off(two_clouds):
 
 def test_thresholds_of_a_classifier_that_refuses_are_told(far_off):
     x, y, x_test, y_test = far_off
-    model = RejectClassifier(SharedKernelClassifier(4, **SEED), ambiguity=0.2, novelty=0.05).fit(x, y)
+    model = RejectClassifier(SharedKernelClassifier.prbf(4, **SEED), ambiguity=0.2, novelty=0.05).fit(x, y)
     summary = summarize(model, x, y, x_test, y_test)
     refused, decision = summary.evaluation.refused, model.decide(x_test)
     assert (refused.ambiguity, refused.novelty) == (0.2, model.novelty_threshold_)
@@ -228,7 +228,7 @@ def test_thresholds_of_a_classifier_that_refuses_are_told(far_off):
 
 def test_the_reject_curve_leaves_novel_rows_out_as_the_classifier_does(far_off):
     x, y, x_test, y_test = far_off
-    model = RejectClassifier(SharedKernelClassifier(4, **SEED), ambiguity=0.2, novelty=0.05).fit(x, y)
+    model = RejectClassifier(SharedKernelClassifier.prbf(4, **SEED), ambiguity=0.2, novelty=0.05).fit(x, y)
     found = summarize(model, x, y, x_test, y_test).evaluation
     coverage, error, thresholds = model.coverage_curve(x_test, y_test)
     for point in found.curve:
@@ -242,7 +242,7 @@ def test_the_reject_curve_leaves_novel_rows_out_as_the_classifier_does(far_off):
 
 def test_one_label_for_both_refusals_a_classifier_without_thresholds_and_one_that_accepts_nothing(far_off):
     x, y, x_test, y_test = far_off
-    inner = SharedKernelClassifier(4, **SEED)
+    inner = SharedKernelClassifier.prbf(4, **SEED)
     same = RejectClassifier(inner, ambiguity=0.2, novelty=0.05, ambiguous_label=-9, novel_label=-9).fit(x, y)
     refused = summarize(same, x, y, x_test, y_test).evaluation.refused
     assert (refused.one_label, refused.n_ambiguous) == (True, (same.decide(x_test) > 0).sum())
@@ -305,7 +305,7 @@ def test_kernels_have_their_share_classes_and_nearest_rows(fitted, two_clouds):
 )
 def test_kernels_behind_scalers_are_told_in_the_units_of_the_input(two_clouds, scaler):
     x, y = two_clouds[:2]
-    pipeline = make_pipeline(scaler, StandardScaler(), SharedKernelClassifier(4, covariance_type="diag", **SEED)).fit(x, y)
+    pipeline = make_pipeline(scaler, StandardScaler(), SharedKernelClassifier.prbf(4, covariance_type="diag", **SEED)).fit(x, y)
     inner = pipeline[-1]
     back = pipeline[:-1].inverse_transform
     for row in summarize(pipeline, x, y).kernels.rows:
@@ -318,7 +318,7 @@ def test_kernels_behind_scalers_are_told_in_the_units_of_the_input(two_clouds, s
 def test_columns_that_are_passed_through_keep_their_units(two_clouds):
     x, y = two_clouds[:2]
     swap = make_column_transformer(("passthrough", [1, 0]))
-    pipeline = make_pipeline(StandardScaler(), swap, SharedKernelClassifier(2, **SEED)).fit(x, y)
+    pipeline = make_pipeline(StandardScaler(), swap, SharedKernelClassifier.prbf(2, **SEED)).fit(x, y)
     summary = summarize(pipeline, x, y)
     assert summary.kernels.features == ("x1", "x0")
     for row in summary.kernels.rows:
@@ -334,7 +334,7 @@ def test_encoded_columns_keep_their_names_and_scaled_ones_their_units():
     frame = pd.DataFrame({"town": rng.choice(["A", "B"], 200), "idle": 0.0, "age": rng.normal(40, 10, 200)})
     y = np.where(frame.age > 40, "old", "young")
     steps = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(sparse_output=False), ["town"]))
-    pipeline = make_pipeline(steps, SharedKernelClassifier(4, **SEED)).fit(frame, y)
+    pipeline = make_pipeline(steps, SharedKernelClassifier.prbf(4, **SEED)).fit(frame, y)
     summary = summarize(pipeline, frame, y)
     assert summary.kernels.features == ("age", "town_A", "town_B")
     scaler = pipeline[0].named_transformers_["standardscaler"]
@@ -390,7 +390,7 @@ def test_a_planted_outlier_is_found_with_its_odd_feature(family):
     rng = np.random.default_rng(2)
     y = rng.integers(2, size=400)
     x = rng.normal(size=(400, 4)) + 3 * y[:, None]
-    model = SharedKernelClassifier(2, covariance_type=family, **SEED).fit(x, y)
+    model = SharedKernelClassifier.prbf(2, covariance_type=family, **SEED).fit(x, y)
     x[123, 2] = 60.0
     found = summarize(model, x, y, feature_names=list("abcd")).outliers
     assert found.rows[0].row == 123
@@ -430,7 +430,7 @@ def test_the_bound_is_the_quantile_of_the_models_own_rows(two_clouds):
 
 def test_where_rows_are_too_many_a_sample_is_taken_and_said(two_clouds, monkeypatch):
     x, y, x_test, y_test = two_clouds
-    model = SharedKernelClassifier(4, **SEED).fit(x, y)
+    model = SharedKernelClassifier.prbf(4, **SEED).fit(x, y)
     monkeypatch.setattr(summary_module, "LEAST_ROWS", 10)
     monkeypatch.setattr(summary_module, "PAIRS", 4 * 50)
     summary = summarize(model, x, y, x_test, y_test)
@@ -463,10 +463,10 @@ def numbers_in(record):
 
 
 def test_blocks_change_nothing(two_clouds, monkeypatch):
-    whole = summarize(SharedKernelClassifier(4, **SEED).fit(*two_clouds[:2]), *two_clouds)
+    whole = summarize(SharedKernelClassifier.prbf(4, **SEED).fit(*two_clouds[:2]), *two_clouds)
     for module in (summary_module, evaluation):
         monkeypatch.setattr(module, "blocks", lambda n, size=0: data.blocks(n, 17))
-    parts = summarize(SharedKernelClassifier(4, **SEED).fit(*two_clouds[:2]), *two_clouds)
+    parts = summarize(SharedKernelClassifier.prbf(4, **SEED).fit(*two_clouds[:2]), *two_clouds)
     np.testing.assert_allclose(numbers_in(parts.evaluation), numbers_in(whole.evaluation), rtol=1e-12)  # sums in another order
     assert parts.kernels == whole.kernels
     assert parts.outliers.rows == whole.outliers.rows
@@ -487,7 +487,7 @@ def test_frames_of_every_kind_of_column_are_told():
         (root, ["count"]), ("passthrough", ["flag"]), (make_pipeline(SimpleImputer(), StandardScaler()), ["nullable"])
     )
     y = np.arange(60) % 2
-    model = make_pipeline(steps, SharedKernelClassifier(2, **SEED)).fit(frame, y)
+    model = make_pipeline(steps, SharedKernelClassifier.prbf(2, **SEED)).fit(frame, y)
     summary = summarize(model, frame, y)
     assert [c.kind for c in summary.data.columns] == ["number", "number", "text", "text", "number"]
     assert [c.n_missing for c in summary.data.columns] == [30, 0, 0, 0, 0]
@@ -510,18 +510,18 @@ def test_text_is_cut_and_cleaned_and_keeps_every_language():
 
 MODELS = {
     "average": SharingAverageClassifier(4, sharing=(0, 1), covariance_type="tied", **SEED),
-    "grid": GridSearchCV(SharedKernelClassifier(**SEED), {"n_kernels": [2, 4]}, cv=2),
+    "grid": GridSearchCV(SharedKernelClassifier.prbf(**SEED), {"n_kernels": [2, 4]}, cv=2),
     "neurons": CompetitiveNeuronsClassifier(3, **SEED),
     "neurons with places": CompetitiveNeuronsClassifier(3, local=True, **SEED),
     "parzen": ParzenClassifier(**SEED),
     "hyperspheres": ParzenClassifier("hypersphere", "loo", standardize=False, **SEED),
-    "pca": make_pipeline(StandardScaler(), PCA(1), SharedKernelClassifier(4, **SEED)),
+    "pca": make_pipeline(StandardScaler(), PCA(1), SharedKernelClassifier.prbf(4, **SEED)),
     "rbf": RBFNetworkClassifier(4, training="em_log_link", readout="ridge", activation="density", **SEED),
     "rbf path": RBFNetworkClassifier(20, **SEED),
     "reduced": ReducedParzenClassifier(8, **SEED),
-    "reject": RejectClassifier(make_pipeline(StandardScaler(), SharedKernelClassifier(4, **SEED)), ambiguity=0.2),
+    "reject": RejectClassifier(make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(4, **SEED)), ambiguity=0.2),
     "scikit-learn": LogisticRegression(),
-    "shared": SharedKernelClassifier(4, sharing=0.5, **SEED),
+    "shared": SharedKernelClassifier.prbf(4, sharing=0.5, **SEED),
 }
 
 
@@ -561,7 +561,7 @@ for name in ("jinja2", "matplotlib", "typer"):
 from kernelpool import SharedKernelClassifier
 from kernelpool.report import render_html, summarize
 x = [[float(i), float(i % 3)] for i in range(20)]
-summary = summarize(SharedKernelClassifier(2, random_state=0).fit(x, [0, 1] * 10), x, [0, 1] * 10)
+summary = summarize(SharedKernelClassifier.prbf(2, random_state=0).fit(x, [0, 1] * 10), x, [0, 1] * 10)
 print(summary.data.n_rows)
 try:
     render_html(summary)
@@ -604,13 +604,13 @@ def test_the_code_of_a_report_makes_the_same_model(name, two_clouds, tmp_path, m
 
 def test_what_code_cannot_say_is_noted(two_clouds):
     x, y = two_clouds[:2]
-    model = SharedKernelClassifier(2, random_state=np.random.RandomState(0), callback=print).set_params(
+    model = SharedKernelClassifier.prbf(2, random_state=np.random.RandomState(0), callback=print).set_params(
         callback=lambda info: False
     )
     notes = " ".join(summarize(model.fit(x, y), x, y).rerun.notes)
     assert "cannot be written down" in notes
     assert "generator" in notes
-    assert "No seed was set" in " ".join(summarize(SharedKernelClassifier(2).fit(x, y), x, y).rerun.notes)
+    assert "No seed was set" in " ".join(summarize(SharedKernelClassifier.prbf(2).fit(x, y), x, y).rerun.notes)
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------
@@ -654,7 +654,10 @@ def test_dask_rows_are_refused_with_advice(fitted, two_clouds):
 
 
 def test_of_a_pool_it_is_told_who_was_asked_and_who_was_heard(two_clouds):
-    candidates = [("<b>four</b>", SharedKernelClassifier(4, random_state=0)), ("guessing", DummyClassifier(strategy="uniform"))]
+    candidates = [
+        ("<b>four</b>", SharedKernelClassifier.prbf(4, random_state=0)),
+        ("guessing", DummyClassifier(strategy="uniform")),
+    ]
     model = PooledClassifier(candidates, pooling="log_linear", n_folds=2, random_state=0).fit(*two_clouds[:2])
     summary = summarize(model, *two_clouds)
     asked = summary.members

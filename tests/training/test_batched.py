@@ -124,11 +124,11 @@ SOURCES = [
 @pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
 def test_every_source_gives_the_model_of_the_rows_in_memory(make, blobs, tmp_path):
     x, y = blobs
-    reference = SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(x, y)
+    reference = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(x, y)
     source, target = make(x, y, tmp_path)
-    data = training_data(SharedKernelClassifier(), source, target, None, None, 1.0, None)
+    data = training_data(SharedKernelClassifier.prbf(), source, target, None, None, 1.0, None)
     assert isinstance(data.rows, BatchRows)
-    found = SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(source, target)
+    found = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(source, target)
     for name in ("means_", "covariances_", "mixing_", "objective_", "class_prior_"):
         np.testing.assert_allclose(getattr(found, name), getattr(reference, name), rtol=1e-8, atol=1e-9)
     assert found.classes_.tolist() == [0, 1, 2]
@@ -143,8 +143,8 @@ def test_every_source_gives_the_model_of_the_rows_in_memory(make, blobs, tmp_pat
 def test_all_families_and_sharing(blobs, family, sharing):
     x, y = blobs
     settings = {"covariance_type": family, "sharing": sharing, "random_state": 0, "unlabeled": 2, "unlabeled_weight": 0.5}
-    reference = SharedKernelClassifier(6, **settings).fit(x, y)
-    found = SharedKernelClassifier(6, **settings).fit(array_batches(x, y, None)[0], None)
+    reference = SharedKernelClassifier.prbf(6, **settings).fit(x, y)
+    found = SharedKernelClassifier.prbf(6, **settings).fit(array_batches(x, y, None)[0], None)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(found.mixing_, reference.mixing_, rtol=1e-7, atol=1e-8)
 
@@ -155,8 +155,8 @@ def test_all_families_and_sharing(blobs, family, sharing):
         SharingAverageClassifier(6, sharing=(0, 1), random_state=0),
         RBFNetworkClassifier(6, training="two_stage", random_state=0),
         CompetitiveNeuronsClassifier(6, random_state=0, max_iter=20),
-        SharedKernelClassifier(6, overlap_penalty=0.5, random_state=0),
-        SharedKernelClassifier(6, split_by_class=True, random_state=0),
+        SharedKernelClassifier.prbf(6, overlap_penalty=0.5, random_state=0),
+        SharedKernelClassifier.prbf(6, split_by_class=True, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -170,7 +170,7 @@ def test_other_estimators_take_sources_too(model, blobs):
 def test_labels_frame_and_start_come_from_one_pass(blobs):
     x, y = blobs
     source = array_batches(x, y, None)[0]
-    data = training_data(SharedKernelClassifier(), source, None, None, None, 1.0, None)
+    data = training_data(SharedKernelClassifier.prbf(), source, None, None, None, 1.0, None)
     assert source.n_passes == 2  # a look at the first batch, and the pass
     np.testing.assert_allclose(data.mean, x.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(data.variance, x.var(axis=0), rtol=1e-12)
@@ -178,14 +178,16 @@ def test_labels_frame_and_start_come_from_one_pass(blobs):
     for k, sample in enumerate(data.samples):
         np.testing.assert_allclose(sample.x, np.unique(x[y == k], axis=0), rtol=1e-12)
     with pytest.warns(Warning, match="max_iter=3"):
-        SharedKernelClassifier(6, max_iter=3, tol=0, acceleration=None, random_state=0).fit(source, None)
+        SharedKernelClassifier.prbf(6, max_iter=3, tol=0, acceleration=None, random_state=0).fit(source, None)
     assert source.n_passes == 2 + 2 + 4  # three sweeps, and the one that tells the objective of the start
 
 
 def test_means_and_variances_far_from_zero_survive_one_pass():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(300, 2)) * 1e-3 + np.linspace(1e6, 1e6 + 1, 300)[:, None], np.arange(300) % 2
-    data = training_data(SharedKernelClassifier(), Again([(x[:100], y[:100]), (x[100:], y[100:])]), None, None, None, 1.0, None)
+    data = training_data(
+        SharedKernelClassifier.prbf(), Again([(x[:100], y[:100]), (x[100:], y[100:])]), None, None, None, 1.0, None
+    )
     np.testing.assert_allclose(data.variance, (x - x.mean(axis=0)).var(axis=0), rtol=1e-9)
 
 
@@ -195,8 +197,8 @@ def test_weights_words_and_missing_labels(blobs, tmp_path):
     words = np.array(["no", "yes", None], object)[y]
     table = table_of(x, words).append_column("weight", pa.array(weight))
     pq.write_table(table, tmp_path / "rows.parquet")
-    reference = SharedKernelClassifier(4, random_state=0).fit(x, words, sample_weight=weight)
-    found = SharedKernelClassifier(4, random_state=0).fit(tmp_path / "rows.parquet", "label", sample_weight="weight")
+    reference = SharedKernelClassifier.prbf(4, random_state=0).fit(x, words, sample_weight=weight)
+    found = SharedKernelClassifier.prbf(4, random_state=0).fit(tmp_path / "rows.parquet", "label", sample_weight="weight")
     assert found.classes_.tolist() == ["no", "yes"]
     assert found.feature_names_in_.tolist() == NAMES
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
@@ -209,8 +211,8 @@ def test_what_fits_into_memory_is_kept_and_gives_the_same_bits(blobs, tmp_path, 
     monkeypatch.setattr(batched, "IN_MEMORY", 1 << 20)
     x, y = blobs
     path, target = parquet_file(x, y, tmp_path)
-    reference = SharedKernelClassifier(6, random_state=0).fit(x, y)
-    found = SharedKernelClassifier(6, random_state=0).fit(path, target)
+    reference = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
+    found = SharedKernelClassifier.prbf(6, random_state=0).fit(path, target)
     np.testing.assert_array_equal(found.means_, reference.means_)
     ParzenClassifier().fit(path, target)
 
@@ -218,7 +220,7 @@ def test_what_fits_into_memory_is_kept_and_gives_the_same_bits(blobs, tmp_path, 
 def test_refusals(blobs, tmp_path):
     x, y = blobs
     path, target = parquet_file(x, y, tmp_path)
-    model = SharedKernelClassifier(4, random_state=0)
+    model = SharedKernelClassifier.prbf(4, random_state=0)
     with pytest.raises(ValueError, match=r"iterator \(generator\), which can be read only once"):
         model.fit(((x, y) for _ in range(2)), None)
     with pytest.raises(ValueError, match=r"there is no column 'lable' for the target; did you mean 'label'\?"):
@@ -266,4 +268,4 @@ class Fading:
 
 def test_a_source_that_changes_is_refused(blobs):
     with pytest.raises(ValueError, match="X gave 298 rows at first and 297 when it was read again"):
-        SharedKernelClassifier(4, random_state=0).fit(Fading(*blobs), None)
+        SharedKernelClassifier.prbf(4, random_state=0).fit(Fading(*blobs), None)

@@ -83,13 +83,15 @@ class TestResuming:
     def test_wherever_it_is_broken_off(self, settings, blobs, tmp_path):
         settings = {"n_kernels": 6, "max_iter": 30, "random_state": 0, **settings}
         seen = []
-        expected = SharedKernelClassifier(**settings, callback=lambda info: seen.append(info) and None).fit(*blobs)
+        expected = SharedKernelClassifier.prbf(**settings, callback=lambda info: seen.append(info) and None).fit(*blobs)
         for n in {1, 2, len(seen) // 2, len(seen)}:
             path = tmp_path / f"{n}.checkpoint"
             with pytest.raises(BrokenOffError):
-                SharedKernelClassifier(**settings, checkpoint=path, callback=breaking_after(n)).fit(*blobs)
+                SharedKernelClassifier.prbf(**settings, checkpoint=path, callback=breaking_after(n)).fit(*blobs)
             left = []
-            found = SharedKernelClassifier(**settings, checkpoint=path, callback=lambda i, left=left: left.append(i) and None)
+            found = SharedKernelClassifier.prbf(
+                **settings, checkpoint=path, callback=lambda i, left=left: left.append(i) and None
+            )
             assert_same_bits(found.fit(*blobs), expected)
             assert len(left) <= len(seen) - n + 2
 
@@ -98,47 +100,47 @@ class TestResuming:
         monkeypatch.setattr(batched, "IN_MEMORY", 0)
         x, y = make(*blobs)
         settings = {"n_kernels": 6, "covariance_type": "full", "random_state": 0, "sharing": 0.5}
-        expected = SharedKernelClassifier(**settings).fit(x, y)
+        expected = SharedKernelClassifier.prbf(**settings).fit(x, y)
         path = tmp_path / "fit.checkpoint"
         with pytest.raises(BrokenOffError):
-            SharedKernelClassifier(**settings, checkpoint=path, callback=breaking_after(5)).fit(x, y)
-        assert_same_bits(SharedKernelClassifier(**settings, checkpoint=path).fit(x, y), expected)
+            SharedKernelClassifier.prbf(**settings, checkpoint=path, callback=breaking_after(5)).fit(x, y)
+        assert_same_bits(SharedKernelClassifier.prbf(**settings, checkpoint=path).fit(x, y), expected)
 
     def test_more_than_once_and_after_the_end(self, blobs, tmp_path):
-        expected = SharedKernelClassifier(6, random_state=0).fit(*blobs)
+        expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
         path = tmp_path / "fit.checkpoint"
         for _ in range(3):
             with pytest.raises(BrokenOffError):
-                SharedKernelClassifier(6, random_state=0, checkpoint=path, callback=breaking_after(4)).fit(*blobs)
+                SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=breaking_after(4)).fit(*blobs)
         for _ in range(2):
-            found = SharedKernelClassifier(6, random_state=0, checkpoint=Checkpoint(path, every=0)).fit(*blobs)
+            found = SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(path, every=0)).fit(*blobs)
             assert_same_bits(found, expected)
 
     def test_a_fit_without_a_seed_goes_on_with_its_own(self, blobs, tmp_path):
         settings = {"n_kernels": 6, "init": "random", "n_init": 2}
         path, kept = tmp_path / "fit.checkpoint", tmp_path / "kept.checkpoint"
         with pytest.raises(BrokenOffError):
-            SharedKernelClassifier(**settings, checkpoint=path, callback=breaking_after(5)).fit(*blobs)
+            SharedKernelClassifier.prbf(**settings, checkpoint=path, callback=breaking_after(5)).fit(*blobs)
         kept.write_bytes(path.read_bytes())
-        first = SharedKernelClassifier(**settings, checkpoint=path).fit(*blobs)
-        assert_same_bits(SharedKernelClassifier(**settings, checkpoint=kept).fit(*blobs), first)
+        first = SharedKernelClassifier.prbf(**settings, checkpoint=path).fit(*blobs)
+        assert_same_bits(SharedKernelClassifier.prbf(**settings, checkpoint=kept).fit(*blobs), first)
 
     def test_a_fit_that_a_callback_stopped_goes_on(self, blobs, tmp_path):
-        expected = SharedKernelClassifier(6, random_state=0).fit(*blobs)
+        expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
         path = tmp_path / "fit.checkpoint"
-        SharedKernelClassifier(6, random_state=0, checkpoint=path, callback=lambda info: info.sweep == 4).fit(*blobs)
-        assert_same_bits(SharedKernelClassifier(6, random_state=0, checkpoint=path).fit(*blobs), expected)
+        SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=lambda info: info.sweep == 4).fit(*blobs)
+        assert_same_bits(SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(*blobs), expected)
 
     def test_an_interrupted_one_too(self, blobs, tmp_path):
         def interrupt(info):
             if info.sweep == 4:
                 raise KeyboardInterrupt
 
-        expected = SharedKernelClassifier(6, random_state=0).fit(*blobs)
+        expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
         path = tmp_path / "fit.checkpoint"
         with pytest.raises(KeyboardInterrupt):
-            SharedKernelClassifier(6, random_state=0, checkpoint=path, callback=interrupt).fit(*blobs)
-        assert_same_bits(SharedKernelClassifier(6, random_state=0, checkpoint=path).fit(*blobs), expected)
+            SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=interrupt).fit(*blobs)
+        assert_same_bits(SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(*blobs), expected)
 
 
 CHILD = """
@@ -163,7 +165,7 @@ def half(path, parts):
 
 whole, module.write_atomically = module.write_atomically, half
 data = np.load(sys.argv[1])
-SharedKernelClassifier(6, random_state=0, checkpoint=Checkpoint(sys.argv[2], every=0)).fit(data["x"], data["y"])
+SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(sys.argv[2], every=0)).fit(data["x"], data["y"])
 """
 
 
@@ -178,8 +180,8 @@ def test_kill_9_in_the_middle_of_a_write(blobs, tmp_path):
     (torn,) = tmp_path.glob(".*.part")  # what was being written
     assert 0 < torn.stat().st_size < path.stat().st_size
     left = []
-    found = SharedKernelClassifier(6, random_state=0, checkpoint=path, callback=lambda info: left.append(info) and None)
-    expected = SharedKernelClassifier(6, random_state=0).fit(*blobs)
+    found = SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=lambda info: left.append(info) and None)
+    expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
     assert_same_bits(found.fit(*blobs), expected)
     assert len(left) < len(expected.history_)  # it did go on
 
@@ -192,14 +194,14 @@ def test_it_is_written_every_so_often(blobs, tmp_path, monkeypatch):
     def tick(info):
         now[0] += 25.0
 
-    SharedKernelClassifier(6, random_state=0, checkpoint=Checkpoint(tmp_path / "c", every=60), callback=tick).fit(*blobs)
+    SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(tmp_path / "c", every=60), callback=tick).fit(*blobs)
     assert writes[:3] == [75.0, 150.0, 225.0]
 
 
 def test_other_settings_and_other_rows_are_refused(blobs, tmp_path):
     x, y = blobs
     path = tmp_path / "fit.checkpoint"
-    SharedKernelClassifier(6, random_state=0, checkpoint=path).fit(x, y)
+    SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(x, y)
     refused = [
         ({"n_kernels": 7}, x, r"of a fit with start\.n_kernels=6; this one has start\.n_kernels=7"),
         ({"covariance_type": "full"}, x, r"kernel\.covariance_type='spherical'; this one has"),
@@ -209,10 +211,10 @@ def test_other_settings_and_other_rows_are_refused(blobs, tmp_path):
     ]
     for settings, rows, message in refused:
         with pytest.raises(ValueError, match=message):
-            SharedKernelClassifier(**{"n_kernels": 6, "random_state": 0, "checkpoint": path, **settings}).fit(rows, y)
+            SharedKernelClassifier.prbf(**{"n_kernels": 6, "random_state": 0, "checkpoint": path, **settings}).fit(rows, y)
     with pytest.raises(ValueError, match="to other rows: their number differ"):
-        SharedKernelClassifier(6, random_state=0, checkpoint=path).fit(x[:-1], y[:-1])
-    SharedKernelClassifier(6, random_state=0, checkpoint=path, n_jobs=1).fit(x, y)  # which changes nothing
+        SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(x[:-1], y[:-1])
+    SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, n_jobs=1).fit(x, y)  # which changes nothing
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", None])
@@ -224,7 +226,7 @@ def test_what_is_no_checkpoint_is_refused(content, blobs, tmp_path):
     else:
         path.write_bytes(content)
     with pytest.raises(ValueError, match="no checkpoint of this version"):
-        SharedKernelClassifier(6, checkpoint=path).fit(*blobs)
+        SharedKernelClassifier.prbf(6, checkpoint=path).fit(*blobs)
 
 
 def test_no_class_but_records_is_made(tmp_path):
@@ -252,6 +254,6 @@ def test_a_run_that_has_ended_is_not_run_again(tmp_path):
 
 
 def test_model_files_do_not_hold_the_place_of_a_checkpoint(blobs, tmp_path):
-    model = SharedKernelClassifier(6, random_state=0, checkpoint=Checkpoint(tmp_path / "c")).fit(*blobs)
+    model = SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(tmp_path / "c")).fit(*blobs)
     kernelpool.save(model, tmp_path / "m.safetensors")
     assert kernelpool.load(tmp_path / "m.safetensors").checkpoint is None

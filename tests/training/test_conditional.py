@@ -105,8 +105,8 @@ def clouds():
 def test_it_decides_better_and_describes_as_before(clouds):
     (X, y), (X_test, y_test) = clouds
     settings = {"n_kernels": 4, "covariance_type": "spherical", "sharing": 0.0, "random_state": 0}
-    em = SharedKernelClassifier(**settings).fit(X, y)
-    conditional = SharedKernelClassifier(**settings, training="conditional").fit(X, y)
+    em = SharedKernelClassifier.prbf(**settings).fit(X, y)
+    conditional = SharedKernelClassifier.prbf(**settings, training="conditional").fit(X, y)
     losses = [log_loss(y_test, model.predict_proba(X_test)) for model in (em, conditional)]
     assert losses[1] < 0.8 * losses[0]
     for method in ("log_density", "score_samples", "kernel_posterior"):
@@ -118,7 +118,7 @@ def test_it_decides_better_and_describes_as_before(clouds):
 
 def test_probabilities_are_the_average_of_the_networks(clouds):
     (X, y), (X_test, _) = clouds
-    model = SharedKernelClassifier(6, covariance_type="diag", training="conditional", n_folds=3, random_state=0).fit(X, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type="diag", training="conditional", n_folds=3, random_state=0).fit(X, y)
     expected = np.mean([network.predict_proba(X_test) for network in model.deciding_networks_], axis=0)
     np.testing.assert_allclose(model.predict_proba(X_test), expected, rtol=1e-9)
     np.testing.assert_allclose(model.predict_log_proba(X_test), np.log(expected), rtol=1e-7)
@@ -126,7 +126,7 @@ def test_probabilities_are_the_average_of_the_networks(clouds):
 
 def test_held_out_rows_may_be_given(clouds):
     (X, y), (X_test, y_test) = clouds
-    model = SharedKernelClassifier(4, training="conditional", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
+    model = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
     assert len(model.deciding_networks_) == 1
     assert model.conditional_loss_ == pytest.approx(log_loss(y_test, model.predict_proba(X_test)), rel=1e-9)
     with pytest.raises(ValueError, match=r"X_val has 2000 rows and y_val 0"):
@@ -137,8 +137,8 @@ def test_held_out_rows_may_be_given(clouds):
 
 def test_other_class_priors_shift_the_odds(clouds):
     (X, y), (X_test, _) = clouds
-    plain = SharedKernelClassifier(4, training="conditional", random_state=0).fit(X, y)
-    other = SharedKernelClassifier(4, training="conditional", class_prior=[0.9, 0.1], random_state=0).fit(X, y)
+    plain = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(X, y)
+    other = SharedKernelClassifier.prbf(4, training="conditional", class_prior=[0.9, 0.1], random_state=0).fit(X, y)
     shift = np.diff(plain.predict_log_proba(X_test)) - np.diff(other.predict_log_proba(X_test))
     np.testing.assert_allclose(shift, np.log(9), rtol=1e-6)  # the classes are equally common in the rows
 
@@ -146,7 +146,7 @@ def test_other_class_priors_shift_the_odds(clouds):
 def test_pull_and_folds_change_something(clouds):
     (X, y), (X_test, _) = clouds
     found = {
-        name: SharedKernelClassifier(4, training="conditional", random_state=0, **kwargs).fit(X, y).predict_proba(X_test)
+        name: SharedKernelClassifier.prbf(4, training="conditional", random_state=0, **kwargs).fit(X, y).predict_proba(X_test)
         for name, kwargs in {"plain": {}, "pull": {"pull": 0.5}, "auto": {"pull": "auto"}, "folds": {"n_folds": 2}}.items()
     }
     for name in ("pull", "folds"):
@@ -158,7 +158,7 @@ def test_weights_unlabeled_rows_and_refusals(clouds):
     labels = y.astype(float)
     labels[::3] = np.nan
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    model = SharedKernelClassifier(4, training="conditional", unlabeled=np.nan, random_state=0).fit(X, labels, weight)
+    model = SharedKernelClassifier.prbf(4, training="conditional", unlabeled=np.nan, random_state=0).fit(X, labels, weight)
     assert np.isfinite(log_softmax(model.predict_log_proba(X_test), axis=1)).all()
     rejecting = RejectClassifier(model, novelty=0.05).fit(X[labels == labels], labels[labels == labels])
     assert rejecting.predict([[40.0, 40.0]])[0] == rejecting.novel_label_
@@ -172,7 +172,7 @@ def test_the_likelihood_of_training_rows_never_falls(clouds):
 
     (X, y), _ = clouds
     for family in ("spherical", "diag", "full", "tied"):
-        estimator = SharedKernelClassifier(6)
+        estimator = SharedKernelClassifier.prbf(6)
         data = training_data(estimator, X, y, None, None, 1.0, 1)
         config = SharedKernelConfig(KernelConfig(family), StartConfig(6))
         for network_ in fit_deciding(data, config, ConditionalConfig(), n_folds=2).networks:

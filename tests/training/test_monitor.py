@@ -9,12 +9,12 @@ X, Y = make_clouds(400, random_state=0)
 
 def test_a_callback_sees_every_sweep_and_may_stop():
     seen = []
-    model = SharedKernelClassifier(4, random_state=0, callback=seen.append).fit(X, Y)
+    model = SharedKernelClassifier.prbf(4, random_state=0, callback=seen.append).fit(X, Y)
     assert [info.objective for info in seen] == model.history_.tolist()
     assert seen[0].sweep == 0
     assert seen[-1].start == 0
     np.testing.assert_array_equal(seen[-1].parameters["means_"], model.means_)
-    stopped = SharedKernelClassifier(4, random_state=0, callback=lambda info: info.sweep >= 3).fit(X, Y)
+    stopped = SharedKernelClassifier.prbf(4, random_state=0, callback=lambda info: info.sweep >= 3).fit(X, Y)
     assert stopped.n_iter_ == 3
     assert not stopped.converged_
 
@@ -24,7 +24,7 @@ def test_an_interrupted_fit_keeps_what_it_had():
         if info.sweep == 3:
             raise KeyboardInterrupt
 
-    model = SharedKernelClassifier(4, random_state=0, callback=interrupt)
+    model = SharedKernelClassifier.prbf(4, random_state=0, callback=interrupt)
     with pytest.raises(KeyboardInterrupt, match="interrupted after 3 sweeps; the best parameters so far were kept"):
         model.fit(X, Y)
     assert model.score(X, Y) > 0.7
@@ -58,7 +58,7 @@ class Recorder:
         self.ended += 1
 
 
-@pytest.mark.parametrize("cls", [SharedKernelClassifier, SharingAverageClassifier])
+@pytest.mark.parametrize("cls", [SharedKernelClassifier.prbf, SharingAverageClassifier])
 def test_scikit_learns_callbacks_are_honored(cls):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
     recorder = Recorder()
@@ -74,17 +74,17 @@ def test_scikit_learns_callbacks_are_honored(cls):
 def test_scikit_learns_progress_bar(capsys):
     callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
     pytest.importorskip("rich")
-    model = SharedKernelClassifier(4, random_state=0, n_init=2)
+    model = SharedKernelClassifier.prbf(4, random_state=0, n_init=2)
     model.set_callbacks(callback.ProgressBar()).fit(X, Y)
     assert "SharedKernelClassifier" in capsys.readouterr().out
 
 
 def test_verbose_shows_a_bar_or_lines(capsys, monkeypatch):
     pytest.importorskip("rich")
-    SharedKernelClassifier(4, random_state=0, verbose=1).fit(X, Y)
+    SharedKernelClassifier.prbf(4, random_state=0, verbose=1).fit(X, Y)
     assert "sweeps" in capsys.readouterr().out
     monkeypatch.setitem(__import__("sys").modules, "rich.progress", None)
-    SharedKernelClassifier(4, random_state=0, verbose=2).fit(X, Y)
+    SharedKernelClassifier.prbf(4, random_state=0, verbose=2).fit(X, Y)
     assert "SharedKernelClassifier 1/1: sweep 3, objective -" in capsys.readouterr().out
-    SharedKernelClassifier(4, random_state=0).fit(X, Y)
+    SharedKernelClassifier.prbf(4, random_state=0).fit(X, Y)
     assert capsys.readouterr().out == ""

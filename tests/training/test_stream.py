@@ -30,7 +30,7 @@ def streamed(model, batches):
 def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family, prior):
     """With gamma = 1 nothing is left of what was: the network is that of one sweep over the mini-batch."""
     x, y = blobs
-    start = SharedKernelClassifier(6, covariance_type=family, sharing=0.5, kernel_prior=prior, random_state=0)
+    start = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.5, kernel_prior=prior, random_state=0)
     start.partial_fit(x, y, classes=[0, 1, 2])
     config = StreamConfig(KernelConfig(family, 1e-6, prior), 0.5, 1e-9, None, None)  # forgets all at once
     state = replace(start._stream, level=np.full((2, 3), np.nan))
@@ -50,7 +50,7 @@ def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family, prior)
 def test_statistics_are_averaged_by_the_documented_step(blobs):
     """A kernel a class, far apart: each row belongs to its kernel, and the means are the weighted means of the batches."""
     batches = [clusters(200, seed, ((-50, 0), (50, 0))) for seed in range(4)]
-    model = streamed(SharedKernelClassifier(2, covariance_type="diag", sharing=0, random_state=0), batches)
+    model = streamed(SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0, random_state=0), batches)
     mass, first, second = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
     for t, (x, y) in enumerate(batches):
         step = 1.0 if t == 0 else (1 + t) ** -STEP_POWER
@@ -75,7 +75,7 @@ def test_the_step():
 
 def test_statistics_of_kernels_give_the_kernels_back(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier(6, covariance_type=family, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0).fit(x, y)
     network, kernels, _ = model._network()
     mass = model.mixing_ * model.class_prior_
     from kernelpool.kernels import Moments
@@ -88,9 +88,9 @@ def test_statistics_of_kernels_give_the_kernels_back(blobs, family):
 def test_a_stream_comes_to_the_likelihood_of_batch_em(family):
     x, y = clusters(20_000, 0, ((-1, 0), (1, 1)))
     held_out = clusters(5000, 1, ((-1, 0), (1, 1)))
-    batch = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(x, y)
+    batch = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
     parts = [(x[i : i + 1000], y[i : i + 1000]) for i in range(0, len(x), 1000)] * 3
-    stream = streamed(SharedKernelClassifier(4, covariance_type=family, random_state=0), parts)
+    stream = streamed(SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0), parts)
     assert stream.log_likelihood(*held_out) > batch.log_likelihood(*held_out) - 0.002 * len(held_out[0])
 
 
@@ -99,15 +99,15 @@ def test_drift_is_followed_only_where_it_is_asked_for():
     before = [clusters(500, seed) for seed in range(20)]
     after = [clusters(500, 100 + seed, ((2, 0), (-2, 0))) for seed in range(10)]
     x, y = clusters(2000, 999, ((2, 0), (-2, 0)))
-    still = streamed(SharedKernelClassifier(2, random_state=0), before + after)
-    moving = streamed(SharedKernelClassifier(2, random_state=0, half_life=1000), before + after)
+    still = streamed(SharedKernelClassifier.prbf(2, random_state=0), before + after)
+    moving = streamed(SharedKernelClassifier.prbf(2, random_state=0, half_life=1000), before + after)
     assert moving.score(x, y) > 0.95
     assert moving.score(x, y) > still.score(x, y)
 
 
 def test_a_kernel_is_born_where_rows_are_new_and_dropped_where_there_are_none():
     before = [clusters(500, seed) for seed in range(10)]
-    model = streamed(SharedKernelClassifier(2, covariance_type="full", sharing=0, random_state=0, half_life=1500), before)
+    model = streamed(SharedKernelClassifier.prbf(2, covariance_type="full", sharing=0, random_state=0, half_life=1500), before)
     assert model.n_kernels_ == 2
     rng = np.random.default_rng(0)
     for seed in range(40):  # class 1 comes up at another place as well
@@ -127,8 +127,12 @@ def test_a_kernel_is_born_where_rows_are_new_and_dropped_where_there_are_none():
 
 def test_weights_and_rows_without_a_label():
     x, y = clusters(600, 0)
-    twice = SharedKernelClassifier(4, random_state=0).partial_fit(np.repeat(x, 2, axis=0), np.repeat(y, 2), classes=CLASSES)
-    weighted = SharedKernelClassifier(4, random_state=0).partial_fit(x, y, classes=CLASSES, sample_weight=np.full(600, 2.0))
+    twice = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(
+        np.repeat(x, 2, axis=0), np.repeat(y, 2), classes=CLASSES
+    )
+    weighted = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(
+        x, y, classes=CLASSES, sample_weight=np.full(600, 2.0)
+    )
     np.testing.assert_allclose(weighted.means_, twice.means_, rtol=1e-8)
     x2, y2 = clusters(600, 1)
     np.testing.assert_allclose(
@@ -136,7 +140,7 @@ def test_weights_and_rows_without_a_label():
         twice.partial_fit(np.repeat(x2, 2, axis=0), np.repeat(y2, 2)).means_,
         rtol=1e-6,
     )
-    model = SharedKernelClassifier(4, random_state=0, unlabeled=-1)
+    model = SharedKernelClassifier.prbf(4, random_state=0, unlabeled=-1)
     model.partial_fit(x, y, classes=CLASSES)
     model.partial_fit(x2, np.where(np.arange(600) % 3, -1, y2))
     assert model.score(*clusters(1000, 5)) > 0.95
@@ -145,7 +149,7 @@ def test_weights_and_rows_without_a_label():
 
 def test_a_fitted_a_loaded_and_a_pickled_network_go_on(tmp_path, family):
     x, y = clusters(2000, 0)
-    fitted = SharedKernelClassifier(4, covariance_type=family, random_state=0).fit(x, y)
+    fitted = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
     kernelpool.save(fitted, tmp_path / "m.safetensors")
     loaded = kernelpool.load(tmp_path / "m.safetensors")
     more = clusters(1000, 1)
@@ -162,16 +166,16 @@ def test_a_fitted_a_loaded_and_a_pickled_network_go_on(tmp_path, family):
 def test_torch_and_float32():
     torch = pytest.importorskip("torch")
     batches = [clusters(500, seed) for seed in range(4)]
-    reference = streamed(SharedKernelClassifier(4, random_state=0), batches)
-    found = streamed(SharedKernelClassifier(4, random_state=0), [(torch.asarray(x), torch.asarray(y)) for x, y in batches])
+    reference = streamed(SharedKernelClassifier.prbf(4, random_state=0), batches)
+    found = streamed(SharedKernelClassifier.prbf(4, random_state=0), [(torch.asarray(x), torch.asarray(y)) for x, y in batches])
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
-    single = streamed(SharedKernelClassifier(4, random_state=0), [(x.astype(np.float32), y) for x, y in batches])
+    single = streamed(SharedKernelClassifier.prbf(4, random_state=0), [(x.astype(np.float32), y) for x, y in batches])
     np.testing.assert_allclose(single.means_, reference.means_, atol=1e-3)
 
 
 def test_refusals():
     x, y = clusters(100, 0)
-    model = SharedKernelClassifier(4, random_state=0)
+    model = SharedKernelClassifier.prbf(4, random_state=0)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         model.partial_fit(x, y)
     assert not hasattr(model, "classes_")
@@ -191,16 +195,16 @@ def test_refusals():
         ({"split_by_class": True}, "split_by_class"),
     ):
         with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as error:
-            SharedKernelClassifier(**settings).partial_fit(x, y, classes=CLASSES)
+            SharedKernelClassifier.prbf(**settings).partial_fit(x, y, classes=CLASSES)
         assert f"partial_fit takes a number or a name for {name}" in str(error.value.__cause__)
-    with pytest.raises(AttributeError) as error:
-        SharedKernelClassifier(4, training="conditional").partial_fit(x, y, classes=CLASSES)
-    assert "partial_fit trains by EM" in str(error.value.__cause__)
+    by_em = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(x, y, classes=CLASSES)
+    deciding = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).partial_fit(x, y, classes=CLASSES)
+    np.testing.assert_array_equal(deciding.predict_proba(x), by_em.predict_proba(x))  # a stream is learned by EM
 
 
 def test_a_class_that_comes_later():
     x, y = clusters(500, 0)
-    model = SharedKernelClassifier(4, random_state=0, half_life=2000).partial_fit(x, y, classes=[0, 1, 2])
+    model = SharedKernelClassifier.prbf(4, random_state=0, half_life=2000).partial_fit(x, y, classes=[0, 1, 2])
     for seed in range(20):
         x, y = clusters(500, seed)
         new = np.random.default_rng(seed).uniform(size=500) < 0.3

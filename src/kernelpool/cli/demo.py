@@ -86,7 +86,7 @@ def run(folder: str | os.PathLike[str] = FOLDER) -> None:
     print("\nWhat to try next")
     print("  from kernelpool import PooledClassifier, SharedKernelClassifier")
     print("  PooledClassifier().fit(X, y)   # nothing to choose; budget='fast', 'best' or seconds")
-    print("  SharedKernelClassifier(n_kernels=12, covariance_type='full').fit(X, y)   # other shapes: diag, tied")
+    print("  SharedKernelClassifier().fit(X, y)   # one network; .auto() chooses its shape and size, .prbf() is the paper's")
     print("  .predict_proba(X), .log_density(X), .score_samples(X), .kernel_posterior(X), .sample(100)")
     print(f"  cd {folder}; kernelpool fit tumors.csv --target kind; kernelpool predict tumors.safetensors new.csv --reject")
     print("  make docs     the guide, with pictures")
@@ -114,7 +114,7 @@ def _compare(train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
 
 def _contenders() -> list[tuple[str, Callable[[int], Any]]]:
     sharers = [
-        (f"sharing={value:g}{NOTES.get(value, '')}", partial(SharedKernelClassifier, sharing=value, random_state=0))
+        (f"sharing={value:g}{NOTES.get(value, '')}", partial(SharedKernelClassifier.prbf, sharing=value, random_state=0))
         for value in SHARING
     ]
     average = partial(SharingAverageClassifier, sharing=SHARING, random_state=0)
@@ -123,7 +123,7 @@ def _contenders() -> list[tuple[str, Callable[[int], Any]]]:
 
 def _write(folder: Path, train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
     """A model file and a report in a folder, and where they are."""
-    model = SharedKernelClassifier(n_kernels=12, covariance_type="full", random_state=0)
+    model = SharedKernelClassifier(n_kernels=12, random_state=0)
     start = time.perf_counter()
     model.fit(*train)
     seconds = time.perf_counter() - start

@@ -147,7 +147,10 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._map_scores(X, self._log_probability())
+        return self._rows_log_proba(self._rows(X))
+
+    def _rows_log_proba(self, rows: Rows) -> Array:
+        return self._scores(rows).then(self._log_probability())()
 
     def _marginals(self) -> Marginals | None:
         """What leaves features out exactly; None where the classifier cannot."""

@@ -102,7 +102,7 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
     >>> from kernelpool import ConformalClassifier, SharedKernelClassifier
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
-    >>> model = ConformalClassifier(SharedKernelClassifier(12, random_state=0), error=0.05).fit(X, y)
+    >>> model = ConformalClassifier(SharedKernelClassifier.prbf(12, random_state=0), error=0.05).fit(X, y)
     >>> model.predict_set([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
     array([[ True, False],
            [ True,  True],

@@ -227,7 +227,10 @@ class ParzenNetwork(DensityClassifier):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        rows, temperature = self._rows(X), getattr(self, "temperature_", 1.0)
+        return super().predict_log_proba(X)
+
+    def _rows_log_proba(self, rows: Rows) -> Array:
+        temperature = getattr(self, "temperature_", 1.0)
         return self._of_votes(rows, _log_probability, self._network(tempered=True), temperature)()
 
     def covered(self, X: Any) -> Any:

@@ -33,7 +33,7 @@ from ..selection.cross_fitting import (
 from ..selection.held_out import stratified_folds
 from ..selection.pooling import KINDS, Pooling
 from ..selection.stacking import stacked
-from ..starts.sample import _uniform as content_key
+from ..starts.sample import content_key
 from ..text import plural
 from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from ..training.parzen import labeled
@@ -57,9 +57,14 @@ MANY_ROWS = 20_000
 """From so many rows on, three folds are enough to tell networks apart."""
 
 
-def _mixture(family: str, per_class: int, n_classes: int, **kwargs: Any) -> SharedKernelClassifier:
+def _mixture(family: str, per_class: int, n_classes: int, kernel_prior: str | None = None) -> SharedKernelClassifier:
     return SharedKernelClassifier(
-        per_class * n_classes, covariance_type=family, sharing=0.0, training="conditional", covariance_floor=1e-2, **kwargs
+        per_class * n_classes,
+        covariance_type=family,
+        sharing=0.0,
+        kernel_prior=kernel_prior,
+        training="conditional",
+        covariance_floor=1e-2,
     )
 
 
@@ -293,7 +298,7 @@ class PooledClassifier(DensityClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, n = np.asarray(data.x, np.float64), len(data.x)
         n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
-        key = _content_key(x, seed)
+        key = _row_keys(x, np.asarray(data.weight, np.float64), seed)
         fold = stratified_folds(data.codes, n_folds, key=key, weight=data.weight)
         if (fold < 0).all():
             raise KernelpoolError(
@@ -613,14 +618,13 @@ def _position(views: list[View], view: View | None) -> int:
     return len(views) - 1
 
 
-def _content_key(x: np.ndarray, seed: int) -> np.ndarray:
-    """A number made from the content of each row: folds do not depend on the order of the rows, and equal rows meet in one."""
-    direction = np.random.default_rng(seed).normal(size=x.shape[1])
-    if np.isnan(x).any():
-        center = np.nanmean(x, axis=0)
-        x = np.where(np.isnan(x), center + 3 * np.nanstd(x, axis=0), x)  # a mark like any other
-    scale = x.std(axis=0)
-    return np.asarray(np.modf(1e3 * np.abs(((x - x.mean(axis=0)) / np.where(scale > 0, scale, 1)) @ direction))[0])
+def _row_keys(x: np.ndarray, weight: np.ndarray, seed: int) -> np.ndarray:
+    """A number made from the content of each row, whatever the units: equal rows meet in one fold, and order means nothing."""
+    known = np.where(np.isnan(x), 0.0, weight[:, None])
+    filled, total = np.nan_to_num(x, nan=0.0), np.maximum(known.sum(axis=0), 1e-300)
+    mean = (known * filled).sum(axis=0) / total
+    scale = np.sqrt((known * (filled - mean) ** 2).sum(axis=0) / total)
+    return np.asarray(content_key((x - mean) / np.where(scale > 0, scale, 1.0), seed))
 
 
 def _fillings(x: np.ndarray, weight: np.ndarray, seed: int) -> np.ndarray:

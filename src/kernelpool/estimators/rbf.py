@@ -25,7 +25,7 @@ from ..networks.readout import ClassTargets, Values
 from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FEATURES, FLOAT, HISTORY, EstimatorRecord, Field, register
 from ..rows import Block, Frame, Rows, one_blas_thread
 from ..selection.held_out import stratified_folds
-from ..starts.sample import _uniform as content_key
+from ..starts.sample import content_key
 from ..training.config import KernelConfig
 from ..training.monitor import Progress
 from ..training.parzen import labeled_rows, validation_rows

@@ -165,7 +165,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     >>> from kernelpool import RejectClassifier, SharedKernelClassifier
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
-    >>> network = SharedKernelClassifier(n_kernels=12, random_state=0)
+    >>> network = SharedKernelClassifier.prbf(n_kernels=12, random_state=0)
     >>> reject = RejectClassifier(network, ambiguity=0.2, novelty=0.01).fit(X, y)
     >>> reject.predict([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]])
     array([ 0, -2, -1])

@@ -69,16 +69,20 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     RBF network, PRBF). Each kernel is owned by one class; `sharing` says how freely the others may use it while training: 0
     gives one separate mixture a class, 1 the full PRBF, values between the lambda-PRBF of Titsias & Likas (2001).
 
+    The defaults are made to classify: a few full kernels a class with a prior, trained to tell the classes apart. The network
+    of the paper is `SharedKernelClassifier.prbf`; `SharedKernelClassifier.auto` chooses everything on held-out rows.
+
     Parameters
     ----------
     n_kernels : int, sequence of int, "auto" or None, default=None
         Number of kernels M, dealt out to the classes as evenly as it goes, or the number for each class in the order of the
-        sorted labels. None takes five a class, fewer for a class with fewer than 25 distinct rows. "auto" grows the network
-        from one kernel a class by splitting those whose rows are classified badly, as long as that helps on held-out rows.
-    covariance_type : {"spherical", "diag", "full", "tied", "auto"}, default="spherical"
+        sorted labels. None takes five a class, fewer for a class with fewer than 25 distinct rows and, of full kernels, no
+        more than one for 10 (d + 1) rows. "auto" grows the network from one kernel a class by splitting those whose rows are
+        classified badly, as long as that helps on held-out rows.
+    covariance_type : {"spherical", "diag", "full", "tied", "auto"}, default="full"
         Shape of the kernels. The spherical family is the paper's and depends on the units of the features; the other three
         do not. "auto" chooses on held-out rows.
-    sharing : float, "learned", "auto" or array-like of shape (n_kernels, n_classes), default=1.0
+    sharing : float, "learned", "auto" or array-like of shape (n_kernels, n_classes), default=0.0
         How far a class may use the kernels of the others, in [0, 1]; or a table of it for every kernel and class. "learned"
         finds the table while training (Titsias & Likas 2003): each kernel divides its attention among the classes. "auto"
         chooses one degree on held-out rows.
@@ -102,9 +106,10 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     covariance_floor : float, default=1e-6
         Smallest variance of a kernel along a feature, as a part of the variance of that feature in the data (spherical: of the
         mean variance). At 0 a kernel that collapses is an error.
-    kernel_prior : {"conjugate"} or None, default=None
+    kernel_prior : {"conjugate", "auto"} or None, default="conjugate"
         "conjugate" puts the data-scaled prior of Fraley & Raftery (2007) on every kernel, so that kernels of few rows keep a
-        width of their own and none falls to the floor.
+        width of their own and none falls to the floor. None is maximum likelihood, as in the papers. "auto" chooses on
+        held-out rows.
     overlap_penalty : float or "auto", default=0.0
         Strength of the penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002); 0 is maximum
         likelihood, the paper's tables go from 5 to 20. "auto" chooses on held-out rows.
@@ -127,7 +132,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     starving : {"move", "drop", "keep"}, default="move"
         What becomes of a kernel that accounts for less than a thousandth of a row when the objective has settled: it is moved
         to the worst modeled row of its class if that raises the objective and dropped otherwise; dropped at once; or kept.
-    training : {"em", "conditional"}, default="em"
+    training : {"em", "conditional"}, default="conditional"
         "em" describes each class by its density. "conditional" trains further networks, from the EM solution, to tell the
         classes apart: on log P(C|x), each stopped where the loss on rows that it has not seen is least. Probabilities and
         labels then come from these (`deciding_networks_`); `log_density`, `score_samples`, `kernel_posterior` and `sample`
@@ -143,7 +148,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     indicators : "auto", list of lists of int or None, default=None
         Features that are words: 0 or 1 for each level, one list of positions for each column of words; all zero is any other
         word. A kernel then has a table of probabilities for each, beside a Gaussian over the numbers. "auto" takes neighboring
-        features that hold 0 and 1 alone, and never two 1 in a row, for one column of words.
+        features that hold 0 and 1 alone, and never two 1 in a row, for one column of words. Such networks are trained by EM
+        with a Dirichlet prior on the tables, whatever `training` and `kernel_prior` say.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -189,6 +195,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Number of kernels of the fitted network.
     covariance_type_ : str
         Shape of the kernels: the one that was asked for, or chosen.
+    kernel_prior_ : str or None
+        The prior on the kernels, asked for or chosen.
     overlap_penalty_ : float
         Strength of the penalty, asked for or chosen.
     sharing_degree_ : float
@@ -239,7 +247,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
     >>> X_test, y_test = make_clouds(random_state=1)
-    >>> classifier = SharedKernelClassifier(n_kernels=12, covariance_type="full", random_state=0).fit(X, y)
+    >>> classifier = SharedKernelClassifier(random_state=0).fit(X, y)
     >>> print(f"{1 - classifier.score(X_test, y_test):.2f}")
     0.10
     """
@@ -264,7 +272,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_floor": [Interval(Real, 0, None, closed="left")],
-        "kernel_prior": [StrOptions({"conjugate"}), None],
+        "kernel_prior": [StrOptions({"conjugate", "auto"}), None],
         "overlap_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "overlap_units": [StrOptions({"paper", "raw"})],
         "overlap_distance": [StrOptions(set(DISTANCES))],
@@ -293,8 +301,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self,
         n_kernels: int | Sequence[int] | str | None = None,
         *,
-        covariance_type: str = "spherical",
-        sharing: Any = 1.0,
+        covariance_type: str = "full",
+        sharing: Any = 0.0,
         owners: Any = None,
         class_prior: Any = None,
         means_init: Any = None,
@@ -305,7 +313,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         max_iter: int = 200,
         tol: float = 1e-5,
         covariance_floor: float = 1e-6,
-        kernel_prior: str | None = None,
+        kernel_prior: str | None = "conjugate",
         overlap_penalty: float | str = 0.0,
         overlap_units: str = "paper",
         overlap_distance: str = "bhattacharyya",
@@ -314,7 +322,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         split_anchor: float = 100.0,
         acceleration: str | None = "squarem",
         starving: str = "move",
-        training: str = "em",
+        training: str = "conditional",
         pull: float | str = 0.0,
         n_folds: int = 4,
         missing: str = "marginalize",
@@ -403,11 +411,14 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
         )
         data.groups = self._checked_groups(data)
+        if data.groups is not None:
+            config = _for_words(config, data.groups)
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
             network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint)
             deciding = None
-            if self.training == "conditional" and network.fit.outcome is not Outcome.INTERRUPTED:
+            conditional = self.training == "conditional" and data.groups is None
+            if conditional and network.fit.outcome is not Outcome.INTERRUPTED:
                 deciding = fit_deciding(
                     data,
                     resolved.config,
@@ -438,7 +449,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         weight of the rows before and :math:`n_t` that of the mini-batch, or larger ones where `half_life` asks for it. The
         first call makes its start from its own rows: give it some hundreds a kernel. Kernels are born where rows of a class
         come that its density does not know, up to twice as many as at first, and dropped when they have lost their rows. A
-        network that was fitted by `fit` is gone on from.
+        network that was fitted by `fit` is gone on from. Conditional training needs all rows: whatever `training` says, a
+        stream is learned by EM, and the densities decide.
 
         Parameters
         ----------
@@ -485,8 +497,6 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         return self
 
     def _can_stream(self) -> bool:
-        if self.training == "conditional":
-            raise KernelpoolError("partial_fit trains by EM; training='conditional' needs all rows. Use fit, or training='em'.")
         stream_config(self._config(seed=0), self.half_life)  # asking must not draw from random_state
         return True
 
@@ -529,19 +539,11 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.__dict__.pop("indicator_groups_", None)
         if groups is None:
             return None
-        not_yet = {
-            "training": "conditional",
-            "kernel_prior": "conjugate",
-            "split_by_class": True,
-        }
-        for name, value in not_yet.items():
-            if getattr(self, name) == value:
-                raise KernelpoolError(f"{name}={value!r} is for numbers alone, and X has indicators of words; leave it out.")
+        if self.split_by_class:
+            raise KernelpoolError("split_by_class=True is for numbers alone, and X has indicators of words; leave it out.")
         if is_auto(self.overlap_penalty) or self.overlap_penalty or self.covariances_init is not None:
             what = "covariances_init" if self.covariances_init is not None else "overlap_penalty"
             raise KernelpoolError(f"{what} is for numbers alone, and X has indicators of words; leave it out.")
-        if min(groups) >= 0 and self.covariance_type != "diag":
-            raise KernelpoolError("X has indicators of words and no number; say covariance_type='diag'.")
         self.indicator_groups_ = np.array(groups)
         return groups
 
@@ -627,6 +629,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             self.classes_,
             self._n_kernels_asked,
             self.covariance_type_,
+            getattr(self, "kernel_prior_", None),
             self.overlap_penalty_,
             self.sharing_degree_,
             getattr(self, "selection_", None),
@@ -641,7 +644,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.n_iter_ = network.fit.n_sweeps
         self.converged_ = network.fit.outcome is Outcome.CONVERGED
         self.n_kernels_, self.covariance_type_ = len(self.means_), config.kernel.covariance_type
-        self.overlap_penalty_ = float(config.penalty.strength)
+        self.kernel_prior_, self.overlap_penalty_ = config.kernel.prior, float(config.penalty.strength)
         self.sharing_degree_ = float("nan") if hasattr(config.sharing, "__len__") else float(config.sharing)
         for name, value in {"selection_": selection, "parents_": network.parents}.items():
             self.__dict__.pop(name, None)
@@ -651,6 +654,33 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     def _say(self, line: str) -> None:
         if self.verbose:
             print(f"auto: {line}")
+
+    @classmethod
+    def prbf(cls, n_kernels: int | Sequence[int] | str | None = None, **parameters: Any) -> Self:
+        """The network of Titsias & Likas (2001): spherical kernels that all classes share, by maximum likelihood.
+
+        Parameters
+        ----------
+        n_kernels : int, sequence of int, "auto" or None, default=None
+            Number of kernels, as in the class.
+        **parameters
+            Any parameter of the class; what is given here takes the place of the paper's.
+
+        Returns
+        -------
+        model : SharedKernelClassifier
+            Not yet fitted.
+
+        Examples
+        --------
+        >>> from kernelpool import SharedKernelClassifier
+        >>> SharedKernelClassifier.prbf(12, random_state=0)
+        SharedKernelClassifier(covariance_type='spherical', kernel_prior=None,
+                               n_kernels=12, random_state=0, sharing=1.0,
+                               training='em')
+        """
+        paper = {"covariance_type": "spherical", "sharing": 1.0, "kernel_prior": None, "training": "em"}
+        return cls(n_kernels, **{**paper, **parameters})
 
     @classmethod
     def auto(cls, **parameters: Any) -> Self:
@@ -675,7 +705,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         >>> print(model.covariance_type_)
         diag
         """
-        chosen = dict.fromkeys(("n_kernels", "covariance_type", "sharing", "overlap_penalty"), "auto")
+        chosen = dict.fromkeys(("n_kernels", "covariance_type", "sharing", "kernel_prior", "overlap_penalty"), "auto")
         return cls(**{**chosen, **parameters})
 
     @classmethod
@@ -731,7 +761,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             raise KernelpoolError(f"classes must be distinct and sorted; got {labels.tolist()}.")
         model = cls(len(means), covariance_type=family)
         model._n_kernels_asked = model.n_kernels_ = len(means)
-        model.covariance_type_, model.overlap_penalty_, model.sharing_degree_ = family, 0.0, 1.0
+        model.covariance_type_, model.kernel_prior_ = family, None
+        model.overlap_penalty_, model.sharing_degree_ = 0.0, 1.0
         model.classes_, model.class_prior_ = labels, prior
         model.means_, model.covariances_, model.mixing_ = means, covariances, mixing
         model.owners_ = labels[np.argmax(mixing * prior, axis=1)]
@@ -1087,6 +1118,14 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
 
 
+def _for_words(config: SharedKernelConfig, groups: tuple[int, ...]) -> SharedKernelConfig:
+    """The settings of a network over words: their prior is on the tables, and without numbers kernels have no shape."""
+    kernel = replace(config.kernel, prior=None)
+    if min(groups) >= 0:
+        kernel = replace(kernel, covariance_type="diag")
+    return replace(config, kernel=kernel)
+
+
 def _log_density(
     block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, log_volume: float, log_unit: Any
 ) -> Any:
@@ -1151,6 +1190,7 @@ register(
             "converged_": BOOL,
             "_n_kernels_asked": COUNT,
             "weight_seen_": FLOAT,
+            "kernel_prior_": Field("choice", options=(None, "conjugate")),
             "deciding_networks_": Field("list", parts=(Field("model", classes=("SharedKernelClassifier",)),)),
             "conditional_loss_": FLOAT,
             "class_shares_": Field("shares", ("K",)),

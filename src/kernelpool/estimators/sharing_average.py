@@ -271,6 +271,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
                     "n_kernels": self.n_kernels if total is None else int(total),
                     "sharing": degree,
                     "overlap_penalty": strength,
+                    "training": "em",
                 }
             )
             for total, degree, strength in product(totals, degrees, strengths)
@@ -305,7 +306,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
 
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """The network now in training stands for all."""
-        member = SharedKernelClassifier(covariance_type=self.covariance_type)
+        member = SharedKernelClassifier.prbf(covariance_type=self.covariance_type)
         for name, value in parameters.items():
             setattr(member, name, value)
         return {

@@ -77,7 +77,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None, *, preci
     >>> import kernelpool
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(200, random_state=0)
-    >>> model = kernelpool.SharedKernelClassifier(n_kernels=4, random_state=0).fit(X, y)
+    >>> model = kernelpool.SharedKernelClassifier.prbf(n_kernels=4, random_state=0).fit(X, y)
     >>> graph = kernelpool.to_onnx(model).graph
     >>> [output.name for output in graph.output]
     ['label', 'probabilities', 'log_density', 'score_samples']

@@ -64,7 +64,7 @@ def save(
     >>> import kernelpool, os, tempfile
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(200, random_state=0)
-    >>> model = kernelpool.SharedKernelClassifier(n_kernels=4, random_state=0).fit(X, y)
+    >>> model = kernelpool.SharedKernelClassifier.prbf(n_kernels=4, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "clouds.safetensors")
     ...     kernelpool.save(model, path, summary={"rows": 200}, units=["m", "m"])

@@ -111,7 +111,7 @@ def compare_models(first: Any, second: Any, X: Any, y: Any) -> ModelComparison:
     >>> from kernelpool import SharedKernelClassifier, questions
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
-    >>> few, many = (SharedKernelClassifier(n, random_state=0).fit(X, y) for n in (2, 12))
+    >>> few, many = (SharedKernelClassifier.prbf(n, random_state=0).fit(X, y) for n in (2, 12))
     >>> questions.compare_models(few, many, *make_clouds(random_state=1)).p_value < 0.001
     True
     """

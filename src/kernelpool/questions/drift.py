@@ -299,7 +299,7 @@ def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
     >>> from kernelpool import SharedKernelClassifier, questions
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
-    >>> model = SharedKernelClassifier(12, random_state=0).fit(X, y)
+    >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     >>> X_new, _ = make_clouds(random_state=1)
     >>> questions.check_drift(model, X_new, X).moved()
     []

@@ -42,7 +42,7 @@ def explain(model: Any, X: Any, *, against: Any = None, background: Any = None, 
     >>> from kernelpool import SharedKernelClassifier, questions
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
-    >>> model = make_pipeline(StandardScaler(), SharedKernelClassifier(4, random_state=0)).fit(X, y)
+    >>> model = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(4, random_state=0)).fit(X, y)
     >>> (why,) = questions.explain(model, X[:1])
     >>> round(why.log_odds - why.prior - sum(feature.part for feature in why.features), 6)
     0.0

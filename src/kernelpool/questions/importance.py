@@ -100,7 +100,7 @@ def feature_importance(
     --------
     >>> from kernelpool import SharedKernelClassifier, questions
     >>> from kernelpool.datasets import make_clouds
-    >>> model = SharedKernelClassifier(12, random_state=0).fit(*make_clouds(random_state=0))
+    >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(*make_clouds(random_state=0))
     >>> found = questions.feature_importance(model, *make_clouds(500, random_state=1))
     >>> found.method
     'marginal'

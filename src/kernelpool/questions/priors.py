@@ -112,7 +112,7 @@ def estimate_class_prior(model: Any, X: Any, *, trained: Any = None, confidence:
     >>> from kernelpool import SharedKernelClassifier, questions
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(random_state=0)
-    >>> model = SharedKernelClassifier(12, random_state=0).fit(X, y)
+    >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     >>> rare = make_clouds(4000, random_state=1)
     >>> keep = (rare[1] == 0) | (np.arange(4000) % 9 == 0)  # one in nine of the second class is left
     >>> found = questions.estimate_class_prior(model, rare[0][keep])

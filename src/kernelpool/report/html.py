@@ -48,7 +48,7 @@ def write_html(summary: Summary, path: str | os.PathLike[str]) -> Path:
     >>> from kernelpool.datasets import make_clouds
     >>> from kernelpool.report import summarize, write_html
     >>> X, y = make_clouds(500, random_state=0)
-    >>> summary = summarize(SharedKernelClassifier(6, random_state=0).fit(X, y), X, y)
+    >>> summary = summarize(SharedKernelClassifier.prbf(6, random_state=0).fit(X, y), X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_html(summary, folder + "/report.html").name
     'report.html'

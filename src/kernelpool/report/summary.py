@@ -100,7 +100,7 @@ def summarize(
     >>> from kernelpool.report import summarize
     >>> X, y = make_clouds(random_state=0)
     >>> X_test, y_test = make_clouds(random_state=1)
-    >>> model = SharedKernelClassifier(n_kernels=12, covariance_type="full", random_state=0).fit(X, y)
+    >>> model = SharedKernelClassifier.prbf(n_kernels=12, covariance_type="full", random_state=0).fit(X, y)
     >>> summary = summarize(model, X, y, X_test, y_test)
     >>> rate = summary.evaluation.rate
     >>> rate.low < 0.0965 < rate.high  # the error of the best possible classifier

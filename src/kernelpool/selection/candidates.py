@@ -27,6 +27,8 @@ class Candidate:
     sharing: float | None
     """A degree, or None: as the settings say."""
     overlap_penalty: float
+    prior: str | None = None
+    """On the kernels."""
 
     @property
     def size_key(self) -> tuple[str, int]:
@@ -54,33 +56,34 @@ class CandidateFits:
         self.config = replace(config, start=limit_kernels(config.start, train, len(data.classes)))
         self.owners: dict[tuple[str, int], np.ndarray] = {}
         self.params: dict[Candidate, Params] = {}
-        self._starts: dict[str, Starts] = {}
+        self._starts: dict[tuple[str, str | None], Starts] = {}
 
     def training(self, candidate: Candidate) -> MixtureTraining:
         """How networks of this candidate are trained."""
-        return self._starts_of(candidate.covariance_type).training.penalized(candidate.overlap_penalty)
+        return self._starts_of(candidate).training.penalized(candidate.overlap_penalty)
 
     def sharing(self, candidate: Candidate) -> np.ndarray:
         """Its table of sharing, (M, K)."""
         if candidate.sharing is None:
-            return self._starts_of(candidate.covariance_type).sharing_table(self.config.sharing)
+            return self._starts_of(candidate).sharing_table(self.config.sharing)
         return np.asarray(sharing_table(self.owners[candidate.size_key], candidate.sharing, len(self.data.classes)))
 
-    def _starts_of(self, family: str) -> Starts:
-        if family not in self._starts:
-            kernel = replace(self.config.kernel, covariance_type=family)
-            self._starts[family] = Starts(self.data, replace(self.config, kernel=kernel))
-        return self._starts[family]
+    def _starts_of(self, candidate: Candidate) -> Starts:
+        key = candidate.covariance_type, candidate.prior
+        if key not in self._starts:
+            kernel = replace(self.config.kernel, covariance_type=candidate.covariance_type, prior=candidate.prior)
+            self._starts[key] = Starts(self.data, replace(self.config, kernel=kernel))
+        return self._starts[key]
 
     def forget_other_families(self, family: str) -> None:
         """Let go of the rows' features of all families but one."""
-        self._starts = {name: starts for name, starts in self._starts.items() if name == family}
+        self._starts = {key: starts for key, starts in self._starts.items() if key[0] == family}
 
     # -- three ways to a network ------------------------------------------------------------------------------------
 
     def begin(self, candidate: Candidate) -> None:
         """From the start that the settings describe."""
-        starts = self._starts_of(candidate.covariance_type)
+        starts = self._starts_of(candidate)
         self.owners[candidate.size_key] = starts.owners
         self._run(candidate, starts.start(next(iter(starts.places())), self.sharing(candidate)))
 
@@ -104,7 +107,7 @@ class CandidateFits:
         return len(parent) > len(owners)
 
     def change(self, candidate: Candidate, before: Candidate) -> None:
-        """From the network of `before`, which has the same kernels under another sharing or penalty."""
+        """From the network of `before`, which has the same kernels under another sharing, penalty or prior."""
         params, sharing = self.params[before], self.sharing(candidate)
         mixing = params.mixing * (sharing > 0)
         wider = candidate.sharing is not None and before.sharing is not None and candidate.sharing > before.sharing

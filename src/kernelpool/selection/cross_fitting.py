@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from ..arrays import safe_log
+from ..rows import as_rows
 from ..training.views import View, learned_metric, plain_view, warped_view
 from .pooling import LOWEST, Pooling, log_loss, normalized, pool
 
@@ -151,7 +152,10 @@ class PoolFit:
 
 def member_log_proba(estimator: Any, x: np.ndarray) -> np.ndarray:
     """log P(C_k|x) of any classifier, none below what a pool takes."""
-    if hasattr(estimator, "predict_log_proba"):
+    if hasattr(estimator, "_rows_log_proba"):  # one of ours; the pool has checked the rows
+        rows = as_rows(x, n_jobs=estimator.n_jobs, holes=estimator._takes_holes)
+        found = np.asarray(estimator._rows_log_proba(rows), dtype=np.float64)
+    elif hasattr(estimator, "predict_log_proba"):
         found = np.asarray(estimator.predict_log_proba(x), dtype=np.float64)
     else:
         found = safe_log(np.asarray(estimator.predict_proba(x), dtype=np.float64))
@@ -309,6 +313,10 @@ def _finish(fit: PoolFit, rows: LabeledRows, kind: str) -> None:
     codes, weight = rows.codes[held], rows.weight[held]
     pooling = pool(np.stack([member.held_out[held] for member in fit.members]), codes, weight, kind)
     heard = [i for i, share in enumerate(pooling.weight) if share > 0]
+    if not heard:  # nobody knows better than chance: the one who errs least speaks for itself
+        heard = [int(np.argmin([member.loss for member in fit.members]))]
+        weight_of_one = np.eye(len(fit.members))[heard[0]]
+        pooling = Pooling(weight_of_one, "linear", fit.members[heard[0]].loss)
     fit.unheard = [member for i, member in enumerate(fit.members) if i not in heard]
     names = {member.name for member in fit.unheard}
     fit.trials = [replace(t, outcome="not heard: its weight is zero") if t.name in names else t for t in fit.trials]

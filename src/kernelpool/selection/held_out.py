@@ -23,14 +23,14 @@ from sklearn.model_selection import train_test_split
 
 from ..arrays import as_float64, match_array, to_numpy
 from ..rows import Block, as_rows, with_missing
-from ..starts.sample import Sample, _uniform, drawn_rows
+from ..starts.sample import Sample, content_key, drawn_rows
 from ..training.validation import TrainingData
 
 MOST_ROWS = 20_000
-"""Settings are chosen on a sample of about this many rows where there are more."""
+"""Rows are drawn to the host up to about this many."""
 
-COLDEST, HOTTEST = 1 / 64, 2.0
-"""Bounds of beta."""
+COLDEST, HOTTEST = 1e-4, 2.0
+"""Bounds of beta; mixtures of full kernels in a hundred dimensions want a hundredth and less."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ class SampledRows:
         return SampledRows(self.x[mask], self.code[mask], self.weight[mask], self.key[mask])
 
 
-def draw_rows(data: TrainingData, seed: int) -> SampledRows:
-    """Rows on the host; of each class, and of the rows without one, no more than its part of `MOST_ROWS`."""
+def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> SampledRows:
+    """Rows on the host; of each class, and of the rows without one, no more than its part of `most_rows`."""
     unit = float(np.sqrt(data.variance.mean())) or 1.0
-    most = max(MOST_ROWS // (len(data.classes) + 1), 1000)
+    most = max(most_rows // (len(data.classes) + 1), most_rows // 20)
     drawn = data.rows.total(_of_block, seed, most, data.mean, unit)
     order = np.argsort(drawn.key * drawn.weight, kind="stable")
     x, code, weight = drawn.x[order], drawn.code[order], _as_common(drawn.code[order], drawn.weight[order], most, data)
-    return SampledRows(x, code, weight, _uniform((x - data.mean) / unit, seed))
+    return SampledRows(x, code, weight, content_key((x - data.mean) / unit, seed))
 
 
 def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingData) -> np.ndarray:
@@ -164,7 +164,7 @@ def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> Trai
 
 def n_folds(weight: float) -> int:
     """Few rows need more folds: what is held out must be enough to tell networks apart."""
-    return 5 if weight < 1500 else 3
+    return 5 if weight < 600 else 3
 
 
 def stratified_folds(

@@ -61,7 +61,8 @@ class Pooling:
 
 def normalized(scores: np.ndarray) -> np.ndarray:
     """Log-probabilities from scores, (n, K)."""
-    return np.asarray(scores - logsumexp(scores, axis=1, keepdims=True))
+    scores = scores - scores.max(axis=1, keepdims=True)
+    return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
 
 
 def log_loss(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -> float:

@@ -25,23 +25,27 @@ FIRST_SHARING = 0.1
 DEGREES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 STRENGTHS = (5.0, 20.0)
 
-GROWTH = 0.5
-"""Part of the kernels that is split in one step."""
-
-PATIENCE = 2
-"""Steps of growth in a row that bring nothing before a family is given up,"""
+FIRST_PRIOR = "conjugate"
+"""Prior on the kernels while networks grow; the best network is then tried without."""
 
 EARLY = 4
-"""but not before it has this many kernels a class: round kernels often need some before they gain anything."""
+"""A family is not given up before it has this many kernels a class: round kernels often need some before they gain anything.
+Up to there half of the kernels are split in one step, then all."""
 
 HOPELESS = 2
 """A family is given up too when it has spent this many times the numbers of another's best network and is still well behind it
 (by two standard errors)."""
 
-ROWS_A_KERNEL = 5
+ROWS_A_KERNEL = 10
 """Fewest rows for each kernel."""
 
-MOST_SWEEPS, LOOSEST = 50, 1e-4
+ROWS_A_FEATURE = 2
+"""Networks with fewer rows for each kernel and feature keep the prior: without one their kernels would be flat."""
+
+MOST_ROWS = 8_000
+"""Settings are compared on a sample of about this many rows where there are more."""
+
+MOST_SWEEPS, LOOSEST = 20, 1e-3
 """Networks that are only compared need not settle as far as the one that is kept."""
 
 
@@ -83,7 +87,7 @@ def _going_on(config: SharedKernelConfig) -> Resolved:
     chosen = replace(
         config,
         start=replace(config.start, n_kernels=before.n_kernels),
-        kernel=replace(config.kernel, covariance_type=before.covariance_type),
+        kernel=replace(config.kernel, covariance_type=before.covariance_type, prior=before.kernel_prior),
         penalty=replace(config.penalty, strength=before.overlap_penalty),
         sharing=before.sharing_degree if is_auto(config.sharing) else config.sharing,
     )
@@ -123,7 +127,7 @@ class Search:
         self.grows = is_auto(config.start.n_kernels)
         seed = config.fit.seed
         self._next_seed = int(check_random_state(seed).randint(2**31))
-        rows = draw_rows(data, seed)
+        rows = draw_rows(data, seed, MOST_ROWS)
         fold = stratified_folds(rows.code, n_folds(data.weight), key=rows.key, weight=rows.weight)
         compared = self._compared()
         self.folds = [
@@ -150,11 +154,15 @@ class Search:
             0,
             FIRST_SHARING if isinstance(sharing, str) else None if np.ndim(sharing) else sharing,
             0.0 if is_auto(strength) else strength,
+            FIRST_PRIOR if is_auto(self.config.kernel.prior) else self.config.kernel.prior,
         )
-        families = list(FAMILIES) if is_auto(family) else [family]
+        # the shapes that need the fewest kernels first: the others are then given up the sooner
+        families = list(FAMILIES)[::-1] if is_auto(family) else [family]
         if not self.folds:
             return replace(first, covariance_type=families[0])
         self._each_family(first, families)
+        if is_auto(self.config.kernel.prior) and self._rows_a_kernel(self.best) > ROWS_A_FEATURE * self.data.rows.n_features:
+            self._along([replace(self.best, prior=None)], self.best)
         if is_auto(sharing):
             self._share(self.best)
         if is_auto(strength):
@@ -191,10 +199,10 @@ class Search:
         for fold in self.folds:
             fold.begin(candidate)
         self._judge(candidate)
-        lowest, since, enough = self._loss(candidate), 0, EARLY * len(self.data.classes)
-        while self.grows and (since < PATIENCE or self.n_kernels(candidate) < enough):
+        best, enough = candidate, EARLY * len(self.data.classes)
+        while self.grows and (best == candidate or self.n_kernels(candidate) < enough):
             before, candidate = candidate, replace(candidate, n_splits=candidate.n_splits + 1)
-            n_new = _n_new(self.n_kernels(before))
+            n_new = self._n_new(self.n_kernels(before))
             if (self.n_kernels(before) + n_new) * ROWS_A_KERNEL > self.whole.train.weight.sum():
                 return
             if not all(fold.grow(candidate, before, n_new) for fold in self.folds):
@@ -202,8 +210,13 @@ class Search:
             self._judge(candidate)
             if self.n_kernels(candidate) >= enough and self._hopeless(candidate):
                 return
-            since = 0 if self._loss(candidate) < lowest else since + 1
-            lowest = min(lowest, self._loss(candidate))
+            behind, error = self.tried[candidate].behind(self.tried[best])
+            if behind < -error:  # by less than a standard error, growing on is not worth its time
+                best = candidate
+
+    def _n_new(self, n_kernels: int) -> int:
+        """Kernels to split in one step."""
+        return n_kernels if n_kernels >= EARLY * len(self.data.classes) else -(-n_kernels // 2)
 
     def _hopeless(self, candidate: Candidate) -> bool:
         others = [other for other in self.tried if other.covariance_type != candidate.covariance_type]
@@ -222,10 +235,11 @@ class Search:
             self._along([replace(candidate, sharing=s) for s in degrees], candidate)
 
     def _penalize(self, candidate: Candidate) -> None:
-        """Strengths of the penalty, for the sharing that was best and for full sharing, which the penalty is made for."""
-        degrees = {candidate.sharing, 1.0} if is_auto(self.config.sharing) else {candidate.sharing}
-        for sharing in sorted(degrees - {0.0}, key=str):  # separate mixtures have no overlap
-            first = replace(candidate, sharing=sharing)
+        """Strengths of the penalty for the most sharing that is as good as any: the penalty is made for shared kernels."""
+        shared = [other for other in self.tried if replace(other, sharing=candidate.sharing) == candidate]
+        equal = [other for other in shared if other.sharing != 0.0 and not self._lags(other)]  # separate ones have no overlap
+        if equal:
+            first = max(equal, key=lambda other: other.sharing or 0.0)
             self._along([replace(first, overlap_penalty=s) for s in STRENGTHS], first)
 
     def _resize(self, candidate: Candidate) -> None:
@@ -237,19 +251,26 @@ class Search:
                 self._along([other], grown[0])
 
     def _along(self, candidates: Iterable[Candidate], before: Candidate) -> None:
-        """One candidate after the other, each from the one before."""
+        """One candidate after the other, each from the one before, until one is clearly worse than the best so far."""
         for candidate in candidates:
             for fold in self.folds:
                 fold.change(candidate, before)
             self._judge(candidate)
+            if self._lags(candidate):
+                return
             before = candidate
+
+    def _lags(self, candidate: Candidate) -> bool:
+        """Whether the loss is above the lowest by more than a standard error."""
+        behind, error = self.tried[candidate].behind(self.tried[self.best])
+        return behind > error
 
     def finish(self, chosen: Candidate) -> SharedKernelConfig:
         """The settings that were chosen; where the network was grown, it is grown again on all rows to be started from."""
         config = self.config
         config = replace(
             config,
-            kernel=replace(config.kernel, covariance_type=chosen.covariance_type),
+            kernel=replace(config.kernel, covariance_type=chosen.covariance_type, prior=chosen.prior),
             penalty=replace(config.penalty, strength=chosen.overlap_penalty),
             sharing=chosen.sharing if is_auto(config.sharing) else config.sharing,
             fit=replace(config.fit, seed=self._next_seed),
@@ -269,7 +290,7 @@ class Search:
         whole.begin(candidate)
         for n_splits in range(1, chosen.n_splits + 1):
             before, candidate = candidate, replace(candidate, n_splits=n_splits)
-            if not whole.grow(candidate, before, _n_new(len(whole.owners[before.size_key]))):
+            if not whole.grow(candidate, before, self._n_new(len(whole.owners[before.size_key]))):
                 candidate = before
                 break
         last = replace(chosen, n_splits=candidate.n_splits)
@@ -282,6 +303,9 @@ class Search:
     def n_kernels(self, candidate: Candidate) -> int:
         """Kernels of the networks of a candidate; where a fold could not be grown as far as the others, the fewest."""
         return min(len(fold.owners[candidate.size_key]) for fold in self.folds)
+
+    def _rows_a_kernel(self, candidate: Candidate) -> float:
+        return float(self.whole.train.weight.sum()) / self.n_kernels(candidate)
 
     def size(self, candidate: Candidate) -> int:
         """Numbers in the kernels of a candidate."""
@@ -313,6 +337,7 @@ class Search:
             "sharing": np.array(
                 [np.nan if candidate.sharing is None else candidate.sharing for candidate in candidates], dtype=float
             ),
+            "kernel_prior": np.array([candidate.prior or "none" for candidate in candidates]),
             "overlap_penalty": np.array([candidate.overlap_penalty for candidate in candidates], dtype=float),
             "tempered_loss": np.array([loss.mean(loss.tempered) for loss in losses]),
             "behind": np.array([loss.behind(best)[0] for loss in losses]) if best else np.array([]),
@@ -322,7 +347,3 @@ class Search:
             "beta": np.array([loss.beta for loss in losses]),
             "chosen": np.array([candidate == chosen for candidate in candidates], dtype=bool),
         }
-
-
-def _n_new(n_kernels: int) -> int:
-    return int(np.ceil(GROWTH * n_kernels))

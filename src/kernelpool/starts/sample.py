@@ -80,7 +80,7 @@ def sample_block(block: Block, seed: int, most: int) -> Sample:
 
 def drawn_rows(x: Array, content: Array, code: np.ndarray, weight: np.ndarray, at: np.ndarray, seed: int, most: int) -> Sample:
     """At most `most` of the rows `at` of each class, in float64, by numbers made from their `content`."""
-    uniform = to_numpy(_uniform(content, seed))[at]
+    uniform = to_numpy(content_key(content, seed))[at]
     # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by weight
     drawn = Sample(-np.log(uniform) / weight[at], code[at], at[:, None], weight[at], most).thinned()
     chosen = np.asarray(to_numpy(_take(x, drawn.x[:, 0])), dtype=np.float64)  # the others stay where they live
@@ -92,7 +92,7 @@ def _take(x: Array, at: np.ndarray) -> Array:
     return xp.take(x, xp.asarray(at, device=device(x)), axis=0)
 
 
-def _uniform(x: Array, seed: int) -> Array:
+def content_key(x: Array, seed: int) -> Array:
     """A number in (0, 1) that depends on nothing but the row and the seed (SplitMix64 over its cells)."""
     xp = namespace(x)
     # a millionth of a deviation is as near as rounding can tell rows apart when the data have been shifted

@@ -50,7 +50,7 @@ class Checkpoint:
     >>> from kernelpool.datasets import make_clouds
     >>> X, y = make_clouds(500, random_state=0)
     >>> path = os.path.join(tempfile.mkdtemp(), "clouds.checkpoint")
-    >>> model = SharedKernelClassifier(8, checkpoint=Checkpoint(path, every=0), random_state=0).fit(X, y)
+    >>> model = SharedKernelClassifier.prbf(8, checkpoint=Checkpoint(path, every=0), random_state=0).fit(X, y)
     >>> os.path.exists(path)
     True
     """

@@ -32,6 +32,7 @@ class KernelConfig:
     floor: float = 1e-6
     """Smallest variance along a feature, as a part of the variance of that feature in the data."""
     prior: str | None = None
+    """"conjugate", "auto" or None."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class PreviousFit:
     n_kernels: int
     """As asked for then; kernels that starved are no longer among the means."""
     covariance_type: str
+    kernel_prior: str | None
     overlap_penalty: float
     sharing_degree: float
     selection: dict[str, np.ndarray] | None = None
@@ -119,4 +121,5 @@ class SharedKernelConfig:
     @property
     def has_auto(self) -> bool:
         """Whether anything is still to be chosen."""
-        return any(map(is_auto, (self.start.n_kernels, self.kernel.covariance_type, self.sharing, self.penalty.strength)))
+        given = (self.start.n_kernels, self.kernel.covariance_type, self.kernel.prior, self.sharing, self.penalty.strength)
+        return any(map(is_auto, given))

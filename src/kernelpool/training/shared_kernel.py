@@ -38,7 +38,10 @@ from .validation import (
 )
 
 DEFAULT_PER_CLASS = 5
-"""Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows."""
+"""Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows:"""
+
+DEFAULT_ROWS = 10
+"""of full kernels, one for this many times d + 1; of others, one for five."""
 
 SETTLING = 3
 """Sweeps that a moved kernel is given before it is judged."""
@@ -244,7 +247,8 @@ class MixtureTraining:
         """Kernels of each class."""
         most, classes = [len(sample.x) for sample in samples], self.data.classes
         if n_kernels is None:
-            return [min(DEFAULT_PER_CLASS, max(1, n // 5)) if n else 0 for n in most]
+            each = DEFAULT_ROWS * (len(self.data.mean) + 1) if self.host_kernel.name == "full" else 5
+            return [min(DEFAULT_PER_CLASS, max(1, n // each)) if n else 0 for n in most]
         if isinstance(n_kernels, int | np.integer):
             if n_kernels > self.data.n_rows:
                 raise KernelpoolError(
@@ -340,7 +344,8 @@ class MixtureTraining:
     def _penalty(self, sharing: np.ndarray) -> Penalty:
         penalty: Penalty = NoPenalty() if self.data.groups is None else WordPrior()
         if self.kernel_prior == "conjugate":
-            penalty = penalty + Conjugate(self.variance, len(sharing))
+            # of a constant feature nothing is expected: a width there would be the narrower the more rows a kernel has
+            penalty = penalty + Conjugate(self.variance * (self.data.variance > 0), len(sharing))
         if self.overlap.strength != 0:
             penalty = penalty + self.overlap.in_raw_units(self.data.weight, sharing)
         return penalty

@@ -71,7 +71,7 @@ class KernelDisplay:
     >>> from kernelpool.datasets import make_clouds
     >>> from kernelpool.report.plots import KernelDisplay
     >>> X, y = make_clouds(random_state=0)
-    >>> network = SharedKernelClassifier(n_kernels=8, random_state=0).fit(X, y)
+    >>> network = SharedKernelClassifier.prbf(n_kernels=8, random_state=0).fit(X, y)
     >>> display = KernelDisplay.from_estimator(network, X, y)
     >>> len(display.ellipses_)
     8
