@@ -1,10 +1,12 @@
 """Speed on a card: sweeps beside our CPU, pomegranate and gmmx; rows from pinned host memory; whole fits and predictions.
 
-    python -m benchmarks.gpu [sweeps] [peers] [pinned] [methods] [--out docs/gpu.csv]
+    python -m benchmarks.gpu [sweeps] [kernels] [peers] [pinned] [methods] [--out docs/gpu.csv]
+    python -m benchmarks.gpu picture
 
-It needs torch with CUDA; peers that cannot be imported are left out. A sweep is timed between synchronizations, the M-step on
-the host included, after sweeps that compile kernels; medians. The CPU is that of the same machine, all cores, on a tenth of
-the rows, its time taken tenfold. Float32 throughout, except where the table says float64.
+The second draws docs/_static/gpu.png from the numbers of the first and needs no card. The first needs torch with CUDA; peers
+that cannot be imported are left out. A sweep is timed between synchronizations, the M-step on the host included, after sweeps
+that compile kernels; medians. The CPU is that of the same machine, all cores, on a tenth of the rows, its time taken tenfold.
+Float32 throughout, except where the table says float64.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import torch
 
 from benchmarks.shared_kernel import start
 from kernelpool import ParzenClassifier, RBFNetworkClassifier, SharedKernelClassifier
+from kernelpool.arrays import fused_sums, match_array
 from kernelpool.kernels import FAMILIES
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import Frame, as_rows, one_blas_thread
@@ -106,6 +109,31 @@ def sweeps():
             three = Mixture(x, m, family, 3)
             ms = three.ms(5, lambda three=three: three.network.gradient(three.rows, three.params))
             note("gradient", n, d, m, family, "float32", "H200", ms, "of the conditional likelihood, three classes")
+
+
+def kernels():
+    """The part of a float32 sweep that runs on the card, and the rate of its two products."""
+    for n, d, m in SIZES:
+        x = clusters(n, d, m)
+        for family in FAMILIES:
+            mixture = Mixture(x, m, family).sweeps(3)
+            given = mixture.network.e_step_params(mixture.params, mixture.rows.eps)
+            columns, features, indicators = mixture.network._factors(mixture.rows._block(0))
+            natural = match_array(given.weight, like=x)
+            ms = median_ms(lambda c=columns, p=indicators + features, w=natural: fused_sums(c, p, None, w), 15)
+            rate = 4e-9 * columns.shape[1] * natural.shape[0] * natural.shape[1] / ms
+            n_rows = columns.shape[1]
+            note(
+                "fused_sums",
+                n_rows,
+                d,
+                m,
+                family,
+                "float32",
+                "H200",
+                ms,
+                f"{rate:.0f} TFLOP/s of products, float32's limit is 67",
+            )
 
 
 def gmmx_ms(x, m, family):
@@ -212,20 +240,69 @@ def methods():
             note(f"ask {name}", 200_000, d, m, "", "float32", where, predict_ms, f"probabilities differ by {gap:.1e}")
 
 
+def picture(source="docs/gpu.csv", target="docs/_static/gpu.png"):
+    import matplotlib.pyplot as plt
+
+    with open(source) as file:
+        rows = [row for row in csv.DictReader(file) if row["what"] == "sweep" and row["dtype"] == "float32"]
+    names = {
+        "H200": "kernelpool, H200",
+        "gmmx": "gmmx, H200",
+        "pomegranate": "pomegranate, H200",
+        "CPU": "kernelpool, CPU",
+    }
+    colors = ("#1b6ca8", "#8fb8de", "#c9c9c9", "#e08e45")
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    for axis, family in zip(axes, ("full", "diag"), strict=True):
+        for i, (where, name) in enumerate(names.items()):
+            mine = {
+                (int(r["rows"]), int(r["features"]), int(r["kernels"])): float(r["ms"])
+                for r in rows
+                if r["where"] == where and r["family"] == family
+            }
+            heights = [mine.get(size, float("nan")) for size in SIZES]
+            bars = axis.bar(np.arange(3) + 0.2 * (i - 1.5), heights, 0.19, label=name, color=colors[i])
+            labels = ["out of memory" if np.isnan(h) else f"{h:.1f}" if h < 100 else f"{h:.0f}" for h in heights]
+            for bar, label, height in zip(bars, labels, heights, strict=True):
+                at = (bar.get_x() + bar.get_width() / 2, 1.1 if np.isnan(height) else height)
+                axis.annotate(
+                    label,
+                    at,
+                    (0, 2),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom",
+                    fontsize=6.5,
+                    rotation=90 if np.isnan(height) else 0,
+                )
+        axis.set(yscale="log", title=f"{family} kernels", xticks=range(3))
+        axis.set_xticklabels([f"{n // 10**6} M rows\n{d} features\n{m} kernels" for n, d, m in SIZES], fontsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("ms a sweep, float32")
+    axes[0].legend(fontsize=7, frameon=False, loc="upper left")
+    axes[0].set_ylim(0.8, 4e4)
+    figure.savefig(target, dpi=150)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", help="sweeps, peers, pinned, methods; all unless named")
+    parser.add_argument(
+        "parts", nargs="*", help="sweeps, kernels, peers, pinned, methods; all of them unless named; or picture"
+    )
     parser.add_argument("--out", default="docs/gpu.csv")
     given = parser.parse_args()
+    if given.parts == ["picture"]:
+        return picture()
     warnings.simplefilter("ignore")
     print(torch.cuda.get_device_name(), torch.__version__)
-    for part in given.parts or ["sweeps", "pinned", "methods", "peers"]:
-        {"sweeps": sweeps, "peers": peers, "pinned": pinned, "methods": methods}[part]()
+    for part in given.parts or ["sweeps", "kernels", "pinned", "methods", "peers"]:
+        {"sweeps": sweeps, "kernels": kernels, "peers": peers, "pinned": pinned, "methods": methods}[part]()
         torch.cuda.empty_cache()
         with open(given.out, "w", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(RESULTS[0]))
             writer.writeheader()
             writer.writerows(RESULTS)
+    return None
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch's host tensors pass for those of a card.
 """
 
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -267,3 +269,14 @@ def test_arrays_that_cannot_be_written_into_are_refused(blobs):
     ):
         with pytest.raises(ValueError, match=r"array of jax.*cannot be written into; pass numpy.asarray\(X\)"):
             ask()
+
+
+def test_a_fit_without_a_card_never_imports_torch():
+    code = (
+        "import sys, numpy as np, kernelpool\n"
+        "x, y = np.random.default_rng(0).normal(size=(60, 2)).astype('float32'), np.arange(60) % 2\n"
+        "kernelpool.SharedKernelClassifier(2, random_state=0).fit(x, y).predict(x)\n"
+        "print({'torch', 'triton', 'kernelpool.fused', 'jax'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
