@@ -129,7 +129,7 @@ def test_held_out_rows_may_be_given(clouds):
     model = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
     assert len(model.deciding_networks_) == 1
     assert model.conditional_loss_ == pytest.approx(log_loss(y_test, model.predict_proba(X_test)), rel=1e-9)
-    with pytest.raises(ValueError, match=r"X_val has 2000 rows and y_val 0"):
+    with pytest.raises(ValueError, match="y_val must be given with X_val"):
         model.fit(X, y, X_val=X_test)
     with pytest.raises(ValueError, match=r"y_val must hold labels of y, \[0, 1\]; got 7"):
         model.fit(X, y, X_val=X_test[:2], y_val=[7, 0])

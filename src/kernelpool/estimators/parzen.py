@@ -41,10 +41,9 @@ from ..training.parzen import (
     leave_one_out_scores,
     profile_of,
     tempered_scores,
-    validation_rows,
     voting_params,
 )
-from ..training.validation import class_prior_for
+from ..training.validation import class_prior_for, validation_rows
 from ..training.views import learned_metric
 from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
 

@@ -28,7 +28,7 @@ from ..selection.held_out import stratified_folds
 from ..starts.sample import content_key
 from ..training.config import KernelConfig
 from ..training.monitor import Progress
-from ..training.parzen import labeled_rows, validation_rows
+from ..training.parzen import labeled_rows
 from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regression_data
 from ..training.readout_path import (
     DEFAULT,
@@ -41,7 +41,15 @@ from ..training.readout_path import (
     mean_losses,
     train_readout,
 )
-from ..training.validation import TrainingData, frame_of, mixture_frame, named_features, query_rows, training_data
+from ..training.validation import (
+    TrainingData,
+    frame_of,
+    mixture_frame,
+    named_features,
+    query_rows,
+    training_data,
+    validation_rows,
+)
 from ._base import ProbabilityClassifier, RowFunction, Transform, log_softmax
 
 HELD_OUT_FOLDS, FEW_ROWS = 4, 500

@@ -55,6 +55,7 @@ from ..training.validation import (
     named_features,
     surveyed,
     training_data,
+    validation_rows,
 )
 from ._base import DensityClassifier, RowFunction, fit_monitor, log_softmax
 
@@ -554,15 +555,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         return family_for(self.covariance_type_, np.zeros(self.means_.shape[1]), known)
 
     def _validation_rows(self, X_val: Any, y_val: Any, classes: np.ndarray) -> SampledRows:
-        finite = "allow-nan" if self._takes_holes else True
-        x = np.asarray(validate_data(self, X_val, dtype=np.float64, reset=False, ensure_all_finite=finite))
-        labels = np.asarray([] if y_val is None else y_val)
-        if len(labels) != len(x):
-            raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
-        unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
-        if unknown:
-            raise KernelpoolError(f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}.")
-        return SampledRows(x, np.searchsorted(classes, labels), np.ones(len(x)), np.zeros(len(x)))
+        x, codes = validation_rows(self, X_val, y_val, classes, holes=self._takes_holes)
+        return SampledRows(x.astype(np.float64), codes, np.ones(len(x)), np.zeros(len(x)))
 
     def _keep_deciding(self, deciding: DecidingNetworks | None, class_shares: np.ndarray) -> None:
         for name in ("deciding_networks_", "conditional_loss_", "class_shares_"):

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.neighbors import KDTree
-from sklearn.utils.validation import validate_data
 
 from ..arrays import Array, namespace
 from ..errors import KernelpoolError
@@ -128,20 +127,6 @@ def labeled_rows(data: TrainingData) -> ParzenRows:
     at = np.flatnonzero((weight > 0) & (codes >= 0))
     frame = common_unit_frame(data.mean, data.variance)
     return ParzenRows(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
-
-
-def validation_rows(estimator: Any, X_val: Any, y_val: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Checked rows on which something is chosen, and the codes of their classes."""
-    if y_val is None:
-        raise KernelpoolError("y_val must be given with X_val.")
-    x = np.asarray(validate_data(estimator, X_val, dtype=[np.float64, np.float32], reset=False))
-    labels = np.asarray(y_val)
-    if len(labels) != len(x):
-        raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
-    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
-    if unknown:
-        raise KernelpoolError(f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}.")
-    return x, np.searchsorted(classes, labels)
 
 
 def common_unit_frame(mean: np.ndarray, variance: np.ndarray) -> Frame:

@@ -150,6 +150,23 @@ def feature_name(feature: Any, names: np.ndarray | None) -> str:
     return f"Feature {feature}" if names is None else f"Feature {str(names[feature])!r}"
 
 
+def validation_rows(
+    estimator: Any, X_val: Any, y_val: Any, classes: np.ndarray, *, holes: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Checked rows on which something is chosen, and the codes of their classes."""
+    if y_val is None:
+        raise KernelpoolError("y_val must be given with X_val.")
+    finite = "allow-nan" if holes else True
+    x = np.asarray(validate_data(estimator, X_val, dtype=FLOATS, reset=False, ensure_all_finite=finite))
+    labels = np.asarray(y_val)
+    if len(labels) != len(x):
+        raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise KernelpoolError(f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}.")
+    return x, np.searchsorted(classes, labels)
+
+
 def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = False) -> Rows:
     """Rows to be judged; with `holes`, cells may be missing."""
     if is_lazy_frame(X):
