@@ -1,5 +1,8 @@
 """`check`, `compare`, `predict --explain --sets --class-prior` and `evaluate --importance`, beside what Python answers."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -178,7 +181,7 @@ def test_evaluate_says_which_features_matter(run, model):
 def test_words_are_watched_and_explained(run):
     rng = np.random.default_rng(0)
     rows = [
-        [repr(v), w, "up" if (v > 0) == (w == "x") else "down"]
+        [repr(float(v)), w, "up" if (v > 0) == (w == "x") else "down"]
         for v, w in zip(rng.normal(size=300), rng.choice(["x", "y"], 300), strict=True)
     ]
     data = write_csv("w.csv", ["v", "word", "kind"], rows)
@@ -187,3 +190,33 @@ def test_words_are_watched_and_explained(run):
     assert run("check", "w.st", other, "--json").json["moved"][0] == "word"
     run("predict", "w.st", data, "-o", "w-why.csv", "--explain")
     assert "word" in read("w-why.csv")[0]["why"]
+
+
+def test_explore_writes_a_page_on_rows_without_labels(run, model):
+    path, _, new = model
+    rows = [[f"id-{i}", a, b] for i, (a, b, _) in enumerate(blurred(30, seed=3))]
+    data = write_csv("plain.csv", ["id", "a", "b"], rows)
+    assert run("explore", path, data, "--keep", "id", "--no-open", "--json").json == {"page": "explore.html", "n_rows": 30}
+    page = Path("explore.html").read_text(encoding="utf-8")
+    assert "id-7" in page
+    assert "plain.csv seen by m.st" in page
+    assert "exists already" in run("explore", path, data, "--drop", "id", "--no-open", code=6).text
+    run("explore", path, new, "--no-open", "-o", "labeled.html")
+    assert "&#34;true&#34;:[" in Path("labeled.html").read_text(encoding="utf-8")
+
+
+def test_compare_and_report_write_pages(run, model):
+    path, data, new = model
+    run("fit", data, "-t", "color", *QUICK, "-o", "other.st", "--seed", "3")
+    run("compare", path, "other.st", new, "--report", "both.html")
+    page = Path("both.html").read_text(encoding="utf-8")
+    assert page.count('class="explorer"') == 2
+    assert "Log-loss" in page
+    rows = [[f"id-{i}", *row] for i, row in enumerate(blurred(400))]
+    kept = write_csv("kept.csv", ["id", *COLUMNS], rows)
+    run("report", path, kept, "--keep", "id", "-o", "kept.html")
+    assert len(set(re.findall(r"id-\d+", Path("kept.html").read_text(encoding="utf-8")))) == 81  # those held out
+    assert (
+        "reads DATA twice"
+        in run("report", path, "-", "--keep", "id", "-o", "x.html", code=2, input="a,b,id,color\n1,2,3,red\n").text
+    )

@@ -246,7 +246,7 @@ def test_one_label_for_both_refusals_a_classifier_without_thresholds_and_one_tha
     same = RejectClassifier(inner, ambiguity=0.2, novelty=0.05, ambiguous_label=-9, novel_label=-9).fit(x, y)
     refused = summarize(same, x, y, x_test, y_test).evaluation.refused
     assert (refused.one_label, refused.n_ambiguous) == (True, (same.decide(x_test) > 0).sum())
-    free = summarize(RejectClassifier(inner).fit(x, y), x, y, x_test, y_test)
+    free = summarize(RejectClassifier(inner, ambiguity=None, novelty=None).fit(x, y), x, y, x_test, y_test)
     assert (free.evaluation.refused.ambiguity, free.evaluation.refused.novelty, free.outliers.novelty) == (None, None, None)
     assert free.evaluation.refused.coverage == 1
     nothing = RejectClassifier(inner, novelty=1e6, novelty_rule="threshold").fit(x, y)

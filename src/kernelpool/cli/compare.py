@@ -1,17 +1,24 @@
 """`kernelpool compare`: two models on the same rows."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
+from ..atomic import write_atomically
 from ..inspection.metrics import Metrics
+from ..inspection.pipeline import unwrap
+from ..inspection.pool import describe
 from ..questions.comparison import ModelComparison
 from ..tables.labels import LabeledTable, codes_and_classes
 from ..tables.sources import source
 from ..text import listed, plural, shown
 from . import options as o
-from .output import CommandError, Exit, Screen
+from .output import CommandError, Exit, Screen, check_free, failing_as_output
+from .report import check_report
 from .saved import Saved, open_saved
+
+PAGE = "Write a page (HTML) with both side by side."
 
 
 def compare(
@@ -21,6 +28,10 @@ def compare(
     target: o.Target = None,
     drop: o.Drop = None,
     confidence: o.Confidence = 0.95,
+    report: Annotated[
+        str | None, o.output("--report", metavar="FILE", help="Write a page (HTML) with both side by side.")
+    ] = None,
+    force: o.Force = False,
     *,
     screen: o.ScreenOptions,
     style: o.TextOptions,
@@ -32,6 +43,8 @@ def compare(
 
     Example: kernelpool compare pool.safetensors parzen.safetensors irises.csv
     """
+    if report is not None:
+        check_report(report, force)
     if data == "-":
         raise CommandError(Exit.USAGE, "compare reads DATA once for each model: name a file, not stdin.")
     models = [open_saved(path, screen) for path in (first, second)]
@@ -53,9 +66,41 @@ def compare(
     for name, path, rate, loss in zip(("First", "Second"), (first, second), rates, comparison.log_losses, strict=True):
         screen.result(f"{name + ':':8} {shown(path, 60)}: error {rate}, log-loss {loss:.4f}")
     screen.result(str(comparison))
+    if report is not None:
+        _write_page(report, force, (first, second), models, tables, common, str(comparison))
+        screen.result(f"Page: {shown(report, 400)}")
     record: dict[str, Any] = {"first": first, "second": second, **comparison.to_dict()}
     record["rates"] = [rate.to_dict() for rate in rates]
     screen.answer(record)
+
+
+def _write_page(
+    path: str,
+    force: bool,
+    names: tuple[str, str],
+    models: list[Saved],
+    tables: list[LabeledTable],
+    common: np.ndarray,
+    sentence: str,
+) -> None:
+    """Both models side by side, on the same rows."""
+    from ..report.explorer import MOST_POINTS, explorer_of
+    from ..report.html import render_explorer
+
+    chosen = common[np.unique(np.linspace(0, len(common) - 1, min(MOST_POINTS, len(common))).astype(int))]
+    parts = []
+    for name, saved, table in zip(names, models, tables, strict=True):
+        rows, labels = table.at(np.flatnonzero(np.isin(table.row_numbers, chosen)))
+        found = unwrap(saved.model, [feature.name for feature in table.features])
+        x = np.asarray(found.transform(rows) if found.transforms else rows, np.float64)
+        explorer = explorer_of(found, describe(found.inner).pool, rows, x, labels, chosen)
+        if explorer is not None:
+            parts.append((Path(name).name, explorer))
+    described = [describe(unwrap(saved.model).inner).sentence for saved in models]
+    sentences = [sentence, *(f"{Path(name).name}: {text}" for name, text in zip(names, described, strict=True))]
+    check_free(path, force)
+    with failing_as_output(path):
+        write_atomically(path, [render_explorer(" and ".join(Path(n).name for n in names), sentences, parts).encode("utf-8")])
 
 
 def _judging_rows(saved: Saved, table: LabeledTable, screen: Screen) -> np.ndarray:

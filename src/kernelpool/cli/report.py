@@ -5,12 +5,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from ..tables.columns import check_columns
 from ..tables.labels import LabeledTable, codes_and_classes
 from ..tables.sources import source
 from ..text import shown
 from . import options as o
 from .output import CommandError, Exit, Screen, check_free, failing_as_output
 from .saved import open_saved
+
+KEEP = "Show this column of DATA, such as an identifier, beside the numbers of rows (repeatable)."
 
 
 def report(
@@ -22,6 +25,7 @@ def report(
         o.data("--test", help="Rows that played no part in fitting; told from the model file unless given.", metavar="DATA"),
     ] = None,
     target: o.Target = None,
+    keep: Annotated[list[str] | None, o.column("--keep", help=KEEP)] = None,
     drop: o.Drop = None,
     force: o.Force = False,
     *,
@@ -38,21 +42,44 @@ def report(
     check_report(output, force)
     saved = open_saved(model, screen)
     column = saved.target_of(target)
-    rows = saved.read(source(data, style), column, screen, list(drop or []))
+    spare = [*(drop or []), *(keep or [])]
+    rows = saved.read(source(data, style), column, screen, spare)
+    names = _kept_names(data, style, list(keep or []))
     codes, _ = codes_and_classes(rows.labels)
     same, held = saved.split_of(rows.fingerprint(), codes)
     kwargs = {key: saved.summary.get(name) for key, name in (("command", "command"), ("duration", "seconds"))}
     kwargs = {key: value for key, value in kwargs.items() if isinstance(value, str | float)}
     if test is not None:
-        other = saved.read(source(test, style), column, screen, list(drop or []))
+        other = saved.read(source(test, style), column, screen, spare)
+        names = names + _kept_names(test, style, list(keep or []))
         rows, at = _joined(rows, other), np.arange(len(rows), len(rows) + len(other))
-        write_report(saved.model, rows, at, output, force, screen, test_source=other.source, **kwargs)
+        write_report(saved.model, rows, at, output, force, screen, test_source=other.source, names=names, **kwargs)
     else:
         if not same:
             screen.warn("these are not the rows of the fit, or not in their order: errors are counted on all of them.")
         found = np.flatnonzero(held) if held is not None and held.any() else None
-        write_report(saved.model, rows, found, output, force, screen, **kwargs)
+        write_report(saved.model, rows, found, output, force, screen, names=names, **kwargs)
     screen.answer({"report": output, "rows_of_fit": same, "n_rows": len(rows)})
+
+
+def _kept_names(data: str, style: Any, keep: list[str]) -> list[str]:
+    """What is shown beside the number of each row of a file; nothing where no column is kept."""
+    if not keep:
+        return []
+    if data == "-":
+        raise CommandError(Exit.USAGE, "--keep reads DATA twice: name a file, not stdin.")
+    rows, kept = source(data, style), {name: [] for name in keep}  # type: ignore[var-annotated]
+    for batch in rows.batches():
+        check_columns(keep, rows.names, rows.label, "to keep")
+        for name in keep:
+            kept[name] += batch.columns[name].to_pylist()
+    return row_names(kept)
+
+
+def row_names(kept: dict[str, list[Any]]) -> list[str]:
+    """Columns that are kept, as one text a row."""
+    texts = [[f"{name} {shown(value, 40)}" if len(kept) > 1 else shown(value, 40) for value in kept[name]] for name in kept]
+    return [", ".join(parts) for parts in zip(*texts, strict=True)]
 
 
 def _joined(rows: LabeledTable, other: LabeledTable) -> LabeledTable:
@@ -78,7 +105,15 @@ def check_report(path: str, force: bool) -> None:
 
 
 def write_report(
-    model: Any, rows: LabeledTable, test: np.ndarray | None, path: str, force: bool, screen: Screen, **kwargs: Any
+    model: Any,
+    rows: LabeledTable,
+    test: np.ndarray | None,
+    path: str,
+    force: bool,
+    screen: Screen,
+    *,
+    names: list[str] | None = None,
+    **kwargs: Any,
 ) -> None:
     """The report of a model on its rows, those held out apart."""
     from ..report import summarize, write_html
@@ -88,6 +123,9 @@ def write_report(
     with failing_as_output(path), screen.working("Writing the report"):
         numbers = rows.row_numbers
         kwargs |= {"row_numbers": numbers[train], "test_row_numbers": None if test is None else numbers[test]}
+        if names:  # rows may have been left out for want of a label
+            named = np.array(names, object) if len(names) == len(rows) else np.array(names, object)[rows.row_numbers - 1]
+            kwargs |= {"row_names": named[train].tolist(), "test_row_names": None if test is None else named[test].tolist()}
         summary = summarize(model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **kwargs)
         check_free(path, force)
         write_html(summary, path)

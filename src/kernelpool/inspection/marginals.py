@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from ..arrays import eps_of, log_weighted_sums, safe_log, shares_of
 from ..kernels import Kernel
+from ..kernels.product import Product
 from ..rows import Frame
 
 CHUNK = 4096
@@ -120,6 +121,12 @@ def normalized(scores: np.ndarray) -> np.ndarray:
 def conditional_moments(kernel: Any, kernels: Any, z: np.ndarray, column: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of one feature given the others in each Gaussian kernel, two of shape (M, n)."""
     means, shape = np.asarray(kernels.mean), (len(kernels.mean), len(z))
+    if isinstance(kernel, Product):  # numbers are independent of words within a kernel
+        if column in kernel.words:
+            share = np.broadcast_to(means[:, column, None], shape)
+            return share, share * (1 - share)
+        gaussian, _ = kernel._parts(kernels)
+        return conditional_moments(kernel.gaussian, gaussian, z[:, kernel.numbers], kernel.numbers.index(column))
     if not kernel.matrices:
         variance = np.broadcast_to(np.asarray(kernel.variances(kernels)), means.shape)
         return np.broadcast_to(means[:, column, None], shape), np.broadcast_to(variance[:, column, None], shape)

@@ -31,6 +31,7 @@ from ..arrays import (
 )
 from ..rows import Block, Frame, Holes
 from ..sums import record
+from .diag import Diag
 from .gaussian import Gaussian, GaussianNaturalParams, Kernels, Moments
 from .kernel import Kernel, KernelSums, NaturalParams, Observed
 
@@ -307,6 +308,9 @@ class Product(Kernel):
         numbers = [self.numbers.index(i) for i in columns if i in self.numbers]
         words = [self.words.index(i) for i in columns if i in self.words]
         family, left = self.gaussian.marginal(gaussian, numbers)
+        if not numbers:  # no matrix has no rows
+            nothing = left.mean[:, :0]
+            family, left = Diag(family.floor), Kernels(nothing, nothing)
         known = sorted({self.groups[i] for i in columns if self.groups[i] >= 0})
         groups = tuple(known.index(self.groups[i]) if self.groups[i] >= 0 else -1 for i in columns)
         other = Product(family, groups, self.strength)

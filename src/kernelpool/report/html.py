@@ -5,8 +5,11 @@ own small script, told by their hashes, and nothing else: even text that escaped
 """
 
 import base64
+import json
 import math
 import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -16,8 +19,9 @@ from typing import Any
 from ..atomic import write_atomically
 from ..errors import KernelpoolError
 from ..selection.reject import NOTHING_BELOW
+from ..text import plain
 from .charts import charts_of, in_use
-from .records import Accepted, Evaluation, Summary
+from .records import Accepted, Evaluation, Explorer, Summary
 
 MINUS, DASH, SPACE = "\N{MINUS SIGN}", "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 
@@ -79,23 +83,60 @@ def render_html(summary: Summary) -> str:
     import markupsafe  # comes with jinja2
 
     used = None if summary.evaluation is None else in_use(summary.evaluation)
-    style, script = (_own(name) for name in ("report.css", "report.js"))
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    colors = _colors(summary)
     page: str = environment.get_template("report.html").render(
         summary=summary,
-        style=style,
-        script=script,
-        policy=policy,
-        colors=_colors(summary),
+        **_shell(),
+        colors=colors,
+        explorer_data=None if summary.explorer is None else explorer_json(summary.explorer, colors),
         charts={name: markupsafe.Markup(text) for name, text in charts_of(summary).items()},
         has_density=lambda threshold: threshold > NOTHING_BELOW,
         used=used,
         bought=[] if summary.evaluation is None else _bought(summary.evaluation, used),
     )
     return page
+
+
+def render_explorer(title: str, told: Sequence[str], explorers: Sequence[tuple[str, Explorer]]) -> str:
+    """A page of pictures to be touched, side by side where there are several.
+
+    Parameters
+    ----------
+    title : str
+        Title.
+    told : sequence of str
+        Sentences above the pictures.
+    explorers : sequence of (str, Explorer)
+        Headings and pictures.
+
+    Returns
+    -------
+    page : str
+        An HTML document.
+    """
+    names = [label for _, explorer in explorers for label in explorer.labels]
+    colors = {name: f"s{i}" for i, name in enumerate(list(dict.fromkeys(names))[:PLOT_CLASSES])}
+    parts = [(name, explorer, explorer_json(explorer, colors)) for name, explorer in explorers]
+    page: str = (
+        _environment().get_template("explore.html").render(title=title, told=told, parts=parts, colors=colors, **_shell())
+    )
+    return page
+
+
+def explorer_json(explorer: Explorer, colors: dict[str, str]) -> str:
+    """What the script reads; the page puts it, escaped, into an attribute."""
+    told = {**plain(asdict(explorer)), "colors": [colors.get(label, "other") for label in explorer.labels]}
+    return json.dumps(told, separators=(",", ":"), allow_nan=False)
+
+
+def _shell() -> dict[str, str]:
+    """Style and script of a page, and the policy that lets it run these alone."""
+    style, script = _own("report.css"), _own("report.js") + _own("explorer.js")
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return {"style": style, "script": script, "policy": policy}
 
 
 @cache

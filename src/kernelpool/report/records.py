@@ -278,6 +278,70 @@ class Map:
     word: str = "kernel"
 
 
+# -- to be looked at from all sides ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExploredKernel:
+    """A kernel along the features of an `Explorer`, in the units of the data."""
+
+    index: int
+    share: float
+    classes: tuple[tuple[int, float], ...]
+    """(place of a class, P(C_k|j)) of the greatest; empty where that is not known."""
+    mean: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """Some rows and kernels, for a picture that can be touched; one entry a row unless said otherwise."""
+
+    features: tuple[str, ...]
+    """Names of the features, at most eight."""
+    labels: tuple[str, ...]
+    """Names of the classes."""
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+    """What is shown beside the numbers; empty where nothing is."""
+    values: tuple[tuple[float, ...], ...]
+    true: tuple[int, ...]
+    """Place of the class in `labels`, -1 where it is not known."""
+    named: tuple[int, ...]
+    doubt: tuple[float, ...]
+    """The model's own probability that the label is wrong."""
+    score: tuple[float | None, ...]
+    """log p(x)."""
+    nearest: tuple[int, ...]
+    """Index of the kernel that has most to do with the row, -1 where it is not drawn."""
+    kernels: tuple[ExploredKernel, ...]
+    threshold: float | None
+    """The doubt above which the model itself refuses."""
+    held_out: bool
+
+
+@dataclass(frozen=True)
+class ImportantFeature:
+    """What the log-loss rises by without a feature."""
+
+    name: str
+    rise: float
+    error: float
+    """Standard error."""
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Which features matter, the most important first."""
+
+    features: tuple[ImportantFeature, ...]
+    n_more: int
+    method: str
+    """"marginal" or "permutation"."""
+    log_loss: float
+    n_rows: int
+
+
 # -- outliers -----------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +367,8 @@ class Outlier:
     label: str
     named: str
     odd: tuple[OddFeature, ...]
+    name: str = ""
+    """What is shown beside the number."""
 
 
 @dataclass(frozen=True)
@@ -414,6 +480,8 @@ class Summary:
     """What was sampled, left out or not possible, and why."""
     members: tuple[MemberRow, ...] = ()
     """Of a pool, those that were tried, in that order."""
+    explorer: Explorer | None = None
+    importance: Importance | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Dictionaries, lists, numbers and text; what is not finite is None."""

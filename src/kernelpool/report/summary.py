@@ -19,13 +19,15 @@ from ..errors import KernelpoolError
 from ..estimators.reject import RejectClassifier
 from ..inspection.pipeline import Unwrapped, unwrap
 from ..inspection.pool import Pool, describe, refusals
+from ..questions import feature_importance
 from ..text import text_of
 from ..training.validation import is_unlabeled
 from .data import BLOCK, Table, Target, blocks, data_of, some
 from .evaluation import evaluation_of, judge, regression_of
+from .explorer import MOST_POINTS, explorer_of
 from .kernels import Seen, class_posterior_by_rows, map_of, table_of
 from .outliers import Scored, density_of, outliers_of
-from .records import Evaluation, KernelTable, Map, Outliers, Regression, Summary
+from .records import Evaluation, Explorer, Importance, ImportantFeature, KernelTable, Map, Outliers, Regression, Summary
 from .training import members_of, rerun_of, training_of
 
 __all__ = ["Summary", "summarize"]
@@ -45,6 +47,8 @@ def summarize(
     test_source: str | None = None,
     row_numbers: Any = None,
     test_row_numbers: Any = None,
+    row_names: Sequence[str] | None = None,
+    test_row_names: Sequence[str] | None = None,
     command: str | None = None,
     duration: float | None = None,
     doubt: float = 0.05,
@@ -75,6 +79,8 @@ def summarize(
         Where the rows came from, such as a file name.
     row_numbers, test_row_numbers : array-like of int of shape (n_samples,), default=None
         Numbers by which the report names rows, such as those of the lines of a file; None counts from 0.
+    row_names, test_row_names : sequence of str of length n_samples, default=None
+        What is shown beside the numbers, such as an identifier.
     command : str, default=None
         A command line that makes the model again.
     duration : float, default=None
@@ -112,6 +118,7 @@ def summarize(
     _check_arguments(estimator, X_test, y_test, doubt, max_kernels, n_outliers)
     numbers = row_numbers, test_row_numbers
     making = SummaryBuilder(estimator, X, y, X_test, y_test, feature_names, numbers, doubt, np.random.default_rng(random_state))
+    making.name_rows((row_names, test_row_names))
     labels = {"target": target_name, "source": source, "test_source": test_source}
     texts: dict[str, Any] = {name: None if value is None else text_of(value) for name, value in labels.items()}
     told = texts | {"numbered": row_numbers is not None}
@@ -133,6 +140,8 @@ def summarize(
         rerun=rerun_of(making.model, texts["source"], making.table.n_rows, command),
         notes=tuple(dict.fromkeys(making.notes)),
         members=members_of(making.model.inner),
+        explorer=making.explorer(pool),
+        importance=making.importance(random_state),
     )
 
 
@@ -170,6 +179,8 @@ CELLS = 4e7
 DRAWN_CELLS = 1e7
 """Rows x features that are drawn from the model."""
 LEAST_ROWS = 1000
+MOST_IMPORTANT, MOST_LISTED = 200, 20
+"""Features that are left out one by one, and those of them that are listed."""
 
 
 @dataclass
@@ -182,6 +193,8 @@ class JudgedRows:
     numbers: np.ndarray
     """By which the report names all rows."""
     held_out: bool
+    names: Sequence[str] | None = None
+    """What is shown beside the numbers."""
 
     @property
     def where(self) -> str:
@@ -224,6 +237,13 @@ class SummaryBuilder:
             self.notes.append(
                 "Kernels are told in the features that the steps before the model make, where those are not input columns."
             )
+
+    def name_rows(self, names: tuple[Sequence[str] | None, Sequence[str] | None]) -> None:
+        """Give rows what is shown beside their numbers."""
+        for rows, given, word in zip(self.rows, names, ("row_names", "test_row_names"), strict=False):
+            if given is not None and len(given) != rows.table.n_rows:
+                raise KernelpoolError(f"{word} must have one entry for each of the {rows.table.n_rows} rows; got {len(given)}.")
+            rows.names = None if given is None else [text_of(name) for name in given]
 
     def _target(self, y: Any, table: Table, name: str) -> Target:
         labels = to_numpy(y) if is_array(y) else np.asarray(y)
@@ -329,6 +349,55 @@ class SummaryBuilder:
         at = some(len(seen.x), max(LEAST_ROWS, int(2e7 / max(1, len(self.pool or ())))), self.rng)
         y = np.array([codes.get(label, -1) for label in seen.labels[at].tolist()])
         return class_posterior_by_rows(self.model.inner, self.model.transform(self.table.at(seen.at[at])), y, len(classes))
+
+    # -- to be looked at from all sides ------------------------------------------------------------------------------
+
+    def _judges(self, most: int) -> tuple[JudgedRows, np.ndarray]:
+        """Held-out rows, or training rows where there are none; at most so many."""
+        rows = self.rows[-1]
+        return rows, rows.at[some(len(rows.at), most, self.rng)]
+
+    def explorer(self, pool: Pool | None) -> Explorer | None:
+        """Rows and kernels along any two features."""
+        if not self.classification or not hasattr(self.model.outer, "predict_proba"):
+            return None
+        rows, at = self._judges(MOST_POINTS)
+        names = None if rows.names is None else [rows.names[i] for i in at.tolist()]
+        given = rows.table.at(at)
+        return explorer_of(
+            self.model,
+            pool,
+            given,
+            self._through(rows.table, at),
+            rows.target.y[at],
+            rows.numbers[at],
+            names,
+            held_out=rows.held_out,
+        )
+
+    def importance(self, seed: int) -> Importance | None:
+        """Which features matter, by rows that the model has not seen; None where there are none or too many features."""
+        outer = self.model.outer
+        if not self.classification or not hasattr(outer, "predict_proba") or not self.rows[-1].held_out:
+            return None
+        if not 1 < len(self.model.features) <= MOST_IMPORTANT:
+            return None
+        exact = hasattr(self.model.inner, "_marginals") and self.model.inner._marginals() is not None
+        rows, at = self._judges(1000 if exact else 200)
+        known = (
+            np.isin(rows.target.y[at].astype(object), list(np.asarray(outer.classes_).tolist())) & ~rows.target.unlabeled[at]
+        )
+        at = at[known]
+        x = self._through(rows.table, at)
+        if not len(at) or not np.isfinite(x).all():
+            return None
+        y = np.asarray(rows.target.y[at].tolist())
+        found = feature_importance(outer, rows.table.at(at), y, n_repeats=2, random_state=seed)
+        order = np.argsort(-found.importance, kind="stable")[:MOST_LISTED]
+        bare = {f"feature {i}": name for i, name in enumerate(self.table.names)}  # of columns that had no names at the fit
+        names = [text_of(bare.get(name, name) if not hasattr(outer, "feature_names_in_") else name) for name in found.names]
+        listed = [ImportantFeature(names[i], float(found.importance[i]), float(found.error[i])) for i in order]
+        return Importance(tuple(listed), len(found.names) - len(listed), found.method, found.log_loss, found.n_rows)
 
     # -- outliers ---------------------------------------------------------------------------------------------------
 

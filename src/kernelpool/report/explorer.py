@@ -1,0 +1,114 @@
+"""Rows and kernels to be looked at from all sides: what the page's script needs to draw them along any two features."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import to_numpy
+from ..estimators._base import nameless
+from ..inspection.metrics import ambiguity_of
+from ..inspection.pipeline import Unwrapped
+from ..inspection.pool import Pool
+from ..text import text_of
+from .records import ExploredKernel, Explorer
+
+MOST_POINTS, MOST_FEATURES, MOST_KERNELS, MOST_CLASSES = 800, 8, 60, 5
+
+
+def explorer_of(
+    model: Unwrapped,
+    pool: Pool | None,
+    rows: Any,
+    x: np.ndarray,
+    labels: Any,
+    numbers: np.ndarray,
+    names: Sequence[str] | None = None,
+    *,
+    held_out: bool = True,
+) -> Explorer | None:
+    """Of rows as the user passes them, and as the model inside sees them, `x` (n, d); None where there is nothing to draw."""
+    classes = np.asarray(model.outer.classes_)
+    probability = np.asarray(to_numpy(model.outer.predict_proba(rows)), np.float64)
+    if not len(x) or x.shape[1] < 1 or not np.isfinite(probability).all():
+        return None
+    named = probability.argmax(axis=1)
+    known = {label: code for code, label in enumerate(classes.tolist())}
+    true = [-1] * len(x) if labels is None else [known.get(label, -1) for label in np.asarray(labels, object).tolist()]
+    chosen = _telling(x, named, len(classes))
+    scale, offset = model.scale[chosen], model.offset[chosen]
+    score: list[float | None] = [None] * len(x)
+    if hasattr(model.outer, "score_samples"):
+        found = np.asarray(to_numpy(model.outer.score_samples(rows)), np.float64)
+        score = [_short(v) if np.isfinite(v) else None for v in found.tolist()]
+    kernels, nearest = _kernels(model, pool, x, chosen)
+    refusing = getattr(model.outer, "ambiguity_threshold_", None)
+    return Explorer(
+        features=tuple(model.names[i] for i in chosen.tolist()),
+        labels=tuple(text_of(label) for label in classes.tolist()),
+        numbers=tuple(int(n) for n in numbers),
+        names=tuple(text_of(name) for name in names) if names is not None else (),
+        values=tuple(tuple(_short(v) for v in row) for row in (x[:, chosen] * scale + offset).tolist()),
+        true=tuple(true),
+        named=tuple(named.tolist()),
+        doubt=tuple(_short(v) for v in ambiguity_of(probability).tolist()),
+        score=tuple(score),
+        nearest=nearest,
+        kernels=kernels,
+        threshold=refusing,
+        held_out=held_out,
+    )
+
+
+def _telling(x: np.ndarray, named: np.ndarray, n_classes: int) -> np.ndarray:
+    """Features along which classes lie apart most, at most so many, in their order."""
+    if x.shape[1] <= MOST_FEATURES:
+        return np.arange(x.shape[1])
+    spread = x.var(axis=0)
+    means = np.stack([x[named == k].mean(axis=0) for k in range(n_classes) if (named == k).any()])
+    apart = np.where(spread > 0, means.var(axis=0) / np.where(spread > 0, spread, 1.0), 0.0)
+    return np.sort(np.argsort(-apart, kind="stable")[:MOST_FEATURES])
+
+
+def _kernels(
+    model: Unwrapped, pool: Pool | None, x: np.ndarray, chosen: np.ndarray
+) -> tuple[tuple[ExploredKernel, ...], tuple[int, ...]]:
+    """The greatest kernels along the chosen features, in the units of the data, and the kernel of each row (-1: none)."""
+    if pool is None or pool.mean is None or pool.variance is None:
+        return (), (-1,) * len(x)
+    scale, offset = model.scale[chosen], model.offset[chosen]
+    greatest = np.sort(pool.largest(MOST_KERNELS))
+    found = []
+    for j in greatest.tolist():
+        if pool.covariance is None:
+            matrix = np.diag(pool.variance[j][chosen])
+        else:
+            whole = pool.covariance if pool.covariance.ndim == 2 else pool.covariance[j]
+            matrix = whole[np.ix_(chosen, chosen)]
+        found.append(
+            ExploredKernel(
+                index=int(j),
+                share=_short(float(pool.share[j])),
+                classes=() if pool.class_posterior is None else _greatest(pool.class_posterior[j]),
+                mean=tuple(_short(v) for v in (pool.mean[j][chosen] * scale + offset).tolist()),
+                covariance=tuple(tuple(_short(v) for v in row) for row in (matrix * np.outer(scale, scale)).tolist()),
+            )
+        )
+    inner = nameless(model.inner)
+    if not hasattr(inner, "kernel_posterior"):
+        return tuple(found), (-1,) * len(x)
+    posterior = np.asarray(to_numpy(inner.kernel_posterior(x)))
+    if posterior.shape[1] != len(pool):
+        return tuple(found), (-1,) * len(x)
+    drawn = set(greatest.tolist())
+    return tuple(found), tuple(j if j in drawn else -1 for j in posterior.argmax(axis=1).tolist())
+
+
+def _greatest(posterior: np.ndarray) -> tuple[tuple[int, float], ...]:
+    order = np.argsort(-posterior, kind="stable")[:MOST_CLASSES]
+    return tuple((k, _short(float(posterior[k]))) for k in order.tolist() if posterior[k] >= 0.005)
+
+
+def _short(value: float) -> float:
+    """As many digits as a picture needs."""
+    return float(f"{value:.5g}")

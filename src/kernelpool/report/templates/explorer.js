@@ -1,0 +1,112 @@
+// Rows and kernels along any two features: hover, arrow keys, kernels to choose, classes to toggle, a threshold of refusal.
+(() => {
+  const W = 720, H = 440, LEFT = 62, BOTTOM = 46, TOP = 10, RIGHT = 12;
+  const make = (parent, name, attributes, text) => {
+    const element = document.createElementNS(parent.namespaceURI, name);
+    for (const key in attributes) element.setAttribute(key, attributes[key]);
+    if (text !== undefined) element.textContent = text;
+    parent.append(element);
+    return element;
+  };
+  const short = (v) => (v === null ? "–" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4)));
+  const percent = (v) => (100 * v).toFixed(1) + " %";
+  const ticks = (low, high) => {
+    const raw = (high - low) / 5, size = 10 ** Math.floor(Math.log10(raw)), step = size * [1, 2, 5, 10].find((m) => m * size >= raw);
+    const found = [];
+    for (let k = Math.ceil(low / step); k * step <= high; k++) found.push(k * step);
+    return found;
+  };
+  const start = (root) => {
+    const data = JSON.parse(root.dataset.explorer), find = (name) => root.querySelector("." + name);
+    const plane = find("plane"), told = find("told"), counted = find("counted"), profile = find("profile");
+    const colors = data.colors, n = data.numbers.length;
+    let chosen = -1, at = -1, points = [];
+    const shown = () => new Set([...root.querySelectorAll(".classes input")].filter((box) => box.checked).map((box) => +box.value));
+    const group = (i) => (data.true[i] >= 0 ? data.true[i] : data.named[i]);
+    const tell = (i) => {
+      const truth = data.true[i] < 0 ? "" : data.true[i] === data.named[i] ? ", rightly" : ", but it is " + data.labels[data.true[i]];
+      const name = data.names.length ? " (" + data.names[i] + ")" : "";
+      const score = data.score[i] === null ? "" : "; log p(x) " + short(data.score[i]);
+      const kernel = data.nearest[i] < 0 ? "" : "; kernel " + data.nearest[i];
+      const values = data.features.map((feature, f) => feature + " " + short(data.values[i][f])).join(", ");
+      told.textContent = "Row " + data.numbers[i] + name + ": named " + data.labels[data.named[i]] + truth + ", doubt " + percent(data.doubt[i]) + score + kernel + ". " + values + ".";
+    };
+    const pick = (i) => {
+      if (at >= 0 && points[at]) points[at].classList.remove("at");
+      at = i;
+      if (i >= 0 && points[i]) { points[i].classList.add("at"); tell(i); }
+    };
+    const show = (kernel) => {
+      chosen = chosen === kernel.index ? -1 : kernel.index;
+      draw();
+      profile.hidden = chosen < 0;
+      profile.replaceChildren();
+      if (chosen < 0) return;
+      const head = document.createElement("h3");
+      head.textContent = "Kernel " + kernel.index + ", " + percent(kernel.share) + " of all rows";
+      const classes = document.createElement("p");
+      classes.textContent = kernel.classes.map((pair) => data.labels[pair[0]] + " " + percent(pair[1])).join(", ");
+      const list = document.createElement("ul");
+      data.features.forEach((feature, f) => {
+        const item = document.createElement("li");
+        item.textContent = feature + ": " + short(kernel.mean[f]) + " ± " + short(Math.sqrt(kernel.covariance[f][f]));
+        list.append(item);
+      });
+      const rows = data.nearest.map((j, i) => (j === kernel.index ? i : -1)).filter((i) => i >= 0);
+      const members = document.createElement("p");
+      members.textContent = rows.length + " of these rows" + (rows.length ? ": " + rows.slice(0, 20).map((i) => data.numbers[i] + (data.names.length ? " (" + data.names[i] + ")" : "")).join(", ") + (rows.length > 20 ? " …" : "") : "");
+      profile.append(head, classes, list, members);
+    };
+    const draw = () => {
+      const a = +find("across").value, b = +find("up").value, visible = shown(), level = +find("doubt").value;
+      find("level").textContent = percent(level);
+      plane.replaceChildren();
+      points = new Array(n).fill(null);
+      const inside = [...Array(n).keys()].filter((i) => visible.has(group(i)));
+      const range = (f) => {
+        let low = Infinity, high = -Infinity;
+        for (const i of inside.length ? inside : Array(n).keys()) { low = Math.min(low, data.values[i][f]); high = Math.max(high, data.values[i][f]); }
+        const margin = 0.05 * (high - low) || Math.abs(high) * 0.05 || 1;
+        return [low - margin, high + margin];
+      };
+      const [x0, x1] = range(a), [y0, y1] = range(b);
+      const px = (v) => LEFT + ((v - x0) / (x1 - x0)) * (W - LEFT - RIGHT), py = (v) => H - BOTTOM - ((v - y0) / (y1 - y0)) * (H - BOTTOM - TOP);
+      for (const v of ticks(x0, x1)) { make(plane, "line", { x1: px(v), x2: px(v), y1: TOP, y2: H - BOTTOM, class: "grid" }); make(plane, "text", { x: px(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, short(v)); }
+      for (const v of ticks(y0, y1)) { make(plane, "line", { x1: LEFT, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, short(v)); }
+      make(plane, "text", { x: (W + LEFT) / 2, y: H - 8, "text-anchor": "middle", class: "axis" }, data.features[a]);
+      make(plane, "text", { x: 14, y: (H - BOTTOM) / 2, "text-anchor": "middle", class: "axis", transform: "rotate(-90 14 " + (H - BOTTOM) / 2 + ")" }, data.features[b]);
+      let accepted = 0, wrong = 0, judged = 0;
+      for (const i of inside) {
+        const refused = data.doubt[i] > level;
+        if (!refused) { accepted++; if (data.true[i] >= 0) { judged++; if (data.true[i] !== data.named[i]) wrong++; } }
+        const faded = chosen >= 0 && data.nearest[i] !== chosen;
+        points[i] = make(plane, "circle", { cx: px(data.values[i][a]), cy: py(data.values[i][b]), r: 3.2, class: "point " + colors[group(i)] + (refused ? " refused" : "") + (faded ? " faded" : "") + (data.true[i] >= 0 && data.true[i] !== data.named[i] ? " wrong" : "") });
+        points[i].addEventListener("mouseenter", () => pick(i));
+      }
+      counted.textContent = accepted + " of " + inside.length + " rows accepted (" + percent(inside.length ? accepted / inside.length : 0) + ")" + (judged ? "; " + percent(wrong / judged) + " of them wrong" : "");
+      for (const kernel of data.kernels) {
+        const xx = kernel.covariance[a][a], yy = kernel.covariance[b][b], xy = a === b ? xx : kernel.covariance[a][b];
+        const path = [];
+        const l11 = Math.sqrt(xx), l21 = l11 > 0 ? xy / l11 : 0, l22 = Math.sqrt(Math.max(yy - l21 * l21, 0));
+        for (let t = 0; t < 48; t++) {
+          const c = Math.cos((t / 24) * Math.PI), s = Math.sin((t / 24) * Math.PI);
+          path.push(px(kernel.mean[a] + l11 * c).toFixed(1) + "," + py(kernel.mean[b] + l21 * c + l22 * s).toFixed(1));
+        }
+        const owner = kernel.classes.length ? kernel.classes[0][0] : -1;
+        const ring = make(plane, "polygon", { points: path.join(" "), class: "kernel " + (owner < 0 ? "other" : colors[owner]) + (chosen === kernel.index ? " chosen" : ""), tabindex: 0, role: "button", "aria-pressed": chosen === kernel.index, "aria-label": "Kernel " + kernel.index + ", " + percent(kernel.share) + (owner < 0 ? "" : ", mostly " + data.labels[owner]) });
+        ring.addEventListener("click", () => show(kernel));
+        ring.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); show(kernel); } });
+      }
+    };
+    plane.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const there = [...Array(n).keys()].filter((i) => points[i]);
+      if (there.length) pick(there[(there.indexOf(at) + step + there.length) % there.length]);
+    });
+    root.querySelectorAll("select, input").forEach((control) => control.addEventListener("input", draw));
+    draw();
+  };
+  document.querySelectorAll(".explorer").forEach(start);
+})();
