@@ -32,7 +32,7 @@ def export(
 ) -> None:
     """Write a model as ONNX, to be run by onnxruntime and others.
 
-    Its input X has the columns of the fit in their order; a model with categories (fit --encode) has an input for each column
+    Its input X has the columns of the fit in their order; a model with categories has an input for each column
     instead, under its name. The outputs are label, probabilities and, where known, log_density and score_samples.
 
     Example: kernelpool export irises.safetensors -o irises.onnx

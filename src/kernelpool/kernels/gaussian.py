@@ -576,7 +576,7 @@ class IndependentFeatures(Observed):
         self.kernel, self.natural_params, self.block, self.observed = kernel, natural_params, block, block.holes.observed
         xp, (n, d), n_features = namespace(block.x), block.x.shape, kernel.n_features(block.x.shape[1])
         self.mean, self.variance = natural_params.kernels.mean, kernel.variances(natural_params.kernels)  # (M, d)
-        self.phi = empty((n_features + d, n), block.x)
+        self.phi = block.scratch("observed", (n_features + d, n))  # until the next block of this thread
         kernel.write_features(self.phi[:n_features, :], block)
         self.phi[n_features:, :] = 1 - self.observed.T
         depth = self.mean**2 / self.variance

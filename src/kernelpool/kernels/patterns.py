@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 17
 """Numbers in the matrices of the patterns that are swept at once: they should fit the caches."""
 
-KEEP = 1 << 23
+KEEP = 1 << 24
 """Numbers in the matrices of all patterns of a block that are kept from the E-step to the moments; else they are made twice."""
 
 

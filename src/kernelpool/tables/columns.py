@@ -346,7 +346,7 @@ class Features:
         rest = f"; and {plural(len(odd) - 8, 'other column')}" if len(odd) > 8 else ""
         also = f" And {plural(sum(gaps.counts.values()), 'missing cell')}: {gaps.told()}." if gaps.counts else ""
         if any(not odd_number(cell, self.style)[0] for _, _, cell in odd.values()):
-            advice.append("Leave columns of words out with drop=, or turn them into categories with encode=True.")
+            advice.append("Leave columns of words out with drop=, or take them for categories with encode=True.")
         return TableError(
             f"Not a number: {'; '.join(told[:8])}{rest}.{also}", " ".join(advice), not_numbers=list(odd), missing=gaps.counts
         )
