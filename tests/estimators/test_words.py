@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.metrics import log_loss
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
-from kernelpool.training.validation import indicator_groups
+from kernelpool.kernels import Kernels
+from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.rows import as_rows
+from kernelpool.training.validation import family_for, indicator_groups
 
 FAMILIES = ("spherical", "diag", "full", "tied")
 GROUPS = [[1, 2, 3], [5]]
@@ -183,3 +187,48 @@ def test_indicators_as_words_beat_indicators_as_numbers():
     as_words = SharedKernelClassifier.prbf(**settings, indicators="auto").fit(X[::2], y[::2])
     as_numbers = SharedKernelClassifier.prbf(**settings).fit(X[::2], y[::2])
     assert as_words.score(X[1::2], y[1::2]) > as_numbers.score(X[1::2], y[1::2])
+
+
+def test_gradients_of_words_and_numbers_are_differences():
+    """The conditional likelihood of a network over words, rows with holes included, against central differences."""
+    X, y = some_data(60)
+    X, codes = holed(X), (y == "b").astype(int)
+    groups = (-1, 0, 0, 0, -1, 1)
+    kernel = family_for("full", np.full(6, 1e-9), groups)
+    model = SharedKernelClassifier.prbf(3, covariance_type="full", indicators=GROUPS, random_state=0).fit(X, y)
+    network = SharedKernel(kernel, np.ones((3, 2)))
+    rows = as_rows(X, codes, holes=True, n_jobs=1)
+    params = Params(Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_)
+    start = network.to_vector(params)
+    slope, _ = network.gradient(rows, network.from_vector(start, params))
+    for i in range(len(start)):
+        step = np.zeros_like(start)
+        step[i] = 1e-5
+        ends = [network.gradient(rows, network.from_vector(start + sign * step, params))[1] for sign in (1, -1)]
+        np.testing.assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tempered_kernels_are_powers(family):
+    X, y = some_data()
+    model = SharedKernelClassifier.prbf(3, covariance_type=family, indicators=GROUPS, random_state=0).fit(X, y)
+    kernel = family_for(family, np.full(6, 1e-9), (-1, 0, 0, 0, -1, 1))
+    before = Kernels(model.means_, model.covariances_)
+    after = kernel.tempered(before, 0.3)
+    both = [kernel.log_density(kernel.natural_params(k, 2.2e-16), X[:50]) for k in (before, after)]
+    constant = 0.3 * kernel.log_peak(before) - kernel.log_peak(after)
+    np.testing.assert_allclose(0.3 * both[0], both[1] + constant[:, None], rtol=1e-8, atol=1e-8)
+
+
+def test_networks_over_words_decide_and_travel(tmp_path):
+    X, y = some_data(600)
+    X_new, y_new = some_data(1000, seed=5)
+    settings = {"n_kernels": 4, "indicators": "auto", "random_state": 0}
+    deciding = SharedKernelClassifier(**settings, n_folds=2).fit(holed(X), y)
+    describing = SharedKernelClassifier(**settings, training="em").fit(holed(X), y)
+    assert (np.diff(describing.history_) >= -1e-10).all()  # under the prior on the numbers and on the words
+    loss = [log_loss(y_new, model.predict_proba(holed(X_new))) for model in (deciding, describing)]
+    assert loss[0] < loss[1] + 0.01
+    kernelpool.save(deciding, tmp_path / "m.safetensors")
+    again = kernelpool.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(X_new), deciding.predict_proba(X_new))

@@ -317,13 +317,8 @@ class ModelChoice:
         if not words:
             return Pipeline([("scale", StandardScaler()), ("model", estimator)]) if scale else estimator
         if isinstance(estimator, SharedKernelClassifier) and self.name != AUTO and estimator.indicators is None:
-            estimator.set_params(indicators="auto", **_for_words(estimator, len(words) == len(features)))
+            estimator.set_params(indicators="auto")
         return Pipeline([("columns", TableEncoder(words, standardize=scale)), ("model", estimator)])
-
-
-def _for_words(estimator: SharedKernelClassifier, no_numbers: bool) -> dict[str, Any]:
-    """Where all columns are words there are no covariances: only the diagonal family is then a family."""
-    return {"covariance_type": "diag"} if no_numbers and estimator.covariance_type == "spherical" else {}
 
 
 def _parameters(make: Callable[..., Any]) -> dict[str, Any]:

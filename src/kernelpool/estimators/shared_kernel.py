@@ -149,8 +149,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     indicators : "auto", list of lists of int or None, default=None
         Features that are words: 0 or 1 for each level, one list of positions for each column of words; all zero is any other
         word. A kernel then has a table of probabilities for each, beside a Gaussian over the numbers. "auto" takes neighboring
-        features that hold 0 and 1 alone, and never two 1 in a row, for one column of words. Such networks are trained by EM
-        with a Dirichlet prior on the tables, whatever `training` and `kernel_prior` say.
+        features that hold 0 and 1 alone, and never two 1 in a row, for one column of words.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -412,14 +411,13 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
         )
         data.groups = self._checked_groups(data)
-        if data.groups is not None:
-            config = _for_words(config, data.groups)
+        if data.groups is not None and min(data.groups) >= 0:  # without numbers kernels have no shape
+            config = replace(config, kernel=replace(config.kernel, covariance_type="diag"))
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
             network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint)
             deciding = None
-            conditional = self.training == "conditional" and data.groups is None
-            if conditional and network.fit.outcome is not Outcome.INTERRUPTED:
+            if self.training == "conditional" and network.fit.outcome is not Outcome.INTERRUPTED:
                 deciding = fit_deciding(
                     data,
                     resolved.config,
@@ -568,6 +566,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
                 )
                 for n in deciding.networks
             ]
+            for network in self.deciding_networks_ if hasattr(self, "indicator_groups_") else ():
+                network.indicator_groups_ = self.indicator_groups_
             self.conditional_loss_, self.class_shares_ = deciding.loss, class_shares
 
     def _config(self, checkpoint: CheckpointFile | None = None, seed: int | None = None) -> SharedKernelConfig:
@@ -1110,14 +1110,6 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             The criterion.
         """
         return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
-
-
-def _for_words(config: SharedKernelConfig, groups: tuple[int, ...]) -> SharedKernelConfig:
-    """The settings of a network over words: their prior is on the tables, and without numbers kernels have no shape."""
-    kernel = replace(config.kernel, prior=None)
-    if min(groups) >= 0:
-        kernel = replace(kernel, covariance_type="diag")
-    return replace(config, kernel=kernel)
 
 
 def _log_density(

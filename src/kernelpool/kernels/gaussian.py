@@ -500,6 +500,9 @@ class Gaussian(Kernel):
             share += [weight / centers.shape[0]] * centers.shape[0]
         return Kernels(mean, self.widths(xp.stack(flat), xp.stack(share)))
 
+    def tempered(self, kernels: Kernels, beta: float) -> Kernels:
+        return Kernels(kernels.mean, kernels.covariance / beta)
+
     def marginal(self, kernels: Kernels, columns: list[int]) -> tuple["Gaussian", Kernels]:
         """The Gaussians of some features are those rows and columns of mean and covariance."""
         xp = namespace(kernels.mean)

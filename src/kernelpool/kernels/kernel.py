@@ -197,6 +197,10 @@ class Kernel(ABC):
         the weights of its rows (n,): kernels are as wide as the rows of their group are on average.
         """
 
+    def tempered(self, kernels: Parameters, beta: float) -> Parameters:
+        """The kernels whose densities are those of `kernels` to the power of `beta`, but for a constant."""
+        raise KernelpoolError(f"Conditional training needs kernels to the power of beta; the family {self.name!r} has none.")
+
     @abstractmethod
     def marginal(self, kernels: Parameters, columns: list[int]) -> tuple["Kernel", Parameters]:
         """The family and the kernels of p(x_columns|j)."""

@@ -97,6 +97,17 @@ class Product(Kernel):
         gaussian = Kernels(self._take(kernels.mean, self.numbers), self.gaussian.submatrix(kernels.covariance, index))
         return gaussian, self._take(kernels.mean, self.words)
 
+    def parts(self, kernels: Kernels) -> tuple[Gaussian, Kernels]:
+        """The Gaussian family and its part of the kernels."""
+        return self.gaussian, self._parts(kernels)[0]
+
+    def tempered(self, kernels: Kernels, beta: float) -> Kernels:
+        """Both factors: probabilities to the power of beta sum to one again."""
+        gaussian, probability = self._parts(kernels)
+        other, member = self._other(probability) ** beta, self._membership(probability)
+        power = probability**beta
+        return self._joined(self.gaussian.tempered(gaussian, beta), power / ((other + power @ member) @ member.T))
+
     def _joined(self, gaussian: Kernels, probability: Array) -> Kernels:
         """Both parts in the shapes of the whole."""
         xp, d = namespace(probability), len(self.groups)

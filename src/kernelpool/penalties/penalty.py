@@ -11,9 +11,9 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from ..arrays import Array, namespace
+from ..arrays import Array, device, namespace
 from ..errors import KernelpoolError
-from ..kernels import Gaussian, Kernel, Parameters, PriorStatistics
+from ..kernels import Gaussian, Kernel, Kernels, Parameters, PriorStatistics, Product
 from ..sums import record
 
 
@@ -36,6 +36,11 @@ def gaussian(kernel: Kernel, what: str) -> Gaussian:
     if not isinstance(kernel, Gaussian):
         raise KernelpoolError(f"{what} is defined for Gaussian kernels only; the family is {kernel.name!r}.")
     return kernel
+
+
+def numbers_of(kernel: Kernel, kernels: Parameters, what: str) -> tuple[Gaussian, Kernels]:
+    """The Gaussian family and its kernels: all of them, or those of the numbers beside words."""
+    return kernel.parts(kernels) if isinstance(kernel, Product) else (gaussian(kernel, what), kernels)
 
 
 class Penalty:
@@ -96,17 +101,21 @@ class PriorRows(Penalty):
 
     def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None = None) -> float:
         """The expected log-likelihood of the rows that were seen before, up to a constant."""
-        kernel = gaussian(kernel, type(self).__name__)
+        kernel, kernels = numbers_of(kernel, kernels, type(self).__name__)
         return kernel.log_prior(kernels, self.rows(kernel, namespace(kernels.mean).zeros_like(kernels.mean)))
 
     def gradient(self, kernel: Kernel, kernels: Parameters) -> Array:
-        kernel = gaussian(kernel, type(self).__name__)
-        return kernel.prior_pullback(kernels, self.rows(kernel, namespace(kernels.mean).zeros_like(kernels.mean)))
+        xp, n_coordinates = namespace(kernels.mean), kernel.coordinates(kernels).shape[0]
+        kernel, kernels = numbers_of(kernel, kernels, type(self).__name__)
+        found = kernel.prior_pullback(kernels, self.rows(kernel, xp.zeros_like(kernels.mean)))
+        of_words = xp.zeros(n_coordinates - found.shape[0], dtype=found.dtype, device=device(found))
+        return xp.concat([found, of_words])
 
     def prior_statistics(
         self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
     ) -> PriorStatistics:
-        return self.rows(gaussian(kernel, type(self).__name__), moment_origin)
+        family = kernel.gaussian if isinstance(kernel, Product) else gaussian(kernel, type(self).__name__)
+        return self.rows(family, moment_origin)
 
     def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
         """The statistics of those rows, about `moment_origin` (M, d)."""

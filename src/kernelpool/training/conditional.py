@@ -79,7 +79,7 @@ class LossSums(Sums):
 def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
     """The network whose weighted densities are those of `params` to the power of `beta`, kernel by kernel."""
     kernel, host = network.kernel, _on_host(params)
-    kernels = replace(host.kernels, covariance=host.kernels.covariance / beta)
+    kernels = kernel.tempered(host.kernels, beta)
     # (pi N)^beta = pi^beta (peak^beta / peak') N', and what a column sums to belongs to its class
     log_constant = beta * kernel.log_peak(host.kernels) - kernel.log_peak(kernels)  # (M,)
     log_mixing = beta * safe_log(host.mixing) + log_constant[:, None]

@@ -345,7 +345,9 @@ class MixtureTraining:
         penalty: Penalty = NoPenalty() if self.data.groups is None else WordPrior()
         if self.kernel_prior == "conjugate":
             # of a constant feature nothing is expected: a width there would be the narrower the more rows a kernel has
-            penalty = penalty + Conjugate(self.variance * (self.data.variance > 0), len(sharing))
+            expected = self.variance * (self.data.variance > 0)
+            numbers = expected if self.data.groups is None else expected[np.array(self.data.groups) < 0]
+            penalty = penalty + Conjugate(numbers, len(sharing)) if len(numbers) else penalty
         if self.overlap.strength != 0:
             penalty = penalty + self.overlap.in_raw_units(self.data.weight, sharing)
         return penalty
