@@ -18,7 +18,7 @@ from ..inspection.notebook import NotebookMixin
 from ..inspection.pool import describe
 from ..rows import Block, Rows, is_lazy, map_column
 from ..training.monitor import FitMonitor, SklearnCallbacks
-from ..training.validation import class_prior_for, query_rows
+from ..training.validation import class_prior_for, query_rows, refuse_missing
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -223,6 +223,7 @@ def explained_rows(estimator: Any, X: Any) -> np.ndarray:
     if not hasattr(X, "__dataframe__"):
         X = np.asarray(X)
         X = X[None] if X.ndim == 1 else X
+        refuse_missing(X, "explain")
         if hasattr(estimator, "feature_names_in_"):  # numbers without names are taken in the order of the fit
             return np.asarray(check_array(X, dtype=np.float64))
     return np.asarray(validate_data(estimator, X, dtype=np.float64, reset=False))

@@ -1,4 +1,4 @@
-"""Tables of words and numbers as arrays of numbers; what ``kernelpool fit --encode`` puts before a model."""
+"""Tables of words and numbers as arrays of numbers; what ``kernelpool fit`` puts before a model."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -11,6 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import KernelpoolError
 from ..registry import FEATURES, EstimatorRecord, Field, register
 from ..text import shorten
+
+WORDS = ("string", "large_string", "str", "object", "category", "categorical", "enum", "bool", "dictionary", "utf8")
+"""How the names of types of words begin, in pandas, polars and Arrow."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -155,6 +158,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
 
+def word_columns(X: Any) -> list[str]:
+    """The columns of a table that hold words, by their type: strings, categories, booleans and Python objects.
+
+    Parameters
+    ----------
+    X : data frame of pandas or polars, or Arrow table
+        Columns with names.
+
+    Returns
+    -------
+    names : list of str
+        For `TableEncoder`. Numbers, nullable ones included, and dates are not among them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelpool.tables.encoder import word_columns
+    >>> word_columns(pd.DataFrame({"age": [40, 50], "town": ["Athens", None], "married": [True, False]}))
+    ['town', 'married']
+    """
+    names = _column_names(X)
+    types = X.schema.types if hasattr(X, "column_names") else list(X.dtypes)  # Arrow tables, data frames
+    return [name for name, kind in zip(names, types, strict=True) if str(kind).lower().startswith(WORDS)]
+
+
 def _column_names(X: Any) -> list[str]:
     names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow tables, data frames
     if names is None:
@@ -165,7 +193,8 @@ def _column_names(X: Any) -> list[str]:
 def _words(X: Any, name: str) -> list[Any]:
     """The words of a column, None where one is missing."""
     cells = np.asarray(X[name], object).tolist()
-    return [None if cell is None or cell != cell or type(cell).__name__ == "NAType" else cell for cell in cells]
+    gaps = (type(cell).__name__ == "NAType" or cell is None or cell != cell for cell in cells)
+    return [None if gap else cell if isinstance(cell, str) else str(cell) for cell, gap in zip(cells, gaps, strict=True)]
 
 
 register(

@@ -55,6 +55,7 @@ from .validation import (
     distinct_labels,
     given_weights,
     label_name,
+    refuse_missing,
     with_two_classes,
 )
 
@@ -379,6 +380,7 @@ def mini_batch(
     if lives_elsewhere(X):
         check_elsewhere(estimator, X, reset=reset)
     else:
+        refuse_missing(X, "partial_fit")
         X = validate_data(estimator, X, dtype=FLOATS, reset=reset, ensure_min_samples=2 if reset else 1)
     labels = column_or_1d(to_numpy(y) if is_array(y) else np.asarray(y), warn=True)
     if len(labels) != X.shape[0]:

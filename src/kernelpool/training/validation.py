@@ -132,6 +132,15 @@ def as_nan(X: Any) -> Any:
     return X
 
 
+def refuse_missing(X: Any, what: str) -> None:
+    """An error where cells are missing and `what` cannot leave them out, though the classifier takes them elsewhere."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and np.isnan(X).any():
+        n_missing = int(np.isnan(X).sum())
+        raise KernelpoolError(
+            f"{what} takes no missing values yet: Input X contains NaN in {n_missing} cells. impute(X) fills them."
+        )
+
+
 def _is_missing(cells: np.ndarray) -> np.ndarray:
     return np.vectorize(lambda cell: cell is None or type(cell).__name__ == "NAType", otypes=[bool])(cells)
 
