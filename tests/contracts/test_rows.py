@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelpool.rows import ArrayRows, BatchRows, DaskRows, Frame, RowBatch, Rows
+from kernelpool.arrays import to_numpy
+from kernelpool.rows import ArrayRows, BatchRows, DaskRows, Frame, PinnedRows, RowBatch, Rows
 
 N, D = 403, 3
 
@@ -30,6 +31,22 @@ def in_torch(x, y, w):
     return ArrayRows(*map(torch.asarray, (x, y, w)), width=30_000)
 
 
+def in_cuda(x, y, w):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    return ArrayRows(*(torch.asarray(a, device="cuda") for a in (x, y, w)))
+
+
+def in_pinned(x, y, w):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    rows = PinnedRows(*map(torch.asarray, (x, y, w)), width=30_000)
+    rows.block_rows = 150
+    return rows
+
+
 def in_dask(x, y, w):
     da = pytest.importorskip("dask.array")
     chunks = (100, 0, 200, 103)
@@ -42,7 +59,7 @@ def in_batches(x, y, w):
     return BatchRows(batches, D, width=30_000, n_rows=N)
 
 
-HOMES = [in_numpy, in_threads, in_strict, in_torch, in_dask, in_batches]
+HOMES = [in_numpy, in_threads, in_strict, in_torch, in_cuda, in_pinned, in_dask, in_batches]
 
 
 @pytest.fixture(params=HOMES, ids=lambda make: make.__name__)
@@ -53,12 +70,12 @@ def home(request):
 
 
 def host(a):
-    return np.asarray(a.compute() if hasattr(a, "compute") else a)
+    return to_numpy(a.compute() if hasattr(a, "compute") else a)
 
 
 def moments(block, power):
-    x, w = np.asarray(block.x), np.asarray(block.weight)
-    return np.array([len(x), w.sum(), *(w @ x**power), np.bincount(np.asarray(block.y) + 1, minlength=4)[2]])
+    x, y, w = map(host, (block.x, block.y, block.weight))
+    return np.array([len(x), w.sum(), *(w @ x**power), np.bincount(y + 1, minlength=4)[2]])
 
 
 def expected(x, y, w, power):
@@ -106,7 +123,7 @@ def test_by_class_gives_the_same_rows(home):
 
 def spans_hold_one_class(block):
     for code, span in (block.classes or {}).items():
-        assert (np.asarray(block.y)[span] == code).all()
+        assert (host(block.y)[span] == code).all()
     return np.array([block.x.shape[0]])
 
 
