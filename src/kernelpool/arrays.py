@@ -14,6 +14,7 @@ from importlib import import_module
 from itertools import accumulate
 from operator import is_
 from typing import Any
+from warnings import warn
 
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
@@ -283,7 +284,8 @@ def device_memory(like: Array) -> int | None:
 def transpose_into(out: Array, x: Array) -> None:
     """out = x', rows as columns."""
     if can_fuse(x, 1) and x.shape[1] <= 64 and x.is_contiguous() and out.stride(1) == 1:
-        import_module("kernelpool.fused").transpose_into(out, x)
+        with import_module("torch").cuda.device_of(x):  # Triton launches on the current device
+            import_module("kernelpool.fused").transpose_into(out, x)
     else:
         out[...] = x.T
 
@@ -456,10 +458,27 @@ def can_fuse(x: Array, n_kernels: int) -> bool:
     """Whether `fused_sums` takes so many kernels: it needs float32 rows on an NVIDIA card, and Triton."""
     if not is_torch_array(x) or x.device.type != "cuda" or eps_of(x) < 1e-10 or not x.shape[0]:
         return False
+    fused = _fused_on(x.device)
+    return fused is not None and n_kernels <= fused.MOST_KERNELS
+
+
+@lru_cache
+def _fused_on(card: Any) -> Any | None:
+    """The module of fused kernels where it works on the card: it takes Triton, a C compiler and units for tf32."""
+    torch = import_module("torch")
+    if torch.version.hip is not None or torch.cuda.get_device_capability(card) < (8, 0):
+        return None
     try:
-        return n_kernels <= import_module("kernelpool.fused").MOST_KERNELS
-    except ImportError:
-        return False
+        fused = import_module("kernelpool.fused")
+    except ImportError:  # torch without Triton
+        return None
+    try:
+        with torch.cuda.device_of(rows := torch.zeros((4, 4), device=card)):
+            fused.transpose_into(torch.empty_like(rows), rows)
+    except Exception as error:  # whatever a compiler may have to say
+        warn(f"Triton does not work on {card}, which is used without fused kernels: {error}", stacklevel=2)
+        return None
+    return fused
 
 
 def fused_sums(columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array | None, natural: Array) -> tuple[Array, Array]:
@@ -468,7 +487,8 @@ def fused_sums(columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array
     Feature p of a row is the product of the `columns` (c, n) named by `pairs[p]`; responsibilities are the softmax of
     `natural` (M, P) times features, times the `weight` of the row.
     """
-    sums: tuple[Array, Array] = import_module("kernelpool.fused").fused_sums(columns, pairs, weight, natural)
+    with import_module("torch").cuda.device_of(columns):
+        sums: tuple[Array, Array] = import_module("kernelpool.fused").fused_sums(columns, pairs, weight, natural)
     return sums
 
 

@@ -6,6 +6,7 @@ Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch
 import subprocess
 import sys
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -280,3 +281,21 @@ def test_a_fit_without_a_card_never_imports_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("trouble", [None, "no compiler", "no Triton", "an old card", "another maker"])
+def test_fused_kernels_are_tried_before_they_are_used(monkeypatch, trouble):
+    torch = pytest.importorskip("torch")
+    fused = SimpleNamespace(MOST_KERNELS=256, transpose_into=lambda out, x: out.copy_(x.T))
+    if trouble == "no compiler":
+        monkeypatch.setattr(fused, "transpose_into", lambda out, x: 1 / 0)
+    monkeypatch.setitem(sys.modules, "kernelpool.fused", None if trouble == "no Triton" else fused)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda card: (7, 5) if trouble == "an old card" else (9, 0))
+    monkeypatch.setattr(torch.version, "hip", "6.2" if trouble == "another maker" else None)
+    arrays._fused_on.cache_clear()
+    if trouble == "no compiler":
+        with pytest.warns(UserWarning, match="Triton does not work on cpu, .* without fused kernels: division by zero"):
+            assert arrays._fused_on(torch.device("cpu")) is None
+    else:
+        assert arrays._fused_on(torch.device("cpu")) is (fused if trouble is None else None)
+    arrays._fused_on.cache_clear()
