@@ -196,6 +196,34 @@ def gradients():
             )
 
 
+def single_precision():
+    print("\nOne sweep of float32 rows beside float64 rows: milliseconds; narrow kernels are a hundredth as wide as the data")
+    print(
+        f"{'rows':>8}{'d':>4}{'M':>4}  {'kernels':8}{'family':10}{'float32':>8}{'float64':>9}{'ratio':>7}{'from':>7}{'to':>6}"
+    )
+    n, d, n_kernels = 50_000, 16, 32
+    rng = np.random.default_rng(0)
+    center, noise, cluster = rng.normal(size=(n_kernels, d)), rng.normal(size=(n, d)), rng.integers(n_kernels, size=n)
+    for name, width in (("wide", 0.5), ("narrow", 0.01)):
+        x = center[cluster] + width * noise
+        for family in FAMILIES:
+            both = []
+            for dtype in (np.float32, np.float64):
+                ours = Ours(x.astype(dtype), n_kernels, family)
+                kernel, frame = ours.network.kernel, ours.rows.frame
+                one = kernel.square(np.eye(d)).sum(axis=1)[None, :]  # of unit variances
+                covariance = width**2 * kernel.widths(np.repeat(one, n_kernels, axis=0), np.ones(n_kernels))
+                params = Params(kernel.into(Kernels(center, covariance), frame), ours.start.mixing, np.ones(1))
+                both.append(partial(ours.network.sweep, ours.rows, params))
+            a, b = np.array([[best(work) for work in both] for _ in range(TURNS)]).T
+            times, ratio = 1e3 * np.median([a, b], axis=1), b / a
+            print(
+                f"{n:8}{d:4}{n_kernels:4}  {name:8}{family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.2f}"
+                f"{ratio.min():7.2f}{ratio.max():6.2f}",
+                flush=True,
+            )
+
+
 class Apart:
     """A mixture for each class by itself: rows, and the start of every kernel at a row of its class."""
 
@@ -324,6 +352,7 @@ def main():
     sweeps()
     few_rows()
     gradients()
+    single_precision()
     apart()
     acceleration()
     convergence()
