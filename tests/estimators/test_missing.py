@@ -177,6 +177,17 @@ def test_a_row_of_which_nothing_is_known_has_the_class_priors():
         np.testing.assert_allclose(model.kernel_posterior(nothing), [model.mixing_ @ [0.3, 0.7]] * 2, rtol=1e-12)
 
 
+def test_networks_that_decide_have_the_class_priors_too_where_nothing_is_known():
+    """Their own priors are moved in training."""
+    _, X, y = some_data(n=80)
+    nothing = np.full((2, 3), np.nan)
+    deciding = SharedKernelClassifier(4, covariance_type="diag", n_folds=2, random_state=0, class_prior=[0.3, 0.7]).fit(X, y)
+    assert deciding.deciding_networks_
+    np.testing.assert_allclose(deciding.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
+    pool = small_pool().fit(X[:100], y[:100])
+    np.testing.assert_allclose(pool.predict_proba(nothing), [pool.class_prior_] * 2, rtol=1e-12)
+
+
 def test_densities_of_the_rest_are_those_of_a_model_of_the_rest():
     X, _, y = some_data()
     for family in FAMILIES:

@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import log_loss
 
 import kernelpool
-from kernelpool import SharedKernelClassifier
+from kernelpool import PooledClassifier, SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
@@ -232,3 +232,15 @@ def test_networks_over_words_decide_and_travel(tmp_path):
     kernelpool.save(deciding, tmp_path / "m.safetensors")
     again = kernelpool.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.predict_proba(X_new), deciding.predict_proba(X_new))
+
+
+def test_the_pool_tries_a_mixture_over_words_where_there_are_words():
+    X, y = some_data(300)
+    model = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(X, y)
+    assert "mixture over words" in model.trials_["name"].tolist()
+    numbers = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(X[:, [0, 4]], y)
+    assert "mixture over words" not in numbers.trials_["name"].tolist()
+    assert model.score(X, y) > numbers.score(X[:, [0, 4]], y)
+    heard = np.flatnonzero(model.density_weights_)
+    assert not any(hasattr(model.networks_[i], "indicator_groups_") for i in heard)
+    assert np.isfinite(model.predict_proba(holed(X))).all()

@@ -38,7 +38,7 @@ from ..text import plural
 from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from ..training.parzen import labeled
 from ..training.shared_kernel import fit_shared_kernel
-from ..training.validation import class_prior_for, surveyed
+from ..training.validation import class_prior_for, indicator_groups, surveyed
 from ..training.views import View, Warp
 from ._base import DensityClassifier, RowFunction
 from .parzen import ParzenClassifier
@@ -66,6 +66,10 @@ def _mixture(family: str, per_class: int, n_classes: int, kernel_prior: str | No
         training="conditional",
         covariance_floor=1e-2,
     )
+
+
+def _word_mixture(n_classes: int) -> SharedKernelClassifier:
+    return _mixture("diag", 2, n_classes, "conjugate").set_params(indicators="auto")
 
 
 def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
@@ -297,6 +301,8 @@ class PooledClassifier(DensityClassifier):
             class_prior_for(self.class_prior, data.classes, np.full(n_classes, 1 / n_classes))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, n = np.asarray(data.x, np.float64), len(data.x)
+        if isinstance(self.members, str) and max(indicator_groups(x)) >= 0:  # words beside numbers, or words alone
+            candidates.append(PoolCandidate("mixture over words", _word_mixture(n_classes), RAW))
         n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
         key = _row_keys(x, np.asarray(data.weight, np.float64), seed)
         fold = stratified_folds(data.codes, n_folds, key=key, weight=data.weight)
@@ -430,7 +436,7 @@ class PooledClassifier(DensityClassifier):
         pooling = Pooling(self.weights_, self.pooling_, self.loss_)
         pool = _Pool(self.networks_, self.network_members_, self.network_views_, self._views(), pooling)
         describing = self._describing() if np.any(self.density_weights_) else None
-        return RowFunction(rows, _pooled_log_proba, (pool, describing, self._log_prior_shift()))
+        return RowFunction(rows, _pooled_log_proba, (pool, describing, self._log_prior_shift(), safe_log(self._prior())))
 
     def _describing(self) -> "_Describing":
         heard = np.flatnonzero(self.density_weights_)
@@ -560,7 +566,9 @@ def _densities(fit: PoolFit, rows: LabeledRows) -> dict[str, float]:
 
 
 def _describes(member: PoolMember) -> bool:
-    return isinstance(member.networks[0].estimator, SharedKernelClassifier)
+    """Whether a member has densities that compare with those of others: probabilities of words do not."""
+    network = member.networks[0].estimator
+    return isinstance(network, SharedKernelClassifier) and not hasattr(network, "indicator_groups_")
 
 
 def _held_out_log_density(member: PoolMember, rows: LabeledRows) -> np.ndarray:
@@ -592,8 +600,13 @@ def _log_density(network: Any, view: View | None, x: np.ndarray) -> np.ndarray:
     return np.asarray(network.log_density(view.transform(x)) + view.log_jacobian(x)[:, None])
 
 
-def _pooled_log_proba(block: Block, pool: _Pool, describing: "_Describing | None", log_prior_shift: Any) -> Array:
-    found = pool.log_proba(with_missing(block), describing) + np.asarray(to_numpy(log_prior_shift), np.float64)
+def _pooled_log_proba(
+    block: Block, pool: _Pool, describing: "_Describing | None", log_prior_shift: Any, log_prior: Any
+) -> Array:
+    x, (shift, prior) = with_missing(block), (np.asarray(to_numpy(a), np.float64) for a in (log_prior_shift, log_prior))
+    found = pool.log_proba(x, describing) + shift
+    if block.holes is not None:  # of a row of which nothing is known the class priors are all there is to say
+        found = np.where(np.isnan(x).all(axis=1, keepdims=True), prior, found)
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
 

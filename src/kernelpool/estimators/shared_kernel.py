@@ -793,7 +793,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         )
         width = sum(max(member[1].weight.shape) for member in members[:1]) + 2 * len(self.classes_)
         shift = safe_log(self.class_prior_) - safe_log(self.class_shares_)
-        return RowFunction(rows.framed(frame, width), _average_log_proba, (members, shift))
+        return RowFunction(rows.framed(frame, width), _average_log_proba, (members, shift, safe_log(self.class_prior_)))
 
     def _marginals(self) -> Marginals:
         network, kernels, frame = self._network()
@@ -1132,14 +1132,21 @@ def volume_of(block: Block, log_volume: float, log_unit: Any) -> Any:
     return log_volume if block.holes is None else (block.holes.observed @ log_unit)[:, None]
 
 
-def _average_log_proba(block: Block, members: tuple[Any, ...], log_prior_ratio: Any) -> Any:
-    """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K)."""
+def _average_log_proba(block: Block, members: tuple[Any, ...], log_prior_ratio: Any, log_prior: Any) -> Any:
+    """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K).
+
+    Their own priors were moved to decide better; of a row of which nothing is known the class priors are all there is to say.
+    """
     xp = namespace(block.x)
     log_proba = [
-        log_softmax(network.log_density(block, natural_params, mixing) + log_prior)
-        for network, natural_params, mixing, log_prior in members
+        log_softmax(network.log_density(block, natural_params, mixing) + own_prior)
+        for network, natural_params, mixing, own_prior in members
     ]
-    return logsumexp(xp.stack(log_proba), axis=0) + log_prior_ratio
+    found = logsumexp(xp.stack(log_proba), axis=0) + log_prior_ratio
+    if block.holes is None:
+        return found
+    nothing = xp.sum(block.holes.observed, axis=1, keepdims=True) == 0  # (n, 1)
+    return xp.where(nothing, log_prior + xp.zeros_like(found), found)
 
 
 def _kernel_posterior(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, class_prior: Any) -> Any:
