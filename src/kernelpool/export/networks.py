@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Gaussian, Kernels
+from ..kernels import FAMILIES, Gaussian, Kernels, Product
 from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import LARGEST
 from ..networks.parzen import log_prior_scale
@@ -35,12 +35,25 @@ def framed(g: Graph, x: str, frame: Frame) -> str:
     return g.clip(g.multiply(g.centered(x, origin), 1 / unit), -bound, bound)
 
 
-def log_densities(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
+def log_densities(g: Graph, x: str, kernel: Gaussian | Product, kernels: Kernels) -> str:
     """log p(x|j), (n, M), of rows and kernels in a frame, by the converter of the family."""
+    if isinstance(kernel, Product):
+        return _product(g, x, kernel, kernels)
     convert = families()[kernel.name].onnx
     if convert is None:
         raise KernelpoolError(f"Kernels of the family {kernel.name!r} cannot be exported to ONNX: its record has no converter.")
     return str(resolve(convert)(g, x, kernel, kernels))
+
+
+def _product(g: Graph, x: str, kernel: Product, kernels: Kernels) -> str:
+    """Of Gaussians over numbers times tables over words."""
+    natural_params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))
+    words = g.op("Gather", x, g.constant(np.array(kernel.words)), axis=1)
+    log_words = g.add(g.matmul(words, natural_params.log_odds.T), natural_params.log_other.sum(axis=1))
+    if not kernel.numbers:
+        return str(log_words)
+    numbers = str(g.op("Gather", x, g.constant(np.array(kernel.numbers)), axis=1))
+    return str(g.add(log_densities(g, numbers, *kernel.parts(kernels)), log_words))
 
 
 def gaussian(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
@@ -72,8 +85,6 @@ def _class_densities(g: Graph, x: str, model: Any, frame: Frame | None = None) -
 
 def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a SharedKernelClassifier."""
-    if hasattr(model, "indicator_groups_"):
-        raise KernelpoolError("ONNX: models with indicators of words are not exported yet; use a model file.")
     log_density, frame = _class_densities(g, x, model)
     answers = _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
     deciding = getattr(model, "deciding_networks_", ())
