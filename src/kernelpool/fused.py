@@ -24,7 +24,7 @@ SPLIT = 2048
 """Rows that are summed in float32."""
 
 SHARE_BYTES = 1 << 29
-"""Responsibilities that are written out at a time."""
+"""Responsibilities, and partial sums, that are written out at a time."""
 
 MOST_KERNELS = 256
 """Beyond it the softmax of a tile of rows no longer fits into registers."""
@@ -156,7 +156,8 @@ def fused_sums(columns: Any, pairs: tuple[tuple[int, int], ...], row_weight: Any
     weight = natural.new_zeros((m, padded))
     weight[:n_kernels, :n_features] = natural
     log_evidence, total = columns.new_empty(n), None
-    step = max(SPLIT, SHARE_BYTES // (4 * m) // SPLIT * SPLIT)
+    # neither the responsibilities nor the partial sums of the rows of one step take more than this
+    step = SPLIT * max(1, min(SHARE_BYTES // (4 * m * SPLIT), SHARE_BYTES // (4 * m * padded)))
     for start in range(0, n, step):
         n_some = min(step, n - start)
         share, n_splits = columns.new_empty((m, n_some)), triton.cdiv(n_some, SPLIT)

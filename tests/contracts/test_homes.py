@@ -3,6 +3,7 @@
 Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch's host tensors pass for those of a card.
 """
 
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -299,3 +300,31 @@ def test_fused_kernels_are_tried_before_they_are_used(monkeypatch, trouble):
     else:
         assert arrays._fused_on(torch.device("cpu")) is (fused if trouble is None else None)
     arrays._fused_on.cache_clear()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("n", "n_columns", "n_kernels"), [(1, 2, 1), (300, 4, 5), (2500, 5, 64), (4099, 13, 70), (700, 3, 200)]
+)
+def test_fused_sums_are_as_their_equations(monkeypatch, n, n_columns, n_kernels, weighted):
+    """On a card, or anywhere with TRITON_INTERPRET=1."""
+    torch = pytest.importorskip("torch")
+    fused = pytest.importorskip("kernelpool.fused", exc_type=ImportError, reason="Triton is not installed")
+    device = "cpu" if "TRITON_INTERPRET" in os.environ else "cuda"
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    monkeypatch.setattr(fused, "SHARE_BYTES", 4 * 16 * fused.SPLIT)
+    rng = np.random.default_rng(0)
+    columns, weight = rng.normal(size=(n_columns, n)), rng.uniform(size=n)
+    pairs = tuple((i, j) for i in range(n_columns) for j in range(i, n_columns))
+    natural = 0.3 * rng.normal(size=(n_kernels, len(pairs)))
+    given = [torch.asarray(a, dtype=torch.float32, device=device) for a in (columns, weight, natural)]
+    row_weight = given[1] if weighted else None
+    sums, log_evidence = fused.fused_sums(given[0], pairs, row_weight, given[2])
+    expected, expected_evidence = plain_sums(given[0].cpu(), pairs, given[1].cpu() if weighted else None, given[2].cpu())
+    scale = float(expected.abs().max())
+    np.testing.assert_allclose(compute(sums), compute(expected), atol=1e-5 * scale)
+    np.testing.assert_allclose(compute(log_evidence), compute(expected_evidence), atol=1e-4)
+    out = torch.zeros((n_columns + 1, n), device=device)
+    fused.transpose_into(out[:-1, :], given[0].T.contiguous())
+    np.testing.assert_array_equal(compute(out[:-1, :]), compute(given[0]))
