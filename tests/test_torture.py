@@ -48,3 +48,13 @@ def test_the_attacks_notice_what_is_wrong():
     assert "ZeroDivisionError" in torture.attack("broken", lambda: Broken(None), x, y, None)
     assert "sum to one" in torture.attack("broken", lambda: Broken(np.nan), x, y, None)
     assert torture.attack("whole", lambda: Broken(0.5), x, y, None) is None
+
+
+@pytest.mark.parametrize("i", [421, 1277])
+def test_problems_that_once_fell(i):
+    """float32 rows at 1e34 with weights from 5e-4 to 1e30, and float32 rows that are denormal numbers."""
+    rng = np.random.default_rng([0, i])
+    x, y, weight = torture.problem(rng, ordinary=False)
+    makers = torture.estimators(rng)
+    name = list(makers)[i % len(makers)]
+    assert torture.attack(name, makers[name], x, y, weight) is None

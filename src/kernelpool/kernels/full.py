@@ -15,7 +15,7 @@ from ..arrays import (
     triangle,
     triangle_pairs,
 )
-from ..errors import CollapsedKernelError
+from ..errors import CollapsedKernelError, KernelpoolError
 from ..rows import Block
 from .gaussian import Gaussian, GaussianNaturalParams, Kernels
 from .patterns import Patterns, sweep
@@ -52,7 +52,12 @@ class Full(Gaussian):
 
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
         xp = namespace(covariance)
-        factor = xp.linalg.cholesky(covariance)
+        factor = cholesky(covariance)
+        if factor is None:
+            raise KernelpoolError(
+                "A covariance is positive definite no longer: weights or features span more than float64 holds. Scale X, bring "
+                "sample_weight closer together, or raise covariance_floor."
+            )
         return inverse_of_lower(factor), 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
 
     def gram(self, whitening: Array) -> Array:

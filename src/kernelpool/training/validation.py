@@ -35,7 +35,7 @@ from ..tables.batches import is_source
 
 FLOATS = [np.float64, np.float32]
 
-HEAVIEST, SMALLEST_VARIANCE = 1e280, 1e-305
+HEAVIEST, SMALLEST_VARIANCE, SMALLEST_VARIANCE_OF_FLOAT32 = 1e280, 1e-305, 1e-72
 """Beyond these, sums of weights and squares of features leave the range of float64."""
 
 
@@ -383,11 +383,12 @@ def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.nd
         check_finite(rows)
         worst = int(np.argmax(~np.isfinite(second)))
         raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
-    small = np.where(variance > 0, variance < SMALLEST_VARIANCE, (mean != 0) & (np.abs(mean) < SMALLEST_VARIANCE**0.5))
+    narrow = rows.eps > 1e-10
+    least = SMALLEST_VARIANCE_OF_FLOAT32 if narrow else SMALLEST_VARIANCE
+    small = np.where(variance > 0, variance < least, (mean != 0) & (np.abs(mean) < least**0.5))
     if small.any():
-        raise KernelpoolError(
-            f"Feature {int(np.argmax(small))} of X is too small to be squared in float64; multiply X by a constant."
-        )
+        what = "told apart in float32" if narrow else "squared in float64"
+        raise KernelpoolError(f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant.")
     return zero_where_constant(mean, variance, rows.eps)
 
 
