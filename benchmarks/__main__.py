@@ -3,5 +3,6 @@
 import importlib
 import sys
 
-for name in sys.argv[1:] or ["shared_kernel"]:
-    importlib.import_module(f"benchmarks.{name}").main()
+if __name__ == "__main__":  # worker processes import this module too
+    for name in sys.argv[1:] or ["shared_kernel"]:
+        importlib.import_module(f"benchmarks.{name}").main()

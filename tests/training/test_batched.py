@@ -11,7 +11,7 @@ from kernelpool import (
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
-from kernelpool.rows import BatchRows
+from kernelpool.rows import BatchRows, RowBatch, Spool
 from kernelpool.tables import batches
 from kernelpool.training import batched
 from kernelpool.training.validation import training_data
@@ -217,6 +217,21 @@ def test_what_fits_into_memory_is_kept_and_gives_the_same_bits(blobs, tmp_path, 
     ParzenClassifier().fit(path, target)
 
 
+@pytest.mark.parametrize("in_memory", [0, 1 << 20])
+def test_missing_cells_are_integrated_out(in_memory, blobs, tmp_path, family, monkeypatch):
+    monkeypatch.setattr(batched, "IN_MEMORY", in_memory)
+    x, y = blobs[0].copy(), blobs[1]
+    x[np.random.default_rng(0).uniform(size=x.shape) < 0.2] = np.nan
+    x[np.isnan(x).all(axis=1)] = 0
+    path, target = parquet_file(x, y, tmp_path)
+    settings = {"covariance_type": family, "random_state": 0, "max_iter": 20, "tol": 1e-3}
+    reference = SharedKernelClassifier(6, **settings).fit(x, y)
+    found = SharedKernelClassifier(6, **settings).fit(path, target)
+    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(found.covariances_, reference.covariances_, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(found.predict_proba(path), reference.predict_proba(x), rtol=1e-6, atol=1e-8)
+
+
 def test_refusals(blobs, tmp_path):
     x, y = blobs
     path, target = parquet_file(x, y, tmp_path)
@@ -238,7 +253,7 @@ def test_refusals(blobs, tmp_path):
     holes = table_of(x, y).set_column(1, "b", pa.array([None, *x[1:, 1]]))
     pq.write_table(holes, tmp_path / "holes.parquet")
     with pytest.raises(ValueError, match=r"1 missing cell in 1 of 300 rows: 'b' \(1, first in .*holes.parquet, row 1\)"):
-        model.fit(tmp_path / "holes.parquet", "label")
+        CompetitiveNeuronsClassifier(4).fit(tmp_path / "holes.parquet", "label")
     words = table_of(x, y).set_column(0, "a", pa.array(["1"] * 290 + ["ten"] * 10))
     pq.write_table(words, tmp_path / "words.parquet")
     with pytest.raises(ValueError, match=r"Not a number: .*words.parquet, row 291, column 'a': 'ten'"):
@@ -246,7 +261,7 @@ def test_refusals(blobs, tmp_path):
     with pytest.raises(ValueError, match="A batch of X has 2 features; the first one has 3"):
         model.fit([(x, y), (x[:, :2], y)], None)
     with pytest.raises(ValueError, match="NaN or infinity in 1 cells"):
-        model.fit([(x, y), (np.where(np.arange(3) == np.arange(len(x))[:, None], np.nan, x)[:1], y[:1])], None)
+        model.fit([(x, y), (np.where(np.arange(3) == np.arange(len(x))[:, None], np.inf, x)[:1], y[:1])], None)
     model.fit(path, target)
     with pytest.raises(ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"):
         model.predict([(x[:, :2],)])
@@ -269,3 +284,34 @@ class Fading:
 def test_a_source_that_changes_is_refused(blobs):
     with pytest.raises(ValueError, match="X gave 298 rows at first and 297 when it was read again"):
         SharedKernelClassifier.prbf(4, random_state=0).fit(Fading(*blobs), None)
+
+
+def test_what_is_decoded_is_spooled_and_read_back_as_it_was(blobs, tmp_path, monkeypatch):
+    x, y = blobs
+    weight = np.linspace(0.5, 1, len(x), dtype=np.float32)
+    spool = Spool(str(tmp_path))
+    given = [RowBatch(x[:100], y[:100], weight[:100]), RowBatch(np.asfortranarray(x[100:]), y[100:]), RowBatch(x[:0], y[:0])]
+    for batch in given:
+        assert spool.has_room(batch)
+        spool.add(batch)
+    for _ in range(2):
+        for found, batch in zip(spool, given, strict=True):
+            for a, b in zip(found, batch, strict=True):
+                assert (a is None) == (b is None)
+                if a is not None:
+                    np.testing.assert_array_equal(a, b)
+                    assert a.dtype == b.dtype
+    assert not list(tmp_path.iterdir())  # it has no name
+    spool.close()
+
+
+@pytest.mark.parametrize("spare", [0, 1 << 62])
+def test_files_are_decoded_once_where_there_is_room_on_the_disk(spare, blobs, tmp_path, monkeypatch):
+    monkeypatch.setattr(Spool, "SPARE", spare)
+    x, y = blobs
+    path, target = csv_file(x, y, tmp_path)
+    data = training_data(SharedKernelClassifier(), path, target, None, None, 1.0, None)
+    assert isinstance(data.rows.source, batched.CodedBatches if spare else batched.SpooledBatches)
+    reference = SharedKernelClassifier(6, random_state=0).fit(x, y)
+    found = SharedKernelClassifier(6, random_state=0).fit(path, target)
+    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)

@@ -444,7 +444,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         r"""Learn from one mini-batch more, by stepwise EM (Cappé & Moulines 2009).
 
-        Statistics are averaged over mini-batches with steps :math:`\gamma_t = (1 + N_t/n_t)^{-0.6}`, with :math:`N_t` the
+        Statistics are averaged over mini-batches with steps :math:`\gamma_t = (1 + N_t/n_t)^{-0.7}`, with :math:`N_t` the
         weight of the rows before and :math:`n_t` that of the mini-batch, or larger ones where `half_life` asks for it. The
         first call makes its start from its own rows: give it some hundreds a kernel. Kernels are born where rows of a class
         come that its density does not know, up to twice as many as at first, and dropped when they have lost their rows. A

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..arrays import Array, detach, is_array, is_pinned
 from ..errors import KernelpoolError
-from .batches import BatchRows, RowBatch, read_ahead
+from .batches import BatchRows, RowBatch, Spool, read_ahead
 from .block import Block
 from .columns import beside, has_float_type, is_lazy, is_lazy_frame, lives_elsewhere, map_column, of_parts, on_host
 from .dask import DaskRows
@@ -34,6 +34,7 @@ __all__ = [
     "RowBatch",
     "Rows",
     "RowsWithHoles",
+    "Spool",
     "Spread",
     "Survey",
     "as_rows",

@@ -1,5 +1,10 @@
 """Rows that come in batches from a source that can be read again: files, and whatever else is larger than memory."""
 
+import mmap
+import os
+import shutil
+import tempfile
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +15,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import KernelpoolError
 from .frame import Frame
+from .holes import RowsWithHoles, rows_in_memory
 from .in_memory import ArrayRows
 
 T = TypeVar("T")
@@ -41,6 +47,8 @@ class BatchRows:
         Float type of the rows.
     n_rows : int or None
         Rows that every pass must give; None where they have not been counted.
+    holes : bool
+        Whether NaN marks missing cells.
     """
 
     def __init__(
@@ -54,13 +62,14 @@ class BatchRows:
         width: int = 64,
         n_jobs: int | None = None,
         sort: bool = False,
+        holes: bool = False,
     ) -> None:
         self.source, self.n_features, self.dtype, self.n_rows = source, n_features, np.dtype(dtype), n_rows
-        self.frame, self.width, self.n_jobs, self.sort = frame, width, n_jobs, sort
+        self.frame, self.width, self.n_jobs, self.sort, self.holes = frame, width, n_jobs, sort, holes
         self.home, self.eps = np.zeros(0), float(np.finfo(self.dtype).eps)
 
     def _like(self, **changes: Any) -> "BatchRows":
-        settings = {name: getattr(self, name) for name in ("n_rows", "frame", "width", "n_jobs", "sort")}
+        settings = {name: getattr(self, name) for name in ("n_rows", "frame", "width", "n_jobs", "sort", "holes")}
         return BatchRows(self.source, self.n_features, self.dtype, **{**settings, **changes})
 
     def framed(self, frame: Frame, width: int) -> "BatchRows":
@@ -86,18 +95,78 @@ class BatchRows:
         one = ArrayRows(np.zeros((1, self.n_features), self.dtype), frame=self.frame, width=self.width, n_jobs=1)
         return one.each(function, *params)[:0]
 
-    def _batches(self) -> Iterator[ArrayRows]:
-        n_rows = 0
+    def _batches(self) -> Iterator[ArrayRows | RowsWithHoles]:
+        n_rows, kind = 0, rows_in_memory if self.holes else ArrayRows
         for x, y, weight in read_ahead(iter(self.source)):
             if len(x):
                 n_rows += len(x)
                 frame = None if self.frame is None else self.frame.beside(x)
-                yield ArrayRows(x, y, weight, frame=frame, width=self.width, n_jobs=self.n_jobs)
+                rows = kind(x, y, weight, frame=frame, width=self.width, n_jobs=self.n_jobs)
+                yield rows.visited_once() if isinstance(rows, ArrayRows) else rows
         if self.n_rows is not None and n_rows != self.n_rows:
             raise KernelpoolError(
                 f"X gave {self.n_rows} rows at first and {n_rows} when it was read again; a source must give the same rows "
                 f"every time. Do not change files while they are fitted, and pass no iterator that ends with its first reading."
             )
+
+
+class Spool:
+    """Batches in a temporary file without a name, to be read back as they were as often as is asked for.
+
+    Numbers are read from it several times as fast as they are decoded from Parquet or parsed from text. It takes as much of the
+    disk as they would of memory, and is gone when it is closed or the process ends, in whatever way.
+    """
+
+    SPARE = 2 << 30
+    """Bytes of the disk that are left to others."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        # where /tmp is in memory, /var/tmp is not
+        usual = "/var/tmp" if os.path.isdir("/var/tmp") and os.access("/var/tmp", os.W_OK) else tempfile.gettempdir()
+        self.folder = folder or os.environ.get("TMPDIR") or usual
+        self.file = tempfile.TemporaryFile(prefix="kernelpool-", dir=self.folder, buffering=0)  # noqa: SIM115 (it outlives this)
+        self.close = weakref.finalize(self, self.file.close)
+        """Gives the disk back."""
+        self.batches: list[tuple[Any, ...]] = []
+        self.n_bytes = 0
+
+    def has_room(self, batch: RowBatch) -> bool:
+        """Whether the disk can take a batch more."""
+        return shutil.disk_usage(self.folder).free > self.SPARE + sum(a.nbytes for a in batch if a is not None)
+
+    def add(self, batch: RowBatch) -> None:
+        """Write a batch."""
+        parts: list[Any] = []
+        for a in batch:
+            if a is None:
+                parts.append(None)
+                continue
+            turned = a.ndim == 2 and a.flags.f_contiguous  # columns that lie together stay so
+            data = np.ascontiguousarray(a.T if turned else a)
+            self.n_bytes += -self.n_bytes % mmap.ALLOCATIONGRANULARITY  # where a map can begin
+            self.file.seek(self.n_bytes)
+            self._write(memoryview(data.reshape(-1).view(np.uint8).data))
+            parts.append((self.n_bytes, data.shape, data.dtype, turned))
+            self.n_bytes += data.nbytes
+        self.batches.append(tuple(parts))
+
+    def _write(self, left: memoryview) -> None:
+        while len(left):
+            left = left[self.file.write(left) :]
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        for parts in self.batches:
+            yield RowBatch(*(None if part is None else self._array(*part) for part in parts))  # type: ignore[arg-type]
+
+    def _array(self, at: int, shape: tuple[int, ...], dtype: Any, turned: bool) -> np.ndarray:
+        if 0 in shape:
+            return np.empty(shape[::-1] if turned else shape, dtype)
+        # mapped, not read: no copy is made, and the pages go when the array does
+        mapped = mmap.mmap(self.file.fileno(), int(np.prod(shape)) * dtype.itemsize, access=mmap.ACCESS_READ, offset=at)
+        if hasattr(mapped, "madvise"):
+            mapped.madvise(mmap.MADV_WILLNEED)
+        out = np.frombuffer(mapped, dtype).reshape(shape)
+        return out.T if turned else out
 
 
 def read_ahead(items: Iterator[T], n_ahead: int = AHEAD) -> Iterator[T]:

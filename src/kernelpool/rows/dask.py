@@ -3,6 +3,10 @@
 A sum is a tree of tasks: one a chunk, run where the chunk lives, then `FAN_IN` parts at a time. Parameters are one more task,
 so they travel once to each worker, and are made again where a worker is lost. Parts are added in the order of the chunks,
 whichever comes first, so that sums are the same to the last bit.
+
+On a cluster the workers hold the rows for all sweeps, those of a chunk together with their labels and weights, and a task is
+bound to the workers that have its chunk: otherwise the scheduler moves rows to where it hopes for an idle core, in every sweep.
+Where such a worker is lost, its chunks are made anew elsewhere, and the sweep is begun again.
 """
 
 import sys
@@ -27,6 +31,9 @@ T = TypeVar("T")
 FAN_IN = 8
 """Sums that one task adds."""
 
+PATIENCE = 2.0
+"""Seconds after which it is looked whether all workers are still there."""
+
 
 class DaskRows:
     """Rows of Dask arrays; every chunk is summed where it lives, and the sums meet as a tree."""
@@ -41,45 +48,70 @@ class DaskRows:
         width: int = 64,
         holes: bool = False,
         client: Any = None,
+        held: list[Any] | None = None,
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame, self.width, self.holes, self.client = frame, width, holes, client
+        self.frame, self.width, self.holes, self.client, self.held = frame, width, holes, client, held
         self.n_features = x.shape[1]
         self.home, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
-        return DaskRows(self.x, self.y, self.weight, frame=frame, width=width, holes=self.holes, client=self.client)
+        return self._like(frame=frame, width=width)
+
+    def _like(self, **changes: Any) -> "DaskRows":
+        settings = {name: getattr(self, name) for name in ("frame", "width", "holes", "client", "held")}
+        return DaskRows(self.x, self.y, self.weight, **{**settings, **changes})
 
     def persisted(self) -> "DaskRows":
         """The same rows, held by the workers of the cluster for all sweeps; where there is none, as they are."""
+        import dask
+
         client = _client()
         if client is None:
             return self
-        given = [a for a in (self.x, self.y, self.weight) if a is not None]
+        together = dask.delayed(_together, pure=False)
         with cluster_errors(client):
-            held = iter(client.persist(given))
-        x, y, weight = (None if a is None else next(held) for a in (self.x, self.y, self.weight))
-        return DaskRows(x, y, weight, frame=self.frame, width=self.width, holes=self.holes, client=client)
+            return self._like(client=client, held=client.compute([together(*chunk) for chunk in self._chunks()]))
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        result: T | None = (self._total_here if self.held is None else self._total_there)(statistic, params)
+        if result is None:
+            raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
+        return result
+
+    def _total_here(self, statistic: Callable[..., T], params: tuple[Any, ...]) -> T | None:
         import dask
 
         # one key for the parameters: they travel once to each worker, not once to each chunk
         sent = dask.delayed((statistic, self._seen, params), pure=False, traverse=False)
         on_chunk, both = dask.delayed(_total_of_chunk, pure=False), dask.delayed(_both, pure=False)
-        with cluster_errors(self.client):
-            parts = [on_chunk(sent, x, y, w) for x, y, w in self._chunks()]
-            while len(parts) > 1:  # a tree, so that no worker receives every part
-                parts = [both(*parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-            # data that live with a client are of no use without it
-            result: T | None = parts[0].compute() if self.client is None else self.client.compute(parts[0]).result()
-        if result is None:
-            raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
+        parts = [on_chunk(sent, chunk) for chunk in self._chunks()]
+        while len(parts) > 1:  # a tree, so that no worker receives every part
+            parts = [both(*parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        result: T | None = parts[0].compute()
         return result
+
+    def _total_there(self, statistic: Callable[..., T], params: tuple[Any, ...]) -> T | None:
+        client, held = self.client, self.held or []
+        while True:
+            with cluster_errors(client):
+                where = client.who_has(held)
+                homes = [where.get(chunk.key) or None for chunk in held]
+                # a task, and no scattered data, which would be lost with its worker
+                sent = client.submit(_identity, (statistic, self._seen, params), pure=False)
+                parts = [
+                    client.submit(_total_of_chunk, sent, chunk, workers=home, pure=False)
+                    for chunk, home in zip(held, homes, strict=True)
+                ]
+                while len(parts) > 1:
+                    parts = [client.submit(_both, *parts[i : i + FAN_IN], pure=False) for i in range(0, len(parts), FAN_IN)]
+                done, result = _result(client, parts[0], {worker for home in homes for worker in home or ()})
+            if done:
+                return result
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
         import dask
@@ -133,8 +165,16 @@ def _aligned(column: Array, x: Array) -> Array:
     return column.rechunk((x.chunks[0], *column.shape[1:]))
 
 
-def _total_of_chunk(sent: tuple[Any, ...], x: Array, y: Array | None, weight: Array | None) -> Any:
-    statistic, seen, params = sent
+def _together(x: Array, y: Array | None, weight: Array | None) -> tuple[Any, Any, Any]:
+    return x, y, weight
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _total_of_chunk(sent: tuple[Any, ...], chunk: tuple[Any, Any, Any]) -> Any:
+    (statistic, seen, params), (x, y, weight) = sent, chunk
     if x.shape[0] == 0:
         return None
     return _chunk_rows(x, y, weight, *seen).total(statistic, *params)
@@ -172,6 +212,19 @@ def _client() -> Any:
         return default_client()
     except ValueError:
         return None
+
+
+def _result(client: Any, future: Any, needed: set[str]) -> tuple[bool, Any]:
+    """The result of a task, once it is there; not so if one of the workers that it waits for is lost."""
+    while True:
+        try:
+            return True, future.result(timeout=PATIENCE)
+        except TimeoutError:
+            if future.done():
+                raise
+            if client.status != "running" or not needed <= set(client.scheduler_info(n_workers=-1)["workers"]):
+                future.cancel()
+                return False, None
 
 
 @contextmanager

@@ -90,6 +90,11 @@ class ArrayRows:
                     raise
             self._cut_blocks(max(self.block_rows // 2, FEWEST_ROWS))  # here nothing of the failed try is held any more
 
+    def visited_once(self) -> "ArrayRows":
+        """The same rows, of which nothing is kept: what is made of one block is made in the memory of the one before."""
+        self._keep_width = -1.0
+        return self
+
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
         return ArrayRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
 

@@ -1,13 +1,14 @@
 """Training data from rows that come in batches: labels, frame and the sample for the start in one pass."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..errors import KernelpoolError
-from ..rows import BatchRows, Block, Frame, RowBatch, Rows, as_rows, read_ahead
+from ..rows import BatchRows, Block, Frame, RowBatch, Rows, Spool, as_rows, read_ahead
 from ..starts.sample import MOST_ROWS, ClassSample, Sample, sample_block
 from ..tables.batches import Cells, NumberSource, QueryRows, check_complete, check_width, number_source
 from ..tables.labels import classes_of
@@ -34,6 +35,19 @@ class CodedBatches:
             check_width(batch.x, self.n_features)
             codes = np.full(len(batch.x), -1) if batch.target is None else _coded(batch.target, self.codes)
             yield RowBatch(batch.x, codes, _weighted(batch.weight, codes, self.unlabeled_weight, batch.x.dtype))
+
+
+@dataclass(frozen=True)
+class SpooledBatches:
+    """Batches as they were read, their codes in the order of the classes."""
+
+    spool: Spool
+    place: np.ndarray
+    """The code of each class by its code in the spool, and -1 last."""
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        for x, y, weight in self.spool:
+            yield RowBatch(x, self.place[y], weight)
 
 
 def _coded(cells: Cells, codes: dict[Any, int]) -> np.ndarray:
@@ -73,10 +87,12 @@ class _FirstPass:
     mean: Any = 0.0
     squares: Any = 0.0
     """Sum of squares about `mean`, (d,)."""
+    has_holes: bool = False
     sample: Sample | None = None
     frame: Frame | None = None
     """Of the first batch: rows are drawn by their content in it."""
     kept: list[RowBatch] | None = field(default_factory=list)
+    spool: Spool | None = None
     kept_bytes: int = 0
 
     def add(self, x: np.ndarray, cells: Cells | None, weight: np.ndarray | None) -> None:
@@ -89,8 +105,10 @@ class _FirstPass:
         self.class_weight = (np.asarray(self.class_weight) + by_code[1:]).tolist()
         self.n_batch_rows += len(x)
         self.n_rows += int(np.count_nonzero(counts))
-        self._add_spread(x, counts)
-        self._add_sample(x, codes, weight)
+        self.has_holes = self.has_holes or bool(np.isnan(x).any())
+        if not self.has_holes:
+            self._add_spread(x, counts)
+            self._add_sample(x, codes, weight)
         self._keep(RowBatch(x, codes, weight))
 
     def _codes(self, cells: Cells | None, n: int) -> np.ndarray:
@@ -134,10 +152,33 @@ class _FirstPass:
 
     def _keep(self, batch: RowBatch) -> None:
         self.kept_bytes += sum(a.nbytes for a in batch if a is not None)
-        if self.kept_bytes > IN_MEMORY:
-            self.kept = None
         if self.kept is not None:
             self.kept.append(batch)
+            if self.kept_bytes > IN_MEMORY:
+                self._begin_spool()
+        elif self.spool is not None:
+            self._spool(batch)
+
+    def _begin_spool(self) -> None:
+        """What was kept goes to the disk, if that spares anything: arrays need no decoding."""
+        kept, self.kept = self.kept or [], None
+        if self.is_table:
+            with suppress(OSError):
+                self.spool = Spool()
+        for batch in kept:
+            self._spool(batch)
+
+    def _spool(self, batch: RowBatch) -> None:
+        if self.spool is None:
+            return
+        try:
+            if self.spool.has_room(batch):
+                self.spool.add(batch)
+                return
+        except OSError:
+            pass
+        self.spool.close()  # the source is read in every sweep then
+        self.spool = None
 
     def samples(self, order: np.ndarray) -> list[ClassSample]:
         """Rows of each class, the classes in this order, in the units of the data."""
@@ -148,7 +189,15 @@ class _FirstPass:
 
 
 def batched_training_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, unlabeled: Any, unlabeled_weight: float, n_jobs: int | None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    unlabeled: Any,
+    unlabeled_weight: float,
+    n_jobs: int | None,
+    *,
+    holes: bool = False,
 ) -> TrainingData:
     """As `training_data`, from a source that is read in batches."""
     source = number_source(X, y, sample_weight)
@@ -159,13 +208,14 @@ def batched_training_data(
         n_features = batch.x.shape[1] if n_features is None else n_features
         check_width(batch.x, n_features)
         n_bad = np.count_nonzero(~np.isfinite(batch.x))
-        if n_bad and source.is_table:
+        if n_bad and source.is_table and not holes:
             continue  # the source counts them to the end, and says where they are
-        if n_bad:
+        if n_bad and not (holes and not np.isinf(batch.x).any()):
             raise ValueError(f"Input X contains NaN or infinity in {n_bad} cells of a batch; impute or drop them first.")
         seen.add(batch.x, batch.target, batch.weight)
         dtype = batch.x.dtype
-    check_complete(source)
+    if not holes:
+        check_complete(source)
     if n_features is None or seen.n_batch_rows < 2:
         raise ValueError(f"{source.label} has {seen.n_batch_rows} rows, while a minimum of 2 is required.")
     classes, order = _classes(source, seen, y)
@@ -173,28 +223,35 @@ def batched_training_data(
     class_weight = np.asarray(seen.class_weight)[order]
     if not class_weight.any():
         raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
+    _remember(estimator, n_features, source.names)
+    names = getattr(estimator, "feature_names_in_", None)
+    if seen.kept is not None:
+        return _in_memory(seen.kept, classes, order, n_jobs, seen.has_holes, names)
+    coded: Any = CodedBatches(source, n_features, codes, unlabeled_weight)
+    if seen.spool is not None:
+        coded = SpooledBatches(seen.spool, np.append(np.argsort(order), -1))
+    rows: Rows = BatchRows(coded, n_features, dtype, n_rows=seen.n_batch_rows, n_jobs=n_jobs, holes=seen.has_holes)
+    if seen.has_holes:  # means and variances of what is known take two more passes, and the start another
+        return surveyed(rows, classes, names)
     variance = seen.squares / seen.total
     if not np.isfinite(variance).all():
         worst = int(np.argmax(~np.isfinite(variance)))
         raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
-    _remember(estimator, n_features, source.names)
-    coded = CodedBatches(source, n_features, codes, unlabeled_weight)
-    rows: Rows = BatchRows(coded, n_features, dtype, n_rows=seen.n_batch_rows, n_jobs=n_jobs)
-    if seen.kept is not None:
-        return _in_memory(seen.kept, classes, order, n_jobs)
     mean, variance = zero_where_constant(np.asarray(seen.mean, np.float64), np.asarray(variance, np.float64), rows.eps)
     return TrainingData(
         rows, classes, class_weight, seen.unlabeled_total, float(seen.n_rows), mean, variance, seen.samples(order)
     )
 
 
-def _in_memory(kept: list[RowBatch], classes: np.ndarray, order: np.ndarray, n_jobs: int | None) -> TrainingData:
+def _in_memory(
+    kept: list[RowBatch], classes: np.ndarray, order: np.ndarray, n_jobs: int | None, holes: bool, names: np.ndarray | None
+) -> TrainingData:
     """What was kept, as an array: all follows as if it had been one."""
     place = np.append(np.argsort(order), -1)
     x = np.concatenate([batch.x for batch in kept])
     y = np.concatenate([place[batch.y] for batch in kept])
     weight = None if kept[0].weight is None else np.concatenate([np.asarray(batch.weight) for batch in kept])
-    return surveyed(as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs), classes)
+    return surveyed(as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs, holes=holes), classes, names)
 
 
 def _classes(source: NumberSource, seen: _FirstPass, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -215,11 +272,11 @@ def _as_objects(values: list[Any]) -> np.ndarray:
     return out
 
 
-def batched_query_rows(estimator: Any, X: Any, n_jobs: int | None) -> Rows:
+def batched_query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = False) -> Rows:
     """Rows of a source, to be judged; columns are matched by name where the estimator knows names."""
     names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
     source = number_source(X, names=None if names is None else names.tolist())
-    return BatchRows(QueryRows(source, d, type(estimator).__name__), d, n_jobs=n_jobs)
+    return BatchRows(QueryRows(source, d, type(estimator).__name__, holes), d, n_jobs=n_jobs, holes=holes)
 
 
 def _remember(estimator: Any, n_features: int, names: list[str] | None) -> None:

@@ -16,7 +16,7 @@ in the formula      here              meaning
 ==================  ================  ==============================================================================
 :math:`n_t`         ``n``             weight of the rows of the mini-batch
 :math:`N_t`         ``seen``          weight of all rows before it; equal batches give the :math:`t^{-\alpha}` of print
-:math:`\alpha`      ``STEP_POWER``    0.6: between 1/2, which forgets its start soonest, and 1, which averages longest
+:math:`\alpha`      ``STEP_POWER``    0.7: between 1/2, which forgets its start soonest, and 1, which averages longest
 :math:`h`           ``half_life``     rows after which half of what was seen is forgotten; none for a stream at rest
 ==================  ================  ==============================================================================
 
@@ -59,7 +59,7 @@ from .validation import (
     with_two_classes,
 )
 
-STEP_POWER = 0.6
+STEP_POWER = 0.7
 START_SWEEPS = 10
 """Sweeps of batch EM over the first mini-batch."""
 

@@ -92,7 +92,7 @@ def training_data(
     elif is_source(X, y):
         from .batched import batched_training_data
 
-        return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs)
+        return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs, holes=holes)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if lives_elsewhere(X):
@@ -184,7 +184,7 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
     if is_source(X):
         from .batched import batched_query_rows
 
-        return batched_query_rows(estimator, X, n_jobs)
+        return batched_query_rows(estimator, X, n_jobs, holes=holes)
     if not lives_elsewhere(X):
         finite = "allow-nan" if holes else True
         X = as_nan(X) if holes else X

@@ -1,0 +1,130 @@
+"""Streams: mini-batches beside batch EM on a million rows, and a stream with drift beside other learners.
+
+First part: 1,000,000 rows of 10 features in three classes of eight overlapping parts. Batch EM makes ten sweeps from the start
+that k-means finds, from the centers of scikit-learn's MiniBatchKMeans, and from random rows; `partial_fit` makes passes of
+mini-batches of 10,000 rows. Held-out log-likelihood a row and seconds, start included, after every pass.
+
+Second part: test-then-train on 20,000 rows in mini-batches of 500. Two classes of two clusters each turn about the origin,
+once around over the stream; at half of it a new cluster comes up. Error over the whole stream and over its last tenth. River's
+Gaussian naive Bayes and adaptive random forest stand beside it where river is installed (``pip install river``; it is no
+dependency).
+"""
+
+import time
+import warnings
+
+import numpy as np
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.linear_model import SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+
+from kernelpool import SharedKernelClassifier
+
+ROWS, FEATURES, CLASSES, PARTS, BATCH = 1_000_000, 10, 3, 8, 10_000
+KERNELS = CLASSES * PARTS
+
+
+def rows(n, seed):
+    rng = np.random.default_rng(0)
+    centers, width = 1.2 * rng.normal(size=(CLASSES, PARTS, FEATURES)), rng.uniform(0.5, 1.5, size=(CLASSES, PARTS, FEATURES))
+    rng = np.random.default_rng(seed)
+    y, part = rng.integers(CLASSES, size=n), rng.integers(PARTS, size=n)
+    return centers[y, part] + width[y, part] * rng.normal(size=(n, FEATURES)), y
+
+
+def held_out(model, test):
+    return model.log_likelihood(*test) / len(test[1])
+
+
+def at_rest(init="kmeans"):
+    x, y = rows(ROWS, 1)
+    test = rows(50_000, 2)
+    settings = {"n_kernels": KERNELS, "covariance_type": "diag", "random_state": 0, "init": init}
+    ten = {"max_iter": 10, "tol": 0, "acceleration": None}
+    print(
+        f"{ROWS:,} rows, {FEATURES} features, {KERNELS} diagonal kernels, init={init!r}: held-out log-likelihood a row, seconds"
+    )
+    begun = time.perf_counter()
+    batch = SharedKernelClassifier(**settings, **ten).fit(x, y)
+    print(f"batch EM, 10 sweeps                   {held_out(batch, test):9.4f} {time.perf_counter() - begun:6.2f}")
+    if init == "kmeans":
+        after_minibatch_kmeans(x, y, test, {**settings, **ten})
+    model, seconds = SharedKernelClassifier(**settings), 0.0
+    for n_passes in range(1, 6):
+        begun = time.perf_counter()
+        for i in range(0, ROWS, BATCH):
+            model.partial_fit(x[i : i + BATCH], y[i : i + BATCH], classes=range(CLASSES))
+        seconds += time.perf_counter() - begun
+        print(f"partial_fit, {n_passes} of 5 passes            {held_out(model, test):9.4f} {seconds:6.2f}", flush=True)
+
+
+def after_minibatch_kmeans(x, y, test, settings):
+    begun = time.perf_counter()
+    centers = [MiniBatchKMeans(PARTS, random_state=0, n_init=3, batch_size=4096).fit(x[y == k]) for k in range(CLASSES)]
+    means, owners = np.concatenate([c.cluster_centers_ for c in centers]), np.repeat(range(CLASSES), PARTS)
+    model = SharedKernelClassifier(**settings, means_init=means, owners=owners).fit(x, y)
+    print(f"MiniBatchKMeans, then 10 sweeps       {held_out(model, test):9.4f} {time.perf_counter() - begun:6.2f}")
+
+
+def turning(n, begun, total, rng):
+    """Rows number `begun` and following of a stream of `total`."""
+    at = (begun + np.arange(n)) / total
+    y, part = rng.integers(2, size=n), rng.integers(2, size=n)
+    angle = 2 * np.pi * at + np.pi * y / 2 + np.pi * part
+    center = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
+    new = (at > 0.5) & (rng.uniform(size=n) < 0.2)
+    center[new], y[new] = [9.0, 9.0], 1
+    return center + rng.normal(size=(n, 2)), y
+
+
+class River:
+    """A learner of river, a row at a time."""
+
+    def __init__(self, learner):
+        self.learner = learner
+
+    def predict(self, x):
+        return np.array([self.learner.predict_one(dict(enumerate(row))) or 0 for row in x.tolist()])
+
+    def partial_fit(self, x, y, classes=None):
+        for row, label in zip(x.tolist(), y.tolist(), strict=True):
+            self.learner.learn_one(dict(enumerate(row)), label)
+
+
+def learners():
+    mine = {"covariance_type": "full", "random_state": 0}
+    found = {
+        "shared kernels, half_life=500": SharedKernelClassifier(6, half_life=500, **mine),
+        "shared kernels, no forgetting": SharedKernelClassifier(6, **mine),
+        "scikit-learn GaussianNB": GaussianNB(),
+        "scikit-learn SGDClassifier": SGDClassifier(random_state=0),
+    }
+    try:
+        from river import forest, naive_bayes
+    except ImportError:
+        print("(river is not installed: its learners are left out)")
+        return found
+    found["river GaussianNB"] = River(naive_bayes.GaussianNB())
+    found["river adaptive random forest"] = River(forest.ARFClassifier(seed=0))
+    return found
+
+
+def drifting(total=20_000, batch=500):
+    print(f"\n{total:,} rows that turn, mini-batches of {batch}: error of all rows, of the last tenth, seconds")
+    for name, model in learners().items():
+        rng, wrong, seconds = np.random.default_rng(1), [], 0.0
+        for begun in range(0, total, batch):
+            x, y = turning(batch, begun, total, rng)
+            start = time.perf_counter()
+            if begun:
+                wrong.append(np.mean(model.predict(x) != y))
+            model.partial_fit(x, y, classes=[0, 1])
+            seconds += time.perf_counter() - start
+        print(f"{name:32} {np.mean(wrong):6.1%} {np.mean(wrong[-total // batch // 10 :]):6.1%} {seconds:7.1f}", flush=True)
+
+
+def main():
+    warnings.simplefilter("ignore")
+    at_rest()
+    at_rest("random")
+    drifting()
