@@ -263,3 +263,21 @@ def test_what_cannot_be_explained_is_said(rows):
     alone = SharedKernelClassifier.from_parameters([[0.0]], [1.0], [[1.0]], [1.0], ["a"])
     with pytest.raises(KernelpoolError, match="one class only"):
         alone.explain([0.0])
+
+
+@pytest.mark.parametrize("family", ["diag", "full"])
+def test_missing_cells_have_no_part_in_anything(rows, family):
+    x, y = rows
+    model = SharedKernelClassifier(6, covariance_type=family, random_state=0).fit(x, y)
+    holes = x[:3].copy()
+    holes[0, 1] = holes[2, 0] = np.nan
+    found = model.explain(holes)
+    assert [len(why.features) for why in found] == [2, 3, 2]
+    assert {part.name for part in found[0].features} == {"feature 0", "feature 2"}
+    for why, log_proba in zip(found, model.predict_log_proba(holes), strict=True):
+        order = np.argsort(-log_proba)
+        np.testing.assert_allclose(why.log_odds, log_proba[order[0]] - log_proba[order[1]], rtol=1e-6)
+        np.testing.assert_allclose(why.prior + sum(part.part for part in why.features), why.log_odds)
+        assert all(np.isfinite([part.expected, part.deviation]).all() for part in why.features)
+    with pytest.raises(KernelpoolError, match="without any value"):
+        model.explain(np.full(3, np.nan))

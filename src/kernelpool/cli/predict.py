@@ -11,6 +11,7 @@ from .. import questions
 from ..errors import KernelpoolError
 from ..estimators.conformal import ConformalClassifier
 from ..estimators.reject import RejectClassifier
+from ..inspection.explanation import signed
 from ..inspection.metrics import DECISIONS
 from ..questions.priors import prior_from_probability
 from ..tables.columns import Gaps, check_columns, is_text
@@ -221,7 +222,7 @@ def _reasons(model: Any, features: Any) -> list[str]:
     """The largest parts of each row, in one cell."""
     told = []
     for why in questions.explain(model, features):
-        parts = ", ".join(f"{part.name} {part.part:+.2f}" for part in why.features[:MOST_PARTS])
+        parts = ", ".join(f"{part.name} {signed(part.part)}" for part in why.features[:MOST_PARTS])
         told.append(f"against {why.against} {why.log_odds:+.2f}: {parts}")
     return told
 

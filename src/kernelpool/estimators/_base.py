@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
@@ -18,7 +18,7 @@ from ..inspection.notebook import NotebookMixin
 from ..inspection.pool import describe
 from ..rows import Block, Rows, is_lazy, map_column
 from ..training.monitor import FitMonitor, SklearnCallbacks
-from ..training.validation import class_prior_for, query_rows, refuse_missing
+from ..training.validation import class_prior_for, query_rows
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -215,7 +215,8 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
 
 
 def explained_rows(estimator: Any, X: Any) -> np.ndarray:
-    """One row or several as float64, checked, (n, d)."""
+    """One row or several as float64, checked, (n, d); cells may be missing where the estimator takes such rows."""
+    finite = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
     if hasattr(X, "to_frame"):  # a row of a data frame
         X = X.to_frame().T.infer_objects()
     elif hasattr(X, "__dlpack__") and not is_numpy_array(X):
@@ -223,10 +224,9 @@ def explained_rows(estimator: Any, X: Any) -> np.ndarray:
     if not hasattr(X, "__dataframe__"):
         X = np.asarray(X)
         X = X[None] if X.ndim == 1 else X
-        refuse_missing(X, "explain")
         if hasattr(estimator, "feature_names_in_"):  # numbers without names are taken in the order of the fit
-            return np.asarray(check_array(X, dtype=np.float64))
-    return np.asarray(validate_data(estimator, X, dtype=np.float64, reset=False))
+            return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite=finite))
+    return np.asarray(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite))
 
 
 def nameless(estimator: Any) -> Any:
@@ -246,7 +246,24 @@ def explain_classifier(
     random_state: Any = 0,
 ) -> list[Explanation]:
     """Explanations of any fitted classifier with probabilities; rows and background as it sees them, without names."""
-    estimator = nameless(estimator)
+    estimator, missing = nameless(estimator), np.isnan(x)
+    if missing.any():  # cells that are missing have no part in anything: rows that lack the same are explained together
+        found: list[Any] = [None] * len(x)
+        for pattern in np.unique(missing, axis=0):
+            rows = np.flatnonzero((missing == pattern).all(axis=1)).tolist()
+            left = [replace(f, values=[f.values[i] for i in rows]) for f in features if not pattern[list(f.columns)].any()]
+            if pattern.any() and not left:
+                raise KernelpoolError("A row without any value cannot be explained; leave out rows that hold nothing.")
+            answers = _explained(estimator, x[rows], left, against, background, random_state)
+            for i, answer in zip(rows, answers, strict=True):
+                found[i] = answer
+        return found
+    return _explained(estimator, x, features, against, background, random_state)
+
+
+def _explained(
+    estimator: Any, x: np.ndarray, features: Sequence[ExplainedFeature], against: Any, background: Any, random_state: Any
+) -> list[Explanation]:
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     classes = np.asarray(estimator.classes_)
     if against is not None and against not in classes.tolist():

@@ -71,6 +71,11 @@ class BackgroundModel:
 # -- the answer ---------------------------------------------------------------------------------------------------
 
 
+def signed(value: float) -> str:
+    """Two decimals with a sign, and no minus zero."""
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
 @dataclass(frozen=True)
 class FeaturePart:
     """What one feature has to do with the class of a row.
@@ -103,7 +108,7 @@ class FeaturePart:
         value = f"{self.value:.4g}" if isinstance(self.value, float) else shown(self.value, 24)
         expected = "" if self.expected is None else f"; {self.expected:.4g} ± {self.deviation:.2g} expected"
         doubt = f" ± {self.error:.2f}" if self.error > 0.005 else ""
-        return f"{shown(self.name, 40)} = {value}: {self.part:+.2f}{doubt}{expected}"
+        return f"{shown(self.name, 40)} = {value}: {signed(self.part)}{doubt}{expected}"
 
 
 @dataclass(frozen=True)
@@ -173,13 +178,13 @@ class Explanation:
     def __str__(self) -> str:
         lines = [
             f"{shown(self.label)} ({percent(self.probability)}) rather than {shown(self.against)} "
-            f"({percent(self.against_probability)}): log-odds {self.log_odds:+.2f}",
-            f"  before any feature: {self.prior:+.2f}",
+            f"({percent(self.against_probability)}): log-odds {signed(self.log_odds)}",
+            f"  before any feature: {signed(self.prior)}",
             *(f"  {feature}" for feature in self.features[:12]),
         ]
         rest = self.features[12:]
         if rest:
-            lines.append(f"  {plural(len(rest), 'other feature')}: {sum(feature.part for feature in rest):+.2f}")
+            lines.append(f"  {plural(len(rest), 'other feature')}: {signed(sum(feature.part for feature in rest))}")
         if self.kernels:
             lines.append(f"  {'; '.join(map(str, self.kernels))}")
         return "\n".join(lines)
@@ -271,7 +276,7 @@ def explain_rows(
     parts, errors = shapley_parts(value, len(features), rng or np.random.default_rng(0), most_sets)  # (features, n)
     total, prior = odds(every), odds([])
     without = [total - odds([c for c in every if c not in feature.columns]) for feature in features]
-    expected = [_expected(model, x, feature, named) for feature in features]
+    expected = [_expected(model, x, feature, named, every) for feature in features]
     probability = np.exp(whole - logsumexp(whole, axis=1, keepdims=True))
     found = []
     for n in range(len(x)):
@@ -304,12 +309,12 @@ def explain_rows(
 
 
 def _expected(
-    model: Any, x: np.ndarray, feature: ExplainedFeature, codes: np.ndarray
+    model: Any, x: np.ndarray, feature: ExplainedFeature, codes: np.ndarray, known: list[int]
 ) -> list[tuple[float | None, float | None]]:
     """Mean and deviation of a feature of each row, in the units of the user."""
     if not isinstance(model, Marginals) or feature.scale is None or len(feature.columns) != 1:
         return [(None, None)] * len(x)
-    mean, deviation = model.expected(x, feature.columns[0], codes)
+    mean, deviation = model.expected(x, feature.columns[0], codes, known)
     return list(zip((feature.scale * mean + feature.offset).tolist(), (abs(feature.scale) * deviation).tolist(), strict=True))
 
 

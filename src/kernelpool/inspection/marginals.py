@@ -76,15 +76,19 @@ class Marginals:
         """log P(C_k|x_S), (n, K); the log-priors where S is empty."""
         return self._in_chunks(x, lambda z: self._log_proba(z, columns))
 
-    def expected(self, x: np.ndarray, column: int, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and deviation of one feature given the others and the class of each row, two of shape (n,)."""
+    def expected(
+        self, x: np.ndarray, column: int, codes: np.ndarray, known: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation of one feature given the others that are known and the class of each row, two of shape (n,)."""
         z = np.asarray(self.frame.inside(np.array(x, np.float64)))
-        others = [c for c in range(z.shape[1]) if c != column]
+        columns = list(range(z.shape[1])) if known is None else sorted(known)
+        others = [c for c in columns if c != column]
         terms, means, variances = [], [], []
         for member, log_weight in zip(self.describing, self.log_weights, strict=True):
             log_joint = safe_log(member.mixing).take(codes, axis=1) + log_weight  # (M, n)
             terms.append(log_joint + member.log_kernels(z, others) if others else log_joint)
-            mean, variance = conditional_moments(member.kernel, member.kernels, z, column)
+            kernel, kernels = member.kernel.marginal(member.kernels, columns)
+            mean, variance = conditional_moments(kernel, kernels, z[:, columns], columns.index(column))
             means.append(mean)
             variances.append(variance)
         log_share = np.concatenate(terms)
