@@ -66,3 +66,13 @@ def test_what_cannot_be_judged_is_said():
         questions.feature_importance(MODEL, x, y, method="gain")
     with pytest.raises(KernelpoolError, match="cannot leave features out"):
         questions.feature_importance(RandomForestClassifier(3).fit(x, y), x, y, method="marginal")
+
+
+def test_missing_cells_are_integrated_out_as_well():
+    x, y = MODEL.sample(60, random_state=0)
+    holes = x.copy()
+    holes[:20, 0] = np.nan
+    found = questions.feature_importance(MODEL, holes, y)
+    known = questions.feature_importance(MODEL, x[20:], y[20:])
+    np.testing.assert_allclose(found.importance, known.importance * 40 / 60, atol=1e-9)  # nothing can be lost in the others
+    np.testing.assert_allclose(found.log_loss, (40 * known.log_loss + 20 * np.log(2)) / 60)

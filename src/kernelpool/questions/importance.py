@@ -16,6 +16,7 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from ..arrays import to_numpy
 from ..errors import KernelpoolError
 from ..estimators._base import nameless
+from ..inspection.marginals import Marginals
 from ..text import shown
 from .explanation import seen_rows, user_features
 
@@ -122,9 +123,10 @@ def feature_importance(
         raise KernelpoolError(f"{type(inner).__name__} cannot leave features out: use method='permutation'.")
     if marginals is not None:
         every = [c for feature in features for c in feature.columns]
-        whole = marginals.log_proba(x, every)[rows, codes]
+        whole = _known_log_proba(marginals, x, every)[rows, codes]
         lost = [
-            whole - marginals.log_proba(x, [c for c in every if c not in feature.columns])[rows, codes] for feature in features
+            whole - _known_log_proba(marginals, x, [c for c in every if c not in feature.columns])[rows, codes]
+            for feature in features
         ]
     else:
         rng = check_random_state(random_state)
@@ -149,6 +151,18 @@ def feature_importance(
         "permutation" if marginals is None else "marginal",
         len(x),
     )
+
+
+def _known_log_proba(marginals: Marginals, x: np.ndarray, columns: list[int]) -> np.ndarray:
+    """log P(C_k|x_S) of rows of which cells may be missing: those are integrated out as well, (n, K)."""
+    missing = np.isnan(x)
+    if not missing.any():
+        return marginals.log_proba(x, columns)
+    found = np.empty((len(x), len(marginals.log_prior)))
+    for pattern in np.unique(missing, axis=0):
+        rows = np.flatnonzero((missing == pattern).all(axis=1))
+        found[rows] = marginals.log_proba(x[rows], [c for c in columns if not pattern[c]])
+    return found
 
 
 def _log_proba(model: Any, x: np.ndarray) -> np.ndarray:
