@@ -17,6 +17,7 @@ from ..errors import KernelpoolError
 from .frame import Frame
 from .holes import RowsWithHoles, rows_in_memory
 from .in_memory import ArrayRows
+from .threads import ThreadTuner
 
 T = TypeVar("T")
 
@@ -67,6 +68,7 @@ class BatchRows:
         self.source, self.n_features, self.dtype, self.n_rows = source, n_features, np.dtype(dtype), n_rows
         self.frame, self.width, self.n_jobs, self.sort, self.holes = frame, width, n_jobs, sort, holes
         self.home, self.eps = np.zeros(0), float(np.finfo(self.dtype).eps)
+        self._tuners: dict[str, ThreadTuner] = {}
 
     def _like(self, **changes: Any) -> "BatchRows":
         settings = {name: getattr(self, name) for name in ("n_rows", "frame", "width", "n_jobs", "sort", "holes")}
@@ -102,7 +104,7 @@ class BatchRows:
                 n_rows += len(x)
                 frame = None if self.frame is None else self.frame.beside(x)
                 rows = kind(x, y, weight, frame=frame, width=self.width, n_jobs=self.n_jobs)
-                yield rows.visited_once() if isinstance(rows, ArrayRows) else rows
+                yield rows.visited_once(self._tuners) if isinstance(rows, ArrayRows) else rows
         if self.n_rows is not None and n_rows != self.n_rows:
             raise KernelpoolError(
                 f"X gave {self.n_rows} rows at first and {n_rows} when it was read again; a source must give the same rows "

@@ -90,9 +90,12 @@ class ArrayRows:
                     raise
             self._cut_blocks(max(self.block_rows // 2, FEWEST_ROWS))  # here nothing of the failed try is held any more
 
-    def visited_once(self) -> "ArrayRows":
-        """The same rows, of which nothing is kept: what is made of one block is made in the memory of the one before."""
-        self._keep_width = -1.0
+    def visited_once(self, tuners: dict[str, ThreadTuner]) -> "ArrayRows":
+        """The same rows, of which nothing is kept: what is made of one block is made in the memory of the one before.
+
+        `tuners` have learned from other rows of the same source whether threads pay.
+        """
+        self._keep_width, self._tuners = -1.0, tuners
         return self
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
