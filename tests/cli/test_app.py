@@ -86,7 +86,7 @@ def test_advice_names_options(advice, said):
 
 def test_info_says_what_is_in_a_model_file(run, fitted):
     text = run("info", fitted[1]).text
-    for part in ("3 spherical Gaussian kernels", "'blue', 'green', 'red'", "2: 'a', 'b'", "Target: color", "Density: known"):
+    for part in ("3 full Gaussian kernels", "'blue', 'green', 'red'", "2: 'a', 'b'", "Target: color", "Density: known"):
         assert part in text
     found = run("info", fitted[1], "--json").json
     assert found["classes"] == ["blue", "green", "red"]
@@ -163,6 +163,6 @@ def test_tables_of_sharing(run):
     classes = len({row[-1] for row in colors()})
     table = [[1.0] + [0.5] * (classes - 1)] * 2 + [[0.5] * (classes - 1) + [1.0]] * 2
     run("fit", "d.csv", "-t", "color", "-m", "shared-kernel", "--set", "n_kernels=4", "--set", f"sharing={json.dumps(table)}")
-    assert kernelpool.load("d.safetensors")[-1].sharing_.tolist() == table
+    assert kernelpool.load("d.safetensors").sharing_.tolist() == table
     for bad in ("[[1, 0.5], [1]]", '[[1, "a"]]', "[1, [2]]"):
         assert "a table of numbers" in run("fit", "d.csv", "-t", "color", "--set", f"sharing={bad}", code=2).err
