@@ -54,7 +54,7 @@ def fit(home, folder, family):
         cpu.append(time.process_time())
 
     settings = {"covariance_type": family, "max_iter": SWEEPS, "tol": 0, "acceleration": None, "random_state": 0}
-    SharedKernelClassifier(KERNELS, **settings, callback=note).fit(x, y)
+    SharedKernelClassifier.prbf(KERNELS, **settings, callback=note).fit(x, y)
     scale = 1 if home == "files" else ROWS / n
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(scale * np.median(np.diff(ticks)[1:]), np.diff(ticks)[0], peak, scale * np.median(np.diff(cpu)[1:]))

@@ -78,7 +78,7 @@ def main():
                 ticks.append(time.perf_counter())
 
             settings = {"covariance_type": "full", "max_iter": SWEEPS, "tol": 0, "acceleration": None, "random_state": 0}
-            SharedKernelClassifier(KERNELS, **settings, callback=note).fit(x, y)
+            SharedKernelClassifier.prbf(KERNELS, **settings, callback=note).fit(x, y)
             seconds = float(np.median(np.diff(ticks)))
             by_workers, by_client = np.median(np.diff(counted, axis=0), axis=0) / 1e3
             work = in_memory_seconds(n, settings) / 2  # two workers
@@ -100,7 +100,7 @@ def billion(n_cores=128, n_sweeps=50, dollars_a_core_hour=0.04, chunk_rows=1_000
     for family in ("spherical", "diag", "full"):
         ticks = []
         settings = {"covariance_type": family, "max_iter": SWEEPS, "tol": 0, "acceleration": None, "random_state": 0}
-        model = SharedKernelClassifier(
+        model = SharedKernelClassifier.prbf(
             KERNELS, **settings, n_jobs=1, callback=lambda _, ticks=ticks: ticks.append(time.process_time())
         )
         model.fit(some[:, :FEATURES], some[:, FEATURES].astype(int))
@@ -118,6 +118,6 @@ def in_memory_seconds(n, settings):
 
     some = chunk(0, 200_000)
     ticks = []
-    model = SharedKernelClassifier(KERNELS, **settings, n_jobs=1, callback=lambda _: ticks.append(time.perf_counter()))
+    model = SharedKernelClassifier.prbf(KERNELS, **settings, n_jobs=1, callback=lambda _: ticks.append(time.perf_counter()))
     model.fit(some[:, :FEATURES], some[:, FEATURES].astype(int))
     return float(np.median(np.diff(ticks))) * n / len(some)

@@ -45,11 +45,11 @@ def at_rest(init="kmeans"):
         f"{ROWS:,} rows, {FEATURES} features, {KERNELS} diagonal kernels, init={init!r}: held-out log-likelihood a row, seconds"
     )
     begun = time.perf_counter()
-    batch = SharedKernelClassifier(**settings, **ten).fit(x, y)
+    batch = SharedKernelClassifier.prbf(**settings, **ten).fit(x, y)
     print(f"batch EM, 10 sweeps                   {held_out(batch, test):9.4f} {time.perf_counter() - begun:6.2f}")
     if init == "kmeans":
         after_minibatch_kmeans(x, y, test, {**settings, **ten})
-    model, seconds = SharedKernelClassifier(**settings), 0.0
+    model, seconds = SharedKernelClassifier.prbf(**settings), 0.0
     for n_passes in range(1, 6):
         begun = time.perf_counter()
         for i in range(0, ROWS, BATCH):
@@ -62,7 +62,7 @@ def after_minibatch_kmeans(x, y, test, settings):
     begun = time.perf_counter()
     centers = [MiniBatchKMeans(PARTS, random_state=0, n_init=3, batch_size=4096).fit(x[y == k]) for k in range(CLASSES)]
     means, owners = np.concatenate([c.cluster_centers_ for c in centers]), np.repeat(range(CLASSES), PARTS)
-    model = SharedKernelClassifier(**settings, means_init=means, owners=owners).fit(x, y)
+    model = SharedKernelClassifier.prbf(**settings, means_init=means, owners=owners).fit(x, y)
     print(f"MiniBatchKMeans, then 10 sweeps       {held_out(model, test):9.4f} {time.perf_counter() - begun:6.2f}")
 
 
@@ -94,8 +94,8 @@ class River:
 def learners():
     mine = {"covariance_type": "full", "random_state": 0}
     found = {
-        "shared kernels, half_life=500": SharedKernelClassifier(6, half_life=500, **mine),
-        "shared kernels, no forgetting": SharedKernelClassifier(6, **mine),
+        "shared kernels, half_life=500": SharedKernelClassifier.prbf(6, half_life=500, **mine),
+        "shared kernels, no forgetting": SharedKernelClassifier.prbf(6, **mine),
         "scikit-learn GaussianNB": GaussianNB(),
         "scikit-learn SGDClassifier": SGDClassifier(random_state=0),
     }

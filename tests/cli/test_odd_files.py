@@ -179,12 +179,12 @@ def test_booleans_decimals_and_small_integers_are_numbers(run):
     money = pa.array([decimal.Decimal(i) / 4 for i in range(n)], pa.decimal128(10, 2))
     whole = table(flag=flags, money=money, small=small)
     pq.write_table(whole, "d.parquet")
-    run("fit", "d.parquet", "-t", "color", *QUICK, "--holdout", 0)
+    run("fit", "d.parquet", "-t", "color", *QUICK, "--holdout", 0, "--scale", "standard")
     pa_csv = [
         [f"{r['a']!r}", f"{r['b']!r}", r["color"], str(r["flag"]), str(r["money"]), r["small"]] for r in whole.to_pylist()
     ]
     write_csv("d.csv", whole.column_names, pa_csv)
-    run("fit", "d.csv", "-t", "color", *QUICK, "--holdout", 0, "-o", "csv.st")
+    run("fit", "d.csv", "-t", "color", *QUICK, "--holdout", 0, "--scale", "standard", "-o", "csv.st")
     assert fingerprint("csv.st") == fingerprint("d.safetensors")
     model = kernelpool.load("d.safetensors")
     np.testing.assert_allclose(model[0].mean_[2:], [np.mean(flags), np.mean(np.arange(n) / 4), np.mean(np.arange(n) % 5)])

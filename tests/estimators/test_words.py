@@ -172,12 +172,16 @@ def test_what_words_cannot_do_yet_is_refused(setting, match):
 
 @pytest.mark.filterwarnings("ignore::kernelpool.errors.StarvedKernelWarning")
 @pytest.mark.parametrize("family", ["spherical", "full", "tied"])
-def test_kernels_of_words_alone_have_no_shape(family):
+def test_kernels_of_words_alone_have_no_shape(family, tmp_path):
     X, y = some_data()
     words = X[:, [1, 2, 3, 5]]
     expected = SharedKernelClassifier.prbf(4, indicators="auto", covariance_type="diag", random_state=0).fit(words, y)
     found = SharedKernelClassifier.prbf(4, indicators="auto", covariance_type=family, random_state=0).fit(words, y)
     assert found.covariance_type_ == "diag"
+    kernelpool.save(found, tmp_path / "words.safetensors")
+    np.testing.assert_array_equal(
+        kernelpool.load(tmp_path / "words.safetensors").predict_proba(words), found.predict_proba(words)
+    )
     np.testing.assert_array_equal(found.predict_proba(words), expected.predict_proba(words))
 
 

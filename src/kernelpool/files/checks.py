@@ -217,7 +217,8 @@ def _check_close(name: str, found: Any, expected: Any) -> None:
 
 def shared_kernel(model: Any, sizes: Sizes) -> None:
     """Of a SharedKernelClassifier."""
-    if model.covariance_type not in ("auto", model.covariance_type_):
+    words_alone = hasattr(model, "indicator_groups_") and np.min(model.indicator_groups_) >= 0  # these have no shape
+    if model.covariance_type not in ("auto", model.covariance_type_) and not words_alone:
         raise ModelFileError(f"covariance_type_ must be the covariance_type asked for; got {model.covariance_type_!r}.")
     if model.n_kernels_ != sizes["M"]:
         raise ModelFileError(f"n_kernels_ must be the number of kernels, {sizes['M']}; got {model.n_kernels_}.")
