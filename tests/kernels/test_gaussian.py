@@ -109,7 +109,10 @@ def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_guard_saves_narrow_kernels_far_from_the_origin(family, dtype):
-    """A kernel ten million (float32: a thousand) deviations out: the fast sums lose its width, the guarded ones don't."""
+    """A kernel ten million (float32: a thousand) deviations out: the fast sums lose its width, the guarded ones don't.
+
+    Of float32 rows the guard is float64: those kernels are well within its reach.
+    """
     rng = np.random.default_rng(0)
     distance = 1e7 if dtype == np.float64 else 1000.0
     x = (rng.normal(size=(500, 2)) + distance).astype(dtype)
@@ -119,7 +122,8 @@ def test_the_guard_saves_narrow_kernels_far_from_the_origin(family, dtype):
     params = Params(Kernels(np.full((1, 2), distance + 0.1), start), np.ones((1, 1)), np.ones(1))
     rows = ArrayRows(x, np.zeros(500, int), frame=Frame(np.zeros(2, dtype), np.ones(2, dtype)))
     network = SharedKernel(FAMILIES[family](np.full(2, 1e-6)), np.ones((1, 1)))
-    assert network.e_step_params(params, rows.eps).natural_params.guarded == (0,)
+    if dtype == np.float64:
+        assert network.e_step_params(params, rows.eps).natural_params.guarded == (0,)
     better, _ = network.sweep(rows, params)
     rtol = 1e-8 if dtype == np.float64 else 3e-4
     np.testing.assert_allclose(better.kernels.covariance, expected, rtol=rtol, atol=10 * rtol)

@@ -582,7 +582,8 @@ def test_training_is_told_as_the_model_has_it(fitted, two_clouds):
     assert (training.seed, training.duration) == ("0", 1.25)
     told = {p.name: (p.value, p.default) for p in training.parameters}
     assert told["n_kernels"] == ("4", False)
-    assert told["covariance_type"] == ("'full'", False)
+    assert told["covariance_type"] == ("'full'", True)
+    assert told["sharing"] == ("1.0", False)
     assert told["tol"] == ("1e-05", True)
     assert set(told) == set(fitted.get_params())
     assert dict(training.versions)["NumPy"] == np.__version__

@@ -57,6 +57,6 @@ def test_cells_that_are_no_numbers_are_counted_in_every_home(home, bad):
     x = X.copy()
     x[3, 1] = x[50, 2] = bad
     with pytest.raises(ValueError, match="NaN or infinity in 2 cells"):
-        SharedKernelClassifier.prbf(4).fit(*at_home(home, x, Y, WEIGHT)[:2])
+        SharedKernelClassifier.prbf(4, missing="error").fit(*at_home(home, x, Y, WEIGHT)[:2])
     with pytest.raises(ValueError, match="Feature 1 of X is too large to be squared"):
         SharedKernelClassifier.prbf(4).fit(*at_home(home, X * [1, 1e160, 1], Y, WEIGHT)[:2])

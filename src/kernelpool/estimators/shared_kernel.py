@@ -559,7 +559,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     def _keep_deciding(self, deciding: DecidingNetworks | None, class_shares: np.ndarray) -> None:
         for name in ("deciding_networks_", "conditional_loss_", "class_shares_"):
             self.__dict__.pop(name, None)
-        if deciding is not None:
+        if deciding is not None and deciding.networks:  # no row of too few could be held out
             self.deciding_networks_ = [
                 type(self).from_parameters(
                     n.means, n.covariances, n.mixing, n.class_prior, self.classes_, self.covariance_type_

@@ -124,7 +124,9 @@ def log_density(estimator: Any, X: Any) -> np.ndarray:
 
 
 def is_fitted_estimator(estimator: Any) -> bool:
-    """Whether it is an estimator that answers; forests keep an unfitted one as a pattern."""
+    """Whether it is an estimator that answers, a pipeline with all its steps; forests keep an unfitted one as a pattern."""
+    if isinstance(estimator, Pipeline):  # scikit-learn asks its last step alone
+        return all(step in (None, "passthrough") or is_fitted_estimator(step) for _, step in estimator.steps)
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError):
