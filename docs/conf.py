@@ -2,6 +2,9 @@
 
 import re
 
+import latex2mathml.converter
+from docutils import nodes
+
 import kernelpool
 
 project = "kernelpool"
@@ -12,7 +15,6 @@ version = release = kernelpool.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -36,11 +38,12 @@ html_theme_options = {
     "logo": {"text": "kernelpool"},
     "navigation_depth": 3,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
+html_math_renderer = "mathml"
 html_sidebars = {"install": [], "changelog": [], "glossary": [], "architecture": []}
 
 # -- reference -----------------------------------------------------------------------------------------------------
@@ -68,7 +71,32 @@ def escape_trailing_underscores(_app, _what, _name, _obj, _options, lines):
             lines[i] = names + re.sub(r"(?<![`\w])(\w+)_(?=[,.;)\s]|$)", r"\1\\_", rest)
 
 
+# -- formulas: MathML, which browsers draw by themselves; no script, no network -------------------------------------
+
+
+def as_mathml(latex, display):
+    """An element, and the number that the formula has in its paper."""
+    number = re.search(r"\\tag\{([^}]*)\}", latex)
+    latex = re.sub(r"\\tag\{[^}]*\}|\\(begin|end)\{(equation|align)\*?\}", "", latex).strip()
+    if display == "block" and ("&" in latex or "\\\\" in latex) and "\\begin" not in latex:
+        latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"
+    return latex2mathml.converter.convert(latex, display=display), number and number[1]
+
+
+def visit_math(translator, node):
+    translator.body.append(as_mathml(node.astext(), "inline")[0])
+    raise nodes.SkipNode
+
+
+def visit_displaymath(translator, node):
+    formula, number = as_mathml(node.astext(), "block")
+    number = f'<span class="eqno">({number})</span>' if number else ""
+    translator.body.append(f'<div class="math">{number}{formula}</div>\n')
+    raise nodes.SkipNode
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)
     app.connect("autodoc-process-docstring", escape_trailing_underscores, priority=100)  # before numpydoc
 
