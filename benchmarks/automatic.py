@@ -152,7 +152,8 @@ def unit(model, name, place, train, test):
     """All lines of one model on one fold."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some fits stop at max_iter
-        rows = globals()[model](name, train, test)
+        fits = {"auto": auto, "mixtures": mixtures, "grid": grid, "mixtures_any": mixtures_any}
+        rows = fits[model](name, train, test)
     return [{"set": name, "repeat": place[0], "fold": place[1], "model": model, **row} for row in rows]
 
 

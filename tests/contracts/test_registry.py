@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import kernelpool
 from kernelpool import RBFNetworkClassifier, SharedKernelClassifier, registry
-from kernelpool.cli.app import app
+from kernelpool.cli.app import COMMANDS, app, load_command
 from kernelpool.inspection.pool import describe
 from kernelpool.report import render_html, summarize
 
@@ -31,6 +31,9 @@ WITHOUT_ONNX = {"ConformalClassifier", "MultiEdit"}
 """Sets, and a resampler. (RejectClassifier is converted with what it holds.)"""
 
 RECORDS = {record.name: record for record in registry.estimators()}
+
+for _command in COMMANDS:  # their help lists the families that are registered when they are loaded: not the made-up one
+    load_command(_command)
 
 
 @pytest.fixture
