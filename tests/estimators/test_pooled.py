@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
@@ -141,3 +142,18 @@ def test_weights_count_and_folds_do_not_depend_on_the_order(clouds):
     heavy = PooledClassifier([GaussianNB()], random_state=0).fit(X, y, np.where(y == 0, 3.0, 1.0))
     assert heavy.class_prior_[0] == pytest.approx(3 * (y == 0).sum() / (3 * (y == 0).sum() + (y == 1).sum()))
     assert heavy.predict_proba(X_test)[:, 0].mean() > one.predict_proba(X_test)[:, 0].mean()
+
+
+def test_a_pool_whose_members_know_nothing_still_has_one():
+    class Coin(DummyClassifier):
+        """Sure of a class that has nothing to do with the row: any weight of it raises the loss."""
+
+        def predict_proba(self, X):
+            right = np.abs(np.sin(1e4 * np.asarray(X)[:, 0])) > 0.5
+            return np.where(right[:, None], [[0.999, 0.001]], [[0.001, 0.999]])
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    model = PooledClassifier([("coin", Coin())], pooling="log_linear", n_folds=2, random_state=0).fit(x, y)
+    assert len(model.members_) == 1
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)

@@ -225,3 +225,8 @@ def test_a_stop_by_the_user_while_weights_are_found(blobs, monkeypatch):
         model.fit(*blobs)
     np.testing.assert_array_equal(model.weights_, [0.5, 0.5])  # the networks are there and count the same
     assert model.predict(blobs[0]).shape == (300,)
+
+
+def test_the_prior_is_not_chosen_here(blobs):
+    with pytest.raises(ValueError, match="'kernel_prior' parameter of SharingAverageClassifier"):
+        SharingAverageClassifier(kernel_prior="auto").fit(*blobs)

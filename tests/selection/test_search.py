@@ -5,7 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import SharedKernelClassifier
@@ -436,3 +439,44 @@ def test_families_that_collapse_are_passed_over():
 def test_as_many_kernels_as_rows_can_be_judged_with_fewer(n_kernels):
     model = SharedKernelClassifier.prbf(n_kernels, sharing="auto", random_state=0, **SMALL).fit(X, Y)
     assert len(model.selection_["chosen"]) == 6
+
+
+def test_the_prior_is_tried_and_kept_where_rows_are_few():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    x = rng.normal(size=(120, 30)) @ rng.normal(size=(30, 30)) + 4 * rng.normal(size=(3, 30))[y]
+    few = SharedKernelClassifier.prbf(3, covariance_type="full", sharing=0, kernel_prior="auto", random_state=0).fit(x, y)
+    assert few.kernel_prior_ == "conjugate"
+    assert few.selection_["kernel_prior"].tolist() == ["conjugate"]  # 40 rows a kernel, 30 features: none other is tried
+    x, y = chessboard(400)
+    many = SharedKernelClassifier.prbf(4, sharing=0, kernel_prior="auto", random_state=0).fit(x, y)
+    assert many.selection_["kernel_prior"].tolist() == ["conjugate", "none"]
+    losses = many.selection_["tempered_loss"]
+    assert many.kernel_prior_ in (None, "conjugate")
+    assert np.isfinite(losses).all()
+    given = SharedKernelClassifier.prbf(4, sharing=0, kernel_prior=many.kernel_prior_, random_state=0).fit(x, y)
+    np.testing.assert_allclose(many.predict_proba(x), given.predict_proba(x), atol=0.05)
+
+
+def test_mixtures_of_many_dimensions_are_judged_at_a_temperature_as_low_as_they_need():
+    rng = np.random.default_rng(0)
+    code = np.arange(300) % 2
+    log_odds = 1000 * (np.where(code, 1.0, -1.0) + 1.2 * rng.normal(size=300))  # the right sign four times of five
+    loss = held_out_loss(np.column_stack([np.zeros(300), log_odds]), code, np.ones(300))
+    betas = np.geomspace(1e-4, 1, 4000)
+    brute = [np.logaddexp(0, -b * np.where(code, log_odds, -log_odds)).mean() for b in betas]
+    assert loss.mean(loss.tempered) == pytest.approx(min(brute), abs=1e-4)
+    assert loss.beta < 1 / 64
+
+
+def test_the_defaults_tell_more_than_a_shrunk_quadratic_discriminant_on_most_sets():
+    ahead = []
+    for load_set in (load_iris, load_wine, load_breast_cancer):
+        x, y = load_set(return_X_y=True)
+        x, losses = (x - x.mean(axis=0)) / x.std(axis=0), []
+        for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(x, y):
+            models = SharedKernelClassifier(random_state=0), QuadraticDiscriminantAnalysis(reg_param=0.1)
+            losses.append([log_loss(y[test], model.fit(x[train], y[train]).predict_proba(x[test])) for model in models])
+        ours, theirs = np.mean(losses, axis=0)
+        ahead.append(ours < theirs)
+    assert sum(ahead) >= 2

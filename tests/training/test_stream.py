@@ -190,6 +190,7 @@ def test_refusals():
         model.partial_fit("rows.parquet", "label")
     for settings, name in (
         ({"n_kernels": "auto"}, "n_kernels"),
+        ({"kernel_prior": "auto"}, "kernel_prior"),
         ({"sharing": "learned"}, "sharing"),
         ({"overlap_penalty": 0.1}, "overlap_penalty"),
         ({"split_by_class": True}, "split_by_class"),

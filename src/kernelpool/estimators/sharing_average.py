@@ -140,6 +140,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "covariance_type": [StrOptions(FamilyNames())],
         "sharing": ["array-like"],
+        "kernel_prior": [StrOptions({"conjugate"}), None],
         "kernel_totals": ["array-like", None],
         "weights": [StrOptions({"equal", "held_out"})],
         "overlap_penalty": [Interval(Real, 0, None, closed="left"), "array-like"],

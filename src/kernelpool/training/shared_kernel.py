@@ -41,7 +41,7 @@ DEFAULT_PER_CLASS = 5
 """Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows:"""
 
 DEFAULT_ROWS = 10
-"""of full kernels, one for this many times d + 1; of others, one for five."""
+"""of kernels with a matrix of their own, one for this many times d + 1; of others, one for five."""
 
 SETTLING = 3
 """Sweeps that a moved kernel is given before it is judged."""
@@ -247,7 +247,9 @@ class MixtureTraining:
         """Kernels of each class."""
         most, classes = [len(sample.x) for sample in samples], self.data.classes
         if n_kernels is None:
-            each = DEFAULT_ROWS * (len(self.data.mean) + 1) if self.host_kernel.name == "full" else 5
+            d, n_numbers = len(self.data.mean), self.host_kernel.n_parameters
+            many = n_numbers(2, d) - n_numbers(1, d) > 2 * d  # more than a mean and a width along each feature
+            each = DEFAULT_ROWS * (d + 1) if many else 5
             return [min(DEFAULT_PER_CLASS, max(1, n // each)) if n else 0 for n in most]
         if isinstance(n_kernels, int | np.integer):
             if n_kernels > self.data.n_rows:

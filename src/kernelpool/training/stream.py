@@ -125,6 +125,7 @@ def stream_config(config: SharedKernelConfig, half_life: float | None) -> Stream
     refused = {
         "n_kernels": is_auto(config.start.n_kernels),
         "covariance_type": is_auto(config.kernel.covariance_type),
+        "kernel_prior": is_auto(config.kernel.prior),
         "sharing": is_auto(config.sharing) or is_learned(config.sharing) or np.ndim(config.sharing) > 0,
         "overlap_penalty": config.penalty.strength != 0,
         "split_by_class": config.split_anchor is not None,
