@@ -38,7 +38,8 @@ from ..text import plural
 from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from ..training.parzen import labeled
 from ..training.shared_kernel import fit_shared_kernel
-from ..training.validation import class_prior_for, indicator_groups, surveyed
+from ..training.survey import surveyed
+from ..training.validation import class_prior_for, indicator_groups
 from ..training.views import View, Warp
 from ._base import DensityClassifier, RowFunction
 from .parzen import ParzenClassifier

@@ -41,15 +41,8 @@ from ..training.readout_path import (
     mean_losses,
     train_readout,
 )
-from ..training.validation import (
-    TrainingData,
-    frame_of,
-    mixture_frame,
-    named_features,
-    query_rows,
-    training_data,
-    validation_rows,
-)
+from ..training.survey import TrainingData
+from ..training.validation import frame_of, mixture_frame, named_features, query_rows, training_data, validation_rows
 from ._base import ProbabilityClassifier, RowFunction, Transform, log_softmax
 
 HELD_OUT_FOLDS, FEW_ROWS = 4, 500

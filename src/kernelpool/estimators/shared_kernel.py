@@ -36,24 +36,22 @@ from ..training.config import (
     StartConfig,
     is_auto,
 )
+from ..training.labels import class_codes, is_unlabeled
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
 from ..training.stream import StreamConfig, StreamNetwork, begin, mini_batch, resume, stream_classes, stream_config
+from ..training.survey import TrainingData, surveyed
 from ..training.validation import (
-    TrainingData,
     as_nan,
     check_columns,
     check_degree,
     check_positive,
     check_shape,
     checked_groups,
-    class_codes,
     family_for,
     family_of,
-    is_unlabeled,
     mixture_frame,
     named_features,
-    surveyed,
     training_data,
     validation_rows,
 )

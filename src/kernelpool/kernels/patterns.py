@@ -24,16 +24,12 @@ Tied kernels have one matrix a pattern, (G, 1, d, d).
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from ..arrays import Array, as_float64, device, empty, eps_of, match_array, namespace
 from ..rows import Block
 from ..sums import record
-from .gaussian import LOG_2_PI, GaussianNaturalParams, Moments
+from .gaussian import LOG_2_PI, Gaussian, GaussianNaturalParams, Moments
 from .kernel import Observed
-
-if TYPE_CHECKING:
-    from .full import Full
 
 CHUNK = 1 << 17
 """Numbers in the matrices of the patterns that are swept at once: they should fit the caches."""
@@ -79,7 +75,7 @@ def sweep(covariance: Array, patterns: Array) -> tuple[Array, Array]:
 class Patterns(Observed):
     """Full or tied kernels beside a block whose rows are sorted by pattern."""
 
-    def __init__(self, kernel: "Full", natural_params: GaussianNaturalParams, block: Block) -> None:
+    def __init__(self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block) -> None:
         assert block.holes is not None
         self.kernel, self.guarded, self.block, self.holes = kernel, natural_params.guarded, block, block.holes
         xp, (n, d) = namespace(block.x), block.x.shape

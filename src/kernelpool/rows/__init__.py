@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeVar
 from ..arrays import Array, detach, is_array, is_pinned
 from ..errors import KernelpoolError
 from .batches import BatchRows, RowBatch, Spool, read_ahead
-from .block import Block
+from .block import Block, Holes
 from .columns import beside, has_float_type, is_lazy, is_lazy_frame, lives_elsewhere, map_column, of_parts, on_host
 from .dask import DaskRows
 from .frame import Frame, max_abs_value
-from .holes import Holes, RowsWithHoles, rows_in_memory, with_missing
+from .holes import RowsWithHoles, rows_in_memory, with_missing
 from .in_memory import ArrayRows
 from .pinned import PinnedRows
 from .spread import Spread, Survey, spread, survey

@@ -1,14 +1,24 @@
 """Rows that are in memory now."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..arrays import Array, as_float64, thread_scratch
-
-if TYPE_CHECKING:
-    from .holes import Holes
+from ..sums import record
 
 T = TypeVar("T")
+
+
+@record
+class Holes:
+    """Which cells of a block are known. In the block's `x` the others hold zero, the mean of the feature in the frame."""
+
+    observed: Array
+    """One where a cell is known and zero where it is missing, (n, d), in the type of the rows."""
+    patterns: Array
+    """The distinct rows of `observed`, (G, d), in float64."""
+    spans: tuple[slice, ...]
+    """Where the rows of each pattern lie."""
 
 
 class Block:

@@ -10,24 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arrays import Array, device, is_numpy_array, namespace, to_numpy
-from ..sums import record
-from .block import Block
+from .block import Block, Holes
 from .frame import Frame
 from .in_memory import ArrayRows
 
 T = TypeVar("T")
-
-
-@record
-class Holes:
-    """Which cells of a block are known. In the block's `x` the others hold zero, the mean of the feature in the frame."""
-
-    observed: Array
-    """One where a cell is known and zero where it is missing, (n, d), in the type of the rows."""
-    patterns: Array
-    """The distinct rows of `observed`, (G, d), in float64."""
-    spans: tuple[slice, ...]
-    """Where the rows of each pattern lie."""
 
 
 def has_missing(x: Array) -> bool:

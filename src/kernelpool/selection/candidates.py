@@ -13,7 +13,7 @@ from ..starts import opened
 from ..starts.grown import needs, split
 from ..training.config import SharedKernelConfig, StartConfig
 from ..training.shared_kernel import MixtureTraining, Starts
-from ..training.validation import TrainingData
+from ..training.survey import TrainingData
 from .held_out import SampledRows, fold_data
 
 

@@ -11,7 +11,7 @@ from ..rows import as_rows
 from ..training.conditional import ConditionalConfig, ConditionalFit, fit_conditional
 from ..training.config import SharedKernelConfig
 from ..training.shared_kernel import Starts
-from ..training.validation import TrainingData
+from ..training.survey import TrainingData
 from .candidates import limit_kernels
 from .held_out import SampledRows, draw_rows, fold_data, stratified_folds
 

@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 from ..arrays import as_float64, match_array, to_numpy
 from ..rows import Block, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
-from ..training.validation import TrainingData
+from ..training.survey import TrainingData
 
 MOST_ROWS = 20_000
 """Rows are drawn to the host up to about this many."""

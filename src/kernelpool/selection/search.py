@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES
 from ..training.config import SharedKernelConfig, is_auto
-from ..training.validation import TrainingData
+from ..training.survey import TrainingData
 from .candidates import Candidate, CandidateFits
 from .held_out import Loss, choose, draw_rows, held_out_loss, n_folds, stratified_folds
 

@@ -25,7 +25,7 @@ from ..arrays import logsumexp
 from ..em import Outcome, Stop, best_of, em
 from ..training.config import SharedKernelConfig
 from ..training.shared_kernel import Starts
-from ..training.validation import TrainingData
+from ..training.survey import TrainingData
 from .candidates import limit_kernels
 from .held_out import SampledRows, draw_rows, fold_data, n_folds, stratified_folds
 

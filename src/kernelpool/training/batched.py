@@ -12,7 +12,8 @@ from ..rows import BatchRows, Block, Frame, RowBatch, Rows, Spool, as_rows, read
 from ..starts.sample import MOST_ROWS, ClassSample, Sample, sample_block
 from ..tables.batches import Cells, NumberSource, QueryRows, check_complete, check_width, number_source
 from ..tables.labels import classes_of
-from .validation import TrainingData, distinct_labels, is_unlabeled, surveyed, with_two_classes, zero_where_constant
+from .labels import distinct_labels, is_unlabeled, with_two_classes
+from .survey import TrainingData, surveyed, zero_where_constant
 
 IN_MEMORY = 64 << 20
 """Bytes of rows that are kept when they have been read: so much, and they are as fast as an array."""

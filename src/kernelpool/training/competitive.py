@@ -12,7 +12,7 @@ from ..rows import Frame, Rows, one_blas_thread
 from ..solvers.lbfgs import maximize
 from ..starts import sample_rows
 from .monitor import FitMonitor, OnSweep
-from .validation import TrainingData
+from .survey import TrainingData
 
 START_LENGTH = 4.0
 """Of the first weight vectors, for features of unit variance: steep enough that neurons begin with opinions of their own."""

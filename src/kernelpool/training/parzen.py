@@ -28,7 +28,8 @@ from ..networks.parzen import (
 from ..networks.parzen_kernels import INSIDE, PROFILES, TILE, Hypersphere, Profile, ball_log_volume, squared_distances
 from ..networks.parzen_reduction import Reducer
 from ..rows import ArrayRows, BatchRows, Block, Frame, as_rows, on_host
-from .validation import TrainingData, mean_and_variance, training_data
+from .survey import TrainingData, mean_and_variance
+from .validation import training_data
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
 """Rows that are left out, one at a time, to choose a radius: a random sample of so many, or of so many pairs with kernels."""

@@ -27,14 +27,8 @@ from ..sums import Sums, record
 from .config import FitConfig, KernelConfig
 from .monitor import Progress
 from .shared_kernel import MixtureTraining
-from .validation import (
-    FLOATS,
-    TrainingData,
-    check_elsewhere,
-    frame_of,
-    given_weights,
-    mean_and_variance,
-)
+from .survey import TrainingData, mean_and_variance
+from .validation import FLOATS, check_elsewhere, frame_of, given_weights
 
 LARGEST_TARGET = 1e140
 

@@ -23,19 +23,10 @@ from ..rows import Block, Rows, as_rows, max_abs_value, one_blas_thread
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from .checkpoint import CheckpointFile, RunJournal, described
 from .config import FitConfig, KernelConfig, PenaltyConfig, SharedKernelConfig, is_learned
+from .labels import label_name
 from .monitor import FitMonitor, OnSweep
-from .validation import (
-    TrainingData,
-    check_columns,
-    check_positive,
-    check_shape,
-    class_prior_of,
-    family_for,
-    feature_name,
-    frame_of,
-    frame_of_table,
-    label_name,
-)
+from .survey import TrainingData, feature_name
+from .validation import check_columns, check_positive, check_shape, class_prior_of, family_for, frame_of, frame_of_table
 
 DEFAULT_PER_CLASS = 5
 """Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows:"""

@@ -44,20 +44,10 @@ from ..penalties import Conjugate, NoPenalty, Penalty
 from ..rows import ArrayRows, Block, Frame, Rows, as_rows, beside, is_lazy, lives_elsewhere
 from ..tables.batches import is_source
 from .config import KernelConfig, SharedKernelConfig, is_auto, is_learned
+from .labels import class_codes, distinct_labels, label_name, with_two_classes
 from .shared_kernel import MixtureTraining, fit_shared_kernel
-from .validation import (
-    FLOATS,
-    TrainingData,
-    check_elsewhere,
-    check_finite,
-    class_codes,
-    class_prior_of,
-    distinct_labels,
-    given_weights,
-    label_name,
-    refuse_missing,
-    with_two_classes,
-)
+from .survey import TrainingData, check_finite
+from .validation import FLOATS, check_elsewhere, class_prior_of, given_weights, refuse_missing
 
 STEP_POWER = 0.7
 START_SWEEPS = 10

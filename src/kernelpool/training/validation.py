@@ -3,19 +3,16 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..arrays import is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Product
 from ..rows import (
-    Block,
     DaskRows,
     Frame,
     Rows,
@@ -27,51 +24,13 @@ from ..rows import (
     lives_elsewhere,
     map_column,
     of_parts,
-    spread,
-    survey,
 )
-from ..starts.sample import ClassSample
 from ..tables.batches import is_source
+from .batched import batched_query_rows, batched_training_data
+from .labels import class_codes, distinct_labels, with_two_classes
+from .survey import TrainingData, check_finite, check_total_weight, surveyed
 
 FLOATS = [np.float64, np.float32]
-
-HEAVIEST, SMALLEST_VARIANCE, SMALLEST_VARIANCE_OF_FLOAT32 = 1e280, 1e-305, 1e-72
-"""Beyond these, sums of weights and squares of features leave the range of float64."""
-
-
-@dataclass
-class TrainingData:
-    """Rows with their labels in codes, and what was learned of them on the way."""
-
-    rows: Rows
-    classes: np.ndarray
-    class_weight: np.ndarray
-    """Weight of the labeled rows of each class, (K,)."""
-    unlabeled_weight: float
-    n_rows: float
-    mean: np.ndarray
-    """(d,)."""
-    variance: np.ndarray
-    """(d,)."""
-    samples: list[ClassSample] | None = None
-    """Rows of each class in the units of the data, drawn while the rows were read; None where starts draw their own."""
-    observed: np.ndarray | None = None
-    """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d); None if all
-    are, everywhere."""
-    feature_names: np.ndarray | None = None
-    groups: tuple[int, ...] | None = None
-    """The group of indicators that each feature belongs to, -1 for a number, (d,); None where all are numbers."""
-
-    def log_volume(self, frame: Frame) -> float:
-        """What the frame adds to the log-density of an average row: every feature counts in the rows in which it is known."""
-        if self.observed is None:
-            return frame.log_volume
-        return float(self.observed.sum(axis=0) / self.weight @ np.log(to_numpy(frame.unit)))
-
-    @property
-    def weight(self) -> float:
-        """Of all rows together."""
-        return float(self.class_weight.sum()) + self.unlabeled_weight
 
 
 def training_data(
@@ -90,8 +49,6 @@ def training_data(
     if is_lazy_frame(X):
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
     elif is_source(X, y):
-        from .batched import batched_training_data
-
         return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs, holes=holes)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
@@ -106,19 +63,6 @@ def training_data(
     rows = as_rows(X, beside(X, codes), weight, n_jobs=n_jobs, holes=holes)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
     return surveyed(rows, classes, getattr(estimator, "feature_names_in_", None))
-
-
-def surveyed(rows: Rows, classes: np.ndarray, names: np.ndarray | None = None) -> TrainingData:
-    """Rows whose labels are coded, with what two passes over them tell."""
-    known = rows.total(survey, len(classes))
-    if not known.class_weight.any():
-        raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
-    check_total_weight(float(known.class_weight.sum()) + known.unlabeled_weight)
-    _check_observed(known.observed, names)
-    mean, variance = mean_and_variance(rows, known.scale.mean)
-    observed = known.observed if known.scale.weight.ndim else None  # weights feature by feature tell of holes
-    weights = known.class_weight, known.unlabeled_weight, float(known.n_rows)
-    return TrainingData(rows, classes, *weights, mean, variance, observed=observed, feature_names=names)
 
 
 def as_nan(X: Any) -> Any:
@@ -145,20 +89,6 @@ def _is_missing(cells: np.ndarray) -> np.ndarray:
     return np.vectorize(lambda cell: cell is None or type(cell).__name__ == "NAType", otypes=[bool])(cells)
 
 
-def _check_observed(observed: np.ndarray, names: np.ndarray | None) -> None:
-    """Every feature is known somewhere."""
-    never = np.flatnonzero(observed.sum(axis=0) <= 0)
-    if len(never):
-        raise KernelpoolError(
-            f"{feature_name(never[0], names)} of X is missing in every row, so nothing can be learned of it; leave it out."
-        )
-
-
-def feature_name(feature: Any, names: np.ndarray | None) -> str:
-    """A feature as a user would name it, at the beginning of a sentence."""
-    return f"Feature {feature}" if names is None else f"Feature {str(names[feature])!r}"
-
-
 def validation_rows(
     estimator: Any, X_val: Any, y_val: Any, classes: np.ndarray, *, holes: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -182,8 +112,6 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
         names = getattr(estimator, "feature_names_in_", None)
         X = frame_columns(X if names is None else _columns_of(X, names.tolist()), None, None)[0]
     if is_source(X):
-        from .batched import batched_query_rows
-
         return batched_query_rows(estimator, X, n_jobs, holes=holes)
     if not lives_elsewhere(X):
         finite = "allow-nan" if holes else True
@@ -243,18 +171,6 @@ def check_elsewhere(estimator: Any, X: Any, *, reset: bool, names: list[str] | N
             estimator.feature_names_in_ = np.array(names, object)
 
 
-def check_finite(rows: Rows) -> None:
-    """Every cell is a finite number."""
-    n_not_finite = int(rows.total(_n_not_finite))
-    if n_not_finite:
-        raise ValueError(f"Input X contains NaN or infinity in {n_not_finite} cells; impute or drop them first.")
-
-
-def _n_not_finite(block: Block) -> Any:
-    xp = namespace(block.x)
-    return xp.sum(xp.astype(~xp.isfinite(block.x), xp.int64))
-
-
 # -- labels -------------------------------------------------------------------------------------------------------
 
 
@@ -276,65 +192,6 @@ def _as_labels(y: Any) -> np.ndarray:
         if labels.dtype == object and labels.ndim == 1:
             labels[:] = list(y)
     return labels
-
-
-def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
-    """Which labels are the one that marks rows without a class, (n,)."""
-    if marker is None:
-        return np.array([label is None for label in labels]) if labels.dtype == object else np.zeros(len(labels), bool)
-    if isinstance(marker, float) and marker != marker:
-        if labels.dtype == object:  # pandas' NA is neither equal nor unequal to itself
-            return np.array([type(label).__name__ == "NAType" or label != label for label in labels], bool)
-        return np.asarray(labels != labels)
-    return np.asarray(labels == marker) & np.ones(len(labels), bool)
-
-
-def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
-    """The distinct labels of rows that have one."""
-    known = labels[~is_unlabeled(labels, marker)]
-    if known.dtype == object:
-        kinds = {"text" if isinstance(label, str | bytes) else "a number" for label in known}
-        if len(kinds) > 1:
-            other = next(label for label in known if isinstance(label, str | bytes) != isinstance(known[0], str | bytes))
-            raise KernelpoolError(
-                f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} and {label_name(other)}. "
-                f"Convert y to str, or name the label of unlabeled rows with unlabeled=."
-            )
-        known = known.astype(str) if kinds == {"text"} and not any(isinstance(b, bytes) for b in known) else known
-        if kinds == {"a number"}:
-            known = np.asarray(known.tolist())
-    if known.dtype.kind == "f" and np.isnan(known).any():
-        raise ValueError("Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan.")
-    if known.dtype.kind == "f":
-        assert_all_finite(known, input_name="y")
-    if len(known):
-        check_classification_targets(known)
-    return np.unique(known)
-
-
-def with_two_classes(classes: np.ndarray) -> np.ndarray:
-    """The same classes, at least two."""
-    if len(classes) < 2:
-        found = f"1 class: {label_name(classes[0])}" if len(classes) else "no labeled row"
-        raise KernelpoolError(
-            f"y must contain at least two classes; found {found}. "
-            f"For one density without classes, use scikit-learn's GaussianMixture."
-        )
-    return classes
-
-
-def label_name(label: Any) -> str:
-    """A label as a user would type it."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
-
-
-def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
-    """Codes 0..K-1 of labels, -1 where there is none, (n,)."""
-    codes = np.full(len(labels), -1, np.int64)
-    known = ~is_unlabeled(labels, marker)
-    given = labels[known]
-    codes[known] = np.searchsorted(classes, given.astype(classes.dtype) if given.dtype == object else given)
-    return codes
 
 
 # -- weights and scale --------------------------------------------------------------------------------------------
@@ -359,42 +216,8 @@ def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
     return weight
 
 
-def check_total_weight(total: float) -> None:
-    """Weights whose sum leaves the range in which moments can be taken are refused by their own name."""
-    if total > HEAVIEST or 0 < total < 1 / HEAVIEST:
-        raise KernelpoolError(
-            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got {total:g}. Multiply all "
-            f"weights by a constant: only their proportions count."
-        )
-
-
 def _factor(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
     return np.where(codes < 0, unlabeled_weight, 1.0)
-
-
-def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of every feature, by a pass about `origin`: the mean itself, so that an offset costs nothing."""
-    origin = rows.total(spread, np.zeros(rows.n_features)).mean if origin is None else origin
-    about_mean = rows.total(spread, origin)
-    mean, variance, second = (
-        np.asarray(to_numpy(a)) for a in (origin + about_mean.mean, about_mean.variance, about_mean.second)
-    )
-    if not np.isfinite(second).all():
-        check_finite(rows)
-        worst = int(np.argmax(~np.isfinite(second)))
-        raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
-    narrow = rows.eps > 1e-10
-    least = SMALLEST_VARIANCE_OF_FLOAT32 if narrow else SMALLEST_VARIANCE
-    small = np.where(variance > 0, variance < least, (mean != 0) & (np.abs(mean) < least**0.5))
-    if small.any():
-        what = "told apart in float32" if narrow else "squared in float64"
-        raise KernelpoolError(f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant.")
-    return zero_where_constant(mean, variance, rows.eps)
-
-
-def zero_where_constant(mean: np.ndarray, variance: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """The same, with no variance where there is only what rounding alone would leave."""
-    return mean, np.where(variance <= (8 * eps * np.abs(mean)) ** 2, 0.0, variance)
 
 
 def frame_of(kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray) -> tuple[Frame, np.ndarray]:
