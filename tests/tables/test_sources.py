@@ -15,7 +15,7 @@ import pytest
 from kernelpool.errors import TableError
 from kernelpool.tables import sources as text_files
 from kernelpool.tables.labels import read_labeled
-from kernelpool.tables.sources import source
+from kernelpool.tables.sources import _end_of_rows, source
 
 N = 90
 
@@ -141,3 +141,23 @@ def test_the_file_is_left_alone_when_reading_stops(tmp_path):
     batches = source(str(tmp_path / "d.csv")).batches()
     next(batches)
     batches.close()  # no thread of Arrow's holds the file
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+def test_blocks_end_where_rows_end_wherever_quotes_and_ends_of_lines_are(quoting):
+    rng = np.random.default_rng(0)
+    letters = ['"', ",", "\n", "a", "b"]
+    for _ in range(200):
+        rows = [["".join(rng.choice(letters, rng.integers(4))) for _ in range(2)] for _ in range(4)]
+        ends, text = [0], io.StringIO(newline="")
+        for row in rows:
+            csv.writer(text, quoting=quoting, lineterminator="\n").writerow(row)
+            ends.append(len(text.getvalue()))
+        whole = text.getvalue().encode()
+        for cut in range(ends[1], len(whole) + 1):  # any number of bytes may have been read
+            assert _end_of_rows(whole[:cut], b",") == max(end for end in ends if end <= cut)
+
+
+def test_a_quote_inside_a_cell_is_a_letter():
+    assert _end_of_rows(b'5" pipe,1\n6" pi', b",") == 10
+    assert _end_of_rows(b'5" pipe,"a\nb"\n6" pi', b",") == 14

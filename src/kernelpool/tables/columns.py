@@ -6,7 +6,7 @@ numbers. Problems are collected to the end of the data, so that one run names th
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,9 @@ MOST_CATEGORIES = 256
 
 FEW = 20
 """So many different values may be categories or classes, however few rows there are."""
+
+MOST_DISTINCT = 100_000
+"""Different words of a column of a large file that are remembered; one that has more is left out."""
 
 NUMBER, CATEGORY = "number", "category"
 
@@ -197,6 +200,73 @@ def odd_number(cell: str, style: TextStyle) -> tuple[str, str]:
 
 
 @dataclass
+class NumberColumn:
+    """A column of numbers while it is read: its cells if they are kept, and what is known of all of them."""
+
+    parts: list[np.ndarray] = field(default_factory=list)
+    has_value: bool = False
+    counts_rows: bool = True
+    """Whether it goes 0, 1, 2, ... or 1, 2, 3, ... so far."""
+    last: float = np.nan
+    n: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+    """Sum of squares about the mean; Chan, Golub & LeVeque 1983 join those of batches."""
+
+    def add(self, x: np.ndarray, keep: bool, taught: np.ndarray | None) -> None:
+        """The cells of a batch, NaN where one is missing; mean and squares are taken of the rows `taught`."""
+        if keep:
+            self.parts.append(x)
+        known = x[~np.isnan(x)]
+        self.has_value = self.has_value or bool(len(known))
+        if self.counts_rows and len(x):
+            begins = x[0] in (0, 1) if np.isnan(self.last) else x[0] == self.last + 1
+            self.counts_rows, self.last = bool(begins and (np.diff(x) == 1).all()), float(x[-1])
+        if keep:
+            return
+        known = known if taught is None else x[taught & ~np.isnan(x)]
+        if len(known):
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean, both = float(known.mean()), self.n + len(known)
+                away = mean - self.mean
+                self.squares += float(((known - mean) ** 2).sum()) + away**2 * self.n * len(known) / both
+                self.mean, self.n = self.mean + away * len(known) / both, both
+
+    @property
+    def scale(self) -> float:
+        """The deviation; one where all cells are alike up to rounding, as in scikit-learn's StandardScaler."""
+        variance, eps = self.squares / max(self.n, 1), self.n * float(np.finfo(float).eps)
+        alike = not variance > eps * variance + (eps * self.mean) ** 2
+        return 1.0 if alike else float(np.sqrt(variance))
+
+
+@dataclass
+class WordColumn:
+    """A column of text while it is read: its cells if they are kept, its different words otherwise."""
+
+    parts: list[Any] = field(default_factory=list)
+    distinct: Any = None
+    """Different words, up to `MOST_DISTINCT` of them; None where cells are kept."""
+
+    def add(self, array: Any, keep: bool) -> None:
+        """The cells of a batch as they are."""
+        import pyarrow as pa
+
+        if keep:
+            self.parts.append(array)
+            return
+        found = words(array).unique()
+        both = found if self.distinct is None else pa.concat_arrays([self.distinct, found]).unique()
+        self.distinct = both[: MOST_DISTINCT + 1]
+
+    def words(self) -> Any:
+        """All cells, trimmed."""
+        import pyarrow as pa
+
+        return words(pa.chunked_array([part.cast(pa.string()) for part in self.parts], pa.string()).combine_chunks())
+
+
+@dataclass
 class Features:
     """The features of all rows, collected batch by batch; what kind each is shows at the end."""
 
@@ -210,8 +280,12 @@ class Features:
     """Whether cells may be missing."""
     cautious: bool = False
     """Whether a column of text most of whose different cells are numbers is one of numbers, with cells that are refused."""
-    numbers: dict[str, list[np.ndarray]] = field(default_factory=dict)
-    texts: dict[str, list[Any]] = field(default_factory=dict)
+    keep: bool = True
+    """Whether cells are kept; otherwise `columns` tells what there is to know of them, and `table` is not to be had."""
+    texts_from_start: set[str] = field(default_factory=set)
+    """Columns of text whose words are looked at though they begin with numbers, where cells are not kept."""
+    numbers: dict[str, NumberColumn] = field(default_factory=dict)
+    texts: dict[str, WordColumn] = field(default_factory=dict)
     not_numbers: dict[str, tuple[str, int, str]] = field(default_factory=dict)
     typed: set[str] = field(default_factory=set)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -219,17 +293,17 @@ class Features:
     gaps: Gaps = field(default_factory=Gaps)
     n_rows: int = 0
 
-    def add(self, batch: Batch) -> None:
-        """A batch."""
+    def add(self, batch: Batch, taught: np.ndarray | None = None) -> None:
+        """A batch; means and deviations of its numbers are those of the rows `taught`."""
         missing: dict[str, np.ndarray] = {}
         for name in self.names:
-            mask = self._add(batch, name, batch.columns[name])
+            mask = self._add(batch, name, batch.columns[name], taught)
             if mask is not None and mask.any():
                 missing[name] = mask
         self.gaps.add(batch, missing)
         self.n_rows += batch.n_rows
 
-    def _add(self, batch: Batch, name: str, array: Any) -> np.ndarray | None:
+    def _add(self, batch: Batch, name: str, array: Any, taught: np.ndarray | None) -> np.ndarray | None:
         import pyarrow as pa
 
         text = is_text(array)
@@ -237,10 +311,9 @@ class Features:
             array, text = array if text else array.cast(pa.string()), True
             self.typed.add(name)
             self.not_numbers.setdefault(name, (batch.file, batch.first_row, ""))
-        if self.encode and text:
-            self.texts.setdefault(name, []).append(words(array))
         if name in self.left_out:
             return None
+        mask: np.ndarray | None = None
         if name not in self.not_numbers:
             try:
                 if text and batch.typed:
@@ -248,15 +321,23 @@ class Features:
                     raise NotNumbersError(0, array[0].as_py() or "")
                 x, mask = numbers(array, batch.style)
                 check_finite(batch, name, x)
-                self.numbers.setdefault(name, []).append(x)
+                self.numbers.setdefault(name, NumberColumn()).add(x, self.keep, taught)
             except NotNumbersError as error:
                 if self.encode and not text and self.kinds.get(name) != NUMBER:
                     self._leave_out_or_refuse(batch, name, array, error)
                     return None
                 self.not_numbers[name] = batch.file, batch.first_row + error.at, error.cell
-            else:
-                return mask
-        return None if not (self.encode and text) else np.asarray(words(array).is_null().to_numpy(zero_copy_only=False))
+        if not (self.encode and text):
+            return mask
+        if self.keep or name in self.not_numbers or name in self.texts_from_start:
+            self.texts.setdefault(name, WordColumn()).add(array, self.keep)
+        return mask if name not in self.not_numbers else np.asarray(words(array).is_null().to_numpy(zero_copy_only=False))
+
+    @property
+    def turned_to_words(self) -> set[str]:
+        """Columns that began with numbers, whose first words were not looked at: read again with `texts_from_start`."""
+        begun = {name for name in self.not_numbers if name in self.numbers and not self.keep}
+        return begun - self.texts_from_start
 
     def _leave_out_or_refuse(self, batch: Batch, name: str, array: Any, error: NotNumbersError) -> None:
         import pyarrow as pa
@@ -275,62 +356,67 @@ class Features:
         import pyarrow as pa
 
         columns: dict[str, Any] = {}
+        for name in self.names:
+            if name not in self.not_numbers and name not in self.left_out:
+                columns[name] = pa.array(np.concatenate(self.numbers[name].parts))
+            elif name in self.texts and name not in self.left_out and self.kinds.get(name) != NUMBER:
+                columns[name] = self.texts[name].words()
+                self.texts[name].distinct = columns[name].unique()
+        kinds = self.columns()
+        if set(self.gaps.counts) & set(self.left_out):
+            kept = {name: n for name, n in self.gaps.counts.items() if name not in self.left_out}
+            masks = [np.asarray(columns[name].is_null()) | _nan(columns[name]) for name in kept]
+            self.gaps = Gaps(kept, {n: self.gaps.first[n] for n in kept}, int(np.any(masks, axis=0).sum()) if masks else 0)
+        return pa.table([columns[f.name] for f in kinds], names=[f.name for f in kinds]), kinds
+
+    def columns(self) -> list[FeatureColumn]:
+        """The kinds of those that can be learned from; TableError names all that stands against it."""
         odd = {n: at for n, at in self.not_numbers.items() if not self.encode or self.kinds.get(n) == NUMBER}
+        kinds: list[FeatureColumn] = []
         for name in self.names:
             if name in self.left_out or name in odd:
                 continue
-            if name in self.not_numbers:
-                column = pa.chunked_array(self.texts[name], pa.string()).combine_chunks()
-                if name not in self.typed and self._numberlike(column):
-                    odd[name] = self.not_numbers[name]
-                elif not self._teaches_nothing(name, column):
-                    _check_categories(name, column)
-                    columns[name] = column
-            else:
-                x = np.concatenate(self.numbers[name])
-                if self.holes and np.isnan(x).all():
+            if name not in self.not_numbers:
+                if self.holes and not self.numbers[name].has_value:
                     self.left_out[name] = "it has no value at all"
-                elif len(x) > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all()):
+                elif self.n_rows > FEW and self.numbers[name].counts_rows:
                     self.left_out[name] = "it counts the rows"
                 else:
-                    columns[name] = pa.array(x)
-        gaps = self._gaps_that_matter(columns)
+                    kinds.append(FeatureColumn(name, NUMBER))
+                continue
+            distinct = self.texts[name].distinct.drop_null()
+            if name not in self.typed and self._numberlike(distinct.to_pylist()):
+                odd[name] = self.not_numbers[name]
+            elif not self._teaches_nothing(name, distinct):
+                _check_categories(name, distinct)
+                kinds.append(FeatureColumn(name, CATEGORY))
+        gaps = {name: n for name, n in self.gaps.counts.items() if name not in self.left_out}
         if odd:
-            raise self._not_numbers(odd, gaps)
-        if gaps.counts and not self.holes:
-            raise gaps.error(self.n_rows)
-        self.gaps = gaps
-        if not columns:
+            raise self._not_numbers(odd, replace(self.gaps, counts=gaps))
+        if gaps and not self.holes:
+            raise replace(self.gaps, counts=gaps).error(self.n_rows)
+        if not kinds:
             raise TableError(
                 f"No column is left to learn from: {'; '.join(f'{quoted(n)}: {w}' for n, w in self.left_out.items())}."
             )
-        kinds = [FeatureColumn(name, CATEGORY if name in self.not_numbers else NUMBER) for name in columns]
-        return pa.table(list(columns.values()), names=list(columns)), kinds
+        return kinds
 
-    def _gaps_that_matter(self, columns: dict[str, Any]) -> Gaps:
-        if not set(self.gaps.counts) & set(self.left_out):
-            return self.gaps
-        kept = {name: n for name, n in self.gaps.counts.items() if name not in self.left_out}
-        masks = [np.asarray(columns[name].is_null()) | _nan(columns[name]) for name in kept if name in columns]
-        rows = int(np.logical_or.reduce(masks).sum()) if masks else 0
-        return Gaps(kept, {name: self.gaps.first[name] for name in kept}, rows)
-
-    def _numberlike(self, column: Any) -> bool:
+    def _numberlike(self, distinct: list[str]) -> bool:
         """Whether every word, or most of them, is a number in some way of writing or may stand for a missing one."""
-        distinct = [cell for cell in column.unique().to_pylist() if cell is not None]
         alike = [bool(odd_number(cell, self.style)[0] or cell in MISSING or is_number(cell)) for cell in distinct]
         return all(alike) or (self.cautious and sum(alike) >= len(alike) / 2)
 
-    def _teaches_nothing(self, name: str, column: Any) -> bool:
+    def _teaches_nothing(self, name: str, distinct: Any) -> bool:
         import pyarrow.compute as pc
 
-        distinct = column.unique().drop_null()
+        some = listed(distinct[:2].to_pylist())
         if not len(distinct):
             self.left_out[name] = "it has no value at all"
         elif pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
             self.left_out[name] = f"it holds dates such as {quoted(distinct[0])}"
+        elif len(distinct) > MOST_DISTINCT:
+            self.left_out[name] = f"it has more than {MOST_DISTINCT:,} different words, such as {some}"
         elif len(distinct) > FEW and len(distinct) > self.n_rows / 2:
-            some = listed(distinct[:2].to_pylist())
             self.left_out[name] = (
                 f"it has a different word in nearly every row ({len(distinct):,} in {self.n_rows:,}), such as {some}"
             )
@@ -366,12 +452,12 @@ def check_finite(batch: Batch, name: str, x: np.ndarray) -> None:
         raise TableError(f"{batch.file}, row {row}, column {quoted(name)}: an infinite number.")
 
 
-def _check_categories(name: str, column: Any) -> None:
-    n = len(column.unique())
-    if n > MOST_CATEGORIES:
-        some = listed(column.unique()[:3].to_pylist())
+def _check_categories(name: str, distinct: Any) -> None:
+    if len(distinct) > MOST_CATEGORIES:
+        some = listed(distinct[:3].to_pylist())
         raise TableError(
-            f"Column {quoted(name)} has {n:,} different words such as {some}; at most {MOST_CATEGORIES} make categories.",
+            f"Column {quoted(name)} has {len(distinct):,} different words such as {some}; at most {MOST_CATEGORIES} make "
+            f"categories.",
             f"Leave it out with drop={quoted(name)}.",
         )
 
