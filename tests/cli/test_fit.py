@@ -418,6 +418,24 @@ def test_an_interrupted_fit_is_kept_under_a_free_name(run, data, monkeypatch):
     assert kernelpool.load("data.interrupted-2.safetensors").n_iter_ < 5
 
 
+def test_a_file_that_appears_during_the_fit_is_kept_and_so_is_the_model(run, data, monkeypatch):
+    original = kernelpool.SharedKernelClassifier.fit
+
+    def fitting(model, *words, **options):
+        Path("data.safetensors").write_text("theirs")
+        return original(model, *words, **options)
+
+    monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
+    ran = run("fit", data, "-t", "color", *QUICK, "--json")
+    assert ran.json["model"] == "data-2.safetensors"
+    assert "data.safetensors exists already and is kept" in ran.json["warnings"][0]
+    assert Path("data.safetensors").read_text() == "theirs"
+    assert kernelpool.load("data-2.safetensors").n_features_in_ == 2
+    run("fit", data, "-t", "color", *QUICK, "--json", "--force")
+    assert kernelpool.load("data.safetensors").n_features_in_ == 2
+    assert not Path("data-3.safetensors").exists()
+
+
 def test_an_interrupted_fit_is_kept_beside(run, data, monkeypatch):
     Interrupting(monkeypatch, fit=1)
     ran = run("fit", data, "-t", "color", *QUICK, "--json", code=130)

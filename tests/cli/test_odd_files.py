@@ -102,6 +102,7 @@ def test_parquet_arrow_feather_folders_and_pipes_hold_the_same_rows(run, plain):
     [
         (b"", "the file is empty"),
         (b"\n\n\n", "the file is empty"),
+        (b"sep=;\n\n", "nothing below the line 'sep=;'"),
         (b"a,b,color", "no rows below the header"),
         (b"a,b,color\n", "no rows below the header"),
         (b"a,b,color\n1,2,red\n", "at least two classes; found only 'red' in 1 row"),

@@ -47,6 +47,7 @@ def test_p_values_of_a_fitted_classifier_are_ranks(per_class):
         np.testing.assert_array_equal(model.predict_set(new), expected > 0.45)
         np.testing.assert_array_equal(model.predict_set(new, error=0.2), expected > 0.2)
     both = ConformalClassifier(TRUE, per_class=per_class, error=0.45).fit(x, y).p_values(new)
+    ranked["probability"][np.arange(20), TRUE.predict_proba(new).argmax(axis=1)] = 1  # refused by its density alone
     expected = np.minimum(np.minimum(ranked["probability"] / 0.9, ranked["density"] / 0.1), 1)
     np.testing.assert_allclose(both, expected)
 
@@ -97,6 +98,20 @@ def test_a_row_like_none_of_the_classes_gets_the_empty_set_and_an_ambiguous_one_
     assert not piped.predict_set([[50.0]]).any()
     alone = ConformalClassifier(GaussianNB(), error=0.05).fit(x, y)  # probabilities cannot tell
     assert alone.predict_set([[50.0]]).any()
+
+
+def test_an_empty_set_says_novel_and_never_ambiguous():
+    apart = SharedKernelClassifier.from_parameters(
+        means=[[0.0], [4.0]], covariances=[1.0, 1.0], mixing=np.eye(2), class_prior=[0.5, 0.5], classes=[0, 1]
+    )  # errs on 2.3 % of its rows, so that an error of 10 % leaves nothing to ambiguous ones
+    model = ConformalClassifier(apart, error=0.1).fit(*apart.sample(1000, random_state=0))
+    between, far = [[1.9], [2.1]], [[-9.0], [13.0]]
+    assert model.predict_set(between).tolist() == [[True, False], [False, True]]
+    assert not model.predict_set(far).any()
+    x, y = apart.sample(20_000, random_state=1)
+    assert model.predict_set(x)[np.arange(len(y)), y].mean() > 0.9
+    alone = ConformalClassifier(apart, error=0.1, conformity="probability").fit(*apart.sample(1000, random_state=0))
+    assert not alone.predict_set(between).any()  # as LAC is published
 
 
 def test_a_pool_calibrates_by_its_own_folds():

@@ -45,6 +45,12 @@ def test_numbers_in_other_notations_are_recognized_and_not_taken_for_words(tmp_p
     assert "drop" not in found
 
 
+def test_points_between_thousands_are_named_where_commas_are_decimal(tmp_path):
+    found = error(tmp_path, rows("1.714,62", "2,7"), TextStyle(decimal=","))
+    assert "'1.714,62' (thousands are set apart)" in found
+    assert "a decimal comma alone" in found
+
+
 def test_the_advice_works(tmp_path):
     table = read(tmp_path, rows("3,14", "2,7"), TextStyle(decimal=","))
     assert table.table.column("odd").to_pylist() == [3.14, 2.7]

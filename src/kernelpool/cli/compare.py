@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..atomic import write_atomically
 from ..inspection.metrics import Metrics
 from ..inspection.pipeline import unwrap
 from ..inspection.pool import describe
@@ -14,7 +13,7 @@ from ..tables.labels import LabeledTable, codes_and_classes
 from ..tables.sources import source
 from ..text import listed, plural, shown
 from . import options as o
-from .output import CommandError, Exit, Screen, check_free, failing_as_output
+from .output import CommandError, Exit, Screen, placed
 from .report import check_report
 from .saved import Saved, open_saved
 
@@ -98,9 +97,9 @@ def _write_page(
             parts.append((Path(name).name, explorer))
     described = [describe(unwrap(saved.model).inner).sentence for saved in models]
     sentences = [sentence, *(f"{Path(name).name}: {text}" for name, text in zip(names, described, strict=True))]
-    check_free(path, force)
-    with failing_as_output(path):
-        write_atomically(path, [render_explorer(" and ".join(Path(n).name for n in names), sentences, parts).encode("utf-8")])
+    page = render_explorer(" and ".join(Path(n).name for n in names), sentences, parts)
+    with placed(path, force) as beside:
+        Path(beside).write_bytes(page.encode("utf-8"))
 
 
 def _judging_rows(saved: Saved, table: LabeledTable, screen: Screen) -> np.ndarray:

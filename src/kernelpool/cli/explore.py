@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..atomic import write_atomically
 from ..inspection.pipeline import unwrap
 from ..inspection.pool import describe
 from ..tables.columns import Gaps, check_columns
@@ -15,7 +14,7 @@ from ..tables.labels import codes_of
 from ..tables.sources import source
 from ..text import plural, shown
 from . import options as o
-from .output import CommandError, Exit, check_free, failing_as_output
+from .output import CommandError, Exit, placed
 from .report import KEEP, check_report, row_names
 from .saved import Saved, open_saved
 
@@ -52,9 +51,8 @@ def explore(
         raise CommandError(Exit.MODEL, f"{shown(saved.path, 200)}: the model gives no probabilities that could be drawn.")
     title, sentence = f"{Path(data).name} seen by {Path(model).name}", describe(unwrap(saved.model).inner).sentence
     page = render_explorer(title, [sentence], [("", explorer)])
-    check_free(output, force)
-    with failing_as_output(output):
-        write_atomically(output, [page.encode("utf-8")])
+    with placed(output, force) as beside:
+        Path(beside).write_bytes(page.encode("utf-8"))
     screen.result(f"Page: {shown(output, 400)} ({plural(found.n_rows, 'row')})")
     if opened and sys.stdout.isatty() and not screen.as_json:
         webbrowser.open(Path(output).resolve().as_uri())

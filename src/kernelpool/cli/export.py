@@ -1,13 +1,13 @@
 """`kernelpool export`: a model for those who predict without Python."""
 
+from pathlib import Path
 from typing import Annotated
 
-from ..atomic import write_atomically
 from ..errors import KernelpoolError
 from ..export import to_onnx
 from ..text import listed, plural, shown
 from . import options as o
-from .output import CommandError, Exit, check_free, failing_as_output
+from .output import CommandError, Exit, check_free, placed
 from .saved import open_saved
 
 
@@ -45,8 +45,8 @@ def export(
     except KernelpoolError as error:
         missing = "pip install" in str(error)
         raise CommandError(Exit.EXTRA if missing else Exit.MODEL, f"{shown(model, 200)}: {error}") from None
-    with failing_as_output(path):
-        write_atomically(path, [graph.SerializeToString()])
+    with placed(path, force) as beside:
+        Path(beside).write_bytes(graph.SerializeToString())
     inputs, outputs = ([entry.name for entry in entries] for entries in (graph.graph.input, graph.graph.output))
     screen.result(f"ONNX: {shown(path, 400)}, with {', '.join(outputs)}")
     if inputs != ["X"]:

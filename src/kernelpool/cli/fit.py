@@ -7,6 +7,7 @@ or that of its kernel family, says that answers depend on units. `--scale` overr
 """
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -37,7 +38,7 @@ from ..tables.labels import LabeledTable, codes_and_classes, has_label, read_lab
 from ..tables.sources import SUFFIXES, source, stem_of
 from ..text import did_you_mean, listed, plain, plural, quoted, shown
 from . import options as o
-from .output import CommandError, Exit, Screen, Working, check_free, failing_as_output
+from .output import CommandError, Exit, Screen, Working, check_free, placed
 
 POOL, AUTO = "pool", "auto"
 MODEL = f"One of {', '.join((POOL, AUTO, *sorted(set(registry.commands()) - {POOL})))}."
@@ -56,6 +57,9 @@ NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json"
 
 MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
 """Held-out rows whose scores are kept for sets of classes, and features that are watched for drift."""
+
+MOST_NAMES = 1000
+"""Names that are tried for a model whose own is taken."""
 
 LOWEST = 1000
 """Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
@@ -134,10 +138,8 @@ def fit(
     work = Work(rows, choice, screen, holdout, cv, refit, 1 - confidence, [*(drop or []), *rows.left_out], str(unlabeled))
     work.run()
     if work.interrupted:
-        path = _offered(work, path, force, screen)
-    check_free(path, force)
-    with failing_as_output(path):
-        save(work.model, path, summary=plain(work.summary()))
+        path = _offered(work, path, screen)
+    path = _saved(work, path, force, screen)
     _tell(work, path, screen)
     if report is not None:
         write_report(work.model, rows, work.test, report, force, screen, command=work.command, duration=work.seconds)
@@ -207,7 +209,7 @@ def column_kinds(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _offered(work: "Work", path: str, force: bool, screen: Screen) -> str:
+def _offered(work: "Work", path: str, screen: Screen) -> str:
     """Ctrl-C: ask whoever sits there; where nobody does, keep it beside the name that a finished model would have."""
     told = f" It errs on {work.rate} so far." if work.rate is not None else ""
     screen.say(f"\n{work.interrupted}.{told}")
@@ -216,9 +218,28 @@ def _offered(work: "Work", path: str, force: bool, screen: Screen) -> str:
             raise KeyboardInterrupt("nothing was saved")
         return path
     target = Path(path)
-    names = (f"{target.stem}.interrupted{f'-{n}' if n > 1 else ''}{target.suffix}" for n in range(1, 1_000_000))
-    free = (target.with_name(name) for name in names)
-    return str(next(other for other in free if force or not other.exists()))
+    return str(target.with_name(f"{target.stem}.interrupted{target.suffix}"))
+
+
+def _saved(work: "Work", path: str, force: bool, screen: Screen) -> str:
+    """Where the model was written: beside `path` where a file has come to be there since, lest the work be lost."""
+    target, n = Path(path), 1
+    summary, name = plain(work.summary()), path
+    while True:
+        try:
+            with placed(name, force) as beside:
+                save(work.model, beside, summary=summary)
+        except CommandError:
+            if force or not os.path.lexists(name) or os.path.isdir(name) or n == MOST_NAMES:
+                raise
+            n += 1
+            name = str(target.with_name(f"{target.stem}-{n}{target.suffix}"))
+        else:
+            break
+    if n > 1:
+        work.warnings.append(f"{shown(path, 200)} exists already and is kept; pass --force to replace it.")
+        screen.warn(work.warnings[-1])
+    return name
 
 
 def _tell(work: "Work", path: str, screen: Screen) -> None:

@@ -214,19 +214,6 @@ def check_free(path: str, force: bool) -> None:
         )
 
 
-@contextmanager
-def failing_as_output(path: str) -> Iterator[None]:
-    """Errors of writing, as the command line says them."""
-    from ..errors import KernelpoolError  # which needs scikit-learn
-
-    try:
-        yield
-    except OSError as error:
-        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
-    except KernelpoolError as error:
-        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
-
-
 def format_of(path: str, given: str | None) -> str:
     """csv, parquet, arrow or jsonl: what was asked for, or what the name ends with."""
     from ..tables.writing import FORMATS
@@ -241,8 +228,12 @@ def format_of(path: str, given: str | None) -> str:
 
 @contextmanager
 def placed(path: str, force: bool) -> Iterator[str]:
-    """A name beside `path` to write to; the file is moved to `path` at the end, or removed if anything went wrong."""
+    """A name beside `path` to write to; the file is moved to `path` at the end, or removed if anything went wrong.
+
+    Without `force` a file that another process has put there in the meantime is kept.
+    """
     from ..atomic import atomic_path
+    from ..errors import KernelpoolError  # which needs scikit-learn
 
     check_free(path, force)
     try:
@@ -253,6 +244,8 @@ def placed(path: str, force: bool) -> Iterator[str]:
         raise
     except OSError as error:
         raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
+    except KernelpoolError as error:
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
 
 
 @contextmanager

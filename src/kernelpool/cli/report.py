@@ -10,7 +10,7 @@ from ..tables.labels import LabeledTable, codes_and_classes
 from ..tables.sources import source
 from ..text import shown
 from . import options as o
-from .output import CommandError, Exit, Screen, check_free, failing_as_output
+from .output import CommandError, Exit, Screen, check_free, placed
 from .saved import open_saved
 
 KEEP = "Show this column of DATA, such as an identifier, beside the numbers of rows (repeatable)."
@@ -120,13 +120,12 @@ def write_report(
 
     train = np.arange(len(rows)) if test is None else np.setdiff1d(np.arange(len(rows)), test)
     held = (None, None) if test is None else rows.at(test)
-    with failing_as_output(path), screen.working("Writing the report"):
+    with placed(path, force) as beside, screen.working("Writing the report"):
         numbers = rows.row_numbers
         kwargs |= {"row_numbers": numbers[train], "test_row_numbers": None if test is None else numbers[test]}
         if names:  # rows may have been left out for want of a label
             named = np.array(names, object) if len(names) == len(rows) else np.array(names, object)[rows.row_numbers - 1]
             kwargs |= {"row_names": named[train].tolist(), "test_row_names": None if test is None else named[test].tolist()}
         summary = summarize(model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **kwargs)
-        check_free(path, force)
-        write_html(summary, path)
+        write_html(summary, beside)
     screen.result(f"Report: {shown(path, 400)}")

@@ -17,7 +17,9 @@ log p(x|C_k)          as such a score: a row that is like none of the classes ge
 ====================  =======================================================================================
 
 Departures: both scores are used at once. A class is in the set if neither refuses it, each at its share of the error, so that
-the promise holds by the union bound.
+the promise holds by the union bound. The most probable class is then refused by its density alone, which can only make the
+promise safer: where the classifier errs less often than the error allows, probabilities alone would leave ambiguous rows with
+no class at all, and an empty set is to say that a row is like none of the classes.
 """
 
 from numbers import Integral, Real
@@ -48,8 +50,8 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
     r"""A classifier that answers with sets of classes, which hold the true one with a promised probability.
 
     Of rows like those of the fit, at most the share `error` has a true class outside its set, whatever the classifier and
-    whatever the law of the rows. An ambiguous row gets several classes. A row that is like none of the classes gets none: its
-    density is too low for each of them.
+    whatever the law of the rows. An ambiguous row gets several classes, or the most probable one where that keeps the
+    promise. A row that is like none of the classes gets none: its density is too low for each of them.
 
     Parameters
     ----------
@@ -63,7 +65,8 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         conformal prediction). Rare classes then need rows enough: 1 / error - 1 at least, or they are in every set.
     conformity : {"auto", "probability", "density", "both"}, default="auto"
         By what a class conforms to a row. "both" spends a tenth of the error on the density, so that only rows unlike all of
-        the classes lose by it; "auto" is "both" where the classifier knows densities.
+        the classes lose by it, and get the empty set; by "probability" alone ambiguous rows may get it too. "auto" is
+        "both" where the classifier knows densities.
     cv : int, float, cross-validation generator or iterable, default=None
         Which rows calibrate, each by a classifier that has not seen it: None or an int for so many stratified folds (5); a
         float for that share of the rows, held out of the fit. A `PooledClassifier` brings folds of its own.
@@ -249,6 +252,8 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         found: np.ndarray | None = None
         for name, share in weights.items():
             p = self._ranked(X, name) / share
+            if name == "probability" and len(weights) > 1:
+                p[np.arange(len(p)), np.argmax(self.predict_proba(X), axis=1)] = 1.0
             found = p if found is None else np.minimum(found, p)
         assert found is not None
         return np.minimum(found, 1.0)

@@ -193,6 +193,8 @@ def odd_number(cell: str, style: TextStyle) -> tuple[str, str]:
     kind = next((kind for pattern, kind in ODD_NUMBERS if pattern.fullmatch(text)), "")
     if kind == "a decimal comma" and style.decimal == ".":
         return kind, "Pass decimal=','."
+    if kind == "a decimal comma":  # which is known already
+        return "thousands are set apart", "Write numbers with digits and a decimal comma alone."
     return kind, "Write numbers with digits and a decimal point alone." if kind else ""
 
 

@@ -392,6 +392,8 @@ def _header(name: str, pieces: Iterator[bytes], encoding: str) -> tuple[str, byt
     separator = SEPARATOR_LINE.match(text)
     if separator is not None:
         read = read[len(separator[0].encode()) :].lstrip(b"\r\n")
+        if not read.strip():
+            raise TableError(f"{name}: there is nothing below the line {quoted(separator[0].strip())}.")
     end = _whole_header(read)
     header = read if end is None else read[:end]
     try:
