@@ -85,9 +85,9 @@ class FinishedUnits:
         """The records of a unit, or None if it is not finished."""
         return self._done.get((unit, print_))
 
-    def add(self, unit: str, print_: str, records: list[Record]) -> None:
-        """Append a finished unit to the file."""
-        line = json.dumps({"unit": unit, "fingerprint": print_, "records": records}) + "\n"
+    def add(self, unit: str, print_: str, records: list[Record], seconds: float = float("nan")) -> None:
+        """Append a finished unit to the file, with the processor seconds it took."""
+        line = json.dumps({"unit": unit, "fingerprint": print_, "seconds": seconds, "records": records}) + "\n"
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line)
             file.flush()

@@ -190,14 +190,14 @@ def _run_units(
 ) -> int:
     """Run the units that are not finished, and return how many they were."""
     todo = [unit for unit in units if finished.records(unit.key, fingerprints[unit]) is None]
-    for n_new, (unit, records) in enumerate(_results(todo, n_jobs), 1):
-        finished.add(unit.key, fingerprints[unit], records)
+    for n_new, (unit, records, seconds) in enumerate(_results(todo, n_jobs), 1):
+        finished.add(unit.key, fingerprints[unit], records, seconds)
         if progress is not None:
             progress(len(units) - len(todo) + n_new, len(units), unit.key)
     return len(todo)
 
 
-def _results(todo: list[Unit], n_jobs: int) -> Iterator[tuple[Unit, list[Record]]]:
+def _results(todo: list[Unit], n_jobs: int) -> Iterator[tuple[Unit, list[Record], float]]:
     if n_jobs == 1 or len(todo) < 2:
         with threadpool_limits(1):
             yield from map(_work, todo)
@@ -206,8 +206,11 @@ def _results(todo: list[Unit], n_jobs: int) -> Iterator[tuple[Unit, list[Record]
         yield from Parallel(n_jobs, return_as="generator_unordered")(delayed(_work)(unit) for unit in todo)
 
 
-def _work(unit: Unit) -> tuple[Unit, list[Record]]:
-    return unit, TABLES[unit.table].work(unit)
+def _work(unit: Unit) -> tuple[Unit, list[Record], float]:
+    """What a unit found, and the processor seconds it took."""
+    begin = time.process_time()
+    records = TABLES[unit.table].work(unit)
+    return unit, records, round(time.process_time() - begin, 2)
 
 
 def _collect(units: list[Unit], fingerprints: dict[Unit, str], finished: FinishedUnits) -> list[Record]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import mahalanobis
-from scipy.stats import binomtest
+from scipy.stats import binomtest, multivariate_normal
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
@@ -298,6 +298,32 @@ def test_kernels_have_their_share_classes_and_nearest_rows(fitted, two_clouds):
         assert [near.row for near in row.near] == np.argsort(distance)[:3].tolist()
         assert [near.distance for near in row.near] == pytest.approx(np.sort(distance)[:3])
         assert [near.label for near in row.near] == [str(y[near.row]) for near in row.near]
+
+
+def test_kernels_say_how_far_their_classes_lie_apart(two_clouds):
+    """(11)-(16) of the regularized PRBF, kernel by kernel."""
+    x = two_clouds[0]
+    y = (np.arange(len(x)) % 3 == 0).astype(int)
+    x = x + np.outer(y, [0.0, 0.7])  # classes that lie half apart, in either cloud
+    labels = np.array(["few", "many"])[y].astype(object)
+    model = SharedKernelClassifier(2, sharing=1.0, covariance_type="full", training="em", kernel_prior=None, **SEED).fit(x, labels)
+    density = np.stack([multivariate_normal(m, c).pdf(x) for m, c in zip(model.means_, model.covariances_, strict=True)], 1)
+    joint = density * model.mixing_.T[y]
+    responsibility = joint / joint.sum(axis=1, keepdims=True)
+    rows = {row.index: row.apart for row in summarize(model, x, labels).kernels.rows}
+    for j, (mean, covariance) in enumerate(zip(model.means_, model.covariances_, strict=True)):
+        posterior = model.mixing_[j] * model.class_prior_ / (model.mixing_[j] @ model.class_prior_)
+        expected = 0.0
+        for k in (0, 1):
+            weight = responsibility[y == k, j]
+            sub_mean = weight @ x[y == k] / weight.sum()
+            sub = np.cov(x[y == k].T, aweights=weight, ddof=0)
+            middle, away = (covariance + sub) / 2, mean - sub_mean
+            logs = np.log(np.linalg.det(middle)) - np.log(np.linalg.det(covariance) * np.linalg.det(sub)) / 2
+            expected += posterior[k] * (away @ np.linalg.solve(middle, away) / 8 + logs / 2)
+        assert rows[j] == pytest.approx(expected, rel=1e-5)
+    assert ">apart</th>" in render_html(summarize(model, x, labels))
+    assert summarize(RBFNetworkClassifier(4, **SEED).fit(x, y), x, y).kernels.rows[0].apart is None
 
 
 @pytest.mark.parametrize(

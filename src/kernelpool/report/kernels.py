@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from ..errors import KernelpoolError
 from ..inspection.pipeline import Unwrapped
 from ..inspection.pool import Pool
 from ..text import text_of
@@ -39,8 +40,10 @@ class Seen:
     """(d,); one where a feature is constant."""
 
 
-def table_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray | None, most: int) -> KernelTable:
-    """The kernels table."""
+def table_of(
+    pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray | None, most: int, apart: np.ndarray | None = None
+) -> KernelTable:
+    """The kernels table; `apart` says how far the classes of each kernel lie apart, (M,)."""
     chosen = pool.largest(most)
     near = nearest(pool, chosen, seen) if pool.mean is not None else [()] * len(chosen)
     n_features = len(model.features)
@@ -64,6 +67,7 @@ def table_of(pool: Pool, model: Unwrapped, seen: Seen, classes: np.ndarray | Non
                 n_more_traits=0 if as_columns else max(0, n_features - MOST_TRAITS),
                 near=close,
                 weight=tuple(float(w) for w in readout),
+                apart=None if apart is None else float(apart[j]),
             )
         )
     names = model.names if as_columns else ()
@@ -137,6 +141,16 @@ def class_posterior_by_rows(inner: Any, x: Any, codes: np.ndarray, n_classes: in
     mass = belonging[codes >= 0].T @ np.eye(n_classes)[codes[codes >= 0]]  # (M, K)
     total = mass.sum(axis=1, keepdims=True)
     return np.where(total > 0, mass / np.where(total > 0, total, 1), 1 / n_classes)
+
+
+def class_distances(inner: Any, x: Any, labels: np.ndarray) -> np.ndarray | None:
+    """delta_j, (M,), of kernels that classes share, by labeled rows; None where the model has no such measure."""
+    if not hasattr(inner, "kernel_overlap") or not len(labels):
+        return None
+    try:
+        return np.asarray(inner.kernel_overlap(x, np.asarray(labels.tolist())))
+    except KernelpoolError:  # kernels of words have no Bhattacharyya distance
+        return None
 
 
 MOST_DRAWN, MOST_PLANED, MOST_COLORS, MOST_DIRECTIONS = 500, 5000, 7, 300

@@ -233,6 +233,8 @@ class KernelRow:
     near: tuple[Near, ...]
     weight: tuple[float, ...] = ()
     """Of the kernel in the output layer of a regressor."""
+    apart: float | None = None
+    """How far its classes lie apart, delta_j of the regularized PRBF (16); None where there is no such measure."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ..training.labels import is_unlabeled
 from .data import BLOCK, Table, Target, blocks, data_of, some
 from .evaluation import evaluation_of, judge, regression_of
 from .explorer import MOST_POINTS, explorer_of
-from .kernels import Seen, class_posterior_by_rows, map_of, table_of
+from .kernels import Seen, class_distances, class_posterior_by_rows, map_of, table_of
 from .outliers import Scored, density_of, outliers_of
 from .records import Evaluation, Explorer, Importance, ImportantFeature, KernelTable, Map, Outliers, Regression, Summary
 from .training import members_of, rerun_of, training_of
@@ -341,7 +341,8 @@ class SummaryBuilder:
             pool = replace(pool, class_posterior=self._posterior_by_rows(seen, classes))
         if pool.mean is None:
             self.notes.append("Neurons have slopes and no places (local=False): no nearest rows, no map, no outliers.")
-        table = table_of(pool, self.model, seen, classes, most)
+        apart = None if classes is None else self._class_distances(seen, classes)
+        table = table_of(pool, self.model, seen, classes, most, apart)
         return pool, table, None if classes is None else map_of(pool, self.model, seen, classes, most, self.rng)
 
     def _posterior_by_rows(self, seen: Seen, classes: np.ndarray) -> np.ndarray | None:
@@ -349,6 +350,10 @@ class SummaryBuilder:
         at = some(len(seen.x), max(LEAST_ROWS, int(2e7 / max(1, len(self.pool or ())))), self.rng)
         y = np.array([codes.get(label, -1) for label in seen.labels[at].tolist()])
         return class_posterior_by_rows(self.model.inner, self.model.transform(self.table.at(seen.at[at])), y, len(classes))
+
+    def _class_distances(self, seen: Seen, classes: np.ndarray) -> np.ndarray | None:
+        known = np.flatnonzero(np.isin(seen.labels.astype(object), classes.tolist()))
+        return class_distances(self.model.inner, self.model.transform(self.table.at(seen.at[known])), seen.labels[known])
 
     # -- to be looked at from all sides ------------------------------------------------------------------------------
 
