@@ -56,7 +56,7 @@ def told(path, table):
 
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
-@pytest.mark.parametrize("kind", ["auto", *registry.commands()])
+@pytest.mark.parametrize("kind", ["auto", *(kind for kind in registry.commands() if kind != "rbf-regressor")])
 def test_models_with_categories_say_the_same(run, kind, scale):
     data = write_csv("data.csv", NAMES, shapes())
     few = FEW.get(kind, ["--kernels", 3] if kind != "auto" else ["--kernels", 3, "--sharing", 1])

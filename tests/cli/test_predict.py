@@ -200,7 +200,7 @@ def test_not_a_model(run, fitted):
     assert "the model comes first, then the data" in swapped
     assert "no such file" in run("predict", "nothing.st", fitted[0], code=4).err
     kernelpool.save(kernelpool.RBFNetworkRegressor(2).fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]), "r.st")
-    assert "RBFNetworkRegressor is not a classifier" in run("predict", "r.st", fitted[0], code=4).err
+    assert "RBFNetworkRegressor predicts numbers" in run("check", "r.st", fitted[0], code=4).err
 
 
 def test_outputs(run, fitted):

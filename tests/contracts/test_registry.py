@@ -24,7 +24,7 @@ EXAMPLES = {}
 for _name, (_estimator, _) in UNFITTED.items():
     EXAMPLES.setdefault(type(_estimator).__name__, _name)
 
-WITHOUT_COMMAND = {"ConformalClassifier", "MultiEdit", "RBFNetworkRegressor", "RejectClassifier", "TableEncoder"}
+WITHOUT_COMMAND = {"ConformalClassifier", "MultiEdit", "RejectClassifier", "TableEncoder"}
 """A resampler, a regressor, wrappers (--sets, --reject) and an encoder (--encode)."""
 
 WITHOUT_ONNX = {"ConformalClassifier", "MultiEdit"}

@@ -306,7 +306,9 @@ def test_kernels_say_how_far_their_classes_lie_apart(two_clouds):
     y = (np.arange(len(x)) % 3 == 0).astype(int)
     x = x + np.outer(y, [0.0, 0.7])  # classes that lie half apart, in either cloud
     labels = np.array(["few", "many"])[y].astype(object)
-    model = SharedKernelClassifier(2, sharing=1.0, covariance_type="full", training="em", kernel_prior=None, **SEED).fit(x, labels)
+    model = SharedKernelClassifier(2, sharing=1.0, covariance_type="full", training="em", kernel_prior=None, **SEED).fit(
+        x, labels
+    )
     density = np.stack([multivariate_normal(m, c).pdf(x) for m, c in zip(model.means_, model.covariances_, strict=True)], 1)
     joint = density * model.mixing_.T[y]
     responsibility = joint / joint.sum(axis=1, keepdims=True)

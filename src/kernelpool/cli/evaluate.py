@@ -1,19 +1,20 @@
-"""`kernelpool evaluate`: how good a model is on rows with known classes."""
+"""`kernelpool evaluate`: how good a model is on rows with known answers."""
 
 from typing import Annotated, Any
 
 import numpy as np
 
-from ..inspection.metrics import DECISIONS, Metrics
+from ..inspection.metrics import DECISIONS, Metrics, RegressionError
 from ..questions import FeatureImportance, feature_importance
 from ..tables.labels import Fingerprint, codes_and_classes
 from ..tables.sources import Source, source
-from ..text import percent, plural
+from ..text import percent, plural, quoted
 from . import options as o
 from .output import CommandError, Exit, Screen
 from .saved import Saved, decisions, open_saved
 
 IMPORTANCE = "Say also how much the log-loss rises without each feature."
+OWN_ROWS = "the model was fitted to these very rows: the error is too low an estimate."
 MOST_CLASSES = 20
 """Of a confusion matrix on the screen."""
 
@@ -34,13 +35,18 @@ def evaluate(
 ) -> None:
     """Judge a model on rows whose classes are known.
 
-    Prints the error with its confidence interval, log-loss, calibration and the confusion matrix. If DATA are the rows that the
-    model was fitted to, only those that were held out are counted.
+    Prints the error with its confidence interval, log-loss, calibration and the confusion matrix; of a model that predicts
+    numbers its root mean squared and its mean absolute error. If DATA are the rows that the model was fitted to, only those
+    that were held out are counted.
 
     Example: kernelpool evaluate irises.safetensors irises.csv
     """
-    saved = open_saved(model, screen)
+    saved = open_saved(model, screen, numeric=True)
     rows = source(data, style)
+    if saved.numeric:
+        saved.check_options({"--reject": reject, "--ambiguity": ambiguity, "--novelty": novelty, "--importance": importance})
+        _tell_numbers(*_judged_numbers(saved, rows, saved.target_of(target), list(drop or []), screen), 1 - confidence, screen)
+        return
     wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
     tally, counted = judged(saved, rows, saved.target_of(target), list(drop or []), wrapped, screen)
     if not tally.n_rows:
@@ -62,6 +68,43 @@ def judged(saved: Saved, rows: Source, target: str, drop: list[str], wrapped: An
         tally = tally + Metrics.of(found[0], found[1], decision=found[2])
         kept.add(table, found)
     return kept.only_held_out(tally, screen)
+
+
+def _judged_numbers(
+    saved: Saved, rows: Source, target: str, drop: list[str], screen: Screen
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """True and predicted numbers of the rows that count, (n,) each, and which those are."""
+    mark = Fingerprint(saved.features or [], saved.classes)
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    for table, true in saved.labeled(rows, target, screen, drop, "Judging"):
+        predicted, _ = saved.predict_numbers(table)
+        if predicted.shape[1] > 1:
+            raise CommandError(
+                Exit.MODEL,
+                f"The model predicts {predicted.shape[1]} outputs; evaluate judges one, that of column {quoted(target)}.",
+            )
+        known = np.flatnonzero(~np.isnan(true))
+        if saved.features is not None:
+            mark.add(table.take(known), true[known])
+        parts.append((true[known], predicted[known, 0]))
+    true, predicted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if not len(true):
+        raise CommandError(Exit.DATA, f"{rows.label}: no row has a number in column {quoted(target)}: nothing can be judged.")
+    same, test = saved.split_of(mark.text(), true)
+    if not same:
+        return true, predicted, "all rows"
+    if test is None or not test.any():
+        screen.warn(OWN_ROWS)
+        return true, predicted, "rows of the fit"
+    screen.say(f"These are the rows of the fit; counted are the {int(test.sum()):,} that were held out.")
+    return true[test], predicted[test], "rows held out"
+
+
+def _tell_numbers(true: np.ndarray, predicted: np.ndarray, counted: str, doubt: float, screen: Screen) -> None:
+    found = RegressionError.of(true, predicted, doubt)
+    screen.result(f"Root mean squared error:  {found}")
+    screen.result(f"Mean absolute error:      {found.mae:.4g}")
+    screen.answer({"counted": counted, **found.to_dict()})
 
 
 class Kept:
@@ -98,7 +141,7 @@ class Kept:
         if not same:
             return tally, "all rows"
         if test is None or not test.any():
-            screen.warn("the model was fitted to these very rows: the error is too low an estimate.")
+            screen.warn(OWN_ROWS)
             return tally, "rows of the fit"
         screen.say(f"These are the rows of the fit; counted are the {int(test.sum()):,} that were held out.")
         probability = np.concatenate([part[1] for part in self.parts])

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
@@ -28,7 +28,7 @@ from .. import registry
 from ..estimators.pooled import PooledClassifier, PoolProgress
 from ..estimators.shared_kernel import SharedKernelClassifier
 from ..files import save
-from ..inspection.metrics import Metrics, Rate
+from ..inspection.metrics import Metrics, Rate, RegressionError
 from ..inspection.pipeline import knows_log_density, log_density, unwrap
 from ..questions import DriftReference
 from ..selection.held_out import stratified_holdout
@@ -42,6 +42,7 @@ from .output import CommandError, Exit, Screen, Working, check_free, placed
 
 POOL, AUTO = "pool", "auto"
 MODEL = f"One of {', '.join((POOL, AUTO, *sorted(set(registry.commands()) - {POOL})))}."
+TARGET = "Column that holds the classes; numbers, where --model is a regressor."
 TIME_LIMIT = "Begin no further member of the pool after so many seconds."
 SHARING = "How far classes share kernels, from 0 to 1; several with commas for sharing-average."
 SET = "Any other parameter of the estimator, such as --set max_iter=500 (repeatable); --set help lists them."
@@ -67,7 +68,7 @@ LOWEST = 1000
 
 def fit(
     data: o.Data,
-    target: Annotated[str | None, o.column("--target", "-t", help="Column that holds the classes.")] = None,
+    target: Annotated[str | None, o.column("--target", "-t", help=TARGET)] = None,
     drop: o.Drop = None,
     columns: Annotated[list[str] | None, o.data("--columns", metavar="COLUMN=KIND", help=COLUMNS)] = None,
     encode: Annotated[bool, o.data("--encode", help=ENCODE)] = False,
@@ -102,7 +103,8 @@ def fit(
 
     Unless --model names another, the model is a pool: several kernel networks, weighted by what they say of rows that they have
     not seen. A fifth of the rows is held out first; the error is measured on them, and the saved model is the one that was
-    measured. With Ctrl-C the fit stops and what has been reached can be kept.
+    measured. With Ctrl-C the fit stops and what has been reached can be kept. --model rbf-regressor predicts numbers instead of
+    classes.
 
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
@@ -128,6 +130,7 @@ def fit(
             cautious=not encode,
             as_text=text_target,
             unlabeled=str(unlabeled),
+            numeric=is_regressor(estimator),
             progress=lambda n_bytes, n_rows: bar.at(n_bytes, plural(n_rows, "row")),
         )
     screen.say(_seen(rows))
@@ -135,7 +138,8 @@ def fit(
         screen.say(line)
     for name, why in rows.left_out.items():
         screen.warn(f"column {quoted(name)} is left out: {why}.")
-    work = Work(rows, choice, screen, holdout, cv, refit, 1 - confidence, [*(drop or []), *rows.left_out], str(unlabeled))
+    make = RegressionWork if is_regressor(estimator) else Work
+    work = make(rows, choice, screen, holdout, cv, refit, 1 - confidence, [*(drop or []), *rows.left_out], str(unlabeled))
     work.run()
     if work.interrupted:
         path = _offered(work, path, screen)
@@ -166,16 +170,22 @@ def _check_output(path: str, report: str | None) -> None:
 
 
 def _seen(rows: LabeledTable) -> str:
-    codes, classes = codes_and_classes(rows.labels)
+    words = sum(f.kind != NUMBER for f in rows.features)
+    encoded = f" ({words} of words)" if words else ""
+    size = f"{plural(len(rows), 'row')}, {plural(len(rows.features), 'feature')}{encoded}"
+    return f"{rows.source}: {size}; {quoted(rows.target)}: {_target_seen(rows.labels)}"
+
+
+def _target_seen(labels: np.ndarray) -> str:
+    """How often each class comes, or from where to where numbers go."""
+    if labels.dtype.kind == "f":
+        return f"{labels.min():.4g} to {labels.max():.4g}, mean {labels.mean():.4g}"
+    codes, classes = codes_and_classes(labels)
     counts = np.bincount(codes[codes >= 0], minlength=len(classes))
     named = ", ".join(f"{shown(c, 24)} {n:,}" for c, n in list(zip(classes.tolist(), counts, strict=True))[:6])
     more = f", and {len(classes) - 6} more" if len(classes) > 6 else ""
     without = int((codes < 0).sum())
-    words = sum(f.kind != NUMBER for f in rows.features)
-    encoded = f" ({words} of words)" if words else ""
-    tail = f"; {plural(without, 'row')} without a class" if without else ""
-    size = f"{plural(len(rows), 'row')}, {plural(len(rows.features), 'feature')}{encoded}"
-    return f"{rows.source}: {size}; {quoted(rows.target)}: {named}{more}{tail}"
+    return named + more + (f"; {plural(without, 'row')} without a class" if without else "")
 
 
 def _taken_for(rows: LabeledTable) -> list[str]:
@@ -249,7 +259,7 @@ def _tell(work: "Work", path: str, screen: Screen) -> None:
     if work.rate is None:
         screen.result("Error: not measured (no rows were held out).")
     else:
-        screen.result(f"Error by {work.judged_by}: {work.rate}")
+        screen.result(f"{work.measure} by {work.judged_by}: {work.rate}")
     screen.result(f"Model: {shown(path, 400)}")
 
 
@@ -273,7 +283,7 @@ class ModelChoice:
     time_limit: float | None = None
 
     def estimator(self) -> Any:
-        """The bare classifier."""
+        """The bare estimator."""
         models = registry.commands()
         if self.name != AUTO and self.name not in models:
             raise CommandError(
@@ -420,7 +430,7 @@ class Work:
     dropped: list[str]
     unlabeled: str
     model: Any = None
-    rate: Rate | None = None
+    rate: Rate | RegressionError | None = None
     tally: Metrics | None = None
     test: np.ndarray | None = None
     lowest: dict[str, Any] | None = None
@@ -430,12 +440,14 @@ class Work:
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
     command: str = ""
+    measure = "Error"
+    """What `rate` is."""
 
     def run(self) -> None:
         """Fit and judge."""
         self.command = shlex.join(["kernelpool", *sys.argv[1:]])
         pipeline = self.choice.pipeline(self.rows.features)
-        codes, classes = codes_and_classes(self.rows.labels)
+        codes, classes = self._codes_and_classes()
         self.tally = Metrics.none(len(classes))
         start = time.perf_counter()
         if self.cv is not None:
@@ -454,7 +466,16 @@ class Work:
             if self.refit and self.interrupted is None and self._final(clone(pipeline), np.arange(len(codes))):
                 self.test = None
         self.seconds = time.perf_counter() - start
-        self.rate = self.tally.rate(self.doubt) if self.tally.n_rows else None
+        self.rate = self._judgment()
+
+    def _codes_and_classes(self) -> tuple[np.ndarray, np.ndarray]:
+        """By which rows are held out in equal shares: -1 where there is no class."""
+        return codes_and_classes(self.rows.labels)
+
+    def _judgment(self) -> Rate | RegressionError | None:
+        """What the rows that were judged say together; None where there were none."""
+        assert self.tally is not None
+        return self.tally.rate(self.doubt) if self.tally.n_rows else None
 
     def _final(self, pipeline: Any, at: np.ndarray) -> bool:
         """Fit to some rows; an interrupted fit counts if it left parameters, and else a model that was there before."""
@@ -568,7 +589,7 @@ class Work:
             "members": _members(self.classifier),
             "n_rows": len(self.rows),
             "n_features": len(self.rows.features),
-            "classes": np.asarray(self.model.classes_).tolist(),
+            "classes": np.asarray(getattr(self.model, "classes_", [])).tolist(),
             "judged_by": self.judged_by,
             "held_out": None if self.rate is None else self.rate.to_dict(),
             "log_loss": None if self.tally is None or not self.tally.n_rows else self.tally.log_loss,
@@ -588,7 +609,7 @@ class Work:
             return None
         return f"{self.cv} folds" if self.cv is not None else "rows held out"
 
-    def _class_shares(self) -> list[float]:
+    def _class_shares(self) -> list[float] | None:
         """Of the rows of the fit, in the order of the classes of the model."""
         names, count = np.unique(np.asarray(self.rows.labels[has_label(self.rows.labels)].tolist()), return_counts=True)
         found = dict(zip(names.tolist(), count.tolist(), strict=True))
@@ -614,6 +635,46 @@ class Work:
             "reference": self.reference,
             "class_shares": self._class_shares(),
         }
+
+
+@dataclass
+class RegressionWork(Work):
+    """One fit of a regressor: rows are held out at random, and numbers are judged by how far they lie off."""
+
+    missed: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    """True and predicted numbers of rows that were judged."""
+    measure = "Root mean squared error"
+
+    def _codes_and_classes(self) -> tuple[np.ndarray, np.ndarray]:
+        if len(self.rows) < max(2, self.cv or 0):
+            raise CommandError(Exit.FIT, f"{plural(len(self.rows), 'row')}: at least {max(2, self.cv or 0)} are needed.")
+        return np.zeros(len(self.rows), np.int64), np.zeros(1)
+
+    def _answers(self, pipeline: Any) -> bool:
+        try:
+            pipeline.predict(self.rows.table.slice(0, 1))
+        except (AttributeError, NotFittedError):
+            return False
+        return True
+
+    def _judge(self, model: Any, at: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> None:
+        table, true = self.rows.at(at)
+        self.missed.append((true, np.asarray(model.predict(table))))
+
+    def _judgment(self) -> RegressionError | None:
+        if not self.missed:
+            return None
+        true, predicted = (np.concatenate(part) for part in zip(*self.missed, strict=True))
+        return RegressionError.of(true, predicted, self.doubt)
+
+    def _calibration(self, at: np.ndarray, codes: np.ndarray) -> None:
+        return None
+
+    def _note_reference(self, at: np.ndarray, held_out: np.ndarray | None) -> None:
+        pass
+
+    def _class_shares(self) -> None:
+        return None
 
 
 def _chosen(classifier: Any) -> dict[str, Any]:

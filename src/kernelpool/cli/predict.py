@@ -1,4 +1,4 @@
-"""`kernelpool predict`: labels, probabilities and densities of new rows, batch by batch."""
+"""`kernelpool predict`: labels, probabilities and densities of new rows, or numbers, batch by batch."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,6 +13,7 @@ from ..estimators.conformal import ConformalClassifier
 from ..estimators.reject import RejectClassifier
 from ..inspection.explanation import signed
 from ..inspection.metrics import DECISIONS
+from ..inspection.pipeline import unwrap
 from ..questions.priors import prior_from_probability
 from ..tables.columns import Gaps, check_columns, is_text
 from ..tables.sources import Source, source
@@ -58,7 +59,8 @@ def predict(
     where the model knows it. With --reject a column decision says accepted, ambiguous, novel or incomplete, and only accepted
     rows have a label. Rows with missing cells are judged by the others where the model can do that, and have no label
     otherwise. --sets adds all classes that are possible, none for a row that is like none of them; --explain adds the features
-    that spoke for the label.
+    that spoke for the label. A model that predicts numbers writes prediction and deviation, the standard deviation of a new
+    observation.
 
     Example: kernelpool predict irises.safetensors new.csv -o answers.csv --keep id --reject
     """
@@ -66,14 +68,18 @@ def predict(
         raise CommandError(Exit.USAGE, NAME_IT)
     check_free(output, force)
     kind = format_of(output, format)
-    saved = open_saved(model, screen)
+    saved = open_saved(model, screen, numeric=True)
+    if saved.numeric:
+        options = {"--reject": reject, "--ambiguity": ambiguity, "--novelty": novelty, "--sets": sets, "--per-class": per_class}
+        saved.check_options({**options, "--class-prior": class_prior, "--explain": explain})
     if class_prior is not None:
         if sets is not None:
             raise CommandError(Exit.USAGE, "--sets was calibrated with the frequencies of the fit: leave --class-prior out.")
         saved = _with_class_prior(saved, class_prior, data, {*(keep or ()), *(drop or ())}, style, screen)
     wrapped = saved.rejecting(reject, ambiguity, novelty, screen)
     rows = source(data, style)
-    answers = Answers(saved, wrapped, rows, screen, list(keep or []), list(drop or []))
+    make = NumberAnswers if saved.numeric else Answers
+    answers = make(saved, wrapped, rows, screen, list(keep or []), list(drop or []))
     answers.conformal = None if sets is None else _conformal(saved, sets, per_class)
     answers.explaining = explain
     with ExitStack() as stack:
@@ -186,6 +192,40 @@ class Answers:
         where = "" if output == "-" else f" -> {shown(output, 200)}"
         self.screen.say(f"{plural(self.n_rows, 'row')}: {', '.join(told)}{where}")
         self.screen.answer({**record, "unknown_words": self.unknown, "with_missing_cells": self.n_holed})
+
+
+class NumberAnswers(Answers):
+    """What a regressor says of rows, as tables to be written."""
+
+    n_complete = 0
+
+    def _answered(self, features: Any) -> dict[str, Any]:
+        """Prediction and standard deviation of complete rows, of each output."""
+        import pyarrow as pa
+
+        n_outputs = np.asarray(unwrap(self.model).inner.readout_).shape[1]
+        mean, std = self.saved.predict_numbers(features) if len(features) else (np.zeros((0, n_outputs)),) * 2
+        self.n_complete += len(mean)
+        ends = [""] if n_outputs == 1 else [f"_{i}" for i in range(n_outputs)]
+        found = {f"prediction{end}": pa.array(np.ascontiguousarray(mean[:, i])) for i, end in enumerate(ends)}
+        return found | {f"deviation{end}": pa.array(np.ascontiguousarray(std[:, i])) for i, end in enumerate(ends)}
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return self.n_complete + self.gaps.rows
+
+    def tell(self, output: str) -> None:
+        """How many rows."""
+        told = plural(self.n_rows, "row")
+        if self.gaps.rows:
+            told += f", {INCOMPLETE} {self.gaps.rows:,}"
+            self.screen.warn(
+                f"{plural(self.gaps.rows, 'row')} got no prediction, for cells that are missing or no finite number: "
+                f"{self.gaps.told()}."
+            )
+        self.screen.say(f"{told}{'' if output == '-' else f' -> {shown(output, 200)}'}")
+        self.screen.answer({"output": output, "n_rows": self.n_rows, INCOMPLETE: self.gaps.rows, "unknown_words": self.unknown})
 
 
 def _conformal(saved: Saved, error: float, per_class: bool) -> ConformalClassifier:

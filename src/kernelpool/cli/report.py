@@ -40,12 +40,12 @@ def report(
     Example: kernelpool report irises.safetensors irises.csv -o irises.html
     """
     check_report(output, force)
-    saved = open_saved(model, screen)
+    saved = open_saved(model, screen, numeric=True)
     column = saved.target_of(target)
     spare = [*(drop or []), *(keep or [])]
     rows = saved.read(source(data, style), column, screen, spare)
     names = _kept_names(data, style, list(keep or []))
-    codes, _ = codes_and_classes(rows.labels)
+    codes = rows.labels if saved.numeric else codes_and_classes(rows.labels)[0]
     same, held = saved.split_of(rows.fingerprint(), codes)
     kwargs = {key: saved.summary.get(name) for key, name in (("command", "command"), ("duration", "seconds"))}
     kwargs = {key: value for key, value in kwargs.items() if isinstance(value, str | float)}

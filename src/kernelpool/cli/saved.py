@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils import get_tags
 
 from ..errors import KernelpoolError, TableError
@@ -19,7 +20,7 @@ from ..inspection.pipeline import unwrap
 from ..selection.held_out import stratified_holdout
 from ..tables.columns import CATEGORY, NUMBER, FeatureColumn, Gaps, check_columns, fitted_features
 from ..tables.encoder import TableEncoder
-from ..tables.labels import LabeledTable, codes_of
+from ..tables.labels import LabeledTable, codes_of, numbers_of
 from ..tables.sources import Batch, Source, stem_of
 from ..text import listed, plural, quoted, shown
 from .output import CommandError, Exit, Screen
@@ -39,8 +40,20 @@ class Saved:
     summary: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def numeric(self) -> bool:
+        """Whether it predicts numbers, not classes."""
+        return not hasattr(self.model, "classes_")
+
+    @property
     def classes(self) -> np.ndarray:
-        return np.asarray(self.model.classes_)
+        """None at all where it predicts numbers."""
+        return np.zeros(0) if self.numeric else np.asarray(self.model.classes_)
+
+    def predict_numbers(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations of new observations, (n, outputs) both."""
+        unwrapped = unwrap(self.model)
+        mean, std = unwrapped.inner.predict(unwrapped.transform(table), return_std=True)
+        return np.asarray(mean).reshape(len(mean), -1), np.asarray(std).reshape(len(mean), -1)
 
     def knows_density(self) -> bool:
         """Whether `score_samples` is there."""
@@ -62,9 +75,15 @@ class Saved:
         name = given or self.target
         if name is None:
             raise CommandError(
-                Exit.USAGE, f"{shown(self.path, 200)} does not say which column holds the classes: pass --target."
+                Exit.USAGE, f"{shown(self.path, 200)} does not say which column is to be predicted: pass --target."
             )
         return name
+
+    def check_options(self, given: dict[str, Any]) -> None:
+        """Refuse options that mean something for classes alone, for a model that predicts numbers."""
+        for option, value in given.items():
+            if value is not None and value is not False:
+                raise CommandError(Exit.USAGE, f"{option} is for classes; {shown(self.path, 200)} predicts numbers.")
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -123,11 +142,11 @@ class Saved:
     def labeled(
         self, source: Source, target: str, screen: Screen, drop: list[str], title: str
     ) -> Iterator[tuple[Any, np.ndarray]]:
-        """Batches of features and class codes."""
+        """Batches of features and class codes, or numbers where it predicts those."""
         spare = {target, *drop, *self.set_drop()}
         for batch, table, _ in self.batches(source, screen, spare, title):
             check_columns([target], source.names, source.label, "for the target")
-            yield table, codes_of(batch, target, self.classes)
+            yield table, numbers_of(batch, target) if self.numeric else codes_of(batch, target, self.classes)
 
     def read(self, source: Source, target: str, screen: Screen, drop: list[str]) -> LabeledTable:
         """All rows of a source with their labels."""
@@ -138,16 +157,18 @@ class Saved:
         parts = list(self.labeled(source, target, screen, drop, "Reading"))
         table, codes = pa.concat_tables([part for part, _ in parts]), np.concatenate([codes for _, codes in parts])
         numbers = np.arange(1, len(codes) + 1)
-        if (codes < 0).any() and self.summary.get("unlabeled") == "drop":
-            table, numbers, codes = table.take(np.flatnonzero(codes >= 0)), numbers[codes >= 0], codes[codes >= 0]
-        labels = self.classes[codes]
-        if (codes < 0).any():
+        gone = np.isnan(codes) if self.numeric else codes < 0
+        if gone.any() and (self.numeric or self.summary.get("unlabeled") == "drop"):
+            table, numbers, codes = table.take(np.flatnonzero(~gone)), numbers[~gone], codes[~gone]
+        labels = codes if self.numeric else self.classes[codes]
+        if not self.numeric and (codes < 0).any():
             labels = labels.astype(object)
             labels[codes < 0] = None
         return LabeledTable(table.combine_chunks(), labels, self.features, target, source.label, source.names, numbers=numbers)
 
     def split_of(self, fingerprint: str, codes: np.ndarray) -> tuple[bool, np.ndarray | None]:
         """Whether these are the rows that the model was fitted to, and if so which of them were held out."""
+        codes = np.zeros(len(codes), np.int64) if self.numeric else codes
         data, split = self.summary.get("data"), self.summary.get("split")
         if not isinstance(data, dict) or data.get("fingerprint") != fingerprint:
             return False, None
@@ -226,8 +247,8 @@ def decisions(wrapped: Any, table: Any) -> np.ndarray | None:
     return np.asarray(wrapped.decide(table), np.int64)
 
 
-def open_saved(path: str, screen: Screen) -> Saved:
-    """The model in a file; never runs code from it."""
+def open_saved(path: str, screen: Screen, numeric: bool = False) -> Saved:
+    """The model in a file; never runs code from it. Regressors are refused unless `numeric`."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -239,7 +260,11 @@ def open_saved(path: str, screen: Screen) -> Saved:
         raise CommandError(Exit.MODEL, f"{shown(path, 200)} is not a model file that can be used: {error}{swapped}") from None
     for warning in caught:
         screen.warn(shown(warning.message, 400))
-    if not hasattr(model, "classes_") or not hasattr(model, "predict_proba"):
+    if is_regressor(unwrap(model).inner):
+        if not numeric:
+            inside = type(unwrap(model).inner).__name__
+            raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {inside} predicts numbers; this command is for classifiers.")
+    elif not hasattr(model, "classes_") or not hasattr(model, "predict_proba"):
         raise CommandError(Exit.MODEL, f"{shown(path, 200)}: {type(model).__name__} is not a classifier.")
     summary = header.get("summary") or {}
     target = summary.get("target")

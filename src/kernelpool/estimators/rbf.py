@@ -935,6 +935,8 @@ register(
     EstimatorRecord(
         RBFNetworkRegressor,
         describe="kernelpool.inspection.pool:describe_rbf",
+        command="rbf-regressor",
+        depends_on_units=False,
         fitted={
             **FEATURES,
             **RBF_FITTED,

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, norm
 
 from ..selection.reject import accepted_up_to
 from ..sums import Sums, record
@@ -68,6 +68,41 @@ class Rate:
     def __str__(self) -> str:
         interval = f"{100 * self.confidence:.6g} % interval {100 * self.low:.1f} to {percent(self.high)}"
         return f"{percent(self.error)} ({interval}; {self.n_errors:,} of {plural(self.n_rows, 'row')})"
+
+
+@dataclass(frozen=True)
+class RegressionError:
+    """How far predicted numbers lie from the true ones; the interval of the root mean squared error is asymptotic."""
+
+    n_rows: int
+    rmse: float
+    """Root mean squared error."""
+    low: float
+    high: float
+    mae: float
+    """Mean absolute error."""
+    r2: float | None
+    """Share of the variance that is explained; None where the true numbers are all the same."""
+    confidence: float
+
+    @classmethod
+    def of(cls, true: np.ndarray, predicted: np.ndarray, doubt: float) -> Self:
+        """Of some rows, (n,) both; each end of the interval is wrong with half of `doubt`."""
+        miss = np.asarray(true, np.float64) - np.asarray(predicted, np.float64)
+        mse, total = float((miss**2).mean()), float(np.var(true))
+        doubtful = float(norm.ppf(1 - doubt / 2)) * float((miss**2).std()) / len(miss) ** 0.5
+        low, high = max(mse - doubtful, 0.0) ** 0.5, (mse + doubtful) ** 0.5
+        r2 = 1 - mse / total if total > 0 else None
+        return cls(len(miss), mse**0.5, low, high, float(np.abs(miss).mean()), r2, 1 - doubt)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        interval = f"{100 * self.confidence:.6g} % interval {self.low:.4g} to {self.high:.4g}"
+        explained = "" if self.r2 is None else f"; {percent(self.r2)} of the variance explained"
+        return f"{self.rmse:.4g} ({interval}; {plural(self.n_rows, 'row')}{explained})"
 
 
 # -- metrics ------------------------------------------------------------------------------------------------------

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from ..arrays import to_numpy
-from ..inspection.metrics import N_BINS, Metrics, Rate, ambiguity_of, coverage_curve
+from ..inspection.metrics import N_BINS, Metrics, Rate, RegressionError, ambiguity_of, coverage_curve
 from ..text import text_of
 from .data import Table, blocks
 from .records import Accepted, Bin, ClassScore, Confusion, Evaluation, Pair, Refused, Regression
@@ -157,7 +156,7 @@ def _nearest(curve: tuple[Accepted, ...], coverage: float) -> Accepted:
 def regression_of(
     model: Any, table: Table, at: np.ndarray, y: np.ndarray, held_out: bool, doubt: float
 ) -> tuple[Regression, ...]:
-    """Errors of a regressor, output by output; the interval of the root mean squared error is asymptotic."""
+    """Errors of a regressor, output by output."""
     stds: np.ndarray | None = None
     try:
         parts = [model.predict(table.at(at[block]), return_std=True) for block in blocks(len(at))]
@@ -170,19 +169,17 @@ def regression_of(
     shown = np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int)
     records = []
     for o in range(true.shape[1]):
-        miss = true[:, o] - mean[:, o]
-        mse, total = float((miss**2).mean()), float(true[:, o].var())
-        doubtful = float(norm.ppf(1 - doubt / 2)) * float((miss**2).std()) / n**0.5
+        found, miss = RegressionError.of(true[:, o], mean[:, o], doubt), true[:, o] - mean[:, o]
         records.append(
             Regression(
                 output=f"output {o}" if true.shape[1] > 1 else "",
                 held_out=held_out,
                 n_rows=n,
-                rmse=mse**0.5,
-                rmse_low=max(mse - doubtful, 0.0) ** 0.5,
-                rmse_high=(mse + doubtful) ** 0.5,
-                mae=float(np.abs(miss).mean()),
-                r2=1 - mse / total if total > 0 else None,
+                rmse=found.rmse,
+                rmse_low=found.low,
+                rmse_high=found.high,
+                mae=found.mae,
+                r2=found.r2,
                 within=None if spread is None else float((np.abs(miss) <= 2 * spread[:, o]).mean()),
                 points=tuple((float(a), float(b)) for a, b in zip(mean[shown, o], true[shown, o], strict=True)),
             )

@@ -1,4 +1,4 @@
-"""The target column as classes, and whole tables with their classes, in memory.
+"""The target column as classes or as numbers, and whole tables with it, in memory.
 
 Whole numbers written plainly stay whole numbers; everything else, `007` and `1.0` included, stays the text it is. A column with
 nearly as many values as rows, or with many fractional ones, is a measurement or a name and no class.
@@ -14,7 +14,19 @@ import numpy as np
 
 from ..errors import TableError
 from ..text import listed, plural, quoted
-from .columns import FEW, NUMBER, FeatureColumn, Features, Gaps, check_columns, is_text, words
+from .columns import (
+    FEW,
+    NUMBER,
+    FeatureColumn,
+    Features,
+    Gaps,
+    NotNumbersError,
+    check_columns,
+    check_finite,
+    is_text,
+    numbers,
+    words,
+)
 from .sources import Batch, Source
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -55,6 +67,43 @@ class TargetColumn:
         out = labels.astype(object)[codes]
         out[codes < 0] = None
         return np.asarray(out)
+
+
+@dataclass
+class NumberTarget:
+    """The target of all rows as numbers, as it comes in; NaN where there is none."""
+
+    name: str
+    values: list[np.ndarray] = field(default_factory=list)
+    missing: int = 0
+    first: tuple[str, int] | None = None
+
+    def add(self, batch: Batch) -> None:
+        """A batch."""
+        values = numbers_of(batch, self.name)
+        gone = np.isnan(values)
+        if gone.any():
+            self.missing += int(gone.sum())
+            self.first = self.first or (batch.file, batch.first_row + int(np.argmax(gone)))
+        self.values.append(values)
+
+    def array(self) -> np.ndarray:
+        """One number a row."""
+        return np.concatenate(self.values)
+
+
+def numbers_of(batch: Batch, name: str) -> np.ndarray:
+    """The target of a batch as numbers, (n,); NaN where there is none, an error where a cell is no finite number."""
+    try:
+        values, _ = numbers(batch.columns[name], batch.style)
+    except NotNumbersError as error:
+        raise TableError(
+            f"{batch.file}, row {batch.first_row + error.at}, column {quoted(name)}: {quoted(error.cell)} is not a number, and "
+            "a regressor predicts numbers.",
+            "Classes are predicted by any other model.",
+        ) from None
+    check_finite(batch, name, values)
+    return values
 
 
 def classes_of(name: str, values: list[Any], n_rows: int, as_text: bool = False) -> np.ndarray:
@@ -115,7 +164,7 @@ def _check_classes(name: str, known: list[Any], n_rows: int, as_text: bool) -> N
         raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different fractional numbers such as {listed(distinct[:3])}: "
             f"a measurement, not classes.",
-            "If they are classes, pass as_text=True.",
+            "If they are classes, pass as_text=True; numbers are predicted by a regressor, model='rbf-regressor'.",
         )
     if len(distinct) > FEW and n_rows < ROWS_A_CLASS * len(distinct):
         raise TableError(
@@ -162,7 +211,9 @@ def codes_and_classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def has_label(labels: np.ndarray) -> np.ndarray:
-    """Whether each row has a label; None stands for none."""
+    """Whether each row has a label; None stands for none, NaN among numbers."""
+    if labels.dtype.kind == "f":
+        return ~np.isnan(labels)
     if labels.dtype != object:
         return np.ones(len(labels), bool)
     return np.array([label is not None for label in labels], bool)
@@ -179,14 +230,15 @@ class Fingerprint:
         self.marks = [blake2b(digest_size=16) for _ in range(len(features) + 1)]
 
     def add(self, table: Any, codes: np.ndarray) -> None:
-        """Some rows, and the codes of their classes."""
+        """Some rows, and the codes of their classes; their targets where these are numbers."""
         for mark, feature in zip(self.marks, self.features, strict=False):
             column = table.column(feature.name)
             if feature.kind == NUMBER:
                 mark.update(np.ascontiguousarray(column.to_numpy()).tobytes())
             else:
                 mark.update("".join(f"{word}\0" for word in column.to_pylist()).encode(errors="backslashreplace"))
-        self.marks[-1].update(np.ascontiguousarray(codes, np.int64).tobytes())
+        kind = np.float64 if codes.dtype.kind == "f" else np.int64
+        self.marks[-1].update(np.ascontiguousarray(codes, kind).tobytes())
 
     def text(self) -> str:
         """The fingerprint of all."""
@@ -198,7 +250,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class LabeledTable:
-    """Rows in memory: an Arrow table of features, and one label a row, None where there is none."""
+    """Rows in memory: an Arrow table of features, and one label a row, None where there is none; or one number a row."""
 
     table: Any
     labels: np.ndarray
@@ -228,7 +280,7 @@ class LabeledTable:
 
     def fingerprint(self) -> str:
         """Tells whether two sets of rows are the same, in the same order."""
-        codes, classes = codes_and_classes(self.labels)
+        codes, classes = (self.labels, np.zeros(0)) if self.labels.dtype.kind == "f" else codes_and_classes(self.labels)
         mark = Fingerprint(self.features, classes)
         mark.add(self.table, codes)
         return mark.text()
@@ -245,9 +297,10 @@ def read_labeled(
     kinds: Mapping[str, str] | None = None,
     holes: bool = False,
     cautious: bool = False,
+    numeric: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> LabeledTable:
-    """All rows of a source with their classes.
+    """All rows of a source with their classes, or with the numbers to predict.
 
     Parameters
     ----------
@@ -268,6 +321,8 @@ def read_labeled(
         Whether cells of features may be missing; otherwise that is an error.
     cautious : bool
         Whether a column of text in which most of the different cells are numbers is refused rather than taken for words.
+    numeric : bool
+        Whether the target is a number, for a regressor.
     progress : callable, optional
         Called after every batch with the number of bytes and of rows that have been read.
 
@@ -276,7 +331,7 @@ def read_labeled(
     LabeledTable
     """
     features: Features | None = None
-    labels = TargetColumn(target or "", as_text)
+    labels: TargetColumn | NumberTarget = NumberTarget(target or "") if numeric else TargetColumn(target or "", as_text)
     for batch in source.batches():
         if features is None:
             names = _feature_names(source, target, drop)
@@ -290,22 +345,21 @@ def read_labeled(
         if source.names:
             _check_target(source, target)
         raise TableError(f"{source.label}: no rows below the header.")
-    if labels.missing and unlabeled == "refuse":
+    if labels.missing and (unlabeled == "refuse" or (numeric and unlabeled == "use")):
         file, row = labels.first or ("", 0)
+        use = "" if numeric else ", or unlabeled='use' to learn from them without a class"
         raise TableError(
-            f"{plural(labels.missing, 'row')} of {features.n_rows:,} without a class in column {quoted(target)}, "
-            f"first in {file}, row {row}.",
-            "Pass unlabeled='drop' to leave them out, or unlabeled='use' to learn from them without a class.",
+            f"{plural(labels.missing, 'row')} of {features.n_rows:,} without a {'number' if numeric else 'class'} in column "
+            f"{quoted(target)}, first in {file}, row {row}.",
+            f"Pass unlabeled='drop' to leave them out{use}.",
             missing={target: labels.missing},
         )
     table, columns = features.table()
-    classes, numbers = labels.array(), None
+    classes, at = labels.array(), None
     if labels.missing and unlabeled == "drop":
         known = np.flatnonzero(has_label(classes))
-        table, classes, numbers = table.take(known), np.asarray(classes[known].tolist()), known + 1
-    return LabeledTable(
-        table, classes, columns, labels.name, source.label, source.names, features.left_out, numbers, features.gaps
-    )
+        table, classes, at = table.take(known), np.asarray(classes[known].tolist()), known + 1
+    return LabeledTable(table, classes, columns, labels.name, source.label, source.names, features.left_out, at, features.gaps)
 
 
 def _check_target(source: Source, target: str | None) -> None:
