@@ -6,10 +6,10 @@ from pathlib import Path
 
 from kernelpool.errors import KernelpoolError
 
-from .run import TABLES, run
+from .run import REPEATS, TABLES, run
 
 
-def _processes(text: str) -> int:
+def _whole(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 on; got {text!r}")
     return int(text)
@@ -30,7 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--output", "-o", type=Path, default=Path("reproduction"), metavar="FOLDER", help="folder to write to (%(default)s)"
     )
     parser.add_argument("--anew", action="store_true", help="do not resume an earlier run in the same folder")
-    parser.add_argument("--jobs", "-j", type=_processes, default=2, help="processes (%(default)s)")
+    parser.add_argument(
+        "--repeats", "-r", type=_whole, default=REPEATS, help="splits and starts of the first two, at most 5 (%(default)s)"
+    )
+    parser.add_argument("--jobs", "-j", type=_whole, default=2, help="processes (%(default)s)")
     parser.add_argument("--no-figures", action="store_true", help="do not redraw the papers' figures")
     parser.add_argument("--quiet", "-q", action="store_true", help="print results and errors only")
     args = parser.parse_args(arguments)
@@ -43,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
             n_jobs=args.jobs,
             progress=not args.quiet,
             figures=not args.no_figures,
+            repeats=args.repeats,
         )
     except KeyboardInterrupt:
         print(f"Stopped. Finished units are kept in {args.output}; the same command resumes the run.", file=sys.stderr)

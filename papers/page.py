@@ -27,9 +27,10 @@ Every published figure beside ours, from the run of {date} by
 {command}
 ```
 
-({versions}; {units} units of work.) An interrupted run is resumed by the same command; `--quick` runs a sample in about a
-minute. What the papers print and leave open, and what was chosen, is at the head of `papers/shared_kernels.py`,
-`regularized_prbf.py` and `competitive_neurons.py`. No choice was made for a single cell.
+({versions}; {units} units of work.) Without `--repeats 5` the tables of the first two papers have two splits and starts
+instead of five. An interrupted run is resumed by the same command; `--quick` runs a sample. What the papers print and leave
+open, and what was chosen, is at the head of `papers/shared_kernels.py`, `regularized_prbf.py` and `competitive_neurons.py`. No
+choice was made for a single cell.
 
 A cell reads *published / ours (difference)*, errors in percent. The difference is in printed standard deviations over five
 folds; where a paper prints none, in units of 0.75 points (on ionosphere 2); for competitive neurons, in standard errors of the
@@ -244,7 +245,7 @@ def _readings(rows: Sequence[Row]) -> str:
         "before. "
         "`overlap_step` offers each. Every cell under each of them, and how the penalized objective went: the share of sweeps "
         "that lower it, by how much they do so in one fit, in all, and how far its highest value stays below that of the best "
-        f"reading, both per row. (Repeats: {min(int(row['repeats']) for row in rows)}; the tables above have five.)\n",
+        f"reading, both per row. (Repeats: {min(int(row['repeats']) for row in rows)}.)\n",
         "| | reading | within 2 | lower | higher | mean difference | absolute | sweeps that fall | falls | below the best |",
         "|---" * 10 + "|",
     ]

@@ -45,6 +45,10 @@ TABLES: dict[str, Experiment] = {
 }
 """What can be rerun, by name."""
 
+REPEATED = (shared_kernels.NAME, regularized_prbf.NAME)
+REPEATS = 2
+"""Splits and starts of the two papers with repeats, of their five: what fits into a quarter of an hour."""
+
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished units, of all units, and the name of the last one."""
 
@@ -96,6 +100,7 @@ def run(
     n_jobs: int = 2,
     progress: bool | Progress = True,
     figures: bool = True,
+    repeats: int = REPEATS,
 ) -> Results:
     """Rerun the papers' tables.
 
@@ -116,6 +121,8 @@ def run(
         the name of the last one.
     figures : bool, default=True
         Whether to redraw the papers' figures for the page; needs matplotlib.
+    repeats : int
+        Splits and starts of the shared-kernel and regularized-PRBF tables, at most five.
 
     Returns
     -------
@@ -124,7 +131,7 @@ def run(
     """
     names = _names(tables)
     out = _folder(Path(out))
-    units = [unit for name in names for unit in TABLES[name].units(quick)]
+    units = [unit for name in names for unit in TABLES[name].units(quick) if name not in REPEATED or unit.repeat < repeats]
     digests, skipped = _available(units)
     units = [unit for unit in units if unit.dataset in digests]
     finished = FinishedUnits(out / "units.jsonl", resume)
@@ -133,7 +140,7 @@ def run(
     report = progress if callable(progress) else _print_progress if progress else None
     n_new = _run_units(units, fingerprints, finished, n_jobs, report)
     records = _collect(units, fingerprints, finished)
-    facts = _facts(names, quick, n_jobs, skipped, n_new, len(units), time.perf_counter() - begin)
+    facts = _facts(names, quick, repeats, n_jobs, skipped, n_new, len(units), time.perf_counter() - begin)
     readings = [record for record in records if record["table"] == regularized_prbf.NAME]
     steps = ("", regularized_prbf.STEP)
     published = [r for r in records if r["table"] != comparison.NAME and r.get("step", "") in steps]
@@ -223,13 +230,14 @@ def _collect(units: list[Unit], fingerprints: dict[Unit, str], finished: Finishe
 
 
 def _facts(
-    names: list[str], quick: bool, n_jobs: int, skipped: dict[str, str], n_new: int, n_units: int, seconds: float
+    names: list[str], quick: bool, repeats: int, n_jobs: int, skipped: dict[str, str], n_new: int, n_units: int, seconds: float
 ) -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "command": "python -m papers" + (" --quick" if quick else ""),
+        "command": "python -m papers" + (" --quick" if quick else "" if repeats == REPEATS else f" --repeats {repeats}"),
         "tables": names,
         "quick": quick,
+        "repeats": 1 if quick else repeats,
         "n_jobs": n_jobs,
         "units": n_units,
         "units_run_now": n_new,

@@ -62,10 +62,21 @@ def test_the_pool_finds_the_same(monkeypatch, tmp_path):
     runner.run(["shared-kernels"], out=tmp_path / "two", n_jobs=2, figures=False, progress=False)
 
     def records(name):
-        lines = (tmp_path / name / "units.jsonl").read_text().splitlines()
-        return sorted(lines)
+        lines = map(json.loads, (tmp_path / name / "units.jsonl").read_text().splitlines())
+        return sorted((line["unit"], line["fingerprint"], json.dumps(line["records"])) for line in lines)
 
     assert records("one") == records("two")
+
+
+def test_repeats(monkeypatch, tmp_path):
+    units = [Unit("shared-kernels", "wdbc", 2, repeat) for repeat in range(5)]
+    monkeypatch.setattr(shared_kernels, "units", lambda quick=False: units)
+    monkeypatch.setattr(shared_kernels, "work", fake)
+    assert go(tmp_path).run["units_run_now"] == 2
+    assert go(tmp_path, repeats=5).run["units_run_now"] == 3
+    facts = json.loads((tmp_path / "run.json").read_text())
+    assert facts["command"] == "python -m papers --repeats 5"
+    assert facts["repeats"] == 5
 
 
 @pytest.fixture

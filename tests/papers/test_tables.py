@@ -95,7 +95,7 @@ def test_repeats_differ_and_are_the_same_again():
 
 def test_kernels_are_dealt_out_as_evenly_as_it_goes():
     assert ("satimage5", 9) in {(unit.dataset, unit.kernels) for unit in regularized_prbf.units()}
-    assert len(regularized_prbf.units()) == 3 * 20 * regularized_prbf.REPEATS
+    assert len(regularized_prbf.units()) == 20 * regularized_prbf.REPEATS
     assert len(shared_kernels.units()) == 25 * shared_kernels.REPEATS
     assert len(competitive_neurons.units()) == 80
     assert len(em_log.units()) == 3 * em_log.STARTS
