@@ -4,8 +4,20 @@ from scipy.special import log_softmax
 from scipy.stats import sem
 from sklearn.metrics import log_loss
 
+from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import make_clouds
-from kernelpool.selection.held_out import Loss, choose, folds, held_out_loss, n_folds, stratified_folds, stratified_holdout
+from kernelpool.rows import Frame
+from kernelpool.selection.held_out import (
+    Loss,
+    choose,
+    divide,
+    folds,
+    held_out_loss,
+    n_folds,
+    stratified_folds,
+    stratified_holdout,
+)
+from kernelpool.training.validation import training_data
 
 
 def drawn(n=4000, sharpness=1.0, seed=0):
@@ -113,3 +125,41 @@ def test_a_share_of_every_class_is_held_out_and_never_all_of_one():
     assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
     assert stratified_holdout(np.array([0, 0]), 0.9, 0).sum() == 1
     assert (stratified_holdout(codes, 0.2, 1) != out).any()
+
+
+# -- rows held out where they live ----------------------------------------------------------------------------------
+
+
+def moments(block):
+    weight = np.ones(len(block.y)) if block.weight is None else block.weight
+    return np.column_stack([weight, weight[:, None] * block.x, block.y * weight]).sum(axis=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_row_either_trains_or_is_held_out_in_any_frame(dtype):
+    X, y = make_clouds(4000, random_state=0)
+    X = (1000 + 3 * X).astype(dtype)
+    y = np.where(np.arange(len(y)) % 5 == 0, 7, y)  # 7 marks rows without a class
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    data = training_data(SharedKernelClassifier(), X, y, weight, 7, 1.0, 1)
+    part, out = divide(data, seed=3, most_rows=500)
+    assert (out.code >= 0).all()
+    assert len(out.code) == pytest.approx(0.8 * 500, rel=0.2)  # one in five has no class, and always trains
+    assert part.n_rows + len(out.code) == len(y)
+    unit = np.array([2.0, 0.5])
+    for frame in (None, Frame(data.mean, unit)):
+        rows, seen = (r if frame is None else r.framed(frame, 20) for r in (data.rows, part.rows))
+        x = out.x if frame is None else (out.x - data.mean) / unit
+        held = np.concatenate([[out.weight.sum()], out.weight @ x, [out.weight @ out.code]])
+        np.testing.assert_allclose(
+            rows.total(moments), seen.total(moments) + held, rtol=1e-6, atol=0.1 if dtype == np.float32 else 1e-6
+        )
+    np.testing.assert_allclose(part.class_weight + np.bincount(out.code, out.weight), data.class_weight)
+
+
+def test_a_class_of_few_rows_is_not_held_out():
+    X, y = make_clouds(4000, random_state=0)
+    y[:10] = 2
+    _, out = divide(training_data(SharedKernelClassifier(), X, y, None, None, 1.0, 1), seed=0, most_rows=3000)
+    assert set(out.code) == {0, 1}
+    assert len(out.code) == pytest.approx(800, rel=0.15)  # never more than a fifth

@@ -168,6 +168,7 @@ def test_the_likelihood_of_training_rows_never_falls(clouds):
     from kernelpool.selection.conditional import fit_deciding
     from kernelpool.training.conditional import ConditionalConfig
     from kernelpool.training.config import KernelConfig, SharedKernelConfig, StartConfig
+    from kernelpool.training.shared_kernel import fit_shared_kernel
     from kernelpool.training.validation import training_data
 
     (X, y), _ = clouds
@@ -175,6 +176,49 @@ def test_the_likelihood_of_training_rows_never_falls(clouds):
         estimator = SharedKernelClassifier.prbf(6)
         data = training_data(estimator, X, y, None, None, 1.0, 1)
         config = SharedKernelConfig(KernelConfig(family), StartConfig(6))
-        for network_ in fit_deciding(data, config, ConditionalConfig(), n_folds=2).networks:
+        described = fit_shared_kernel(data, config)
+        for network_ in fit_deciding(data, config, ConditionalConfig(), described, n_folds=2).networks:
             assert (np.diff(network_.fit.history) >= -1e-12).all()
             assert network_.fit.history[-1] > network_.fit.history[0]
+
+
+# -- more rows than the host should hold ----------------------------------------------------------------------------
+
+
+def at_home(home, X, y):
+    if home == "dask":
+        array = pytest.importorskip("dask.array")
+        return array.from_array(X, chunks=(211, 2)), array.from_array(y, chunks=211)
+    if home == "torch":
+        torch = pytest.importorskip("torch")
+        return torch.asarray(X), torch.asarray(y)
+    return X, y
+
+
+@pytest.mark.parametrize("home", ["numpy", "dask", "torch"])
+def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    (X, y), (X_test, y_test) = clouds
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    expected = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, weight)
+    rows, labels = at_home(home, X, y)
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
+    model.fit(rows, labels, at_home(home, X, weight)[1])
+    assert len(model.deciding_networks_) == 1
+    np.testing.assert_allclose(model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7)
+    em = SharedKernelClassifier(2, covariance_type="diag", training="em", random_state=0).fit(X, y, weight)
+    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, em.predict_proba(X_test))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"split_by_class": True, "n_kernels": 3}, {"sharing": "learned"}, {"sharing": 1.0}, {"n_kernels": None}]
+)
+def test_many_rows_go_on_from_every_kind_of_network(settings, clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    (X, y), (X_test, _) = clouds
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    model = SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, **settings}).fit(X, y)
+    (network_,) = model.deciding_networks_
+    assert network_.means_.shape == model.means_.shape
+    assert np.abs(network_.means_ - model.means_).max() > 1e-3
+    assert np.isfinite(model.predict_log_proba(X_test)).all()

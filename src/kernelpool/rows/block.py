@@ -55,6 +55,12 @@ class Block:
         """The same rows in float64."""
         return self.once("float64", _in_float64, 2 * self.x.shape[1])
 
+    def weighted(self, weight: Array) -> "Block":
+        """The same rows with other weights; what is kept of this block is not kept of that."""
+        other = Block(self.x, self.y, weight, classes=self.classes, keep_width=self.keep_width)
+        other.holes = self.holes
+        return other
+
     def keeps(self, key: Any, width: int) -> bool:
         """Whether `key` is kept, or could be if it took `width` numbers a row."""
         return key in self._kept or width <= self.keep_width

@@ -1,6 +1,7 @@
 """Cross-fitted conditional training: several networks, each stopped on a fold that it has not seen."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -8,12 +9,18 @@ from ..arrays import to_numpy
 from ..em import Outcome, best_of
 from ..networks.shared_kernel import Params
 from ..rows import as_rows
-from ..training.conditional import ConditionalConfig, ConditionalFit, fit_conditional
-from ..training.config import SharedKernelConfig
-from ..training.shared_kernel import Starts
+from ..training.conditional import ConditionalConfig, ConditionalFit, fit_conditional, on_host
+from ..training.config import PreviousFit, SharedKernelConfig, StartConfig
+from ..training.shared_kernel import FittedNetwork, Starts
 from ..training.survey import TrainingData
 from .candidates import limit_kernels
-from .held_out import SampledRows, draw_rows, fold_data, stratified_folds
+from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data, stratified_folds
+
+MOST_HELD_OUT = 10_000
+"""Rows that are held out of more than `MOST_ROWS`."""
+
+FORGETTING = 10
+"""Sweeps without the rows that are held out, from the network that has seen them."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +57,20 @@ def fit_deciding(
     data: TrainingData,
     config: SharedKernelConfig,
     conditional: ConditionalConfig,
+    described: FittedNetwork,
     *,
     n_folds: int,
     held_out: SampledRows | None = None,
 ) -> DecidingNetworks:
-    """One network for each fold, or one for the rows that are given as held out."""
+    """One network for each fold, or one for the rows that are given as held out.
+
+    More rows than the host should hold stay where they live: some are held out once, and the network that describes them all
+    is first trained on by EM without these.
+    """
+    if data.n_rows > MOST_ROWS:
+        config = replace(config, **_going_on_from(described, config))
+        train_data, out = (data, held_out) if held_out is not None else divide(data, config.fit.seed, MOST_HELD_OUT)
+        return DecidingNetworks((_trained(train_data, config, conditional, out),))
     rows = draw_rows(data, config.fit.seed)
     if held_out is not None:
         parts = [(rows, held_out)]
@@ -64,7 +80,9 @@ def fit_deciding(
     networks: list[DecidingNetwork] = []
     for train, out in parts:
         try:
-            networks.append(_trained(data, config, conditional, train, out))
+            start = limit_kernels(config.start, train, len(data.classes))
+            part = fold_data(data, train, config.fit.n_jobs)
+            networks.append(_trained(part, replace(config, start=start), conditional, out))
         except KeyboardInterrupt:
             if not networks:
                 raise
@@ -74,20 +92,40 @@ def fit_deciding(
     return DecidingNetworks(tuple(networks))
 
 
+def _going_on_from(described: FittedNetwork, config: SharedKernelConfig) -> dict[str, Any]:
+    """Settings that start from a network, for as many sweeps as it takes to forget some of its rows."""
+    previous = PreviousFit(
+        described.means,
+        described.covariances,
+        described.mixing,
+        described.classes[described.owners],
+        described.classes,
+        len(described.means),
+        config.kernel.covariance_type,
+        config.kernel.prior,
+        config.penalty.strength,
+        float("nan"),
+    )
+    return {
+        "start": StartConfig(previous=previous),
+        "sharing": described.sharing,
+        "fit": replace(config.fit, max_iter=min(config.fit.max_iter, FORGETTING)),
+    }
+
+
 def _trained(
-    data: TrainingData, config: SharedKernelConfig, conditional: ConditionalConfig, train: SampledRows, out: SampledRows
+    data: TrainingData, config: SharedKernelConfig, conditional: ConditionalConfig, out: SampledRows
 ) -> DecidingNetwork:
     """EM on the rows that train, then the climb."""
-    part = fold_data(data, train, config.fit.n_jobs)
-    config = replace(config, start=limit_kernels(config.start, train, len(data.classes)), class_prior=None, split_anchor=None)
-    starts = Starts(part, config)
+    config = replace(config, class_prior=None, split_anchor=None)
+    starts = Starts(data, config)
     described = best_of([starts.run(place, config) for place in starts.places()])
     if described.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     training, params = starts.training, described.params
     judging = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs, holes=True)
     width = params.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
-    start = Params(params.kernels, params.mixing, params.class_prior)  # a learned table of sharing plays no part from here on
+    start = on_host(Params(params.kernels, params.mixing, params.class_prior))  # a learned sharing plays no part from here on
     fit = fit_conditional(training, start, judging.framed(training.frame, width), conditional)
     parameters = training.in_data_units(fit.params)
     return DecidingNetwork(*parameters, np.array(to_numpy(fit.params.class_prior)), fit, float(out.weight.sum()))

@@ -13,24 +13,31 @@ taken whose plain log-loss is lowest, again up to one standard error, and of the
 """
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from sklearn.model_selection import train_test_split
 
-from ..arrays import as_float64, match_array, to_numpy
-from ..rows import Block, as_rows, with_missing
+from ..arrays import Array, as_float64, device, match_array, namespace, to_numpy
+from ..rows import Block, Frame, Rows, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
 from ..training.survey import TrainingData
 
 MOST_ROWS = 20_000
 """Rows are drawn to the host up to about this many."""
 
+FEWEST = 20
+"""Rows of a class from which on some are held out where rows stay where they live."""
+
 COLDEST, HOTTEST = 1e-4, 2.0
 """Bounds of beta; mixtures of full kernels in a hundred dimensions want a hundredth and less."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -160,6 +167,100 @@ def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> Trai
         unlabeled_weight=float(rows.weight[~labeled].sum()),
         n_rows=float(np.count_nonzero(rows.weight)),
     )
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which rows are held out, decided row by row from their content, wherever they live."""
+
+    seed: int
+    share: float
+    mean: np.ndarray
+    """(d,)."""
+    unit: float
+    spared: np.ndarray
+    """Whether the rows of a class always train, and (last) those without a class, (K + 1,)."""
+    frame: Frame | None = None
+    """In which the rows are seen."""
+
+    def out(self, block: Block) -> Array:
+        """One for the rows that are held out and zero for the others, (n,), in the type of the rows."""
+        xp, x = namespace(block.x), block.x if block.holes is None else match_array(with_missing(block), like=block.x)
+        frame = Frame(np.zeros_like(self.mean), np.ones_like(self.mean)) if self.frame is None else self.frame
+        seen = frame.beside(x)  # as these rows are seen, in their float type
+        offset = as_float64(seen.origin) - match_array(self.mean, like=as_float64(seen.origin))
+        away = (as_float64(x) * as_float64(seen.unit) + offset) / self.unit
+        # a thousandth of a deviation: in a frame of float32 rows are not known much more exactly than that
+        key = content_key(away * 2.0**-10, self.seed)
+        code = xp.where(block.y < 0, (len(self.spared) - 1) * xp.ones_like(block.y), block.y)  # type: ignore[operator]
+        spared = xp.take(xp.asarray(self.spared, device=device(x)), code, axis=0)
+        return xp.astype((key < self.share) & ~spared, block.x.dtype)
+
+    def drawn(self, block: Block) -> Sample:
+        """The rows that are held out, on the host; a method, since parameters of a statistic are rounded to the rows' type."""
+        x = block.x if block.holes is None else with_missing(block)
+        weight = np.ones(x.shape[0]) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
+        at = np.flatnonzero((to_numpy(self.out(block)) > 0) & (weight > 0))
+        x = np.asarray(to_numpy(namespace(x).take(x, namespace(x).asarray(at, device=device(x)), axis=0)), dtype=np.float64)
+        return Sample(np.zeros(len(at)), to_numpy(block.y)[at], x, weight[at], sys.maxsize)
+
+
+@dataclass(frozen=True)
+class _OfTraining:
+    """A statistic of the rows that are not held out."""
+
+    statistic: Callable[..., Any]
+    division: Division
+
+    def __call__(self, block: Block, *params: Any) -> Any:
+        return self.statistic(block.once("in training", self._in_training, 2), *params)
+
+    def _in_training(self, block: Block) -> Block:
+        kept = 1 - self.division.out(block)
+        return block.weighted(kept if block.weight is None else block.weight * kept)
+
+
+class RowsInTraining:
+    """All rows, of which those that are held out count nothing."""
+
+    def __init__(self, rows: Rows, division: Division) -> None:
+        self.rows, self.division = rows, division
+        self.n_features, self.home, self.eps = rows.n_features, rows.home, rows.eps
+
+    def total(self, statistic: Callable[..., T], *params: Any) -> T:
+        total: T = self.rows.total(_OfTraining(statistic, self.division), *params)
+        return total
+
+    def each(self, function: Callable[..., Array], *params: Any) -> Array:
+        return self.rows.each(function, *params)
+
+    def framed(self, frame: Frame, width: int) -> "RowsInTraining":
+        return RowsInTraining(self.rows.framed(frame, width), replace(self.division, frame=frame))
+
+    def by_class(self) -> "RowsInTraining":
+        return RowsInTraining(self.rows.by_class(), self.division)
+
+
+def divide(data: TrainingData, seed: int, most_rows: int) -> tuple[TrainingData, SampledRows]:
+    """The training data less about `most_rows` rows, or a fifth of them, that are held out; and these, on the host.
+
+    Unlike folds, it moves no other row to the host. Classes of few rows are not held out.
+    """
+    share = min(most_rows / max(data.n_rows, 1.0), 0.2)
+    spared = np.append(data.class_weight * data.n_rows < FEWEST * data.weight, True)
+    division = Division(seed, share, data.mean, float(np.sqrt(data.variance.mean())) or 1.0, spared)
+    drawn = data.rows.total(division.drawn)
+    order = np.lexsort((drawn.code, *drawn.x.T))
+    out = SampledRows(drawn.x[order], drawn.code[order], drawn.weight[order], drawn.key[order])
+    known = ~np.isnan(out.x) * out.weight[:, None]
+    of_class = np.stack([known[out.code == code].sum(axis=0) for code in range(-1, len(data.classes))])
+    return replace(
+        data,
+        rows=RowsInTraining(data.rows, division),
+        observed=None if data.observed is None else data.observed - of_class,
+        class_weight=data.class_weight - np.bincount(out.code, out.weight, minlength=len(data.classes)),
+        n_rows=data.n_rows - len(out.code),
+    ), out
 
 
 def n_folds(weight: float) -> int:

@@ -78,7 +78,7 @@ class LossSums(Sums):
 
 def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
     """The network whose weighted densities are those of `params` to the power of `beta`, kernel by kernel."""
-    kernel, host = network.kernel, _on_host(params)
+    kernel, host = network.kernel, on_host(params)
     kernels = kernel.tempered(host.kernels, beta)
     # (pi N)^beta = pi^beta (peak^beta / peak') N', and what a column sums to belongs to its class
     log_constant = beta * kernel.log_peak(host.kernels) - kernel.log_peak(kernels)  # (M,)
@@ -151,6 +151,7 @@ def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) ->
     return LossSums(np.array(losses), float(weight[known].sum()))
 
 
-def _on_host(params: Params) -> Params:
+def on_host(params: Params) -> Params:
+    """The same parameters in NumPy."""
     kernels = replace(params.kernels, mean=to_numpy(params.kernels.mean), covariance=to_numpy(params.kernels.covariance))
     return Params(kernels, to_numpy(params.mixing), to_numpy(params.class_prior))
