@@ -105,6 +105,8 @@ class EstimatorRecord:
     """Parameters that the command line sets unless told otherwise."""
     has_density: bool = False
     """Whether it has `log_density` and `score_samples`."""
+    keeps_rows: bool = False
+    """Whether its training rows must be in memory."""
 
     fitted: Mapping[str, Field] = field(default_factory=dict)
     """Attributes that a fitted one must have, in the order in which letters of shapes are bound."""

@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 
 import kernelpool
 from kernelpool.cli import fit as fit_command
+from kernelpool.cli import work
 from kernelpool.files import read_header
 from kernelpool.selection.held_out import stratified_holdout
 
@@ -386,7 +387,7 @@ class Interrupting:
 
     def __init__(self, monkeypatch, fit, sweep=2):
         self.fits, self.fit, self.sweep = 0, fit, sweep
-        watcher = fit_command._watcher
+        watcher = work._watcher
         original = kernelpool.SharedKernelClassifier.fit
 
         def watching(*words):
@@ -405,7 +406,7 @@ class Interrupting:
                 raise KeyboardInterrupt
             return original(model, *words, **options)
 
-        monkeypatch.setattr(fit_command, "_watcher", watching)
+        monkeypatch.setattr(work, "_watcher", watching)
         monkeypatch.setattr(kernelpool.SharedKernelClassifier, "fit", fitting)
 
 

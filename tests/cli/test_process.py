@@ -22,16 +22,16 @@ ENDLESS = ("--set", "tol=0", "--set", "max_iter=1000000000", "--set", "accelerat
 TELLING = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in a shell's background inherit a deaf ear
-from kernelpool.cli import fit, output
+from kernelpool.cli import work, output
 output.BAR_AFTER = 0.0
-watcher = fit._watcher
+watcher = work._watcher
 def telling(*words):
     watch = watcher(*words)
     def told(info):
         print("sweep", info.sweep, file=sys.stderr, flush=True)
         return watch(info)
     return told
-fit._watcher = telling
+work._watcher = telling
 from kernelpool.__main__ import main
 sys.argv = ["kernelpool", *sys.argv[1:]]
 sys.exit(main())

@@ -315,3 +315,30 @@ def test_files_are_decoded_once_where_there_is_room_on_the_disk(spare, blobs, tm
     reference = SharedKernelClassifier(6, random_state=0).fit(x, y)
     found = SharedKernelClassifier(6, random_state=0).fit(path, target)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("make", [parquet_file, csv_file, matrix, list_of_tuples, frames], ids=lambda make: make.__name__)
+def test_score_of_a_source(make, blobs, tmp_path):
+    x, y = blobs
+    model = SharedKernelClassifier.prbf(3, random_state=0).fit(x[::7], y[::7])
+    expected = np.mean(model.predict(x) == y)
+    assert 0 < expected < 1
+    source, target = make(x, y, tmp_path)
+    names = pa.table({name: x[::7, i] for i, name in enumerate(NAMES)})
+    named = model if make in (matrix, list_of_tuples) else SharedKernelClassifier.prbf(3, random_state=0).fit(names, y[::7])
+    assert named.score(source, target) == pytest.approx(expected, abs=1e-12)
+
+
+def test_score_leaves_out_rows_without_a_label_and_counts_by_weight(blobs):
+    x, y = blobs
+    model, weight = SharedKernelClassifier.prbf(3, random_state=0).fit(x[::7], y[::7]), np.linspace(0, 1, len(x))
+    right = model.predict(x) == y
+    source = [(x, y, weight)]
+    assert model.score(source, None) == pytest.approx(np.average(right, weights=weight))
+    labels = np.where(np.arange(len(y)) % 2 == 0, y.astype(object), None)
+    assert model.score([(x, labels)], None) == pytest.approx(np.mean(right[::2]))
+    assert model.score([(x, np.full(len(x), 17))], None) == 0
+    with pytest.raises(ValueError, match="score needs labels"):
+        model.score([(x,)], None)
+    with pytest.raises(ValueError, match="no rows with a label"):
+        model.score([(x, np.full(len(x), None))], None)

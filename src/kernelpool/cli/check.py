@@ -43,13 +43,12 @@ def check(
     spare = {*({saved.target} if saved.target is not None else ()), *(drop or ()), *saved.set_drop()}
     counts: Any = None
     density: Any = None
-    probability = []
+    probability = AnswerSample()
     for _, table, _ in saved.batches(rows, screen, spare, "Checking", gaps):
         found, score = reference.count(table, saved.model)
         counts = found if counts is None else counts + found
         density = score if density is None else density + score
-        if len(table):
-            probability.append(np.asarray(saved.model.predict_proba(table)))
+        probability.add(table, saved.model)
     if counts is None or not counts.n_rows:
         raise CommandError(Exit.DATA, f"{rows.label}: no row is complete: nothing can be checked.")
     report = reference.compare(counts, density)
@@ -67,12 +66,39 @@ def check(
     record: dict[str, Any] = {"rows": rows.label, **report.to_dict(), "moved": report.moved(), "class_frequencies": None}
     shares = class_shares(saved)
     if shares is not None:
-        estimate = prior_from_probability(np.concatenate(probability), shares, saved.classes, confidence)
+        estimate = prior_from_probability(probability.rows(), shares, saved.classes, confidence)
         screen.result(str(estimate))
         record["class_frequencies"] = estimate.to_dict()
     screen.answer(record)
     if alarm is not None and report.p_value < alarm:
         raise typer.Exit(Exit.REFUTED)
+
+
+class AnswerSample:
+    """Probabilities of rows that are read in batches: of all rows, or of every second, fourth, ... where there are many."""
+
+    MOST = 1_000_000
+    """Rows."""
+
+    def __init__(self) -> None:
+        self.parts: list[np.ndarray] = []
+        self.every, self.n_seen = 1, 0
+
+    def add(self, table: Any, model: Any) -> None:
+        """Rows of a table."""
+        n = len(table)
+        at = np.arange(-self.n_seen % self.every, n, self.every)
+        self.n_seen += n
+        if not len(at):
+            return
+        self.parts.append(np.asarray(model.predict_proba(table))[at])
+        while sum(map(len, self.parts)) > self.MOST:
+            self.every *= 2
+            self.parts = [np.concatenate(self.parts)[::2]]
+
+    def rows(self) -> np.ndarray:
+        """(n, K)."""
+        return np.concatenate(self.parts)
 
 
 def reference_of(saved: Saved) -> DriftReference:

@@ -19,6 +19,10 @@ MOST_CLASSES = 20
 """Of a confusion matrix on the screen."""
 
 
+Answer = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Class codes of some rows, their probabilities, and what was decided of them where rows may be refused."""
+
+
 def evaluate(
     model: o.ModelPath,
     data: o.Data,
@@ -108,46 +112,65 @@ def _tell_numbers(true: np.ndarray, predicted: np.ndarray, counted: str, doubt: 
 
 
 class Kept:
-    """Answers are kept as long as the rows may turn out to be those of fit; then only those held out count."""
+    """What is needed to count held-out rows alone, should the rows turn out to be those of the fit.
+
+    Which rows of a large table were held out is known while they are read, and they are counted at once; of others, answers are
+    kept for as long as there are no more than the fit had.
+    """
 
     def __init__(self, saved: Saved) -> None:
-        self.saved = saved
+        self.saved, self.by_place = saved, saved.place_split()
         data = saved.summary.get("data")
         n_rows = data.get("n_rows") if isinstance(data, dict) else None
         self.most = n_rows if isinstance(n_rows, int) and saved.features is not None else 0
         self.mark = Fingerprint(saved.features or [], saved.classes)
         self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
+        self.held_out = Metrics.none(len(saved.classes))
         self.n_rows = 0
 
-    def add(self, table: Any, found: tuple[np.ndarray, np.ndarray, np.ndarray | None]) -> None:
+    def add(self, table: Any, found: Answer) -> None:
         """A batch."""
         codes = found[0]
         if self.saved.summary.get("unlabeled") == "drop" and (codes < 0).any():
             at = np.flatnonzero(codes >= 0)
-            table, found = table.take(at), (codes[at], found[1][at], None if found[2] is None else found[2][at])
-        self.n_rows += len(found[0])
+            table, found = table.take(at), _at(found, at)
+        first, self.n_rows = self.n_rows, self.n_rows + len(found[0])
         if self.n_rows > self.most:
             self.parts.clear()
             return
         self.mark.add(table, found[0])
-        self.parts.append(found)
+        if self.by_place is None:
+            self.parts.append(found)
+            return
+        codes, probability, decision = _at(found, np.flatnonzero(self.by_place.of(found[0], first)[0]))
+        self.held_out += Metrics.of(codes, probability, decision=decision)
 
     def only_held_out(self, tally: Metrics, screen: Screen) -> tuple[Metrics, str]:
         """The counts that are worth anything."""
-        if self.n_rows != self.most or not self.parts:
+        data = self.saved.summary.get("data")
+        if self.n_rows != self.most or not isinstance(data, dict) or data.get("fingerprint") != self.mark.text():
             return tally, "all rows"
-        codes = np.concatenate([part[0] for part in self.parts])
-        same, test = self.saved.split_of(self.mark.text(), codes)
-        if not same:
-            return tally, "all rows"
-        if test is None or not test.any():
+        held_out = self.held_out if self.by_place is not None else self._in_memory()
+        if held_out is None or not held_out.n_rows:
             screen.warn(OWN_ROWS)
             return tally, "rows of the fit"
-        screen.say(f"These are the rows of the fit; counted are the {int(test.sum()):,} that were held out.")
+        screen.say(f"These are the rows of the fit; counted are the {held_out.n_rows:,} that were held out.")
+        return held_out, "rows held out"
+
+    def _in_memory(self) -> Metrics | None:
+        codes = np.concatenate([part[0] for part in self.parts])
+        _, test = self.saved.split_of(self.mark.text(), codes)
+        if test is None or not test.any():
+            return None
         probability = np.concatenate([part[1] for part in self.parts])
         decided = [part[2] for part in self.parts if part[2] is not None]
         decision = np.concatenate(decided)[test] if decided else None
-        return Metrics.of(codes[test], probability[test], decision=decision), "rows held out"
+        return Metrics.of(codes[test], probability[test], decision=decision)
+
+
+def _at(found: Answer, at: np.ndarray) -> Answer:
+    codes, probability, decision = found
+    return codes[at], probability[at], None if decision is None else decision[at]
 
 
 def _importance(saved: Saved, rows: Source, target: str, drop: list[str], screen: Screen) -> FeatureImportance:

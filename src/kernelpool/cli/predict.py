@@ -19,7 +19,7 @@ from ..tables.columns import Gaps, check_columns, is_text
 from ..tables.sources import Source, source
 from ..text import listed, plural, shown
 from . import options as o
-from .check import class_shares
+from .check import AnswerSample, class_shares
 from .output import NAME_IT, CommandError, Exit, Screen, check_free, format_of, table_output
 from .saved import Saved, decisions, open_saved, tell_unknown_words, unknown_words
 
@@ -276,10 +276,12 @@ def _with_class_prior(saved: Saved, text: str, data: str, spare: set[str], style
         assumed, rows = class_shares(saved), source(data, style)
         target = {saved.target} if saved.target is not None else set()
         batches = saved.batches(rows, screen, {*spare, *target, *saved.set_drop()}, "Estimating frequencies from", Gaps())
-        found = [np.asarray(saved.model.predict_proba(table)) for _, table, _ in batches if len(table)]
-        if assumed is None or not found:
+        found = AnswerSample()
+        for _, table, _ in batches:
+            found.add(table, saved.model)
+        if assumed is None or not found.parts:
             raise CommandError(Exit.MODEL, f"--class-prior estimated: {shown(saved.path, 200)} does not tell those of its fit.")
-        estimate = prior_from_probability(np.concatenate(found), assumed, saved.classes)
+        estimate = prior_from_probability(found.rows(), assumed, saved.classes)
         screen.say(str(estimate))
         prior = estimate.class_prior
     elif text != "balanced":
@@ -312,7 +314,9 @@ def _labels(classes: np.ndarray, named: np.ndarray, refused: np.ndarray) -> Any:
 def _n_holed(features: Any) -> int:
     """Rows in which a cell is missing."""
     columns = features.columns if hasattr(features, "column_names") else list(np.asarray(features).T)
-    masks = [np.asarray([cell is None or cell != cell for cell in np.asarray(column, object)], bool) for column in columns]
+    masks = [
+        np.asarray(column.is_null(nan_is_null=True)) if hasattr(column, "is_null") else np.isnan(column) for column in columns
+    ]
     return int(np.logical_or.reduce(masks).sum()) if masks else 0
 
 

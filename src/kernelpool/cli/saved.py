@@ -21,6 +21,7 @@ from ..selection.held_out import stratified_holdout
 from ..tables.columns import CATEGORY, NUMBER, FeatureColumn, Gaps, check_columns, fitted_features
 from ..tables.encoder import TableEncoder
 from ..tables.labels import LabeledTable, codes_of, numbers_of
+from ..tables.large import PlaceSplit
 from ..tables.sources import Batch, Source, stem_of
 from ..text import listed, plural, quoted, shown
 from .output import CommandError, Exit, Screen
@@ -169,14 +170,26 @@ class Saved:
     def split_of(self, fingerprint: str, codes: np.ndarray) -> tuple[bool, np.ndarray | None]:
         """Whether these are the rows that the model was fitted to, and if so which of them were held out."""
         codes = np.zeros(len(codes), np.int64) if self.numeric else codes
-        data, split = self.summary.get("data"), self.summary.get("split")
+        data, split, by_place = self.summary.get("data"), self.summary.get("split"), self.place_split()
         if not isinstance(data, dict) or data.get("fingerprint") != fingerprint:
             return False, None
+        if by_place is not None:
+            return True, by_place.of(codes, 0)[0]
         try:
             test = stratified_holdout(codes, float(split["share"]), int(split["seed"])) if isinstance(split, dict) else None
         except (KeyError, TypeError, ValueError):
             return True, None
         return True, test
+
+    def place_split(self) -> PlaceSplit | None:
+        """How rows of a large table were held out; None where the rows of the fit were in memory."""
+        split = self.summary.get("split")
+        if not isinstance(split, dict) or split.get("rule") != "place":
+            return None
+        share, seed = split.get("share"), split.get("seed")
+        if not isinstance(share, float | int) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            return None
+        return PlaceSplit(float(share), seed)
 
     # -- refusing ---------------------------------------------------------------------------------------------------
 

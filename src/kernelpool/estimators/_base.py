@@ -17,6 +17,8 @@ from ..inspection.marginals import Marginals
 from ..inspection.notebook import NotebookMixin
 from ..inspection.pool import describe
 from ..rows import Block, Rows, is_lazy, map_column
+from ..tables.batches import is_source
+from ..training.batched import batched_labeled_rows
 from ..training.monitor import FitMonitor, SklearnCallbacks
 from ..training.validation import class_prior_for, query_rows
 
@@ -44,6 +46,13 @@ class RowFunction:
 
 def _followed(block: Block, function: Callable[..., Array], n_params: int, transform: Transform, *params: Any) -> Array:
     return transform(function(block, *params[:n_params]), *params[n_params:])
+
+
+def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.ndarray:
+    """Weight of the rows whose code is answered, and of all that have one, (2,)."""
+    codes, answer = np.asarray(block.y), np.asarray(function(block, *params))
+    weight = np.where(codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64))
+    return np.array([weight @ (answer == codes), weight.sum()])
 
 
 def fit_monitor(estimator: Any, X: Any, y: Any, sample_weight: Any) -> FitMonitor:
@@ -113,6 +122,34 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
             Labels, in the home of `X` where it can hold them.
         """
         return self._labels(self._map_scores(X, argmax_class))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose class is named.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a source of batches
+            Rows; a path, a data set of pyarrow or batches as in `fit`, which are read once.
+        y : array-like of shape (n_samples,), or str
+            Their classes; the name of their column where X is a source. Rows without one do not count.
+        sample_weight : array-like of shape (n_samples,), or str, default=None
+            How often each row counts.
+
+        Returns
+        -------
+        accuracy : float
+            In [0, 1].
+        """
+        if not is_source(X, y):
+            return float(super().score(X, y, sample_weight))
+        check_is_fitted(self)
+        found = self._scores(batched_labeled_rows(self, X, y, sample_weight, self.n_jobs, holes=self._takes_holes)).then(
+            argmax_class
+        )
+        right, total = found.rows.total(_n_right, found.function, *found.params)
+        if not total > 0:
+            raise KernelpoolError("X has no rows with a label: there is nothing to score.")
+        return float(right / total)
 
     def predict_proba(self, X: Any) -> Any:
         """P(C_k|x), class priors included.

@@ -816,6 +816,7 @@ register(
         ParzenClassifier,
         describe="kernelpool.inspection.pool:describe_parzen",
         command="parzen",
+        keeps_rows=True,
         depends_on_units=False,
         has_density=True,
         fitted=PARZEN_FITTED,
@@ -833,6 +834,7 @@ register(
         ReducedParzenClassifier,
         describe="kernelpool.inspection.pool:describe_reduced_parzen",
         command="reduced-parzen",
+        keeps_rows=True,
         depends_on_units=False,
         has_density=True,
         fitted={

@@ -659,6 +659,7 @@ register(
     EstimatorRecord(
         PooledClassifier,
         command="pool",
+        keeps_rows=True,
         depends_on_units=False,
         has_density=True,
         fitted={

@@ -57,13 +57,15 @@ class NumberSource(Protocol):
     """Of the features; None where columns have no names."""
     is_table: bool
     """Whether labels are cells of a table, which `labels` turns into classes."""
+    decodes: bool
+    """Whether there is more to reading than fetching numbers, so that a decoded copy on the disk pays."""
 
     def read(self) -> Iterator[NumberBatch]: ...
 
 
 def is_source(X: Any, y: Any = None) -> bool:
     """Whether rows are to be read in batches: paths, data sets, iterables of batches, and tables whose target is a column."""
-    if isinstance(X, str | os.PathLike) or _is_dataset(X):
+    if isinstance(X, str | os.PathLike) or _is_dataset(X) or _is_number_source(X):
         return True
     if hasattr(X, "__array__") or hasattr(X, "shape") or not hasattr(X, "__iter__"):
         return isinstance(y, str) and _is_table(X)
@@ -85,6 +87,8 @@ def number_source(X: Any, target: Any = None, weight: Any = None, *, names: Sequ
     names : sequence of str, optional
         Columns to take; all but `target` and `weight` otherwise.
     """
+    if _is_number_source(X):
+        return X  # type: ignore[no-any-return]
     if isinstance(X, str | os.PathLike):
         path = os.fspath(X)
         if path.endswith(".npy"):
@@ -110,6 +114,10 @@ def number_source(X: Any, target: Any = None, weight: Any = None, *, names: Sequ
             "Batches of arrays bring their labels and weights along, as (X, y) or (X, y, sample_weight): pass y=None."
         )
     return _ArrayBatches(X)
+
+
+def _is_number_source(X: Any) -> bool:
+    return hasattr(X, "decodes") and hasattr(X, "read")
 
 
 def _is_dataset(X: Any) -> bool:
@@ -194,7 +202,7 @@ class _Tables:
 class TableNumbers:
     """The columns of a table as numbers."""
 
-    is_table = True
+    is_table = decodes = True
     names: list[str] | None
 
     def __init__(self, tables: Tables, target: Any, weight: Any, names: Sequence[str] | None) -> None:
@@ -301,7 +309,7 @@ def _pieces(batch: Batch) -> Iterator[Batch]:
 class _ArrayBatches:
     """Arrays X, or tuples (X, y) and (X, y, sample_weight)."""
 
-    is_table = False
+    is_table = decodes = False
     names: list[str] | None = None
     label = "X"
 
@@ -317,7 +325,7 @@ class _ArrayBatches:
 class _Matrix:
     """A matrix in a file of NumPy; labels and weights are there too, or in memory."""
 
-    is_table = False
+    is_table = decodes = False
     names: list[str] | None = None
 
     def __init__(self, path: str, target: Any, weight: Any) -> None:
@@ -394,14 +402,18 @@ class QueryRows:
     """Whether cells may be missing."""
 
     def __iter__(self) -> Iterator[RowBatch]:
-        for batch in self.source.read():
-            if batch.x.shape[1] != self.n_features:
-                raise ValueError(
-                    f"X has {batch.x.shape[1]} features, but {self.estimator} is expecting {self.n_features} features as input."
-                )
-            if not self.holes:
-                check_complete(self.source)
+        for batch in checked_batches(self.source, self.n_features, self.estimator, self.holes):
             yield RowBatch(batch.x)
+
+
+def checked_batches(source: NumberSource, n_features: int, estimator: str, holes: bool) -> Iterator[NumberBatch]:
+    """Batches of as many features as an estimator was fitted to, and complete ones unless it takes `holes`."""
+    for batch in source.read():
+        if batch.x.shape[1] != n_features:
+            raise ValueError(f"X has {batch.x.shape[1]} features, but {estimator} is expecting {n_features} features as input.")
+        if not holes:
+            check_complete(source)
+        yield batch
 
 
 def check_width(x: np.ndarray, n_features: int) -> None:

@@ -40,13 +40,17 @@ class TargetColumn:
 
     name: str
     as_text: bool = False
+    keep: bool = True
+    """Whether the codes of all rows are kept; otherwise there are `classes` and `counts`, and no `array`."""
     values: dict[Any, int] = field(default_factory=dict)
     codes: list[np.ndarray] = field(default_factory=list)
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows of each value, (n_values,)."""
     missing: int = 0
     first: tuple[str, int] | None = None
 
-    def add(self, batch: Batch) -> None:
-        """A batch."""
+    def add(self, batch: Batch) -> np.ndarray:
+        """A batch; its codes."""
         distinct, index = distinct_cells(batch, self.name)
         at = [-1 if value is None else self.values.setdefault(value, len(self.values)) for value in distinct]
         codes = np.array([*at, -1])[index]  # the last is for cells that have no value at all
@@ -54,14 +58,21 @@ class TargetColumn:
         if gone.any():
             self.missing += int(gone.sum())
             self.first = self.first or (batch.file, batch.first_row + int(np.argmax(gone)))
-        self.codes.append(codes)
+        if self.keep:
+            self.codes.append(codes)
+        counts = np.bincount(codes[~gone], minlength=len(self.values))
+        counts[: len(self.counts)] += self.counts
+        self.counts = counts
+        return codes
+
+    def classes(self) -> tuple[list[Any], np.ndarray]:
+        """Distinct values as they came, and the label of each."""
+        values = list(self.values)
+        return values, classes_of(self.name, values, int(self.counts.sum()), self.as_text)
 
     def array(self) -> np.ndarray:
         """One label a row; None where there is none."""
-        codes = np.concatenate(self.codes)
-        counts = np.bincount(codes[codes >= 0], minlength=len(self.values))
-        known = list(self.values)
-        labels = classes_of(self.name, known, int(counts.sum()), self.as_text)
+        codes, (_, labels) = np.concatenate(self.codes), self.classes()
         if not self.missing:
             return np.asarray(labels[codes])
         out = labels.astype(object)[codes]
@@ -273,6 +284,15 @@ class LabeledTable:
         """Some of the rows."""
         return self.table.take(index), self.labels[index]
 
+    def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The classes, sorted, and how many rows each has."""
+        codes, classes = codes_and_classes(self.labels)
+        return classes, np.bincount(codes[codes >= 0], minlength=len(classes))
+
+    def n_words(self, name: str) -> int:
+        """Different words of a column of words."""
+        return len(self.table.column(name).unique().drop_null())
+
     @property
     def row_numbers(self) -> np.ndarray:
         """Numbers of the rows in the source, from 1."""
@@ -334,7 +354,7 @@ def read_labeled(
     labels: TargetColumn | NumberTarget = NumberTarget(target or "") if numeric else TargetColumn(target or "", as_text)
     for batch in source.batches():
         if features is None:
-            names = _feature_names(source, target, drop)
+            names = feature_names(source, target, drop)
             check_columns(list(kinds or ()), names, source.label, "whose kind is given")
             features = Features(names, encode, source.style, kinds or {}, holes, cautious)
         labels.add(batch)
@@ -346,14 +366,7 @@ def read_labeled(
             _check_target(source, target)
         raise TableError(f"{source.label}: no rows below the header.")
     if labels.missing and (unlabeled == "refuse" or (numeric and unlabeled == "use")):
-        file, row = labels.first or ("", 0)
-        use = "" if numeric else ", or unlabeled='use' to learn from them without a class"
-        raise TableError(
-            f"{plural(labels.missing, 'row')} of {features.n_rows:,} without a {'number' if numeric else 'class'} in column "
-            f"{quoted(target)}, first in {file}, row {row}.",
-            f"Pass unlabeled='drop' to leave them out{use}.",
-            missing={target: labels.missing},
-        )
+        raise refuse_unlabeled(labels, features.n_rows)
     table, columns = features.table()
     classes, at = labels.array(), None
     if labels.missing and unlabeled == "drop":
@@ -370,7 +383,21 @@ def _check_target(source: Source, target: str | None) -> None:
     check_columns([target], source.names, source.label, "for the target")
 
 
-def _feature_names(source: Source, target: str | None, drop: Sequence[str]) -> list[str]:
+def refuse_unlabeled(labels: TargetColumn | NumberTarget, n_rows: int) -> TableError:
+    """Rows without a class or number, as an error."""
+    numeric = isinstance(labels, NumberTarget)
+    file, row = labels.first or ("", 0)
+    use = "" if numeric else ", or unlabeled='use' to learn from them without a class"
+    return TableError(
+        f"{plural(labels.missing, 'row')} of {n_rows:,} without a {'number' if numeric else 'class'} in column "
+        f"{quoted(labels.name)}, first in {file}, row {row}.",
+        f"Pass unlabeled='drop' to leave them out{use}.",
+        missing={labels.name: labels.missing},
+    )
+
+
+def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> list[str]:
+    """The columns of a source less the target and those to drop, checked."""
     _check_target(source, target)
     check_columns(drop, source.names, source.label, "to drop")
     spare = {target, *drop}

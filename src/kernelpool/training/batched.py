@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import KernelpoolError
 from ..rows import BatchRows, Block, Frame, RowBatch, Rows, Spool, as_rows, read_ahead
 from ..starts.sample import MOST_ROWS, ClassSample, Sample, sample_block
-from ..tables.batches import Cells, NumberSource, QueryRows, check_complete, check_width, number_source
+from ..tables.batches import Cells, NumberSource, QueryRows, check_complete, check_width, checked_batches, number_source
 from ..tables.labels import classes_of
 from .labels import distinct_labels, is_unlabeled, with_two_classes
 from .survey import TrainingData, surveyed, zero_where_constant
@@ -75,6 +75,7 @@ class _FirstPass:
     """All that is learned of rows while they are read for the first time."""
 
     is_table: bool
+    decodes: bool
     unlabeled: Any
     unlabeled_weight: float
     codes: dict[Any, int] = field(default_factory=dict)
@@ -163,7 +164,7 @@ class _FirstPass:
     def _begin_spool(self) -> None:
         """What was kept goes to the disk, if that spares anything: arrays need no decoding."""
         kept, self.kept = self.kept or [], None
-        if self.is_table:
+        if self.decodes:
             with suppress(OSError):
                 self.spool = Spool()
         for batch in kept:
@@ -202,7 +203,11 @@ def batched_training_data(
 ) -> TrainingData:
     """As `training_data`, from a source that is read in batches."""
     source = number_source(X, y, sample_weight)
-    seen, n_features, dtype = _FirstPass(source.is_table, unlabeled, unlabeled_weight), None, np.dtype(np.float64)
+    seen, n_features, dtype = (
+        _FirstPass(source.is_table, source.decodes, unlabeled, unlabeled_weight),
+        None,
+        np.dtype(np.float64),
+    )
     for batch in read_ahead(source.read()):
         if not len(batch.x):
             continue
@@ -278,6 +283,37 @@ def batched_query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: boo
     names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
     source = number_source(X, names=None if names is None else names.tolist())
     return BatchRows(QueryRows(source, d, type(estimator).__name__, holes), d, n_jobs=n_jobs, holes=holes)
+
+
+@dataclass(frozen=True)
+class LabeledQueryRows:
+    """Rows to be judged with the codes of their classes: -1 where there is no label, -2 where it is none of the classes."""
+
+    source: NumberSource
+    n_features: int
+    estimator: str
+    classes: np.ndarray
+    holes: bool
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        told = str if self.source.is_table else _key  # text files hold text
+        known = {told(label): code for code, label in enumerate(self.classes.tolist())}
+        for batch in checked_batches(self.source, self.n_features, self.estimator, self.holes):
+            if batch.target is None:
+                raise KernelpoolError("score needs labels: name their column as y, or let every batch be (X, y).")
+            values = [_key(value) for value in batch.target.distinct]
+            code_of = [-1 if value is None else known.get(told(value), -2) for value in values]
+            yield RowBatch(batch.x, np.array([*code_of, -1])[batch.target.index], batch.weight)
+
+
+def batched_labeled_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, n_jobs: int | None, *, holes: bool = False
+) -> Rows:
+    """Rows of a source and their classes, to be judged and compared."""
+    names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
+    source = number_source(X, y, sample_weight, names=None if names is None else names.tolist())
+    rows = LabeledQueryRows(source, d, type(estimator).__name__, estimator.classes_, holes)
+    return BatchRows(rows, d, n_jobs=n_jobs, holes=holes)
 
 
 def _remember(estimator: Any, n_features: int, names: list[str] | None) -> None:
