@@ -454,6 +454,25 @@ def feature_sums(phi: Array, responsibility: Array) -> Array:
     return torch.sum(parts, 0, dtype=torch.float64) + phi[:, whole:] @ responsibility[:, whole:].T
 
 
+FEW_LEVELS = 64
+"""Levels that are counted at once where a library can only compare."""
+
+
+def counts_of_codes(weight: Array, codes: Array, n_levels: int) -> Array:
+    """Weights (M, n) summed by the codes (n,) of the columns, (M, n_levels), in float64."""
+    xp, shape = namespace(weight), (weight.shape[0], n_levels)
+    if is_numpy_array(weight):
+        return np.stack([np.bincount(codes, w, minlength=n_levels) for w in weight]) if shape[0] else np.zeros(shape)
+    if is_torch_array(weight):
+        counts = xp.zeros(shape, dtype=xp.float64, device=weight.device)
+        return counts.index_add_(1, codes, as_float64(weight))
+    parts = []
+    for start in range(0, n_levels, FEW_LEVELS):
+        level = xp.arange(start, min(start + FEW_LEVELS, n_levels), dtype=codes.dtype, device=device(codes))
+        parts.append(as_float64(weight) @ xp.astype(codes[:, None] == level, xp.float64))
+    return xp.concat(parts, axis=1)
+
+
 def can_fuse(x: Array, n_kernels: int) -> bool:
     """Whether `fused_sums` takes so many kernels: it needs float32 rows on an NVIDIA card, and Triton."""
     if not is_torch_array(x) or x.device.type != "cuda" or eps_of(x) < 1e-10 or not x.shape[0]:

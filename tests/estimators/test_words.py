@@ -1,6 +1,10 @@
 """Words beside numbers: Gaussians times tables of probabilities."""
 
+import itertools
+
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics import log_loss
@@ -8,201 +12,269 @@ from sklearn.metrics import log_loss
 import kernelpool
 from kernelpool import PooledClassifier, SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
-from kernelpool.kernels import Kernels
+from kernelpool.kernels import ProductKernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
+from kernelpool.penalties import DISTANCES, Anchor
 from kernelpool.rows import as_rows
-from kernelpool.training.validation import family_for, indicator_groups
+from kernelpool.training.validation import family_for, known_columns
 
 FAMILIES = ("spherical", "diag", "full", "tied")
-GROUPS = [[1, 2, 3], [5]]
+TOWNS = ("Athens", "Oslo", "Rome")
 
 
-def some_data(n=400, seed=0):
-    """Two numbers (0 and 4), a word of three levels (1 to 3) and a yes or no (5)."""
+def some_table(n=400, seed=0):
+    """Two numbers, a town and a yes or no, and the classes."""
     rng = np.random.default_rng(seed)
     code = rng.integers(0, 2, n)
     numbers = rng.normal(size=(n, 2)) @ np.array([[1, 0.4], [0, 0.8]]) + 1.5 * code[:, None]
     shares = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])[code]
-    word = (rng.random(n)[:, None] > np.cumsum(shares, axis=1)).sum(axis=1)
-    yes = (rng.random(n) < np.array([0.2, 0.7])[code]).astype(float)
-    X = np.column_stack([numbers[:, 0], np.eye(3)[np.minimum(word, 2)], numbers[:, 1], yes])
-    return X, np.array(["a", "b"])[code]
+    town = (rng.random(n)[:, None] > np.cumsum(shares, axis=1)).sum(axis=1)
+    yes = rng.random(n) < np.array([0.2, 0.7])[code]
+    towns = np.array(TOWNS, object)[np.minimum(town, 2)]
+    table = pd.DataFrame({"a": numbers[:, 0], "town": towns, "b": numbers[:, 1], "yes": yes})
+    return table, np.array(["a", "b"])[code]
 
 
-def holed(X, share=0.25, seed=1):
-    """Cells deleted at random, the indicators of a word together."""
-    rng, out = np.random.default_rng(seed), X.copy()
-    for columns in ([0], [1, 2, 3], [4], [5]):
-        out[np.ix_(rng.random(len(X)) < share, columns)] = np.nan
+def holed(table, share=0.25, seed=1):
+    """Cells deleted at random."""
+    rng, out = np.random.default_rng(seed), table.astype({"yes": "boolean"})
+    for name in out.columns:
+        out.loc[rng.random(len(out)) < share, name] = pd.NA if name == "yes" else None if name == "town" else np.nan
     return out
+
+
+def tables_of(model):
+    """The table of each column of words, kernel by kernel: a dict from the word, None for others."""
+    ends = np.cumsum([0, *(len(words) + 1 for words in model.categories_ if words is not None)])
+    words = [words for words in model.categories_ if words is not None]
+    return [
+        [dict(zip([*known, None], p[start:end], strict=True)) for known, start, end in zip(words, ends, ends[1:], strict=False)]
+        for p in model.probabilities_
+    ]
 
 
 def density_by_hand(model, row):
     """p(known cells|C_k), kernel by kernel, with scipy's Gaussians."""
-    numbers = np.array([0, 4])
-    by_kernel = np.ones(len(model.means_))
-    for j, mean in enumerate(model.means_):
+    numbers, by_kernel = np.array([0, 2]), np.ones(len(model.means_))
+    for j, (mean, tables) in enumerate(zip(model.means_, tables_of(model), strict=True)):
         covariance = np.asarray(model.covariances_)
         covariance = covariance if model.covariance_type == "tied" else covariance[j]
-        matrix = covariance if covariance.ndim == 2 else np.diag(np.broadcast_to(covariance, 6))
-        known = numbers[~np.isnan(row[numbers])]
-        if len(known):
-            by_kernel[j] *= multivariate_normal(mean[known], matrix[np.ix_(known, known)]).pdf(row[known])
-        for group in GROUPS:
-            if not np.isnan(row[group]).any():
-                set_ = [i for i in group if row[i] == 1]
-                by_kernel[j] *= mean[set_[0]] if set_ else 1 - mean[group].sum()
+        matrix = covariance if covariance.ndim == 2 else np.diag(np.broadcast_to(covariance, 4))
+        values = np.array([row.iloc[i] for i in numbers], float)
+        known = ~np.isnan(values)
+        if known.any():
+            at = numbers[known]
+            by_kernel[j] *= multivariate_normal(mean[at], matrix[np.ix_(at, at)]).pdf(values[known])
+        for word, table in zip((row["town"], row["yes"]), tables, strict=True):
+            if not pd.isna(word):
+                by_kernel[j] *= table.get(str(word), table[None])
     return by_kernel @ model.mixing_
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_densities_are_products(family):
-    X, y = some_data()
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, indicators=GROUPS, random_state=0).fit(holed(X), y)
-    assert model.indicator_groups_.tolist() == [-1, 0, 0, 0, -1, 1]
-    other = X[:1].copy()
-    other[0, 1:4] = 0  # a word that was never seen: the prior's share
-    rows = np.concatenate([X[:5], holed(X)[:40], other, np.full((1, 6), np.nan)])
-    expected = np.log([density_by_hand(model, row) for row in rows])
+    table, y = some_table()
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(holed(table), y)
+    assert [None if words is None else words.tolist() for words in model.categories_] == [
+        None,
+        list(TOWNS),
+        None,
+        ["False", "True"],
+    ]
+    np.testing.assert_allclose([sum(t.values()) for tables in tables_of(model) for t in tables], 1)
+    strange, nothing = table[:1].assign(town="Mars"), holed(table)[:1].astype(object)
+    nothing[:] = None
+    rows = pd.concat([table[:5].astype({"yes": "boolean"}), holed(table)[:40], strange.astype({"yes": "boolean"})])
+    expected = np.log([density_by_hand(model, row) for _, row in rows.iterrows()])
     np.testing.assert_allclose(model.log_density(rows), expected, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(model.predict_proba(rows[-1:])[0], model.class_prior_)
+    np.testing.assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
     assert (np.diff(model.history_) >= -1e-10).all()
-    assert model.score(X, y) > 0.85
+    assert model.score(table, y) > 0.85
 
 
-def categories_by_hand(word, n_kernels, start, n_sweeps, strength=1.0):
-    """EM for a mixture of one column of words, with the Dirichlet prior: probabilities (M, L) and weights (M,)."""
-    theta, weight, n_levels = start.copy(), np.full(n_kernels, 1 / n_kernels), start.shape[1]
-    one_hot = np.eye(n_levels)[word]
-    for _ in range(n_sweeps):
-        joint = weight * theta[:, word].T
-        share = joint / joint.sum(axis=1, keepdims=True)
-        counts = share.T @ one_hot
-        theta = (counts + strength / n_levels) / (share.sum(axis=0)[:, None] + strength)
-        weight = share.mean(axis=0)
-    return theta, weight
-
-
-def test_a_mixture_of_words_alone_is_em_by_hand():
-    """One kernel a class: counts with the prior, exactly. Two words, so that kernels have something to find."""
+@pytest.mark.parametrize("family", ["spherical", "full", "tied"])
+def test_a_mixture_of_words_alone_is_em_by_hand(family):
+    """One kernel a class: counts with the prior, exactly; such kernels have no shape."""
     rng = np.random.default_rng(0)
     code = rng.integers(0, 2, 300)
     word = (rng.random(300)[:, None] > np.cumsum(np.array([[0.7, 0.2], [0.2, 0.2]]), axis=1)[code]).sum(axis=1)
-    X, y = np.eye(3)[word][:, :2], code  # the third word has no indicator
-    model = SharedKernelClassifier.prbf([1, 1], covariance_type="diag", sharing=0.0, indicators=[[0, 1]], tol=1e-12).fit(X, y)
-    for k in range(2):
-        counts = np.bincount(word[code == k], minlength=3)
-        np.testing.assert_allclose(model.means_[k], ((counts + 1 / 3) / (counts.sum() + 1))[:2], rtol=1e-9)
-        theta, _ = categories_by_hand(word[code == k], 1, np.full((1, 3), 1 / 3), 2)
-        np.testing.assert_allclose(model.means_[k], theta[0, :2], rtol=1e-9)
+    X = pd.DataFrame({"word": np.array(["x", "y", "z"])[word]})
+    for strength in (1.0, 5.0):
+        model = SharedKernelClassifier.prbf(
+            [1, 1], covariance_type=family, sharing=0.0, tol=1e-12, category_prior=strength
+        ).fit(X, code)
+        assert model.covariance_type_ == "diag"
+        for k in range(2):
+            counts = np.bincount(word[code == k], minlength=4)
+            np.testing.assert_allclose(model.probabilities_[k], (counts + strength / 4) / (counts.sum() + strength), rtol=1e-9)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_levels_in_another_order_give_the_same_answers(family):
-    X, y = some_data()
-    X = holed(X)
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, indicators=GROUPS, random_state=0, tol=1e-9, max_iter=1000)
-    first = model.fit(X, y).predict_proba(X)
-    # places and owners are given, so that both start alike
-    start = {"means_init": model.means_, "mixing_init": model.mixing_, "owners": model.owners_}
-    order = [0, 3, 1, 2, 4, 5]
-    again = model.set_params(**start).fit(X, y).predict_proba(X)
-    turned = model.set_params(**{**start, "means_init": start["means_init"][:, order]})
-    np.testing.assert_allclose(
-        turned.fit(X[:, order], y).predict_proba(X[:, order]), again, atol=1e-3
-    )  # both stop a little before the top
-    assert np.abs(first - again).max() < 0.2
+def categories_by_hand(words, n_kernels, start, n_sweeps):
+    """EM for a mixture of independent columns of words with the Dirichlet prior, in loops."""
+    tables, weight = [t.copy() for t in start], np.full(n_kernels, 1 / n_kernels)
+    for _ in range(n_sweeps):
+        share = np.ones((len(words), n_kernels)) * weight
+        for n, row in enumerate(words):
+            for g, level in enumerate(row):
+                share[n] *= tables[g][:, level]
+        share /= share.sum(axis=1, keepdims=True)
+        for table, column in zip(tables, words.T, strict=True):
+            for j, level in itertools.product(range(n_kernels), range(table.shape[1])):
+                table[j, level] = share[column == level, j].sum() + 1 / table.shape[1]
+            table /= table.sum(axis=1, keepdims=True)
+        weight = share.mean(axis=0)
+    return tables, weight
 
 
-def test_groups_are_found():
-    X, _ = some_data()
-    assert indicator_groups(X) == (-1, 0, 0, 0, -1, 1)
-    assert indicator_groups(holed(X)) == (-1, 0, 0, 0, -1, 1)
-    assert indicator_groups(np.array([[1.0, 1, 0], [0, 1, 1]])) == (0, 1, 2)  # two at once are two words
-    assert indicator_groups(X[:, [0, 4]]) == (-1, -1)
+def test_sweeps_over_words_are_em_by_hand():
+    rng = np.random.default_rng(3)
+    words = np.column_stack([rng.integers(0, 3, 200), rng.integers(0, 2, 200)])
+    words[:100, 1] = words[:100, 0] > 0
+    start = [rng.dirichlet(np.ones(4), 2), rng.dirichlet(np.ones(3), 2)]
+    kernel = family_for("diag", np.zeros(2), (4, 3))
+    nothing = np.zeros((2, 2))
+    params = Params(ProductKernels(nothing, nothing + 1, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1))
+    network, rows = SharedKernel(kernel, np.ones((2, 1))), as_rows(words.astype(float), np.zeros(200, int))
+    for _ in range(5):
+        params, _ = network.sweep(rows, params)
+    tables, weight = categories_by_hand(words, 2, start, 5)
+    np.testing.assert_allclose(params.kernels.probability, np.hstack(tables), rtol=1e-9)
+    np.testing.assert_allclose(params.mixing[:, 0], weight, rtol=1e-9)
+
+
+def test_words_of_other_names_give_the_same_answers():
+    """Levels in another order; the start sees them by their codes, so both are run to the top."""
+    table, y = some_table()
+    table = holed(table)
+    settings = {"covariance_type": "full", "random_state": 0, "tol": 1e-11, "max_iter": 5000, "training": "em"}
+    first = SharedKernelClassifier([1, 1], **settings).fit(table, y).predict_proba(table)
+    other = table.assign(town=table["town"].map({"Athens": "z", "Oslo": "a", "Rome": "k"}))
+    again = SharedKernelClassifier([1, 1], **settings).fit(other, y).predict_proba(other)
+    np.testing.assert_allclose(again, first, rtol=1e-6, atol=1e-9)
+
+
+def test_tables_of_every_kind_say_the_same():
+    table, y = some_table(200)
+    table = holed(table).assign(n=pd.array(np.arange(200) % 5, dtype="Int64"))
+    table.loc[3, "n"] = pd.NA
+    settings = {"training": "em", "random_state": 0}
+    model = SharedKernelClassifier(2, **settings).fit(table, y)
+    expected = model.predict_proba(table)
+    assert model.feature_names_in_.tolist() == ["a", "town", "b", "yes", "n"]
+    categories = table.astype({"town": pd.CategoricalDtype(["Rome", "Athens", "Oslo"], ordered=True)})
+    cells = table.astype(object).to_numpy()
+    for X in (categories, pa.Table.from_pandas(table), cells, cells.tolist()):
+        again = SharedKernelClassifier(2, **settings).fit(X, y)
+        np.testing.assert_array_equal(again.predict_proba(X), expected)
+        np.testing.assert_array_equal(again.predict(X), model.predict(table))
+    # columns are found by their names, whatever else there is
+    np.testing.assert_array_equal(model.predict_proba(table[["n", "yes", "b", "town", "a"]].assign(more=1)), expected)
+
+
+def test_columns_are_told():
+    X = np.array([[1.0, 3.0], [2.0, 3.0], [1.0, 4.0], [1.5, 5.0]] * 5)
+    y = [0, 1] * 10
+    by_place = SharedKernelClassifier(2, categorical_features=[1], training="em", random_state=0).fit(X, y)
+    assert by_place.categories_[0] is None
+    assert by_place.categories_[1].tolist() == ["3", "4", "5"]
+    marked = SharedKernelClassifier(2, categorical_features=[False, True], training="em", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(marked.predict_proba(X), by_place.predict_proba(X))
+    told = SharedKernelClassifier(2, categorical_features={1: [5, 4, 3, 9]}, training="em", random_state=0).fit(X, y)
+    assert told.categories_[1].tolist() == ["5", "4", "3", "9"]
+    assert not hasattr(SharedKernelClassifier(2, training="em", random_state=0).fit(X, y), "categories_")
+    with pytest.raises(KernelpoolError, match="categorical_features must be positions below 2; got 'town'"):
+        SharedKernelClassifier(categorical_features=["town"]).fit(X, y)
+    with pytest.raises(KernelpoolError, match="must mark each of the 2 columns of X; got 1 marks"):
+        SharedKernelClassifier(categorical_features=[True]).fit(X, y)
+    table, labels = some_table(50)
+    with pytest.raises(KernelpoolError, match=r"Column 'town' of X must hold numbers; row 0 holds .* name it in categorical"):
+        SharedKernelClassifier(categorical_features=["yes"]).fit(table, labels)
+    model = SharedKernelClassifier(2, training="em", random_state=0).fit(table, labels)
+    with pytest.raises(KernelpoolError, match="X lacks the column 'town'"):
+        model.predict(table.drop(columns="town"))
+    with pytest.raises(ValueError, match="X has 3 features, but the model is expecting 4"):
+        model.predict(table.to_numpy(object)[:, :3])
+
+
+def test_rare_words_are_one_level():
+    table, y = some_table()
+    table.loc[:4, "town"] = [f"village {i}" for i in range(5)]
+    model = SharedKernelClassifier(4, training="em", random_state=0)
+    assert len(model.fit(table, y).categories_[1]) == 8
+    for least in (10, 0.1):
+        model.set_params(min_frequency=least).fit(table, y)
+        assert model.categories_[1].tolist() == list(TOWNS)
+    rare = table[:1].assign(town="village 0")
+    np.testing.assert_array_equal(model.predict_proba(rare), model.predict_proba(rare.assign(town="never seen")))
 
 
 def test_words_travel_in_model_files_and_are_drawn_and_filled(tmp_path):
-    X, y = some_data()
-    model = SharedKernelClassifier.prbf(4, covariance_type="full", indicators="auto", random_state=0).fit(holed(X), y)
+    table, y = some_table()
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(holed(table), y)
     kernelpool.save(model, tmp_path / "m.safetensors")
     again = kernelpool.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.predict_proba(holed(X)), model.predict_proba(holed(X)))
+    np.testing.assert_array_equal(again.predict_proba(holed(table)), model.predict_proba(holed(table)))
     drawn, _ = model.sample(20_000, random_state=0)
-    np.testing.assert_allclose(drawn.mean(axis=0), (model.mixing_ @ model.class_prior_) @ model.means_, atol=0.03)
-    assert set(np.unique(drawn[:, [1, 2, 3, 5]])) == {0.0, 1.0}
-    assert drawn[:, 1:4].sum(axis=1).max() == 1
-    row = np.array([[X[0, 0], np.nan, np.nan, np.nan, X[0, 4], 1.0]])
-    expected = model.impute(row)[0]
-    filled = model.impute(np.repeat(row, 5000, axis=0), n_draws=1, random_state=0)[0]
-    np.testing.assert_allclose(filled.mean(axis=0), expected, atol=0.03)
-    levels = np.repeat(X[:1], 3, axis=0)
-    levels[:, 1:4], levels[:, 5] = np.eye(3), 1
+    share = model.mixing_ @ model.class_prior_
+    np.testing.assert_allclose(drawn[:, [0, 2]].astype(float).mean(axis=0), share @ model.means_[:, [0, 2]], atol=0.03)
+    expected = share @ model.probabilities_[:, :4]
+    found = [np.mean([word == town for word in drawn[:, 1]]) for town in (*TOWNS, None)]
+    np.testing.assert_allclose(found, expected, atol=0.02)
+    assert model.predict(drawn[:10]).shape == (10,)  # drawn rows are rows
+    row = holed(table)[:1].copy()
+    row.loc[:, "town"], row.loc[:, "yes"] = None, True
+    levels = pd.concat([row.assign(town=town) for town in (*TOWNS, "another")])
     density = np.exp(model.score_samples(levels))
-    rest = np.exp(model.score_samples(np.array([[*X[0, :1], 0, 0, 0, X[0, 4], 1.0]])))
-    np.testing.assert_allclose(expected[1:4], density / (density.sum() + rest), rtol=1e-8)
+    filled = model.impute(pd.concat([row] * 5000), n_draws=1, random_state=0)[0][:, 1]
+    found = [np.mean([word == town for word in filled]) for town in (*TOWNS, None)]
+    np.testing.assert_allclose(found, density / density.sum(), atol=0.03)
+    assert model.impute(row)[0, 1] == TOWNS[int(np.argmax(density[:3]))]
 
 
-def test_the_marginal_of_numbers_and_of_words():
-    X, y = some_data()
-    model = SharedKernelClassifier.prbf(4, covariance_type="full", indicators=GROUPS, random_state=0).fit(X, y)
-    gone = X.copy()
-    gone[:, [1, 2, 3, 5]] = np.nan
-    np.testing.assert_allclose(model.marginal([0, 4]).log_density(X[:, [0, 4]]), model.log_density(gone), rtol=1e-9, atol=1e-9)
-    gone = X.copy()
-    gone[:, [0]] = np.nan
-    rest = [1, 2, 3, 4, 5]
-    np.testing.assert_allclose(model.marginal(rest).log_density(X[:, rest]), model.log_density(gone), rtol=1e-9, atol=1e-9)
+def test_the_marginal_and_the_conditional_of_numbers_and_of_words():
+    table, y = some_table()
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(table, y)
+    cells = table.astype(object)
+    for left in (["a", "b"], ["town", "b", "yes"], ["yes", "town"]):
+        gone = cells.copy()
+        gone[[name for name in table.columns if name not in left]] = None
+        expected = model.log_density(gone)
+        np.testing.assert_allclose(model.marginal(left).log_density(table[left]), expected, rtol=1e-9, atol=1e-9)
+    # p(rest|known, C) = p(all|C) / p(known|C)
+    for known in (["a", "town"], ["town", "yes"], ["b"]):
+        rest = [name for name in table.columns if name not in known]
+        some = model.conditional(cells.iloc[0], given=known)
+        gone = cells[:1].copy()
+        gone[rest] = None
+        np.testing.assert_allclose(some.class_prior_, model.predict_proba(gone)[0], rtol=1e-9)
+        expected = model.log_density(table[:1]) - model.log_density(gone)
+        np.testing.assert_allclose(some.log_density(table[rest][:1]), expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("setting", "match"),
-    [
-        ({"split_by_class": True}, "split_by_class=True is for numbers alone"),
-        ({"overlap_penalty": 3.0}, "overlap_penalty is for numbers alone"),
-        ({"indicators": [[1, 2], [2]]}, "each in one list at most"),
-        ({"indicators": [[0]]}, "feature 0 of X does not"),
-    ],
-)
-def test_what_words_cannot_do_yet_is_refused(setting, match):
-    X, y = some_data()
-    with pytest.raises(KernelpoolError, match=match):
-        SharedKernelClassifier.prbf(4, **{"indicators": GROUPS, **setting}).fit(X, y)
-
-
-@pytest.mark.filterwarnings("ignore::kernelpool.errors.StarvedKernelWarning")
-@pytest.mark.parametrize("family", ["spherical", "full", "tied"])
-def test_kernels_of_words_alone_have_no_shape(family, tmp_path):
-    X, y = some_data()
-    words = X[:, [1, 2, 3, 5]]
-    expected = SharedKernelClassifier.prbf(4, indicators="auto", covariance_type="diag", random_state=0).fit(words, y)
-    found = SharedKernelClassifier.prbf(4, indicators="auto", covariance_type=family, random_state=0).fit(words, y)
-    assert found.covariance_type_ == "diag"
-    kernelpool.save(found, tmp_path / "words.safetensors")
-    np.testing.assert_array_equal(
-        kernelpool.load(tmp_path / "words.safetensors").predict_proba(words), found.predict_proba(words)
-    )
-    np.testing.assert_array_equal(found.predict_proba(words), expected.predict_proba(words))
-
-
-def test_indicators_as_words_beat_indicators_as_numbers():
-    X, y = some_data(2000)
+def test_words_as_words_beat_words_as_numbers():
+    table, y = some_table(2000)
     settings = {"n_kernels": 4, "covariance_type": "diag", "random_state": 0}
-    as_words = SharedKernelClassifier.prbf(**settings, indicators="auto").fit(X[::2], y[::2])
-    as_numbers = SharedKernelClassifier.prbf(**settings).fit(X[::2], y[::2])
-    assert as_words.score(X[1::2], y[1::2]) > as_numbers.score(X[1::2], y[1::2])
+    as_words = SharedKernelClassifier.prbf(**settings).fit(table[::2], y[::2])
+    numbers = table.assign(town=[TOWNS.index(town) for town in table["town"]], yes=table["yes"].astype(float))
+    as_numbers = SharedKernelClassifier.prbf(**settings).fit(numbers[::2], y[::2])
+    assert as_words.score(table[1::2], y[1::2]) > as_numbers.score(numbers[1::2], y[1::2])
+
+
+def coded(table, y, **settings):
+    """A fitted model, its family, network, parameters, and rows as it sees them."""
+    model = SharedKernelClassifier.prbf(3, random_state=0, **settings).fit(table, y)
+    columns = known_columns(model)
+    kernel = family_for(model.covariance_type_, np.full(4, 1e-9), columns.levels)
+    kernels = ProductKernels(model.means_, model.covariances_, model.probabilities_)
+    return kernel, Params(kernels, model.mixing_, model.class_prior_), columns.coded(table)
 
 
 def test_gradients_of_words_and_numbers_are_differences():
     """The conditional likelihood of a network over words, rows with holes included, against central differences."""
-    X, y = some_data(60)
-    X, codes = holed(X), (y == "b").astype(int)
-    groups = (-1, 0, 0, 0, -1, 1)
-    kernel = family_for("full", np.full(6, 1e-9), groups)
-    model = SharedKernelClassifier.prbf(3, covariance_type="full", indicators=GROUPS, random_state=0).fit(X, y)
+    table, y = some_table(60)
+    kernel, params, x = coded(holed(table), y, covariance_type="full")
     network = SharedKernel(kernel, np.ones((3, 2)))
-    rows = as_rows(X, codes, holes=True, n_jobs=1)
-    params = Params(Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_)
+    rows = as_rows(x, (y == "b").astype(int), holes=True, n_jobs=1)
     start = network.to_vector(params)
     slope, _ = network.gradient(rows, network.from_vector(start, params))
     for i in range(len(start)):
@@ -214,37 +286,161 @@ def test_gradients_of_words_and_numbers_are_differences():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tempered_kernels_are_powers(family):
-    X, y = some_data()
-    model = SharedKernelClassifier.prbf(3, covariance_type=family, indicators=GROUPS, random_state=0).fit(X, y)
-    kernel = family_for(family, np.full(6, 1e-9), (-1, 0, 0, 0, -1, 1))
-    before = Kernels(model.means_, model.covariances_)
-    after = kernel.tempered(before, 0.3)
-    both = [kernel.log_density(kernel.natural_params(k, 2.2e-16), X[:50]) for k in (before, after)]
-    constant = 0.3 * kernel.log_peak(before) - kernel.log_peak(after)
+    table, y = some_table()
+    kernel, params, x = coded(table, y, covariance_type=family)
+    after = kernel.tempered(params.kernels, 0.3)
+    both = [kernel.log_density(kernel.natural_params(k, 2.2e-16), x[:50]) for k in (params.kernels, after)]
+    constant = 0.3 * kernel.log_peak(params.kernels) - kernel.log_peak(after)
     np.testing.assert_allclose(0.3 * both[0], both[1] + constant[:, None], rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_anchor_holds_words_too(family):
+    """Its objective is minus the divergence, by sums over all words; its gradient is that of central differences."""
+    table, y = some_table()
+    kernel, params, _ = coded(table, y, covariance_type=family)
+    anchor = Anchor(7.0, params.kernels)
+    assert anchor.objective(kernel, params.kernels) == pytest.approx(0)
+    other = kernel.tempered(params.kernels, 0.5)
+    words_moved = ProductKernels(params.kernels.mean, params.kernels.covariance, other.probability)
+    p, q = params.kernels.probability, other.probability
+    assert anchor.objective(kernel, words_moved) == pytest.approx(-7.0 * np.sum(p * np.log(p / q)))
+    start = kernel.coordinates(other)
+    slope = anchor.gradient(kernel, other)
+    for i in range(len(start)):
+        step = np.zeros_like(start)
+        step[i] = 1e-6
+        ends = [anchor.objective(kernel, kernel.at(start + sign * step, other)) for sign in (1, -1)]
+        np.testing.assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-4)
+
+
 def test_networks_over_words_decide_and_travel(tmp_path):
-    X, y = some_data(600)
-    X_new, y_new = some_data(1000, seed=5)
-    settings = {"n_kernels": 4, "indicators": "auto", "random_state": 0}
-    deciding = SharedKernelClassifier(**settings, n_folds=2).fit(holed(X), y)
-    describing = SharedKernelClassifier(**settings, training="em").fit(holed(X), y)
+    table, y = some_table(600)
+    new, y_new = some_table(1000, seed=5)
+    deciding = SharedKernelClassifier(4, random_state=0, n_folds=2).fit(holed(table), y)
+    describing = SharedKernelClassifier(4, random_state=0, training="em").fit(holed(table), y)
     assert (np.diff(describing.history_) >= -1e-10).all()  # under the prior on the numbers and on the words
-    loss = [log_loss(y_new, model.predict_proba(holed(X_new))) for model in (deciding, describing)]
+    loss = [log_loss(y_new, model.predict_proba(holed(new))) for model in (deciding, describing)]
     assert loss[0] < loss[1] + 0.01
     kernelpool.save(deciding, tmp_path / "m.safetensors")
     again = kernelpool.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.predict_proba(X_new), deciding.predict_proba(X_new))
+    np.testing.assert_array_equal(again.predict_proba(new), deciding.predict_proba(new))
 
 
-def test_the_pool_tries_a_mixture_over_words_where_there_are_words():
-    X, y = some_data(300)
-    model = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(X, y)
-    assert "mixture over words" in model.trials_["name"].tolist()
-    numbers = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(X[:, [0, 4]], y)
-    assert "mixture over words" not in numbers.trials_["name"].tolist()
-    assert model.score(X, y) > numbers.score(X[:, [0, 4]], y)
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_the_overlap_penalty_tells_words_apart(distance):
+    """Classes that differ in their words alone lie apart, and the penalty keeps them from sharing."""
+    table, y = some_table(600)
+    table = table.assign(a=np.arange(600) % 5.0, b=np.arange(600) % 7.0)
+    settings = {"overlap_distance": distance, "covariance_type": "diag", "kernel_prior": "conjugate", "random_state": 0}
+    plain = SharedKernelClassifier.prbf(1, **settings).fit(table, y)
+    (overlap,) = plain.kernel_overlap(table, y)
+    assert overlap > 0.05
+    penalized = SharedKernelClassifier.prbf(4, overlap_penalty=20.0, **settings).fit(holed(table), y)
+    assert np.isfinite(penalized.history_).all()
+    free = SharedKernelClassifier.prbf(4, **settings).fit(holed(table), y)
+    assert free.kernel_overlap(table, y).mean() >= penalized.kernel_overlap(table, y).mean() - 1e-9
+
+
+def test_the_overlap_of_words_is_the_distance_of_their_tables():
+    """One kernel and words alone: the Bhattacharyya distances of the tables of the classes, weighted by the classes."""
+    table, y = some_table(500)
+    words = table[["town", "yes"]]
+    model = SharedKernelClassifier.prbf(1, random_state=0).fit(words, y)
+    (found,) = model.kernel_overlap(words, y)
+    expected = 0.0
+    for label in ("a", "b"):
+        mine = words[y == label]
+        for g, (name, known) in enumerate((("town", list(TOWNS)), ("yes", [False, True]))):
+            counts = np.array([*((mine[name] == word).sum() for word in known), 0.0]) + 1 / (len(known) + 1)
+            own = counts / counts.sum()
+            of_all = model.probabilities_[0][:4] if g == 0 else model.probabilities_[0][4:]
+            expected -= (y == label).mean() * np.log(np.sqrt(own * of_all).sum())
+    assert found == pytest.approx(expected)
+
+
+def test_kernels_over_words_are_split_by_class():
+    table, y = some_table(600)
+    model = SharedKernelClassifier.prbf(2, covariance_type="full", split_by_class=True, random_state=0).fit(holed(table), y)
+    assert set(model.parents_) <= {0, 1}
+    assert len(model.means_) > 2
+    assert (np.diff(model.history_) >= -1e-10).all()
+    assert model.score(table, y) > 0.85
+
+
+def test_everything_is_chosen_over_words_too():
+    table, y = some_table(150)
+    model = SharedKernelClassifier.auto(training="em", random_state=0).fit(table, y)
+    assert model.score(table, y) > 0.85
+    with pytest.raises(KernelpoolError, match="covariances_init is for numbers alone"):
+        SharedKernelClassifier(2, covariances_init=np.ones((2, 4)), covariance_type="diag").fit(table, y)
+
+
+def test_many_levels_take_no_array_of_rows_by_levels():
+    """Ten thousand words in 20,000 rows: an array of both would be 1.6 GB."""
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    word, y = rng.integers(0, 10_000, 20_000), rng.integers(0, 2, 20_000)
+    table = pd.DataFrame({"word": word.astype(str), "x": rng.normal(size=20_000) + y})
+    tracemalloc.start()
+    model = SharedKernelClassifier([1, 1], training="em", random_state=0).fit(table, y)
+    probability = model.predict_proba(table)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100e6
+    assert probability.shape == (20_000, 2)
+    for k in range(2):
+        counts = np.bincount(word[y == k], minlength=10_000)
+        at = {str(w): i for i, w in enumerate(model.categories_[0])}
+        expected = (counts[word[:50]] + 1 / len(model.probabilities_[0])) / (counts.sum() + 1)
+        found = model.probabilities_[k][[at[str(w)] for w in word[:50]]]
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_an_explanation_names_the_words():
+    table, y = some_table()
+    model = SharedKernelClassifier(2, random_state=0).fit(table, y)
+    why = model.explain(table.iloc[0])
+    told = {feature.name: feature.value for feature in why.features}
+    assert told["town"] == table["town"][0]
+    assert why.log_odds == pytest.approx(why.prior + sum(feature.part for feature in why.features))
+
+
+def test_the_pool_takes_the_same_tables(tmp_path):
+    table, y = some_table(150)
+    model = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(holed(table), y)
+    assert any("over words" in name for name in model.trials_["name"].tolist())
+    numbers = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(table[["a", "b"]], y)
+    assert not any("over words" in name for name in numbers.trials_["name"].tolist())
+    assert model.score(table, y) > numbers.score(table[["a", "b"]], y)
     heard = np.flatnonzero(model.density_weights_)
-    assert not any(hasattr(model.networks_[i], "indicator_groups_") for i in heard)
-    assert np.isfinite(model.predict_proba(holed(X))).all()
+    assert all(hasattr(model.networks_[i], "categories_") for i in heard)  # densities of words, not of indicators
+    drawn, _ = model.sample(50, random_state=0)
+    assert set(drawn[:, 1]) <= {*TOWNS, None}
+    kernelpool.save(model, tmp_path / "m.safetensors")
+    again = kernelpool.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(holed(table)), model.predict_proba(holed(table)))
+    assert np.isfinite(model.predict_proba(table.assign(town="Mars"))).all()
+
+
+@pytest.mark.parametrize("family", ["diag", "full"])
+def test_onnx_takes_the_words(family, tmp_path):
+    ort = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    from kernelpool.export import to_onnx
+
+    table, y = some_table()
+    model = SharedKernelClassifier(4, covariance_type=family, n_folds=2, random_state=0).fit(table, y)
+    to_onnx(model, tmp_path / "m.onnx")
+    session = ort.InferenceSession(tmp_path / "m.onnx")
+    rows = table[:20].assign(town=["Mars", *table["town"][1:20]]).astype(object)
+    given = rows.copy()
+    given.loc[1, "town"] = ""  # an empty word is a missing one
+    rows.loc[1, "town"] = None
+    feed = {}
+    for entry in session.get_inputs():
+        words = entry.type == "tensor(string)"
+        column = given[entry.name].astype(str) if words else given[entry.name].astype(np.float32)
+        feed[entry.name] = column.to_numpy(object if words else np.float32)[:, None]
+    np.testing.assert_allclose(session.run(["probabilities"], feed)[0], model.predict_proba(rows), atol=1e-5)

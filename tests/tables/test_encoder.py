@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sklearn.pipeline import make_pipeline
 
-from kernelpool import SharedKernelClassifier
 from kernelpool.tables.encoder import TableEncoder, word_columns
 
 COLUMNS = {
@@ -44,20 +42,3 @@ def test_words_are_told_by_their_type_and_missing_ones_are_missing(kind):
     ]
     np.testing.assert_array_equal(encoder.transform(table), expected)
     assert encoder.unknown_words(table) == {"town": 0, "married": 0}
-
-
-def test_a_data_frame_goes_through_without_a_line_of_preprocessing():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 300)
-    table = pd.DataFrame(
-        {
-            "age": np.where(rng.random(300) < 0.2, np.nan, rng.normal(size=300) + y),
-            "town": [None if rng.random() < 0.2 else rng.choice(["a", "b"], p=[0.9, 0.1] if k else [0.2, 0.8]) for k in y],
-        }
-    )
-    model = make_pipeline(TableEncoder(word_columns(table)), SharedKernelClassifier.prbf(2, indicators="auto", random_state=0))
-    model.fit(table[:200], y[:200])
-    assert model[-1].indicator_groups_.tolist() == [-1, 0, 0]
-    assert model.score(table[200:], y[200:]) > 0.75
-    new = pd.DataFrame({"age": [0.5], "town": ["never seen"]})
-    np.testing.assert_allclose(model.predict_proba(new).sum(), 1)

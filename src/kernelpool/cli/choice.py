@@ -110,8 +110,8 @@ class ModelChoice:
         words = [f.name for f in features if f.kind == CATEGORY]
         if not words:
             return Pipeline([("scale", StandardScaler()), ("model", estimator)]) if scale else estimator
-        if isinstance(estimator, SharedKernelClassifier) and self.name != AUTO and estimator.indicators is None:
-            estimator.set_params(indicators="auto")
+        if not scale and hasattr(estimator, "categorical_features"):  # it takes words as they are
+            return estimator.set_params(categorical_features=words)
         return Pipeline([("columns", TableEncoder(words, standardize=scale)), ("model", estimator)])
 
 

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from ..errors import KernelpoolError, TableError
 from ..estimators.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, RejectClassifier
 from ..files import load, read_header
-from ..inspection.pipeline import unwrap
+from ..inspection.pipeline import Coding, unwrap
 from ..selection.held_out import stratified_holdout
 from ..tables.columns import CATEGORY, NUMBER, FeatureColumn, Gaps, check_columns, fitted_features
 from ..tables.encoder import TableEncoder
@@ -298,7 +298,7 @@ def _features(told: Any, names: list[str]) -> list[FeatureColumn]:
 def unknown_words(saved: Saved, table: Any, counts: dict[str, int]) -> None:
     """Counts words that no category of the model is."""
     for step in unwrap(saved.model).steps:
-        for name, n in step.unknown_words(table).items() if isinstance(step, TableEncoder) else ():
+        for name, n in step.unknown_words(table).items() if isinstance(step, TableEncoder | Coding) else ():
             if n:
                 counts[name] = counts.get(name, 0) + n
 

@@ -15,7 +15,6 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from ..estimators.pooled import PooledClassifier, PoolProgress
-from ..estimators.shared_kernel import SharedKernelClassifier
 from ..inspection.metrics import Metrics, Rate, RegressionError
 from ..inspection.pipeline import knows_log_density, log_density, unwrap
 from ..questions import DriftReference
@@ -346,13 +345,12 @@ class LargeWork(Work):
             return made
         first, estimator = made.steps[0][1], made.steps[-1][1]
         encoder = self.rows.encoder(first.standardize if isinstance(first, TableEncoder) else True)
-        if isinstance(estimator, SharedKernelClassifier) and estimator.indicators == "auto":
-            estimator.set_params(indicators=encoder.indicator_positions())
         return Pipeline([("columns", encoder), ("model", estimator)])
 
     def _fit(self, pipeline: Any, at: np.ndarray, title: str) -> None:
         encoder = pipeline.steps[0][1] if isinstance(pipeline, Pipeline) else None
-        numbers = LargeNumbers(self.rows, encoder, everything=bool(len(at)))
+        columns = self.rows.columns if encoder is None else None
+        numbers = LargeNumbers(self.rows, encoder, columns, everything=bool(len(at)))
 
         def fit(bar: Working) -> None:
             self.rows.progress = lambda _, n_rows: bar.at(0, f"{plural(n_rows, 'row')} read")

@@ -15,12 +15,13 @@ from ..errors import KernelpoolError
 from ..inspection.explanation import BackgroundModel, ExplainedFeature, Explanation, SubsetModel, explain_rows
 from ..inspection.marginals import Marginals
 from ..inspection.notebook import NotebookMixin
+from ..inspection.pipeline import of_codes
 from ..inspection.pool import describe
 from ..rows import Block, Rows, is_lazy, map_column
 from ..tables.batches import is_source
 from ..training.batched import batched_labeled_rows
 from ..training.monitor import FitMonitor, SklearnCallbacks
-from ..training.validation import class_prior_for, query_rows
+from ..training.validation import checked_rows, class_prior_for, known_columns, query_rows
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -103,6 +104,11 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         """Rows to be judged, checked."""
         check_is_fitted(self)
         return query_rows(self, X, self.n_jobs, holes=self._takes_holes)
+
+    def _as_given(self, x: np.ndarray) -> np.ndarray:
+        """Rows as a user would write them: words in place of codes."""
+        columns = known_columns(self)
+        return x if columns is None else columns.decoded(x)
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         """What `transform` makes of the scores of every row."""
@@ -240,7 +246,11 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         one = np.ndim(X) == 1 if not hasattr(X, "__dataframe__") else False
         x = explained_rows(self, X)
         names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(x.shape[1])])
-        features = [ExplainedFeature(str(name), (i,), x[:, i].tolist()) for i, name in enumerate(names)]
+        given, columns = self._as_given(x), known_columns(self)
+        features = [
+            ExplainedFeature(str(name), (i,), given[:, i].tolist(), None if columns is not None and columns.levels[i] else 1.0)
+            for i, name in enumerate(names)
+        ]
         found = explain_classifier(self, x, features, against=against, background=background, random_state=random_state)
         return found[0] if one else found
 
@@ -254,6 +264,14 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
 def explained_rows(estimator: Any, X: Any) -> np.ndarray:
     """One row or several as float64, checked, (n, d); cells may be missing where the estimator takes such rows."""
     finite = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
+    columns = known_columns(estimator)
+    if columns is not None:
+        if hasattr(X, "to_frame"):
+            X = X.to_frame().T
+        elif not hasattr(X, "shape") or len(X.shape) == 1:
+            cells = np.asarray(X, dtype=object)
+            X = cells[None] if cells.ndim == 1 else cells
+        return checked_rows(estimator, X, holes=finite == "allow-nan", columns=columns)
     if hasattr(X, "to_frame"):  # a row of a data frame
         X = X.to_frame().T.infer_objects()
     elif hasattr(X, "__dlpack__") and not is_numpy_array(X):
@@ -266,13 +284,6 @@ def explained_rows(estimator: Any, X: Any) -> np.ndarray:
     return np.asarray(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite))
 
 
-def nameless(estimator: Any) -> Any:
-    """The same fitted classifier for rows whose columns have no names."""
-    other = copy(estimator)
-    other.__dict__.pop("feature_names_in_", None)
-    return other
-
-
 def explain_classifier(
     estimator: Any,
     x: np.ndarray,
@@ -283,7 +294,7 @@ def explain_classifier(
     random_state: Any = 0,
 ) -> list[Explanation]:
     """Explanations of any fitted classifier with probabilities; rows and background as it sees them, without names."""
-    estimator, missing = nameless(estimator), np.isnan(x)
+    estimator, missing = of_codes(estimator), np.isnan(x)
     if missing.any():  # cells that are missing have no part in anything: rows that lack the same are explained together
         found: list[Any] = [None] * len(x)
         for pattern in np.unique(missing, axis=0):
@@ -504,7 +515,7 @@ class DensityClassifier(ProbabilityClassifier):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Rows.
+            Rows; objects where some columns are words, which are text, or None for a word that is not among `categories_`.
         y : ndarray of shape (n_samples,)
             Their classes.
         """
@@ -513,7 +524,7 @@ class DensityClassifier(ProbabilityClassifier):
             raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
         rng = check_random_state(self.random_state if random_state is None else random_state)
         codes = rng.choice(len(self.classes_), size=n_samples, p=self._prior() / self._prior().sum())
-        return self._sample_rows(codes, rng), self.classes_[codes]
+        return self._as_given(self._sample_rows(codes, rng)), self.classes_[codes]
 
 
 def _log_joint(log_density: Array, log_prior: Array) -> Array:

@@ -1,7 +1,7 @@
 """Pooled classifier: the shell of `selection.cross_fitting` and `selection.pooling`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -9,14 +9,15 @@ import numpy as np
 from scipy.special import logsumexp, ndtri
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..arrays import Array, match_array, namespace, safe_log, shares_of, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
-from ..registry import CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..registry import CATEGORIES, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows, as_rows, with_missing
 from ..selection.cross_fitting import (
+    INDICATORS,
     RAW,
     WARPED,
     LabeledRows,
@@ -39,7 +40,7 @@ from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, Start
 from ..training.parzen import labeled
 from ..training.shared_kernel import fit_shared_kernel
 from ..training.survey import surveyed
-from ..training.validation import class_prior_for, indicator_groups
+from ..training.validation import class_prior_for, known_columns
 from ..training.views import View, Warp
 from ._base import DensityClassifier, RowFunction
 from .parzen import ParzenClassifier
@@ -69,8 +70,19 @@ def _mixture(family: str, per_class: int, n_classes: int, kernel_prior: str | No
     )
 
 
-def _word_mixture(n_classes: int) -> SharedKernelClassifier:
-    return _mixture("diag", 2, n_classes, "conjugate").set_params(indicators="auto")
+def word_candidates(budget: str, n_classes: int, levels: tuple[int, ...]) -> list[PoolCandidate]:
+    """Mixtures that take words for words, for tables that hold some; rows come to them coded."""
+    words = {i: [str(code) for code in range(n - 1)] for i, n in enumerate(levels) if n}
+    few = [("diag", 1), ("full", 1), ("diag", 3)]
+    shapes = few if budget == "fast" else [*few, ("tied", 2), ("diag", 8)]
+    return [
+        PoolCandidate(
+            f"{family} mixture over words, {per_class} a class",
+            _mixture(family, per_class, n_classes, "conjugate").set_params(categorical_features=words),
+            RAW,
+        )
+        for family, per_class in shapes
+    ]
 
 
 def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
@@ -170,6 +182,11 @@ class PooledClassifier(DensityClassifier):
     missing : {"marginalize", "error"}, default="marginalize"
         What NaN in X means: a missing cell, or an error. Mixtures integrate missing cells out; of the other networks' answers
         the mean is taken over fillings drawn from the conditional density that the mixtures give.
+    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+        Which columns of X hold words, as in `SharedKernelClassifier`. Mixtures over words are tried then, and densities are
+        theirs; the other networks see an indicator for each word.
+    min_frequency : int, float or None, default=None
+        How many rows, or which part of them, a word must be in to be told apart.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and of the networks.
     n_jobs : int or None, default=None
@@ -238,6 +255,12 @@ class PooledClassifier(DensityClassifier):
         "n_folds": [Interval(Integral, 2, None, closed="left"), None],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "missing": [StrOptions({"marginalize", "error"})],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
+        "min_frequency": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            None,
+        ],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
@@ -253,6 +276,8 @@ class PooledClassifier(DensityClassifier):
         n_folds: int | None = None,
         class_prior: Any = None,
         missing: str = "marginalize",
+        categorical_features: Any = "from_dtype",
+        min_frequency: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -264,6 +289,8 @@ class PooledClassifier(DensityClassifier):
         self.n_folds = n_folds
         self.class_prior = class_prior
         self.missing = missing
+        self.categorical_features = categorical_features
+        self.min_frequency = min_frequency
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -297,13 +324,13 @@ class PooledClassifier(DensityClassifier):
         """
         data = labeled(self, X, y, sample_weight, holes=self._takes_holes)
         n_classes = len(data.classes)
-        candidates = self._candidates(n_classes)
+        columns = known_columns(self)
+        levels = None if columns is None else columns.levels
+        candidates = self._candidates(n_classes, levels)
         if self.class_prior is not None:
             class_prior_for(self.class_prior, data.classes, np.full(n_classes, 1 / n_classes))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, n = np.asarray(data.x, np.float64), len(data.x)
-        if isinstance(self.members, str) and max(indicator_groups(x)) >= 0:  # words beside numbers, or words alone
-            candidates.append(PoolCandidate("mixture over words", _word_mixture(n_classes), RAW))
         n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
         key = _row_keys(x, np.asarray(data.weight, np.float64), seed)
         fold = stratified_folds(data.codes, n_folds, key=key, weight=data.weight)
@@ -311,10 +338,10 @@ class PooledClassifier(DensityClassifier):
             raise KernelpoolError(
                 f"y must have a class with at least two distinct rows to hold some out; the {n} rows have one for each class."
             )
-        rows = LabeledRows(x, data.codes, data.weight, fold, n_classes)
+        rows = LabeledRows(x, data.codes, data.weight, fold, n_classes, levels=levels)
         if np.isnan(x).any():
-            fillings = _fillings(x, data.weight, seed)
-            rows = LabeledRows(fillings[0], data.codes, data.weight, fold, n_classes, x, fillings[1:])
+            fillings = _fillings(x, data.weight, seed, levels)
+            rows = replace(rows, x=fillings[0], holed=x, draws=fillings[1:])
         fit = fit_pool(
             candidates,
             rows,
@@ -338,15 +365,17 @@ class PooledClassifier(DensityClassifier):
             )
         return self
 
-    def _candidates(self, n_classes: int) -> list[PoolCandidate]:
+    def _candidates(self, n_classes: int, levels: tuple[int, ...] | None) -> list[PoolCandidate]:
         if isinstance(self.members, str):
-            return candidates_for(self.budget if isinstance(self.budget, str) else "best", n_classes)
+            budget = self.budget if isinstance(self.budget, str) else "best"
+            over_words = [] if levels is None else word_candidates(budget, n_classes, levels)
+            return [*over_words, *candidates_for(budget, n_classes)]
         candidates = []
         for i, member in enumerate(self.members):
             name, estimator = member if isinstance(member, tuple) else (f"{type(member).__name__} {i + 1}", member)
             if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
                 raise KernelpoolError(f"members must be classifiers with predict_proba; {name} is {estimator!r}.")
-            candidates.append(PoolCandidate(name, estimator, RAW))
+            candidates.append(PoolCandidate(name, estimator, INDICATORS))
         if not candidates:
             raise KernelpoolError("members must hold at least one classifier; got an empty list.")
         return candidates
@@ -381,7 +410,7 @@ class PooledClassifier(DensityClassifier):
         self.pooling_, self.loss_ = pooling.kind, pooling.loss
         self.networks_, self.network_members_ = networks, np.array(members)
         self.network_views_, self.density_weights_ = np.array(seen), np.array(density_weights)
-        self._keep_views(views, rows.x.shape[1])
+        self._keep_views(views, len(views[0].center) if views else rows.x.shape[1])
         held_out = np.full((n_rows, rows.n_classes), np.nan)
         held_out[index] = np.exp(pooling.log_proba(np.stack([member.held_out for member in fit.members])))
         self.held_out_proba_ = held_out
@@ -405,13 +434,14 @@ class PooledClassifier(DensityClassifier):
 
     def _views(self) -> list[View]:
         """The views as records."""
-        views = []
+        views, columns = [], known_columns(self)
+        levels = None if columns is None else columns.levels
         for v, metric in enumerate(self.view_metrics_):
             straight = (self.view_exponents_[v] == 1).all()
             warp = Warp(self.view_exponents_[v], self.view_warp_centers_[v], self.view_warp_scales_[v])
             plain = (metric == np.eye(len(metric))).all()
             views.append(
-                View(self.view_centers_[v], self.view_scales_[v], None if straight else warp, None if plain else metric)
+                View(self.view_centers_[v], self.view_scales_[v], None if straight else warp, None if plain else metric, levels)
             )
         return views
 
@@ -567,9 +597,9 @@ def _densities(fit: PoolFit, rows: LabeledRows) -> dict[str, float]:
 
 
 def _describes(member: PoolMember) -> bool:
-    """Whether a member has densities that compare with those of others: probabilities of words do not."""
-    network = member.networks[0].estimator
-    return isinstance(network, SharedKernelClassifier) and not hasattr(network, "indicator_groups_")
+    """Whether a member has densities, of the columns as they are: words are not as dense as numbers."""
+    (network, view) = member.networks[0].estimator, member.networks[0].view
+    return isinstance(network, SharedKernelClassifier) and (view is None or view.levels is None)
 
 
 def _held_out_log_density(member: PoolMember, rows: LabeledRows) -> np.ndarray:
@@ -641,18 +671,32 @@ def _row_keys(x: np.ndarray, weight: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray(content_key((x - mean) / np.where(scale > 0, scale, 1.0), seed))
 
 
-def _fillings(x: np.ndarray, weight: np.ndarray, seed: int) -> np.ndarray:
+def _fillings(x: np.ndarray, weight: np.ndarray, seed: int, levels: tuple[int, ...] | None) -> np.ndarray:
     """Rows with their missing cells drawn from a mixture that knows no classes, (1 + N_DRAWS, n, d)."""
     data = surveyed(as_rows(x, np.zeros(len(x), int), weight, holes=True), np.zeros(1, int))
     n_kernels = int(np.clip(len(x) // (20 * x.shape[1]), 1, FILLING_KERNELS))
+    data.levels = levels
+    family = "diag" if levels is not None and min(levels) > 0 else "full"
     config = SharedKernelConfig(
-        KernelConfig("full", 1e-3, "conjugate"), StartConfig(n_kernels), fit=FitConfig(max_iter=50, tol=1e-3, seed=seed)
+        KernelConfig(family, 1e-3, "conjugate"), StartConfig(n_kernels), fit=FitConfig(max_iter=50, tol=1e-3, seed=seed)
     )
     network = fit_shared_kernel(data, config)
     model = SharedKernelClassifier.from_parameters(
-        network.means, network.covariances, network.mixing, [1.0], [0], covariance_type="full"
+        network.means, network.covariances, network.mixing, [1.0], [0], covariance_type=family
     )
-    return model.impute(x, n_draws=1 + N_DRAWS, random_state=seed)
+    if levels is not None:
+        model.categories_ = [np.array([str(code) for code in range(n - 1)], object) if n else None for n in levels]
+        model.probabilities_ = network.probability
+    rng, nobody = np.random.RandomState(seed), np.full(len(x), -1)
+    return np.stack([model._filled(x, nobody, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(1 + N_DRAWS)])
+
+
+def _probe(model: PooledClassifier) -> np.ndarray:
+    """Rows on which a file is tried: the first words, and numbers from the middle."""
+    columns = known_columns(model)
+    if columns is not None:
+        return columns.decoded(np.zeros((1, model.n_features_in_)))
+    return model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_))
 
 
 register(
@@ -673,20 +717,20 @@ register(
             "network_members_": Field("integers", ("N",), low=-1),
             "network_views_": Field("integers", ("N",), low=-1),
             "density_weights_": Field("floats", ("N",), low=0),
-            "view_centers_": Field("floats", ("V", "d")),
-            "view_scales_": Field("floats", ("V", "d"), low=0, open_low=True),
-            "view_exponents_": Field("floats", ("V", "d")),
-            "view_warp_centers_": Field("floats", ("V", "d")),
-            "view_warp_scales_": Field("floats", ("V", "d"), low=0, open_low=True),
-            "view_metrics_": Field("floats", ("V", "d", "d")),
+            "view_centers_": Field("floats", ("V", "D")),
+            "view_scales_": Field("floats", ("V", "D"), low=0, open_low=True),
+            "view_exponents_": Field("floats", ("V", "D")),
+            "view_warp_centers_": Field("floats", ("V", "D")),
+            "view_warp_scales_": Field("floats", ("V", "D"), low=0, open_low=True),
+            "view_metrics_": Field("floats", ("V", "D", "D")),
             "trials_": Field("dict"),
         },
-        optional=FEATURE_NAMES,
+        optional={**FEATURE_NAMES, "categories_": CATEGORIES},
         parameters={"members": Field("list", options=("auto",), parts=(Field("member"),))},
         not_kept=frozenset({"held_out_proba_", "held_out_log_density_"}),
         onnx="kernelpool.export.networks:pooled",
         describe="kernelpool.inspection.pool:describe_pooled",
         check="kernelpool.files.checks:pooled",
-        probe=lambda model: model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_)),
+        probe=lambda model: _probe(model),
     )
 )

@@ -9,18 +9,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
-from ..kernels import Gaussian, Kernels, NaturalParams, Product
+from ..kernels import Gaussian, Kernels, NaturalParams, Product, ProductKernels
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
-from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, FamilyNames, Field, register
+from ..registry import (
+    BOOL,
+    CATEGORIES,
+    CLASSES,
+    COUNT,
+    FEATURE_NAMES,
+    FLOAT,
+    HISTORY,
+    EstimatorRecord,
+    FamilyNames,
+    Field,
+    register,
+)
 from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
 from ..selection.conditional import DecidingNetworks, fit_deciding
 from ..selection.held_out import SampledRows
@@ -42,14 +54,15 @@ from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
 from ..training.stream import StreamConfig, StreamNetwork, begin, mini_batch, resume, stream_classes, stream_config
 from ..training.survey import TrainingData, surveyed
 from ..training.validation import (
-    as_nan,
     check_columns,
     check_degree,
     check_positive,
     check_shape,
-    checked_groups,
+    checked_rows,
     family_for,
     family_of,
+    kernels_of,
+    known_columns,
     mixture_frame,
     named_features,
     training_data,
@@ -145,10 +158,16 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     missing : {"marginalize", "error"}, default="marginalize"
         What NaN in X means, and None, pandas' NA and masked cells: a missing cell, which is integrated out, in training by
         EM and in prediction by the marginal densities of the cells that are known; or an error, as in most of scikit-learn.
-    indicators : "auto", list of lists of int or None, default=None
-        Features that are words: 0 or 1 for each level, one list of positions for each column of words; all zero is any other
-        word. A kernel then has a table of probabilities for each, beside a Gaussian over the numbers. "auto" takes neighboring
-        features that hold 0 and 1 alone, and never two 1 in a row, for one column of words.
+    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+        Which columns of X hold words: those whose type says so (strings, categories, booleans; of an array of Python objects,
+        columns with text in them); those named, counted or marked; those of which a dict gives the words; or none. A kernel has
+        a table of probabilities for each, beside a Gaussian over the numbers.
+    min_frequency : int, float or None, default=None
+        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others are one
+        level, with the words that come up in prediction alone.
+    category_prior : float, default=1.0
+        Rows' worth of belief, for each kernel and column of words, that all levels are alike. It keeps every probability above
+        zero: a word that was never seen has the share of this prior.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -225,9 +244,11 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     class_shares_ : ndarray of shape (n_classes,)
         Shares of the classes among the labeled rows, on which they were trained: where `class_prior_` differs, their
         probabilities are adjusted to it.
-    indicator_groups_ : ndarray of shape (n_features_in_,)
-        The column of words that each feature is an indicator of, -1 for numbers; where there are indicators. Their `means_` are
-        probabilities.
+    categories_ : list of (ndarray of str or None)
+        The words that are told apart in each column, sorted, None for numbers; where there are columns of words.
+    probabilities_ : ndarray of shape (n_kernels, n_levels)
+        Probability of each word of `categories_` in each kernel, then of all other words, column after column; where there are
+        columns of words. `means_` and `covariances_` hold zeros and ones for these columns, which mean nothing.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -284,7 +305,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "pull": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "missing": [StrOptions({"marginalize", "error"})],
-        "indicators": [StrOptions({"auto"}), "array-like", None],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
+        "min_frequency": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither"), None],
+        "category_prior": [Interval(Real, 0, None, closed="left")],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -325,7 +348,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         pull: float | str = 0.0,
         n_folds: int = 4,
         missing: str = "marginalize",
-        indicators: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_frequency: float | None = None,
+        category_prior: float = 1.0,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
@@ -362,7 +387,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.pull = pull
         self.n_folds = n_folds
         self.missing = missing
-        self.indicators = indicators
+        self.categorical_features = categorical_features
+        self.min_frequency = min_frequency
+        self.category_prior = category_prior
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
@@ -389,7 +416,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are.
+            Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are. Data
+            frames and Arrow tables may hold words, see `categorical_features`.
         y : array-like of shape (n_samples,)
             Labels; see `unlabeled` for rows that have none.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -409,8 +437,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         data = training_data(
             self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
         )
-        data.groups = self._checked_groups(data)
-        if data.groups is not None and min(data.groups) >= 0:  # without numbers kernels have no shape
+        self._check_words(data)
+        if data.levels is not None and min(data.levels) > 0:  # without numbers kernels have no shape
             config = replace(config, kernel=replace(config.kernel, covariance_type="diag"))
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
@@ -532,25 +560,19 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         for name in ("selection_", "parents_", "deciding_networks_", "conditional_loss_", "class_shares_"):
             self.__dict__.pop(name, None)
 
-    def _checked_groups(self, data: TrainingData) -> tuple[int, ...] | None:
-        """The groups of indicators among the features, if any; what cannot be done with them is refused."""
-        groups = checked_groups(self.indicators, getattr(data.rows, "x", None), len(data.mean))
-        self.__dict__.pop("indicator_groups_", None)
-        if groups is None:
-            return None
-        if self.split_by_class:
-            raise KernelpoolError("split_by_class=True is for numbers alone, and X has indicators of words; leave it out.")
-        if is_auto(self.overlap_penalty) or self.overlap_penalty or self.covariances_init is not None:
-            what = "covariances_init" if self.covariances_init is not None else "overlap_penalty"
-            raise KernelpoolError(f"{what} is for numbers alone, and X has indicators of words; leave it out.")
-        self.indicator_groups_ = np.array(groups)
-        return groups
+    def _check_words(self, data: TrainingData) -> None:
+        """What cannot be done with words is refused."""
+        if data.levels is not None and self.covariances_init is not None:
+            raise KernelpoolError("covariances_init is for numbers alone, and X has columns of words; leave it out.")
 
     def _kernel(self) -> Any:
         """The family of the fitted kernels, without a floor."""
-        groups = getattr(self, "indicator_groups_", None)
-        known = None if groups is None else tuple(int(g) for g in groups)
-        return family_for(self.covariance_type_, np.zeros(self.means_.shape[1]), known)
+        columns = known_columns(self)
+        return family_for(self.covariance_type_, np.zeros(self.means_.shape[1]), None if columns is None else columns.levels)
+
+    def _kernels(self) -> Kernels:
+        """The fitted kernels, in the units of the data."""
+        return kernels_of(self.means_, self.covariances_, getattr(self, "probabilities_", None))
 
     def _validation_rows(self, X_val: Any, y_val: Any, classes: np.ndarray) -> SampledRows:
         x, codes = validation_rows(self, X_val, y_val, classes, holes=self._takes_holes)
@@ -566,9 +588,14 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
                 )
                 for n in deciding.networks
             ]
-            for network in self.deciding_networks_ if hasattr(self, "indicator_groups_") else ():
-                network.indicator_groups_ = self.indicator_groups_
+            for network, fitted in zip(self.deciding_networks_, deciding.networks, strict=True):
+                self._lend_words(network, fitted.probability)
             self.conditional_loss_, self.class_shares_ = deciding.loss, class_shares
+
+    def _lend_words(self, other: "SharedKernelClassifier", probability: np.ndarray | None) -> None:
+        """Another network over the same columns has the same words."""
+        if probability is not None:
+            other.categories_, other.probabilities_ = self.categories_, probability
 
     def _config(self, checkpoint: CheckpointFile | None = None, seed: int | None = None) -> SharedKernelConfig:
         """The parameters as records; the seed is that of the fit which is to go on, if there is one."""
@@ -578,7 +605,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             check_degree(self.sharing, "sharing")
         several = hasattr(self.n_kernels, "__len__") and not isinstance(self.n_kernels, str)
         return SharedKernelConfig(
-            KernelConfig(self.covariance_type, self.covariance_floor, self.kernel_prior),
+            KernelConfig(self.covariance_type, self.covariance_floor, self.kernel_prior, self.category_prior),
             StartConfig(
                 list(self.n_kernels) if several else self.n_kernels,  # type: ignore[arg-type]
                 self.owners,
@@ -587,6 +614,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
                 self.means_init,
                 self.covariances_init,
                 self.mixing_init,
+                None,
                 self._previous() if self.warm_start and hasattr(self, "means_") else None,
             ),
             self.sharing,
@@ -627,6 +655,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             self.overlap_penalty_,
             self.sharing_degree_,
             getattr(self, "selection_", None),
+            getattr(self, "probabilities_", None),
         )
 
     def _keep(self, network: FittedNetwork, config: SharedKernelConfig, selection: dict[str, np.ndarray] | None = None) -> None:
@@ -640,7 +669,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.n_kernels_, self.covariance_type_ = len(self.means_), config.kernel.covariance_type
         self.kernel_prior_, self.overlap_penalty_ = config.kernel.prior, float(config.penalty.strength)
         self.sharing_degree_ = float("nan") if hasattr(config.sharing, "__len__") else float(config.sharing)
-        for name, value in {"selection_": selection, "parents_": network.parents}.items():
+        kept = {"selection_": selection, "parents_": network.parents, "probabilities_": network.probability}
+        for name, value in kept.items():
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
@@ -768,7 +798,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     def _network(self, frame: Frame | None = None) -> tuple[SharedKernel, Kernels, Frame]:
         """The fitted network, its kernels in a frame (their own, if none is given), and that frame."""
         kernel = self._kernel()
-        kernels = Kernels(np.asarray(self.means_), np.asarray(self.covariances_))
+        kernels = self._kernels()
         if frame is None:
             share = self.mixing_ @ self.class_prior_
             frame = mixture_frame(kernel, kernels, share / share.sum())
@@ -850,7 +880,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         Returns
         -------
         X_filled : ndarray of shape (n_samples, n_features) or (n_draws, n_samples, n_features)
-            Cells that are known are as they were.
+            Cells that are known are as they were. With columns of words, objects: a missing word is the most probable one, or
+            one that is drawn, None where that is any other word than those of `categories_`.
 
         Examples
         --------
@@ -866,12 +897,13 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
          [4.   8.  ]]
         """
         check_is_fitted(self)
-        x = np.asarray(validate_data(self, as_nan(X), dtype=np.float64, reset=False, ensure_all_finite="allow-nan"))
+        x = checked_rows(self, X, holes=True, columns=known_columns(self), dtype=np.float64)
         codes = np.full(len(x), -1) if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
         if n_draws is None:
-            return self._filled(x, codes)
+            return self._as_given(self._filled(x, codes))
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        return np.stack([self._filled(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(n_draws)])
+        draws = [self._filled(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(n_draws)]
+        return np.stack([self._as_given(draw) for draw in draws])
 
     def _filled(
         self, x: np.ndarray, codes: np.ndarray, pick: np.ndarray | None = None, noise: np.ndarray | None = None
@@ -900,11 +932,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         check_is_fitted(self)
         at = self._positions(features, "features")
         kernel = self._kernel()
-        family, kernels = kernel.marginal(Kernels(self.means_, self.covariances_), at)
-        model = self._model_of(at, kernels.mean, kernels.covariance, self.mixing_, self.class_prior_)
-        if isinstance(family, Product) and family.n_groups:
-            model.indicator_groups_ = np.array(family.groups)
-        return model
+        family, kernels = kernel.marginal(self._kernels(), at)
+        return self._model_of(at, family, kernels, self.mixing_, self.class_prior_)
 
     def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
         """The model of the other features once some are known, for one row: its class priors are P(C_k|known).
@@ -936,9 +965,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         [0.5 0.5] [1. 7.] [0.75 0.75]
         """
         check_is_fitted(self)
-        if hasattr(self, "indicator_groups_"):
-            raise KernelpoolError("conditional is for models of numbers alone; impute with n_draws tells of words as well.")
-        row = np.asarray(x, dtype=np.float64)
+        columns = known_columns(self)
+        row = np.asarray(x, dtype=np.float64) if columns is None else columns.coded(_one_row(x))[0]
         check_shape("x", row, (self.n_features_in_,))
         at = np.flatnonzero(~np.isnan(row)).tolist() if given is None else self._positions(given, "given")
         rest = [i for i in range(self.n_features_in_) if i not in at]
@@ -947,17 +975,15 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             raise KernelpoolError(f"conditional needs {what}; got {row.tolist()} and given={list(at)}.")
         kernel = self._kernel()
         holed = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
-        single = SharedKernelClassifier.from_parameters(
-            self.means_, self.covariances_, np.eye(len(self.means_)), np.full(len(self.means_), 1 / len(self.means_)),
-            np.arange(len(self.means_)), self.covariance_type_,
-        )  # fmt: skip
-        log_kernel = np.asarray(single.log_density(holed))[0]  # (M,)
+        network, inside, frame = self._network()
+        natural_params = kernel.natural_params(inside, float(np.finfo(np.float64).eps))
+        log_kernel = as_rows(holed, holes=True).framed(frame, 64).each(_by_kernel, network, natural_params)[0]  # (M,)
         joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing_
         of_class = joint.sum(axis=0)
         mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
         prior = of_class * self.class_prior_
-        means, covariances = kernel.given(Kernels(self.means_, self.covariances_), at, rest, row[at])
-        return self._model_of(rest, means, covariances, mixing, prior / prior.sum())
+        family, kernels = kernel.given(self._kernels(), at, rest, row[at])
+        return self._model_of(rest, family, kernels, mixing, prior / prior.sum())
 
     def _positions(self, features: Sequence[Any], name: str) -> list[int]:
         """Features by position or name, as positions."""
@@ -970,11 +996,13 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         return [known[f] for f in features]
 
     def _model_of(
-        self, at: list[int], means: np.ndarray, covariances: np.ndarray, mixing: np.ndarray, class_prior: np.ndarray
+        self, at: list[int], family: Any, kernels: Any, mixing: np.ndarray, class_prior: np.ndarray
     ) -> "SharedKernelClassifier":
         model = SharedKernelClassifier.from_parameters(
-            means, covariances, mixing, class_prior, self.classes_, self.covariance_type_
+            kernels.mean, kernels.covariance, mixing, class_prior, self.classes_, family.name
         )
+        if isinstance(kernels, ProductKernels):
+            model.categories_, model.probabilities_ = [self.categories_[i] for i in at], np.asarray(kernels.probability)
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_[at]
         return model
@@ -1022,16 +1050,16 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             :math:`\delta_j`, which the overlap penalty adds up.
         """
         check_is_fitted(self)
-        finite = "allow-nan" if self._takes_holes else True
-        X = np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=finite))
+        X = checked_rows(self, X, holes=self._takes_holes, columns=known_columns(self))
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
         plain, kernels, frame = self._network()
         kernel = plain.kernel
-        if not isinstance(kernel, Gaussian):
+        if not isinstance(kernel, Gaussian | Product):
             raise KernelpoolError(
                 f"The overlap is a distance of Gaussian kernels; covariance_type={self.covariance_type_!r} has none."
             )
-        network = SharedKernel(kernel, plain.sharing, Overlap(1.0))
+        penalty = Overlap(1.0)
+        network = SharedKernel(kernel, plain.sharing, penalty)
         weight = None if sample_weight is None else np.asarray(sample_weight, float)
         rows = as_rows(X, codes, weight, holes=True).framed(frame, 64)
         params = Params(kernels, self.mixing_, self.class_prior_)
@@ -1039,7 +1067,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         totals = network.totals(rows, e_step_params)
         assert isinstance(totals, TotalsByClass)  # what a penalty by class asks for
         subkernels = network.subkernels(totals, params, e_step_params)
-        distance = DISTANCES["bhattacharyya"]().exact(kernel, kernels, subkernels)
+        distance = penalty.exact(kernel, kernels, subkernels)
         return np.asarray(np.sum(subkernels.posterior * distance, axis=1))
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -1118,6 +1146,17 @@ def _log_density(
     return network.log_density(block, natural_params, mixing) - volume_of(block, log_volume, log_unit)
 
 
+def _by_kernel(block: Block, network: SharedKernel, natural_params: NaturalParams) -> Any:
+    return network.by_kernel(block, natural_params).T
+
+
+def _one_row(x: Any) -> Any:
+    """One row as a table of one row."""
+    if hasattr(x, "to_frame"):  # of pandas
+        return x.to_frame().T
+    return x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x, dtype=object)[None, :]
+
+
 def _fill(
     block: Block, network: SharedKernel, natural_params: NaturalParams, log_share: Any, codes: Any, pick: Any, noise: Any
 ) -> Any:
@@ -1175,7 +1214,8 @@ register(
             **FEATURE_NAMES,
             "sharing_": Field("floats", ("M", "K"), low=0.0, high=1 + 1e-9),
             "parents_": Field("integers", ("M",)),
-            "indicator_groups_": Field("integers", ("d",), low=-1),
+            "categories_": CATEGORIES,
+            "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
             "selection_": Field("dict"),
             "history_": HISTORY,
             "objective_": FLOAT,
@@ -1190,7 +1230,7 @@ register(
         },
         not_kept=frozenset({"_stream"}),
         check="kernelpool.files.checks:shared_kernel",
-        probe=lambda model: model.means_,
+        probe=lambda model: model._as_given(model.means_),
         onnx="kernelpool.export.networks:shared_kernel",
     )
 )

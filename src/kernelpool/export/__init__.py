@@ -24,7 +24,7 @@ from ..registry import estimators, record_of, resolve
 from ..tables.encoder import TableEncoder
 from ..text import shorten
 from .graph import IR_VERSION, OPSETS, Graph
-from .networks import imputed, one_hot, ordinal, refused
+from .networks import beside, coded, imputed, one_hot, ordinal, refused
 
 __all__ = ["register_converters", "to_onnx"]
 
@@ -214,8 +214,9 @@ def _convert_network(scope: Any, operator: Any, container: Any) -> None:
     assert record is not None
     assert record.onnx is not None
     g = Graph(scope, container, _dtype(container.get_options(model, {"precision": None})["precision"], operator.inputs))
-    rows = [g.cast(variable.full_name, g.dtype) for variable in operator.inputs]
-    x = rows[0] if len(rows) == 1 else g.op("Concat", *rows, axis=1)
+    given = [variable.full_name for variable in operator.inputs]
+    words = hasattr(model, "categories_")
+    x = coded(g, given, model) if words else beside(g, [g.cast(name, g.dtype) for name in given])
     answers = resolve(record.onnx)(g, x, model)
     if hasattr(model, "classes_"):
         code = g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
@@ -340,6 +341,8 @@ def _word_columns(step: Any, places: list[int], names: list[str]) -> set[int]:
         return _word_columns(parts[0], places, names) if parts else set()
     if isinstance(step, TableEncoder):
         return {names.index(word) for word in step.words}
+    if record_of(step) is not None and hasattr(step, "categories_"):
+        return {at for at, words in zip(places, step.categories_, strict=True) if words is not None}
     if isinstance(step, ColumnTransformer):
         found: set[int] = set()
         for _, part, spec in step.transformers_:

@@ -18,6 +18,7 @@ from ..networks.parzen_kernels import INSIDE
 from ..registry import families, record_of, resolve
 from ..rows import Frame, max_abs_value
 from ..selection.pooling import LOWEST
+from ..tables.words import indicators_of
 from ..training.competitive import weights_in
 from ..training.parzen import LONGEST_ODDS
 from ..training.validation import frame_of
@@ -47,11 +48,14 @@ def log_densities(g: Graph, x: str, kernel: Gaussian | Product, kernels: Kernels
 
 def _product(g: Graph, x: str, kernel: Product, kernels: Kernels) -> str:
     """Of Gaussians over numbers times tables over words."""
-    natural_params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))
-    words = g.op("Gather", x, g.constant(np.array(kernel.words)), axis=1)
-    log_words = g.add(g.matmul(words, natural_params.log_odds.T), natural_params.log_other.sum(axis=1))
+    natural_params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))  # type: ignore[arg-type]
+    log_words = ""
+    for i, span in zip(kernel.words, kernel.spans, strict=True):
+        table = np.vstack([natural_params.log_probability[:, span].T, np.zeros(len(kernels.mean))])  # nothing is said of a gap
+        found = str(g.op("Gather", g.constant(table), _code(g, x, i), axis=0))
+        log_words = found if not log_words else g.add(log_words, found)
     if not kernel.numbers:
-        return str(log_words)
+        return log_words
     numbers = str(g.op("Gather", x, g.constant(np.array(kernel.numbers)), axis=1))
     return str(g.add(log_densities(g, numbers, *kernel.parts(kernels)), log_words))
 
@@ -177,11 +181,45 @@ def _network_answers(g: Graph, x: str, model: Any) -> tuple[list[Answers], list[
     return said, jacobians
 
 
+def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
+    """`tables.words.indicators_of`: the numbers, then 0 and 1 for each word."""
+    numbers = [i for i, n in enumerate(levels) if not n]
+    parts = [str(g.op("Gather", x, g.constant(np.array(numbers)), axis=1))] if numbers else []
+    for i, n_levels in enumerate(levels):
+        if n_levels > 1:
+            hot = indicators_of(np.arange(n_levels + 1.0)[:, None], (n_levels,))  # a row for every code, last that of a gap
+            parts.append(str(g.op("Gather", g.constant(np.nan_to_num(hot)), _code(g, x, i), axis=0)))
+    return beside(g, parts)
+
+
+def _code(g: Graph, x: str, i: int) -> str:
+    """The codes of a column of words, (n,)."""
+    column = g.op("Gather", x, g.constant(np.array([i])), axis=1)
+    return g.cast(str(g.op("Squeeze", column, g.constant(np.array([1])))), np.int64)
+
+
+def coded(g: Graph, columns: list[str], model: Any) -> str:
+    """Columns, each (n, 1), as rows of numbers: words by their codes, an empty one by the code after the last, (n, d)."""
+    parts = []
+    for column, words in zip(columns, model.categories_, strict=True):
+        if words is None:
+            parts.append(g.cast(column, g.dtype))
+            continue
+        keys = [str(word) for word in words]
+        values = [float(code) for code in range(len(keys))]
+        if "" not in keys:
+            keys, values = [*keys, ""], [*values, len(words) + 1.0]
+        code = g.op("LabelEncoder", column, domain=ML, keys_strings=keys, values_floats=values, default_float=float(len(words)))
+        parts.append(g.cast(str(code), g.dtype))
+    return beside(g, parts)
+
+
 def _seen(g: Graph, x: str, view: View) -> tuple[str, str]:
     """Rows in a view, (n, d), and log |dz / dx|, (n, 1)."""
     constant = -np.log(view.scale).sum()
     if view.metric is not None:
         constant += np.linalg.slogdet(view.metric)[1]
+    x = x if view.levels is None else _indicators(g, x, view.levels)
     centered = g.centered(x, view.center)
     if view.warp is None:
         zero = g.multiply(g.total(centered, 1, keepdims=True), 0.0)

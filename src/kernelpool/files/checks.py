@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import ModelFileError
 from ..registry import Field, families, record_of
 from ..training.parzen import profile_of
+from ..training.validation import known_columns
+from ..training.views import indicator_view
 from .container import short
 
 Sizes = dict[str, int]
@@ -217,7 +219,7 @@ def _check_close(name: str, found: Any, expected: Any) -> None:
 
 def shared_kernel(model: Any, sizes: Sizes) -> None:
     """Of a SharedKernelClassifier."""
-    words_alone = hasattr(model, "indicator_groups_") and np.min(model.indicator_groups_) >= 0  # these have no shape
+    words_alone = hasattr(model, "categories_") and all(words is not None for words in model.categories_)  # without a shape
     if model.covariance_type not in ("auto", model.covariance_type_) and not words_alone:
         raise ModelFileError(f"covariance_type_ must be the covariance_type asked for; got {model.covariance_type_!r}.")
     if model.n_kernels_ != sizes["M"]:
@@ -225,19 +227,22 @@ def shared_kernel(model: Any, sizes: Sizes) -> None:
     _check_members("owners_", model.owners_, model.classes_)
     if hasattr(model, "deciding_networks_"):
         _check_deciding(model, sizes)
-    if hasattr(model, "indicator_groups_"):
-        _check_words(model)
+    if hasattr(model, "categories_") or hasattr(model, "probabilities_"):
+        _check_words(model, sizes)
 
 
-def _check_words(model: Any) -> None:
-    """Probabilities of words are above zero, and those of a column sum to less than one."""
-    groups = np.asarray(model.indicator_groups_)
-    for group in np.unique(groups[groups >= 0]):
-        mine = np.asarray(model.means_)[:, groups == group]
-        if not ((mine > 0).all() and (mine.sum(axis=1) < 1).all()):
-            raise ModelFileError("means_ of indicators must be probabilities above zero that sum to less than one.")
-    if set(np.unique(groups[groups >= 0]).tolist()) != set(range(int(groups.max()) + 1)):
-        raise ModelFileError("indicator_groups_ must number the groups from zero.")
+def _check_words(model: Any, sizes: Sizes) -> None:
+    """Every column of words has a table in each kernel, which sums to one."""
+    if not (hasattr(model, "categories_") and hasattr(model, "probabilities_")):
+        raise ModelFileError("categories_ and probabilities_ must be there together.")
+    ends = np.cumsum([0, *(len(words) + 1 for words in model.categories_ if words is not None)])
+    if ends[-1] != sizes["W"] or not ends[-1]:
+        raise ModelFileError(
+            f"probabilities_ must have one column for each word of categories_ and one for others, {ends[-1]}."
+        )
+    total = np.add.reduceat(np.asarray(model.probabilities_), ends[:-1], axis=1)
+    if not np.allclose(total, 1, atol=1e-6):
+        raise ModelFileError("probabilities_ must sum to one over the words of each column.")
 
 
 def _check_deciding(model: Any, sizes: Sizes) -> None:
@@ -266,8 +271,9 @@ def pooled(model: Any, sizes: Sizes) -> None:
     for network in model.networks_:
         if isinstance(network, type(model)) or not hasattr(network, "predict_proba"):
             raise ModelFileError("networks_ must be classifiers with probabilities, and no pools.")
-        if not is_fitted(network) or network.n_features_in_ != sizes["d"] or len(network.classes_) != sizes["K"]:
+        if not is_fitted(network) or len(network.classes_) != sizes["K"]:
             raise ModelFileError("networks_ must be fitted to the features and the classes of the whole.")
+    _check_widths(model, sizes)
     for name, most in (("network_members_", sizes["L"]), ("network_views_", sizes["V"])):
         if getattr(model, name).max(initial=-1) >= most:
             raise ModelFileError(f"{name} must be below {most}; got {getattr(model, name).max()}.")
@@ -283,6 +289,20 @@ def pooled(model: Any, sizes: Sizes) -> None:
     if not np.isfinite(np.linalg.slogdet(model.view_metrics_)[1]).all():
         raise ModelFileError("view_metrics_ must be invertible.")
     _check_trials(model.trials_)
+
+
+def _check_widths(model: Any, sizes: Sizes) -> None:
+    """Networks see as many features as there are, or as their view has; without words views have as many as there are."""
+    columns = known_columns(model)
+    wide = sizes["d"] if columns is None else indicator_view(columns.levels).center.shape[0]
+    if sizes["V"] and sizes["D"] != wide:
+        raise ModelFileError(f"Views must have {wide} features; got {sizes['D']}.")
+    for network, v in zip(model.networks_, model.network_views_, strict=True):
+        if network.n_features_in_ != (sizes["d"] if v < 0 else wide):
+            raise ModelFileError("networks_ must be fitted to the features and the classes of the whole.")
+        words = known_columns(network)
+        if words is not None and (columns is None or v >= 0 or words.levels != columns.levels):
+            raise ModelFileError("networks_ must have the words of the whole.")
 
 
 TRIALS = {"name": "U", "loss": "f", "pool_loss": "f", "seconds": "f", "outcome": "U"}

@@ -246,7 +246,7 @@ def _check_together(record: EstimatorRecord, model: Any, sizes: Sizes) -> None:
             for attribute, make in record.rebuilt.items():
                 setattr(model, attribute, make(model))
             if record.probe is not None:
-                _probe(model, np.asarray(record.probe(model), np.float64)[:PROBES])
+                _probe(model, np.asarray(record.probe(model))[:PROBES])
     except KernelpoolError as error:
         raise ModelFileError(f"The {record.name} in the file does not fit together: {clipped(error)}") from None
 

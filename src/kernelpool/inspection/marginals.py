@@ -126,10 +126,9 @@ def conditional_moments(kernel: Any, kernels: Any, z: np.ndarray, column: int) -
     """Mean and variance of one feature given the others in each Gaussian kernel, two of shape (M, n)."""
     means, shape = np.asarray(kernels.mean), (len(kernels.mean), len(z))
     if isinstance(kernel, Product):  # numbers are independent of words within a kernel
-        if column in kernel.words:
-            share = np.broadcast_to(means[:, column, None], shape)
-            return share, share * (1 - share)
-        gaussian, _ = kernel._parts(kernels)
+        if column in kernel.words:  # what is expected of a word is its table, not a number
+            return np.broadcast_to(means[:, column, None], shape), np.ones(shape)
+        _, gaussian = kernel.parts(kernels)
         return conditional_moments(kernel.gaussian, gaussian, z[:, kernel.numbers], kernel.numbers.index(column))
     if not kernel.matrices:
         variance = np.broadcast_to(np.asarray(kernel.variances(kernels)), means.shape)

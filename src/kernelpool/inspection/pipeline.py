@@ -5,11 +5,13 @@ the units of the input; elsewhere in the features themselves. Only public attrib
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -20,6 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..tables.encoder import TableEncoder
+from ..tables.words import TableColumns
+from ..training.validation import known_columns
 
 INSIDE = ("best_estimator_", "estimator_")
 """Where wrappers keep the estimator that they fitted: searches, thresholds, RejectClassifier."""
@@ -36,6 +40,8 @@ class Feature:
     """Whether a transformer made it out of something else."""
     source: str | None = None
     """The column of words of which it is an indicator."""
+    words: tuple[str, ...] | None = None
+    """What its codes stand for, where it is a column of words; the code after the last is any other word."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,49 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
             break
         wrappers.append(inner)
         inner = getattr(inner, attribute)
+    columns = known_columns(inner)
+    if columns is not None:  # the model inside that takes words is, to those who ask, a model of their codes
+        transforms.append(Pipeline([("words", Coding(columns))]))
+        inner = of_codes(inner)
     return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(input_names))
+
+
+class Coding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A table of words and numbers as the numbers that a model makes of it."""
+
+    def __init__(self, columns: TableColumns) -> None:
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> "Coding":
+        """Nothing is learned."""
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Words as codes, (n, d)."""
+        return self.columns.coded(X)
+
+    def inverse_transform(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Columns as they were, by name."""
+        table, names = self.columns.decoded(np.asarray(x, np.float64)), self.columns.names
+        columns = zip(table.T, self.columns.categories, strict=True)
+        made = [column if words is not None else column.astype(np.float64) for column, words in columns]
+        return dict(zip(names or map(str, range(len(made))), made, strict=True))
+
+    def unknown_words(self, X: Any) -> dict[str, int]:
+        """How many cells of each column of words hold one that the model does not tell apart."""
+        return self.columns.unknown_words(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def of_codes(estimator: Any) -> Any:
+    """The same fitted classifier for rows that are coded already, and whose columns have no names."""
+    other, columns = copy(estimator), known_columns(estimator)
+    other.__dict__.pop("feature_names_in_", None)
+    if columns is not None:
+        other.categories_ = [np.array([str(code) for code in range(n - 1)], object) if n else None for n in columns.levels]
+    return other
 
 
 def knows_log_density(estimator: Any) -> bool:
@@ -170,6 +218,12 @@ def _(transformer: StandardScaler, features: list[Feature]) -> list[Feature]:
         transformer.scale_ if transformer.with_std else None,
         transformer.mean_ if transformer.with_mean else None,
     )
+
+
+@features_after.register
+def _(transformer: Coding, features: list[Feature]) -> list[Feature]:
+    told = zip(features, transformer.columns.categories, strict=True)
+    return [f if words is None else replace(f, words=tuple(str(word) for word in words)) for f, words in told]
 
 
 @features_after.register

@@ -278,7 +278,7 @@ def _degree(estimator: Any) -> Any:
 
 def _shapes(estimator: Any) -> dict[str, Any]:
     family = FAMILIES[_family(estimator)]
-    kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))
+    kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))  # of words: zeros and ones
     variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
     covariance = kernels.covariance if family.matrices else None
     return {"mean": kernels.mean, "variance": np.broadcast_to(variance, kernels.mean.shape), "covariance": covariance}

@@ -7,7 +7,7 @@ from .diag import Diag
 from .full import Full
 from .gaussian import Gaussian, Kernels, Moments, PriorStatistics
 from .kernel import Kernel, KernelSums, NaturalParams, Observed, Parameters
-from .product import Product
+from .product import Product, ProductKernels
 from .spherical import Spherical
 from .tied import Tied
 
@@ -38,6 +38,7 @@ __all__ = [
     "Parameters",
     "PriorStatistics",
     "Product",
+    "ProductKernels",
     "Spherical",
     "Tied",
 ]

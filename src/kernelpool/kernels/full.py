@@ -148,8 +148,9 @@ class Full(Gaussian):
         slope = xp.tril(turned @ (white - mass[:, None, None] * one))
         return xp.reshape(_with_diagonal(slope, xp.linalg.diagonal(slope) * xp.linalg.diagonal(factor)), (-1,))
 
-    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple[Array, Array]:
+    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple[Gaussian, Kernels]:
         xp, mean = namespace(kernels.mean), kernels.mean
+        family, _ = self.marginal(kernels, rest)
         covariance = kernels.covariance if kernels.covariance.ndim == 3 else kernels.covariance[None, ...]
         pattern = xp.asarray([float(i in known) for i in range(mean.shape[1])], dtype=mean.dtype, device=device(mean))
         swept = sweep(covariance, pattern[None, :])[0][0, ...]  # (M, d, d)
@@ -158,7 +159,7 @@ class Full(Gaussian):
         slope, spread = xp.take(rows, at, axis=2), xp.take(rows, index, axis=2)
         step = (slope @ (x - xp.take(mean, at, axis=1))[..., None])[..., 0]
         spread = 0.5 * (spread + xp.matrix_transpose(spread))
-        return xp.take(mean, index, axis=1) + step, spread if kernels.covariance.ndim == 3 else spread[0, ...]
+        return family, Kernels(xp.take(mean, index, axis=1) + step, spread if kernels.covariance.ndim == 3 else spread[0, ...])
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         xp = namespace(covariance)

@@ -110,6 +110,8 @@ class PriorStatistics(Sums):
     """Rows that draw the means alone, (M,): covariances are taken about the means without them."""
     pull_first: Array | float = 0.0
     """(M, d)."""
+    words: Array | float = 0.0
+    """Rows of each level of the words beside numbers, (M, W)."""
 
 
 class Gaussian(Kernel):
@@ -510,10 +512,9 @@ class Gaussian(Kernel):
         family = type(self)(namespace(self.floor).take(self.floor, match_array(index, like=self.floor)), self.guard)
         return family, Kernels(xp.take(kernels.mean, index, axis=1), self.submatrix(kernels.covariance, index))
 
-    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple[Array, Array]:
-        """Means (M, r) and covariances of the `rest` of the features given values x of the `known` ones."""
-        _, left = self.marginal(kernels, rest)  # where features are independent, what is known says nothing
-        return left.mean, left.covariance
+    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple["Gaussian", Kernels]:
+        """The family and the kernels of the `rest` of the features given values x of the `known` ones."""
+        return self.marginal(kernels, rest)  # where features are independent, what is known says nothing
 
     def sample(self, kernels: Kernels, j: int, n: int, rng: Any) -> Array:
         noise = match_array(rng.standard_normal((n, kernels.mean.shape[1])), like=kernels.mean)

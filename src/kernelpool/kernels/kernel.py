@@ -74,6 +74,8 @@ class Kernel(ABC):
     name: ClassVar[str]
     equivariant: ClassVar[bool] = True
     """Whether the family is closed under scaling the features one by one."""
+    looks_up: ClassVar[bool] = False
+    """Whether log-densities have a part that `look_up` finds in tables, beside the features."""
 
     # -- the model ------------------------------------------------------------------------------------------------
 
@@ -113,6 +115,10 @@ class Kernel(ABC):
     def correct(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:  # noqa: B027
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
 
+    def look_up(self, natural_params: Natural, x: Array, of: Array | None = None) -> Array:
+        """What is added to offset + weight . features(x), (M, n), where the family `looks_up`; of some kernels, (m, n)."""
+        raise NotImplementedError
+
     def observe(self, natural_params: Natural, block: Block) -> Observed:
         """The kernels beside a block whose rows have missing cells."""
         raise KernelpoolError(
@@ -130,7 +136,7 @@ class Kernel(ABC):
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them.
 
-        Responsibilities may be negative.
+        Responsibilities may be negative. A family that `looks_up` adds rows for what it counts.
         """
 
     @abstractmethod
@@ -189,12 +195,16 @@ class Kernel(ABC):
     def move(self, kernels: Parameters, to: dict[int, Array], *, reset: bool = False) -> Parameters:
         """The kernels with some moved to rows (d,); `reset` gives those the mean shape of all kernels."""
 
+    def embed(self, x: Array) -> Array:
+        """Rows as starts see them, (n, e): in a space in which distances mean something."""
+        return x
+
     @abstractmethod
     def place(self, groups: list[tuple[Array, Array, Array]]) -> Parameters:
         """First kernels, group after group.
 
-        A group is the centers of its kernels (m, d), the deviations of its rows from the points they belong to (n, d), and
-        the weights of its rows (n,): kernels are as wide as the rows of their group are on average.
+        A group is the centers of its kernels (m, e), the deviations of its rows from the points they belong to (n, e), both
+        in the space of `embed`, and the weights of its rows (n,): kernels are as wide as the rows of their group on average.
         """
 
     def tempered(self, kernels: Parameters, beta: float) -> Parameters:
@@ -204,6 +214,10 @@ class Kernel(ABC):
     @abstractmethod
     def marginal(self, kernels: Parameters, columns: list[int]) -> tuple["Kernel", Parameters]:
         """The family and the kernels of p(x_columns|j)."""
+
+    def given(self, kernels: Parameters, known: list[int], rest: list[int], x: Array) -> tuple["Kernel", Parameters]:
+        """The family and the kernels of p(x_rest|x_known, j)."""
+        raise KernelpoolError(f"The kernel family {self.name!r} does not say what some features tell of the others.")
 
     @abstractmethod
     def sample(self, kernels: Parameters, j: int, n: int, rng: Any) -> Array:

@@ -23,7 +23,7 @@ network in which no kernel is shared, so everything that is true of networks is 
 from typing import Any, cast
 
 from ..arrays import Array, device, match_array, namespace
-from ..kernels import Gaussian
+from ..kernels import Kernel
 from ..penalties import Anchor, NoPenalty
 from ..rows import Rows
 from ..sums import record
@@ -50,7 +50,7 @@ class _ByClass(NoPenalty):
     by_class = True
 
 
-def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: float, belief: float = BELIEF) -> Parts:
+def split(kernel: Kernel, rows: Rows, shared: Params, sharing: Array, least: float, belief: float = BELIEF) -> Parts:
     """The subkernels of every kernel; pairs with less than `least` of mass are left out."""
     network = SharedKernel(kernel, sharing, _ByClass())
     e_step_params = network.e_step_params(shared, rows.eps)
@@ -64,7 +64,7 @@ def split(kernel: Gaussian, rows: Rows, shared: Params, sharing: Array, least: f
     moments = kernel.concat_moments(cast(Any, totals.by_class), xp.reshape(mass.T, (-1, 1)))  # those of class 0 first
     absent = moments.mass[:, 0] <= VANISHED * totals.weight / n_kernels
     moments = kernel.with_pseudocounts(moments, moment_origin, absent, home, VANISHED)
-    born = kernel.estimate(moments, moment_origin, Anchor(belief, home).rows(kernel, moment_origin))
+    born = kernel.estimate(moments, moment_origin, Anchor(belief, home).prior_statistics(kernel, moments, moment_origin, None))
     chosen = _chosen(mass, least)
     mixing = xp.stack([_column(mass, k, chosen) for k in range(n_classes)], axis=1)
     keep = xp.asarray([k * n_kernels + j for j, k in chosen], dtype=xp.int64, device=device(mass))

@@ -86,6 +86,8 @@ class UsableKernels:
     """Their part of one column of `EStepParams.table`, then of `NaturalParams.weight`, (m, 1 + P)."""
     compact_index: Array
     """Where each kernel of the network stands among them, or m, (M,)."""
+    index: Array
+    """Which kernels of the network they are, (m,)."""
 
     def among_all(self, sums: Array) -> Array:
         """Sums of these kernels (..., m) as those of all kernels, (..., M), zero for the others."""
@@ -274,6 +276,8 @@ class SharedKernel:
             for _, span, part in mine:
                 m = part.weight.shape[0]
                 out[:m, span] = part.weight @ phi[:, span]
+                if self.kernel.looks_up:
+                    out[:m, span] += self.kernel.look_up(e_step_params.natural_params, block.x[span, :], part.index)
                 out[m:, span] = LOG_ZERO
             return out
 
@@ -446,6 +450,8 @@ class SharedKernel:
         if e_step_params.natural_params.guarded:
             n_columns = e_step_params.table.shape[1]
             self.kernel.correct(log_joint, e_step_params.natural_params, block.x, e_step_params.table @ phi[:n_columns, :])
+        if self.kernel.looks_up:
+            log_joint += self.kernel.look_up(e_step_params.natural_params, block.x)
         return log_joint
 
     # -- the conditional likelihood -------------------------------------------------------------------------------
@@ -503,6 +509,8 @@ class SharedKernel:
             out = block.scratch("log_joint", (given.weight.shape[0], n))
             matmul_into(out, given.weight, phi)
             self.kernel.correct(out, given.natural_params, block.x, given.weight[:, 0])
+            if self.kernel.looks_up:
+                out += self.kernel.look_up(given.natural_params, block.x)
             return out
 
         signed, responsibility, posterior, log_ratio = self._signed(block, given, scores, indicators[:n_classes, :], weight)
@@ -704,5 +712,5 @@ def _usable(natural_params: NaturalParams, table: Array, share: Array) -> tuple[
         (index,) = xp.nonzero(counts)
         compact_index = xp.where(counts, xp.cumulative_sum(xp.astype(counts, index.dtype)) - 1, index.shape[0])
         weight = xp.concat([table[:, k : k + 1], natural_params.weight], axis=1)
-        found.append(UsableKernels(xp.take(weight, index, axis=0), compact_index))
+        found.append(UsableKernels(xp.take(weight, index, axis=0), compact_index, index))
     return tuple(found)

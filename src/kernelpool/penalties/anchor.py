@@ -19,7 +19,7 @@ Deviations: the paper lets the strength differ by kernel and between mean and co
 """
 
 from ..arrays import Array, match_array, namespace
-from ..kernels import Gaussian, Kernel, Kernels, PriorStatistics
+from ..kernels import Gaussian, Kernel, Kernels, PriorStatistics, Product, ProductKernels
 from .penalty import PriorRows, Subkernels
 
 
@@ -36,6 +36,14 @@ class Anchor(PriorRows):
         second = kernel.pool_moments(self.strength * (kernel.flat(home.covariance) + kernel.square(away.T).T))
         n_rows = kernel.pool_moments(xp.ones_like(away[:, :1]))  # a tied covariance counts the rows of all kernels
         return PriorStatistics(self.strength, self.strength * away, second, self.strength * float(n_rows[0, 0]))
+
+    def of_numbers(self, kernel: Kernel) -> "Anchor":
+        return Anchor(self.strength, kernel.parts(self.home)[1]) if isinstance(kernel, Product) else self
+
+    def words(self, like: Array) -> Array | float:
+        """nu rows with the words of `home`."""
+        assert isinstance(self.home, ProductKernels)
+        return self.strength * match_array(self.home.probability, like=like)
 
     def objective(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
         """-nu times the sum of the divergences."""

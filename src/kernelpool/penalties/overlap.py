@@ -20,7 +20,8 @@ Deviations. (29) can make every share of a class negative, and zeroing them as t
 with four kernels and a strength of 20): a class to which that happens keeps its shares of mass for this sweep. The updates
 assume :math:`\Sigma_{jk} = \Sigma_j`, the objective (22), (23) does not, so it may fall: it is tracked as it is, and the best
 parameters are kept. Other distances than the paper's (its wish list) replace :math:`\delta / 8` in (27) and (29) by their own
-value and slope.
+value and slope. Words beside numbers (`kernels.product`) add the distance of their tables; (27) leaves the tables to the rows,
+as (28) does the shapes.
 
 The step of :math:`\delta`. (29) prints :math:`\delta^{(t)}`, while (30) defines :math:`\delta^{(t+1)}` by the means and
 covariances at t + 1 and the subkernels at t. Three readings are offered (`STEPS`); where EM has settled they are the same:
@@ -39,8 +40,8 @@ from dataclasses import replace
 
 from ..arrays import Array, device, namespace
 from ..errors import KernelpoolError
-from ..kernels import Gaussian, Kernel, Kernels, Moments, PriorStatistics
-from .penalty import Penalty, Subkernels, gaussian
+from ..kernels import Gaussian, Kernel, Kernels, Moments, PriorStatistics, Product, ProductKernels
+from .penalty import Penalty, Subkernels, numbers_of
 
 STEPS = ("next", "current", "printed")
 """Which kernels and subkernels (29) compares, by the name under which users ask for it."""
@@ -60,6 +61,15 @@ class Distance(ABC):
     @abstractmethod
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(M, K), as the objective uses it: with Sigma_jk."""
+
+    def of_words(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
+        """How far the tables of words lie from those of one class, (M,): the Bhattacharyya distances of all columns."""
+        xp, both = namespace(kernels.mean), (kernels.probability * own.probability) ** 0.5
+        return -sum(xp.log(xp.sum(both[:, s], axis=1)) for s in kernel.spans)
+
+    def joined(self, of_numbers: Array, of_words: Array) -> Array:
+        """Both factors of a kernel, (M, K)."""
+        return of_numbers + of_words
 
     def pull(
         self, kernel: Gaussian, here: Kernels, subkernels: Subkernels, strength: float, mass: Array, moment_origin: Array
@@ -147,6 +157,9 @@ class Hellinger(Bhattacharyya):
     def slope(self, apart: Array) -> Array:
         return namespace(apart).exp(-apart / 8) / 8
 
+    def joined(self, of_numbers: Array, of_words: Array) -> Array:
+        return 1 - (1 - of_numbers) * namespace(of_words).exp(-of_words)
+
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         xp = namespace(kernels.mean)
         return 1 - xp.exp(-super().exact(kernel, kernels, subkernels))
@@ -160,6 +173,11 @@ class KullbackLeibler(Distance):
 
     def slope(self, apart: Array) -> Array:
         return namespace(apart).ones_like(apart) / 2
+
+    def of_words(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
+        """Divergences of the tables of all columns."""
+        xp = namespace(kernels.mean)
+        return xp.sum(own.probability * (xp.log(own.probability) - xp.log(kernels.probability)), axis=1)
 
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(delta + tr(Sigma_j^-1 Sigma_jk) - d + log |Sigma_j| - log |Sigma_jk|) / 2."""
@@ -182,6 +200,16 @@ DISTANCES: dict[str, type[Distance]] = {
 """Every distance by the name under which users ask for it."""
 
 
+NAME = "The overlap penalty"
+
+
+def _of_numbers(kernel: Kernel, subkernels: Subkernels) -> Subkernels:
+    """The subkernels of the numbers beside words."""
+    if not isinstance(kernel, Product):
+        return subkernels
+    return replace(subkernels, kernels=tuple(kernel.parts(own)[1] for own in subkernels.kernels))
+
+
 class Overlap(Penalty):
     """Draws each mean towards its classes' means, and weight away from the classes that lie far off."""
 
@@ -201,30 +229,44 @@ class Overlap(Penalty):
     ) -> PriorStatistics:
         """(27); (28) leaves the shapes to the rows."""
         assert subkernels is not None
-        kernel = gaussian(kernel, "The overlap penalty")
-        mass, here = namespace(moments.mass).sum(moments.mass, axis=1), kernel.estimate(moments, moment_origin)
-        return self.distance.pull(kernel, here, subkernels, self.strength, mass, moment_origin)
+        family, here = numbers_of(kernel, kernel.estimate(moments, moment_origin), NAME)
+        mass = namespace(moments.mass).sum(moments.mass, axis=1)
+        return self.distance.pull(family, here, _of_numbers(kernel, subkernels), self.strength, mass, moment_origin)
 
     def shares(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
         """(29)."""
         assert subkernels is not None
-        kernel = gaussian(kernel, "The overlap penalty")
         xp, posterior = namespace(subkernels.posterior), subkernels.posterior
         if self.step != "next":
             assert subkernels.current is not None
             kernels = subkernels.current
         if self.step == "printed" and subkernels.previous is not None:
             subkernels = replace(subkernels, kernels=subkernels.previous)
-        distance = self.distance.value(kernel, kernels, subkernels)
+        family, gaussians = numbers_of(kernel, kernels, NAME)
+        distance = self.distance.value(family, gaussians, _of_numbers(kernel, subkernels))
+        distance = self._with_words(distance, kernel, kernels, subkernels)
         typical = xp.sum(posterior * distance, axis=1)[:, None]
         return self.strength * posterior * (typical - distance)
 
     def objective(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None) -> float:
         """(22), second term."""
         assert subkernels is not None
-        kernel = gaussian(kernel, "The overlap penalty")
-        xp = namespace(kernels.mean)
-        return -self.strength * float(xp.sum(subkernels.posterior * self.distance.exact(kernel, kernels, subkernels)))
+        return -self.strength * float(
+            namespace(kernels.mean).sum(subkernels.posterior * self.exact(kernel, kernels, subkernels))
+        )
+
+    def exact(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels) -> Array:
+        """(23), beta_jk, (M, K), of numbers and words."""
+        family, gaussians = numbers_of(kernel, kernels, NAME)
+        distance = self.distance.exact(family, gaussians, _of_numbers(kernel, subkernels))
+        return self._with_words(distance, kernel, kernels, subkernels)
+
+    def _with_words(self, distance: Array, kernel: Kernel, kernels: Kernels, subkernels: Subkernels) -> Array:
+        if not isinstance(kernel, Product):
+            return distance
+        assert isinstance(kernels, ProductKernels)
+        of_words = [self.distance.of_words(kernel, kernels, own) for own in subkernels.kernels]
+        return self.distance.joined(distance, namespace(distance).stack(of_words, axis=1))
 
     def gradient(self, kernel: Kernel, kernels: Kernels) -> Array | float:
         raise KernelpoolError("The overlap penalty depends on the rows of each class and has no gradient by the kernels alone.")

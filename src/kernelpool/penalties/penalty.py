@@ -7,11 +7,12 @@ A penalty states what it adds to the sufficient statistics of the M-step, as if 
 follows from the former. Statistics add, and so do penalties.
 """
 
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
 
-from ..arrays import Array, device, namespace
+from ..arrays import Array, namespace
 from ..errors import KernelpoolError
 from ..kernels import Gaussian, Kernel, Kernels, Parameters, PriorStatistics, Product
 from ..sums import record
@@ -101,21 +102,37 @@ class PriorRows(Penalty):
 
     def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None = None) -> float:
         """The expected log-likelihood of the rows that were seen before, up to a constant."""
-        kernel, kernels = numbers_of(kernel, kernels, type(self).__name__)
-        return kernel.log_prior(kernels, self.rows(kernel, namespace(kernels.mean).zeros_like(kernels.mean)))
+        family, gaussians = numbers_of(kernel, kernels, type(self).__name__)
+        xp = namespace(gaussians.mean)
+        found = family.log_prior(gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean)))
+        if isinstance(kernel, Product):
+            found += float(xp.sum(self.words(kernels.mean) * xp.log(kernels.probability)))
+        return found
 
     def gradient(self, kernel: Kernel, kernels: Parameters) -> Array:
-        xp, n_coordinates = namespace(kernels.mean), kernel.coordinates(kernels).shape[0]
-        kernel, kernels = numbers_of(kernel, kernels, type(self).__name__)
-        found = kernel.prior_pullback(kernels, self.rows(kernel, xp.zeros_like(kernels.mean)))
-        of_words = xp.zeros(n_coordinates - found.shape[0], dtype=found.dtype, device=device(found))
-        return xp.concat([found, of_words])
+        family, gaussians = numbers_of(kernel, kernels, type(self).__name__)
+        xp = namespace(gaussians.mean)
+        found = family.prior_pullback(gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean)))
+        if not isinstance(kernel, Product):
+            return found
+        words = self.words(kernels.mean) + xp.zeros_like(kernels.probability)
+        totals = [xp.sum(words[:, s], axis=1, keepdims=True) + xp.zeros_like(words[:, s]) for s in kernel.spans]
+        return xp.concat([found, xp.reshape(words - xp.concat(totals, axis=1) * kernels.probability, (-1,))])
 
     def prior_statistics(
         self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
     ) -> PriorStatistics:
-        family = kernel.gaussian if isinstance(kernel, Product) else gaussian(kernel, type(self).__name__)
-        return self.rows(family, moment_origin)
+        if not isinstance(kernel, Product):
+            return self.rows(gaussian(kernel, type(self).__name__), moment_origin)
+        return replace(self.of_numbers(kernel).rows(kernel.gaussian, moment_origin), words=self.words(moment_origin))
+
+    def of_numbers(self, kernel: Kernel) -> "PriorRows":
+        """The same prior of the numbers beside words."""
+        return self
+
+    def words(self, like: Array) -> Array | float:
+        """Of those rows, how many have each level, (M, W), in the home of `like`."""
+        return 0.0
 
     def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
         """The statistics of those rows, about `moment_origin` (M, d)."""

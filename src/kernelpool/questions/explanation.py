@@ -72,7 +72,11 @@ def user_features(found: Unwrapped, X: Any, x: np.ndarray) -> list[ExplainedFeat
     features = []
     for source, columns in made.items():
         first = found.features[columns[0]]
-        if first.source is None:
+        if first.words is not None:
+            told = {**dict(enumerate(first.words)), len(first.words): "another word"}
+            values = [told.get(code, "nothing") for code in x[:, columns[0]].tolist()]
+            features.append(ExplainedFeature(first.name, tuple(columns), values, None))
+        elif first.source is None:
             values = (first.scale * x[:, columns[0]] + first.offset).tolist()
             features.append(ExplainedFeature(first.name, tuple(columns), values, first.scale, first.offset))
         else:

@@ -15,8 +15,8 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError
-from ..estimators._base import nameless
 from ..inspection.marginals import Marginals
+from ..inspection.pipeline import of_codes
 from ..text import shown
 from .explanation import seen_rows, user_features
 
@@ -117,7 +117,7 @@ def feature_importance(
         raise KernelpoolError(f"y must hold labels of the classes {classes.tolist()}, at least one.")
     weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     rows, features = np.arange(len(x)), user_features(found, X, x)
-    inner = nameless(found.inner)
+    inner = of_codes(found.inner)
     marginals = inner._marginals() if hasattr(inner, "_marginals") and method != "permutation" else None
     if marginals is None and method == "marginal":
         raise KernelpoolError(f"{type(inner).__name__} cannot leave features out: use method='permutation'.")

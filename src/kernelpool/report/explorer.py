@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import to_numpy
-from ..estimators._base import nameless
 from ..inspection.metrics import ambiguity_of
-from ..inspection.pipeline import Unwrapped
+from ..inspection.pipeline import Unwrapped, of_codes
 from ..inspection.pool import Pool
 from ..text import text_of
 from .records import ExploredKernel, Explorer
@@ -94,7 +93,7 @@ def _kernels(
                 covariance=tuple(tuple(_short(v) for v in row) for row in (matrix * np.outer(scale, scale)).tolist()),
             )
         )
-    inner = nameless(model.inner)
+    inner = of_codes(model.inner)
     if not hasattr(inner, "kernel_posterior"):
         return tuple(found), (-1,) * len(x)
     posterior = np.asarray(to_numpy(inner.kernel_posterior(x)))

@@ -448,7 +448,7 @@ def _filled(x: np.ndarray, inner: Any) -> np.ndarray:
     if not missing.any():
         return x
     if hasattr(inner, "impute"):
-        return np.asarray(inner.impute(x))
+        return np.asarray(inner.impute(x), dtype=np.float64)
     known = (~missing).sum(axis=0)
     mean = np.where(missing, 0.0, x).sum(axis=0) / np.maximum(known, 1)
     return np.where(missing, mean, x)

@@ -37,6 +37,8 @@ class DecidingNetwork:
     fit: ConditionalFit
     weight: float
     """Of the rows that it was judged on."""
+    probability: np.ndarray | None = None
+    """Of words, (M, W)."""
 
 
 @dataclass(frozen=True)
@@ -128,4 +130,5 @@ def _trained(
     start = on_host(Params(params.kernels, params.mixing, params.class_prior))  # a learned sharing plays no part from here on
     fit = fit_conditional(training, start, judging.framed(training.frame, width), conditional)
     parameters = training.in_data_units(fit.params)
-    return DecidingNetwork(*parameters, np.array(to_numpy(fit.params.class_prior)), fit, float(out.weight.sum()))
+    class_prior, probability = np.array(to_numpy(fit.params.class_prior)), training.probability(fit.params)
+    return DecidingNetwork(*parameters, class_prior, fit, float(out.weight.sum()), probability)

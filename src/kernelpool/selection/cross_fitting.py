@@ -20,13 +20,13 @@ from sklearn.utils import get_tags
 
 from ..arrays import safe_log
 from ..rows import as_rows
-from ..training.views import View, learned_metric, plain_view, warped_view
+from ..training.views import View, indicator_view, learned_metric, plain_view, warped_view
 from .pooling import LOWEST, Pooling, log_loss, normalized, pool
 
 HOPELESS = 1e-3
 """A candidate must lower the loss of the pool on its first fold by this part of it to be trained on the others."""
 
-PLAIN, WARPED, RAW = "plain", "warped", "raw"
+PLAIN, WARPED, RAW, INDICATORS = "plain", "warped", "raw", "indicators"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PoolCandidate:
     name: str
     estimator: Any
     view: str = PLAIN
-    """What it is shown: "plain" (scaled), "warped", or "raw" rows."""
+    """What it is shown: "plain" (scaled), "warped" or "raw" rows, or these with words as "indicators"."""
     metric: bool = False
     """Whether in a metric that is learned on the rows of each fold."""
 
@@ -54,6 +54,8 @@ class LabeledRows:
     """The rows with NaN where a cell is missing, (n, d); `x` are then one filling of them."""
     draws: np.ndarray | None = None
     """Other fillings, (S, n, d)."""
+    levels: tuple[int, ...] | None = None
+    """How many levels each column of words has, 0 for numbers; None where all are numbers."""
 
     def at(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Some rows as a network is asked about them: as they are, and fillings of those that have holes."""
@@ -89,8 +91,10 @@ class Views:
     def _made(self, name: str, fold: int) -> View | None:
         if name == RAW:
             return None
+        if name == INDICATORS:
+            return None if self.rows.levels is None else indicator_view(self.rows.levels)
         if fold < 0:
-            plain = plain_view(self.rows.x, self.rows.weight)
+            plain = plain_view(self.rows.x, self.rows.weight, self.rows.levels)
             return plain if name == PLAIN else warped_view(self.rows.x[self.rows.weight > 0], plain)
         base, z = self.of(PoolCandidate("", None, name), -1)
         train = (self.rows.fold != fold) & (self.rows.weight > 0)
@@ -254,7 +258,7 @@ def _try(
     try:
         first = _trained(candidate.estimator, candidate, rows, views, folds[0], seed)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-        if not fit.members and candidate.view == RAW:
+        if not fit.members and candidate.view in (RAW, INDICATORS):
             raise
         return Trial(candidate.name, np.nan, np.nan, perf_counter() - begun, f"failed: {type(error).__name__}: {error}")
     out = (rows.fold == folds[0]) & (rows.weight > 0)

@@ -278,9 +278,18 @@ class Search:
         if not self.grows:
             return config
         grown = self._grown(chosen)
-        means, covariances, mixing = self.whole.training(grown).in_data_units(self.whole.params[grown])
+        training, params = self.whole.training(grown), self.whole.params[grown]
+        means, covariances, mixing = training.in_data_units(params)
         owners = self.data.classes[self.whole.owners[grown.size_key]]
-        start = replace(config.start, n_kernels=len(means), owners=owners, means=means, covariances=covariances, mixing=mixing)
+        start = replace(
+            config.start,
+            n_kernels=len(means),
+            owners=owners,
+            means=means,
+            covariances=covariances,
+            mixing=mixing,
+            probability=training.probability(params),
+        )
         return replace(config, start=start)
 
     def _grown(self, chosen: Candidate) -> Candidate:

@@ -43,7 +43,7 @@ def placed(
     groups = []
     for sample, count in zip(samples, counts, strict=True):
         if count:
-            groups.append(_group(method, sample, count, rng))
+            groups.append(_group(method, ClassSample(kernel.embed(sample.x), sample.weight), count, rng))
     return kernel.place(groups)
 
 

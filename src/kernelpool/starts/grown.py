@@ -54,7 +54,8 @@ def split(
     for j in np.argsort(-need, kind="stable"):
         if len(parents) == n_new:
             break
-        halves = _halves(x[member == j], weight[member == j])
+        mine = x[member == j]
+        halves = _halves(mine, kernel.embed(mine), weight[member == j])
         if halves is not None:
             parents.append(int(j))
             means.append(halves)
@@ -66,14 +67,14 @@ def split(
     return kernel.move(kernel.take(kernels, origin), to), (mixing * part[:, None])[origin], origin
 
 
-def _halves(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Means of the two parts into which rows fall when cut at their mean, across their longest direction."""
+def _halves(x: np.ndarray, seen: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Means of the two parts into which rows, `seen` in a space of their own, are cut at their mean, across the longest way."""
     if weight.sum() < FEWEST or len(x) < 2:
         return None
-    away = x - weight @ x / weight.sum()
+    away = seen - weight @ seen / weight.sum()
     _, spread, direction = np.linalg.svd(away * np.sqrt(weight)[:, None], full_matrices=False)
     along = away @ direction[0]
     side = along > 0
-    if spread[0] <= 1e-9 * np.abs(x).max() or not side.any() or side.all():
+    if spread[0] <= 1e-9 * np.abs(seen).max() or not side.any() or side.all():
         return None
     return tuple(weight[s] @ x[s] / weight[s].sum() for s in (side, ~side))  # type: ignore[return-value]

@@ -143,11 +143,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             n += len(categories)
         return {name: found[name] for name in self.feature_names_in_}
 
-    def indicator_positions(self) -> list[list[int]]:
-        """Where the indicators of each column of words are in what `transform` makes; see `indicators` of the classifiers."""
-        ends = len(self.mean_) + np.cumsum([len(words) for words in self.categories_])
-        return [list(range(end - len(words), end)) for end, words in zip(ends.tolist(), self.categories_, strict=True)]
-
     def unknown_words(self, X: Any) -> dict[str, int]:
         """How many rows of each column of words hold one that was not there at the fit.
 

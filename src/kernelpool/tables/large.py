@@ -18,6 +18,7 @@ from .columns import CATEGORY, NUMBER, FeatureColumn, Features, Gaps, check_colu
 from .encoder import TableEncoder
 from .labels import TargetColumn, distinct_cells, feature_names, refuse_unlabeled
 from .sources import Source
+from .words import TableColumns
 
 Progress = Callable[[int, int], None]
 """Called after every batch with the number of bytes and of rows that have been read."""
@@ -134,6 +135,16 @@ class LargeTable:
         scale = [self.numbers[f.name] for f in self.features if f.kind == NUMBER]
         return TableEncoder(words, standardize=standardize).set_fitted(names, [self.words[name] for name in words], scale)
 
+    @property
+    def columns(self) -> TableColumns | None:
+        """The columns and their words; None where all are numbers."""
+        words = [np.array(self.words[f.name], object) if f.kind == CATEGORY else None for f in self.features]
+        return (
+            TableColumns(tuple(words), tuple(f.name for f in self.features))
+            if any(f.kind == CATEGORY for f in self.features)
+            else None
+        )
+
     def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
         """The classes, sorted, and how many rows each has."""
         return self.classes, self.counts
@@ -149,7 +160,9 @@ class LargeNumbers:
 
     rows: LargeTable
     encoder: TableEncoder | None = None
-    """None where columns go to the estimator by their names, all of them numbers."""
+    """None where columns go to the estimator by their names: numbers,"""
+    columns: TableColumns | None = None
+    """and words by their codes, where there are any."""
     everything: bool = False
     """Whether rows that are held out are there too."""
     is_table: bool = False
@@ -167,7 +180,10 @@ class LargeNumbers:
         """Every batch."""
         labels = [*self.rows.classes.tolist(), None]
         for batch in self.rows.batches():
-            x = _matrix(batch.table) if self.encoder is None else self.encoder.transform(batch.table)
+            if self.encoder is not None:
+                x = self.encoder.transform(batch.table)
+            else:
+                x = _matrix(batch.table) if self.columns is None else self.columns.coded(batch.table)
             codes = batch.codes
             if not self.everything and batch.held_out.any():
                 at = np.flatnonzero(~batch.held_out)

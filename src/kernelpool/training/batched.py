@@ -203,6 +203,16 @@ def batched_training_data(
 ) -> TrainingData:
     """As `training_data`, from a source that is read in batches."""
     source = number_source(X, y, sample_weight)
+    data = _batched(estimator, source, y, unlabeled, unlabeled_weight, n_jobs, holes=holes)
+    columns = getattr(source, "columns", None)
+    if columns is not None:
+        estimator.categories_, data.levels = list(columns.categories), columns.levels
+    return data
+
+
+def _batched(
+    estimator: Any, source: Any, y: Any, unlabeled: Any, unlabeled_weight: float, n_jobs: int | None, *, holes: bool
+) -> TrainingData:
     seen, n_features, dtype = (
         _FirstPass(source.is_table, source.decodes, unlabeled, unlabeled_weight),
         None,

@@ -15,7 +15,7 @@ share of the objective is the likelihood itself, which holds the kernels near th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
@@ -153,5 +153,5 @@ def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) ->
 
 def on_host(params: Params) -> Params:
     """The same parameters in NumPy."""
-    kernels = replace(params.kernels, mean=to_numpy(params.kernels.mean), covariance=to_numpy(params.kernels.covariance))
+    kernels = match_array(params.kernels, like=np.empty(0))
     return Params(kernels, to_numpy(params.mixing), to_numpy(params.class_prior))

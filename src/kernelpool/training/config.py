@@ -33,6 +33,8 @@ class KernelConfig:
     """Smallest variance along a feature, as a part of the variance of that feature in the data."""
     prior: str | None = None
     """"conjugate", "auto" or None."""
+    category_prior: float = 1.0
+    """Rows' worth of belief that all levels of a column of words are alike."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class PreviousFit:
     sharing_degree: float
     selection: dict[str, np.ndarray] | None = None
     """What was tried, if anything was "auto"."""
+    probability: np.ndarray | None = None
+    """Of words, (M, W)."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ class StartConfig:
     means: Any = None
     covariances: Any = None
     mixing: Any = None
+    probability: np.ndarray | None = None
+    """Of words, (M, W)."""
     previous: PreviousFit | None = None
 
     @property

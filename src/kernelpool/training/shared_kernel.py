@@ -26,7 +26,16 @@ from .config import FitConfig, KernelConfig, PenaltyConfig, SharedKernelConfig, 
 from .labels import label_name
 from .monitor import FitMonitor, OnSweep
 from .survey import TrainingData, feature_name
-from .validation import check_columns, check_positive, check_shape, class_prior_of, family_for, frame_of, frame_of_table
+from .validation import (
+    check_columns,
+    check_positive,
+    check_shape,
+    class_prior_of,
+    family_for,
+    frame_of,
+    frame_of_table,
+    kernels_of,
+)
 
 DEFAULT_PER_CLASS = 5
 """Kernels a class when `n_kernels` is None, fewer where a class has few distinct rows:"""
@@ -63,6 +72,8 @@ class FittedNetwork:
     """What is to be said of kernels that were dropped because they lost their rows."""
     parents: np.ndarray | None = None
     """The shared kernel that each was split from, (M,); None if nothing was split."""
+    probability: np.ndarray | None = None
+    """Of words, (M, W); None where there are none."""
 
 
 def fit_shared_kernel(
@@ -162,6 +173,7 @@ def _network(
         n_kernels_asked=len(starts.owners),
         starved=_starved_message(starved, owners, training.data.classes) if starved else None,
         parents=parents,
+        probability=training.probability(params),
     )
 
 
@@ -191,14 +203,15 @@ class MixtureTraining:
         penalty: PenaltyConfig | None = None,
     ) -> None:
         family = FAMILIES[kernel.covariance_type]
-        if data.groups is None:
+        if data.levels is None:
             self.frame, variance = frame_of(family, data.mean, data.variance)
         else:
-            self.frame, variance = frame_of_table(family, data.mean, data.variance, data.groups)
+            self.frame, variance = frame_of_table(family, data.mean, data.variance, data.levels)
         d, n_classes = len(data.mean), len(data.classes)
         floor = kernel.floor * variance
-        self.kernel: Any = family_for(kernel.covariance_type, match_array(floor, like=data.rows.home), data.groups)
-        self.host_kernel: Any = family_for(kernel.covariance_type, floor, data.groups)
+        words = data.levels, kernel.category_prior
+        self.kernel: Any = family_for(kernel.covariance_type, match_array(floor, like=data.rows.home), *words)
+        self.host_kernel: Any = family_for(kernel.covariance_type, floor, *words)
         self.data, self.variance, self.class_prior = data, variance, class_prior
         self.kernel_prior, self.accelerated, self.starving = kernel.prior, fit.accelerated, fit.starving
         self.overlap = PenaltyConfig() if penalty is None else penalty
@@ -335,11 +348,11 @@ class MixtureTraining:
         return SharedKernel(self.kernel, table, own if penalty is None else own + penalty)
 
     def _penalty(self, sharing: np.ndarray) -> Penalty:
-        penalty: Penalty = NoPenalty() if self.data.groups is None else WordPrior()
+        penalty: Penalty = NoPenalty() if self.data.levels is None else WordPrior()
         if self.kernel_prior == "conjugate":
             # of a constant feature nothing is expected: a width there would be the narrower the more rows a kernel has
             expected = self.variance * (self.data.variance > 0)
-            numbers = expected if self.data.groups is None else expected[np.array(self.data.groups) < 0]
+            numbers = expected if self.data.levels is None else expected[np.array(self.data.levels) == 0]
             penalty = penalty + Conjugate(numbers, len(sharing)) if len(numbers) else penalty
         if self.overlap.strength != 0:
             penalty = penalty + self.overlap.in_raw_units(self.data.weight, sharing)
@@ -383,9 +396,12 @@ class MixtureTraining:
 
     def in_data_units(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""
-        kernels = Kernels(to_numpy(params.kernels.mean), to_numpy(params.kernels.covariance))
-        kernels = self.host_kernel.out_of(kernels, self.frame)
+        kernels = self.host_kernel.out_of(match_array(params.kernels, like=np.empty(0)), self.frame)
         return kernels.mean, kernels.covariance, np.array(to_numpy(params.mixing))
+
+    def probability(self, params: Params) -> np.ndarray | None:
+        """Of words, (M, W), as a NumPy array; None where there are none."""
+        return None if self.data.levels is None else np.array(to_numpy(params.kernels.probability))
 
     def described(self) -> dict[str, Any]:
         """What `FitMonitor.fitting` must know of it."""
@@ -521,7 +537,7 @@ class Starts:
         """Kernels of one start, in the frame: those given, the others placed."""
         training, means, covariances = self.training, self._means, self._covariances
         if means is not None and covariances is not None:
-            return training.host_kernel.into(Kernels(means, covariances), training.frame)
+            return training.host_kernel.into(kernels_of(means, covariances, self._given_probability()), training.frame)
         method = "random" if self.config.start.init == "random" else "kmeans"
         placed = training.place(method, self._samples, self._counts, self._rng)
         order = np.argsort(np.argsort(self.owners, kind="stable"), kind="stable")
@@ -535,7 +551,11 @@ class Starts:
             )
         factor = 1 / np.asarray(frame.unit)
         wide = placed.covariance if covariances is None else training.host_kernel.rescaled(covariances, factor)
-        return Kernels(mean, wide)
+        return replace(placed, mean=mean, covariance=wide)
+
+    def _given_probability(self) -> np.ndarray | None:
+        start = self.config.start
+        return start.probability if start.previous is None else start.previous.probability
 
     def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
         start, family, d = self.config.start, self.config.kernel.covariance_type, self.data.rows.n_features

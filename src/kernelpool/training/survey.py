@@ -34,8 +34,8 @@ class TrainingData:
     """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d); None if all
     are, everywhere."""
     feature_names: np.ndarray | None = None
-    groups: tuple[int, ...] | None = None
-    """The group of indicators that each feature belongs to, -1 for a number, (d,); None where all are numbers."""
+    levels: tuple[int, ...] | None = None
+    """How many levels each column of words has, 0 for a number, (d,); None where all are numbers."""
 
     def log_volume(self, frame: Frame) -> float:
         """What the frame adds to the log-density of an average row: every feature counts in the rows in which it is known."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..arrays import is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
 from ..errors import CollapsedKernelError, KernelpoolError
-from ..kernels import FAMILIES, Gaussian, Kernels, Product
+from ..kernels import FAMILIES, Gaussian, Kernels, Product, ProductKernels
 from ..rows import (
     DaskRows,
     Frame,
@@ -26,6 +26,7 @@ from ..rows import (
     of_parts,
 )
 from ..tables.batches import is_source
+from ..tables.words import TableColumns, learn_columns
 from .batched import batched_query_rows, batched_training_data
 from .labels import class_codes, distinct_labels, with_two_classes
 from .survey import TrainingData, check_finite, check_total_weight, surveyed
@@ -45,7 +46,8 @@ def training_data(
     holes: bool = False,
 ) -> TrainingData:
     """Checks everything that can be checked before any work is done; with `holes`, cells may be missing."""
-    names = None
+    names, columns = None, None
+    estimator.__dict__.pop("categories_", None)
     if is_lazy_frame(X):
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
     elif is_source(X, y):
@@ -55,14 +57,57 @@ def training_data(
     if lives_elsewhere(X):
         check_elsewhere(estimator, X, reset=True, names=names)
     else:
-        finite = "allow-nan" if holes else True
-        X = as_nan(X) if holes else X
-        X = validate_data(estimator, X, dtype=FLOATS, order=None, ensure_min_samples=2, ensure_all_finite=finite)
+        columns = learned_columns(estimator, X)
+        X = checked_rows(estimator, X, holes=holes, columns=columns, reset=True)
     codes, classes = _coded(X, y, unlabeled)
     weight = _weights(X, codes, sample_weight, unlabeled_weight)
     rows = as_rows(X, beside(X, codes), weight, n_jobs=n_jobs, holes=holes)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
-    return surveyed(rows, classes, getattr(estimator, "feature_names_in_", None))
+    data = surveyed(rows, classes, getattr(estimator, "feature_names_in_", None))
+    data.levels = None if columns is None else columns.levels
+    return data
+
+
+def learned_columns(estimator: Any, X: Any) -> TableColumns | None:
+    """What the columns of a table hold, where the estimator takes words and some do; it keeps the words as `categories_`."""
+    estimator.__dict__.pop("categories_", None)
+    if not hasattr(estimator, "categorical_features"):
+        return None
+    columns = learn_columns(X, estimator.categorical_features, estimator.min_frequency)
+    if columns is not None:
+        estimator.categories_ = list(columns.categories)
+    return columns
+
+
+def known_columns(estimator: Any) -> TableColumns | None:
+    """What the columns held that an estimator was fitted to, where some held words."""
+    categories = getattr(estimator, "categories_", None)
+    if categories is None:
+        return None
+    names = getattr(estimator, "feature_names_in_", None)
+    return TableColumns(tuple(categories), None if names is None else tuple(str(name) for name in names))
+
+
+def checked_rows(
+    estimator: Any, X: Any, *, holes: bool, columns: TableColumns | None, reset: bool = False, dtype: Any = FLOATS
+) -> np.ndarray:
+    """Rows in memory as numbers, words as codes; as scikit-learn checks them, with the names of their features kept."""
+    finite = "allow-nan" if holes else True
+    fewest = 2 if reset else 1
+    if columns is None:
+        X = as_nan(X) if holes else X
+        return np.asarray(
+            validate_data(
+                estimator, X, dtype=dtype, order=None, ensure_min_samples=fewest, ensure_all_finite=finite, reset=reset
+            )
+        )
+    x = columns.coded(X)
+    if not reset:
+        return np.asarray(check_array(x, ensure_all_finite=finite, input_name="X"))
+    x = np.asarray(validate_data(estimator, x, ensure_min_samples=fewest, ensure_all_finite=finite))
+    if columns.names is not None:
+        estimator.feature_names_in_ = np.array(columns.names, dtype=object)
+    return x
 
 
 def as_nan(X: Any) -> Any:
@@ -95,8 +140,7 @@ def validation_rows(
     """Checked rows on which something is chosen, and the codes of their classes."""
     if y_val is None:
         raise KernelpoolError("y_val must be given with X_val.")
-    finite = "allow-nan" if holes else True
-    x = np.asarray(validate_data(estimator, X_val, dtype=FLOATS, reset=False, ensure_all_finite=finite))
+    x = checked_rows(estimator, X_val, holes=holes, columns=known_columns(estimator))
     labels = np.asarray(y_val)
     if len(labels) != len(x):
         raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
@@ -111,13 +155,11 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
     if is_lazy_frame(X):
         names = getattr(estimator, "feature_names_in_", None)
         X = frame_columns(X if names is None else _columns_of(X, names.tolist()), None, None)[0]
-    if is_source(X):
+    if is_source(X) and not hasattr(estimator, "categories_"):
         return batched_query_rows(estimator, X, n_jobs, holes=holes)
-    if not lives_elsewhere(X):
-        finite = "allow-nan" if holes else True
-        X = as_nan(X) if holes else X
-        X = validate_data(estimator, X, dtype=FLOATS, reset=False, ensure_all_finite=finite)
-        return as_rows(X, n_jobs=n_jobs, holes=holes)
+    columns = known_columns(estimator)
+    if columns is not None or not lives_elsewhere(X):
+        return as_rows(checked_rows(estimator, X, holes=holes, columns=columns), n_jobs=n_jobs, holes=holes)
     check_elsewhere(estimator, X, reset=False)
     rows = as_rows(X, n_jobs=n_jobs, holes=holes)
     if not is_lazy(X):  # what is lazy is not computed twice
@@ -236,7 +278,7 @@ def mixture_frame(kernel: Gaussian | Product, kernels: Kernels, share: np.ndarra
     origin = share @ kernels.mean
     variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
     if isinstance(kernel, Product):
-        return frame_of_table(type(kernel.gaussian), origin, variance, kernel.groups)[0]
+        return frame_of_table(type(kernel.gaussian), origin, variance, kernel.levels)[0]
     return frame_of(type(kernel), origin, variance)[0]
 
 
@@ -244,75 +286,29 @@ def mixture_frame(kernel: Gaussian | Product, kernels: Kernels, share: np.ndarra
 
 
 def frame_of_table(
-    kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, groups: tuple[int, ...]
+    kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, levels: tuple[int, ...]
 ) -> tuple[Frame, np.ndarray]:
-    """`frame_of` for the numbers among the features; indicators stay as they are."""
-    numbers = np.array(groups) < 0
+    """`frame_of` for the numbers among the features; codes of words stay as they are."""
+    numbers = np.array(levels) == 0
     frame, inside = frame_of(kernel, mean[numbers], variance[numbers])
     origin, unit, found = np.zeros(len(mean)), np.ones(len(mean)), np.ones(len(mean))
     origin[numbers], unit[numbers], found[numbers] = frame.origin, frame.unit, inside
     return Frame(origin, unit), found
 
 
-def family_for(name: str, floor: Any, groups: tuple[int, ...] | None) -> Any:
+def family_for(name: str, floor: Any, levels: tuple[int, ...] | None, strength: float = 1.0) -> Any:
     """The family of kernels over numbers, or over numbers and words; `floor` (d,) is the smallest variance of each feature."""
-    if groups is None:
+    if levels is None:
         return FAMILIES[name](floor)
-    numbers = [i for i, group in enumerate(groups) if group < 0]
+    numbers = [i for i, n_levels in enumerate(levels) if not n_levels]
     index = namespace(floor).asarray(numbers, dtype=namespace(floor).int64)
-    return Product(FAMILIES[name](namespace(floor).take(floor, index, axis=0)), groups)
+    return Product(FAMILIES[name](namespace(floor).take(floor, index, axis=0)), levels, strength)
 
 
-def indicator_groups(x: np.ndarray) -> tuple[int, ...]:
-    """Groups of neighboring features that hold nothing but 0, 1 and missing cells, and never two 1 in a row; -1 for numbers.
-
-    A word missing in a row is missing in all indicators of its group.
-    """
-    missing = np.isnan(x)
-    groups: list[int] = []
-    taken: np.ndarray | None = None
-    for i in range(x.shape[1]):
-        column = x[:, i]
-        if not np.isin(column[~missing[:, i]], (0.0, 1.0)).all():
-            groups.append(-1)
-            taken = None
-            continue
-        ones = column == 1
-        if taken is not None and not (taken & ones).any() and (missing[:, i] == missing[:, i - 1]).all():
-            groups.append(max(groups))
-            taken = taken | ones
-        else:
-            groups.append(max(groups, default=-1) + 1)
-            taken = ones
-    return tuple(groups)
-
-
-def checked_groups(given: Any, x: Any, d: int) -> tuple[int, ...] | None:
-    """The groups of indicators given by lists of positions, or found in rows; None where there are none."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        if not isinstance(x, np.ndarray):
-            raise KernelpoolError("indicators='auto' looks at rows in memory, in NumPy; name the groups of indicators instead.")
-        groups = indicator_groups(x)
-    else:
-        found = [-1] * d
-        for g, columns in enumerate(given):
-            for i in columns:
-                if not 0 <= int(i) < d or found[int(i)] >= 0:
-                    raise KernelpoolError(
-                        f"indicators must be lists of positions below {d}, each in one list at most; got {list(given)!r}."
-                    )
-                found[int(i)] = g
-        groups = tuple(found)
-        bad = [i for i, g in enumerate(groups) if g >= 0 and isinstance(x, np.ndarray) and not _is_indicator(x[:, i])]
-        if bad:
-            raise KernelpoolError(f"indicators must hold 0 and 1 alone; feature {bad[0]} of X does not.")
-    return groups if max(groups, default=-1) >= 0 else None
-
-
-def _is_indicator(column: np.ndarray) -> bool:
-    return bool(np.isin(column[~np.isnan(column)], (0.0, 1.0)).all())
+def kernels_of(means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None) -> Kernels:
+    """The parameters of kernels over numbers, or over numbers and words."""
+    arrays = np.asarray(means), np.asarray(covariances)
+    return Kernels(*arrays) if probability is None else ProductKernels(*arrays, np.asarray(probability))
 
 
 # -- parameters ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from sklearn.preprocessing import PowerTransformer
 
 from ..networks.neighborhood import neighborhood_objective
 from ..solvers.lbfgs import maximize
+from ..tables.words import indicators_of
 
 FARTHEST = 8.0
 """Warped features are cut here, in standard deviations: beyond the training rows a power may run away."""
@@ -63,9 +64,12 @@ class View:
     """None leaves the features straight."""
     metric: np.ndarray | None = None
     """A linear map, (d, d)."""
+    levels: tuple[int, ...] | None = None
+    """Of the columns of coded rows that it sees by indicators: d is then their number; None where all are numbers."""
 
     def transform(self, x: np.ndarray) -> np.ndarray:
         """Rows in this view, (n, d)."""
+        x = x if self.levels is None else indicators_of(x, self.levels)
         z = (x - self.center) / self.scale
         z = z if self.warp is None else self.warp.transform(z)
         return z if self.metric is None else z @ self.metric.T
@@ -112,12 +116,19 @@ def inverse_yeo_johnson(z: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     return np.sign(z) * np.expm1(np.where(small, np.abs(z), np.log1p(inside) / np.where(small, 1, power)))
 
 
-def plain_view(x: np.ndarray, weight: np.ndarray) -> View:
+def plain_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...] | None = None) -> View:
     """Mean zero and variance one; a constant feature keeps its unit."""
+    x = x if levels is None else indicators_of(x, levels)
     center = weight @ x / weight.sum()
     variance = weight @ (x - center) ** 2 / weight.sum()
     constant = variance <= (8 * np.finfo(x.dtype).eps * np.abs(center)) ** 2
-    return View(center, np.where(constant, 1.0, np.sqrt(variance)))
+    return View(center, np.where(constant, 1.0, np.sqrt(variance)), levels=levels)
+
+
+def indicator_view(levels: tuple[int, ...]) -> View:
+    """Words as indicators, and nothing else."""
+    d = indicators_of(np.zeros((1, len(levels))), levels).shape[1]
+    return View(np.zeros(d), np.ones(d), levels=levels)
 
 
 def warped_view(x: np.ndarray, plain: View) -> View:
