@@ -139,11 +139,8 @@ class LargeTable:
     def columns(self) -> TableColumns | None:
         """The columns and their words; None where all are numbers."""
         words = [np.array(self.words[f.name], object) if f.kind == CATEGORY else None for f in self.features]
-        return (
-            TableColumns(tuple(words), tuple(f.name for f in self.features))
-            if any(f.kind == CATEGORY for f in self.features)
-            else None
-        )
+        names = tuple(f.name for f in self.features)
+        return None if all(one is None for one in words) else TableColumns(tuple(words), names)
 
     def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
         """The classes, sorted, and how many rows each has."""
