@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test lint docs bench accuracy papers torture arrays clean
+.PHONY: demo test slow lint docs bench accuracy papers torture arrays clean
 
 demo: $(VENV)/demo
 	$(BIN)/python -m kernelpool demo
@@ -40,6 +40,9 @@ papers: $(VENV)/test
 	$(BIN)/python -m papers
 	$(BIN)/python -m papers.competitive_neurons
 	$(BIN)/python -m papers.em_log
+	$(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/networks
+
+slow: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m slow
 
 clean:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernelpool.errors import KernelpoolError
 
-from .run import REPEATS, TABLES, run
+from .run import ALL, REPEATS, TABLES, run
 
 
 def _whole(text: str) -> int:
@@ -21,11 +21,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "tables",
         nargs="*",
-        choices=[*TABLES, []],
+        choices=[*TABLES, ALL, []],
         metavar="TABLE",
-        help=f"which tables, of {', '.join(TABLES)}; all if none is named",
+        help=f"which tables, of {', '.join(TABLES)}; those that were published if none is named, {ALL} for all",
     )
-    parser.add_argument("--quick", action="store_true", help="a sample, in about a minute")
+    parser.add_argument("--quick", action="store_true", help="a sample")
     parser.add_argument(
         "--output", "-o", type=Path, default=Path("reproduction"), metavar="FOLDER", help="folder to write to (%(default)s)"
     )

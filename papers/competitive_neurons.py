@@ -2,7 +2,7 @@
 
 K. Sridharan, M. J. Beal and V. Govindaraju, "Competitive mixtures of simple neurons", ICPR 2006.
 
-    python -m papers.competitive [trials] [seed of the first split]
+    python -m papers.competitive_neurons [trials] [seed of the first split]
 
 Each trial trains on 60 % of the rows, drawn at random, and tests on the rest; there are 20 trials and 16 neurons. The paper
 prints precision and repulsion, 0.03 and 0.01; it leaves open the learning rate, the number of steps and the start, so those
@@ -36,7 +36,7 @@ from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import load_bupa, load_ionosphere, load_pima, load_wdbc
 from kernelpool.errors import UnfinishedWarning
 
-from .experiment import Record, Unit
+from .experiment import Record, Unit, in_processes
 from .folds import load
 
 NAME = "competitive-neurons"
@@ -144,22 +144,25 @@ def trials(dataset: str, model: Callable[[int], Any], n_trials: int = 20, first:
     return np.asarray(found), np.asarray(sweeps)
 
 
-def table(n_trials: int = 20, names: list[str] | None = None, first: int = 0) -> Iterator[dict[str, Any]]:
+def table(n_trials: int = 20, first: int = 0) -> Iterator[dict[str, Any]]:
     """Table 1, cell by cell: data set, setting, our accuracy, standard error and median sweeps, the paper's figures."""
-    for dataset in LOADERS:
-        for name in names if names is not None else SETTINGS:
-            column, model = SETTINGS[name]
-            found, sweeps = trials(dataset, model, n_trials, first)
-            published = PUBLISHED[dataset].get(column, (float("nan"), float("nan")))
-            yield {
-                "dataset": dataset,
-                "setting": name,
-                "accuracy": float(found.mean()),
-                "standard_error": float(found.std(ddof=1) / n_trials**0.5) if n_trials > 1 else float("nan"),
-                "sweeps": float(np.median(sweeps)),
-                "published": published[0],
-                "published_standard_error": published[1],
-            }
+    yield from in_processes(_cell, [(dataset, name, n_trials, first) for dataset in LOADERS for name in SETTINGS])
+
+
+def _cell(what: tuple[str, str, int, int]) -> dict[str, Any]:
+    dataset, name, n_trials, first = what
+    column, model = SETTINGS[name]
+    found, sweeps = trials(dataset, model, n_trials, first)
+    published = PUBLISHED[dataset].get(column, (float("nan"), float("nan")))
+    return {
+        "dataset": dataset,
+        "setting": name,
+        "accuracy": float(found.mean()),
+        "standard_error": float(found.std(ddof=1) / n_trials**0.5) if n_trials > 1 else float("nan"),
+        "sweeps": float(np.median(sweeps)),
+        "published": published[0],
+        "published_standard_error": published[1],
+    }
 
 
 # -- section 5: margins -------------------------------------------------------------------------------------------

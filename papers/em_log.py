@@ -30,7 +30,7 @@ from sklearn.cluster import KMeans
 from kernelpool import RBFNetworkClassifier
 from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
 
-from .experiment import Record, Unit
+from .experiment import Record, Unit, in_processes
 
 NAME = "em-log"
 STARTS = 20
@@ -259,32 +259,44 @@ def claims() -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Print what the figures show."""
-    print("Figures 3 and 4: rows of the test set in error, of 400, 200 and 200, by problem")
+def _figures_3_and_4() -> str:
+    lines = ["Figures 3 and 4: rows of the test set in error, of 400, 200 and 200, by problem"]
     for method in METHODS:
         counts = []
         for problem in PROBLEMS:
             _, _, X_test, y_test = draws(problem)
             counts.append([int((fitted(problem, method, seed).predict(X_test) != y_test).sum()) for seed in range(STARTS)])
-        print(f"  {method:28} mean " + " ".join(f"{np.mean(c):6.1f}" for c in counts), end="   least ")
-        print(" ".join(f"{min(c):4d}" for c in counts))
-    print(claims())
-    print("Twenty draws of 250 rows of Ripley's problem, six kernels: error on 20,000 new rows, percent")
-    _tell(fresh_draws())
+        means, least = (" ".join(form.format(f(c)) for c in counts) for form, f in (("{:6.1f}", np.mean), ("{:4d}", min)))
+        lines.append(f"  {method:28} mean {means}   least {least}")
+    return "\n".join(lines)
+
+
+def _listed(title: str, found: dict[str, list[float]]) -> str:
+    lines = [f"  {name:50} mean {np.mean(e):5.1f}   least {min(e):5.1f}   most {max(e):5.1f}" for name, e in found.items()]
+    return "\n".join([title, *lines])
+
+
+SECTIONS: dict[str, tuple[str, Callable[[], dict[str, list[float]]]]] = {
+    "draws": ("Twenty draws of 250 rows of Ripley's problem, six kernels: error on 20,000 new rows, percent", fresh_draws),
+    "figure 5": ("Figure 5: test error on Ripley's data, six kernels, 20 starts, percent", figure_5),
+    "stopping": (
+        "With and without the stopping rule: test error on Ripley's data, six kernels, ten random starts, percent",
+        stopping,
+    ),
+}
+
+
+def _section(name: str) -> str:
+    return _listed(SECTIONS[name][0], SECTIONS[name][1]()) if name in SECTIONS else _figures_3_and_4()
+
+
+def main() -> None:
+    """Print the guide's tables; what the text claims is on the page of the papers."""
     reason = missing_reason("ripley_train") or missing_reason("ripley_test")
+    for text in in_processes(_section, ["figures 3 and 4", *(["draws"] if reason else SECTIONS)]):
+        print(text, flush=True)
     if reason:
         print(reason)
-        return
-    print("Figure 5: test error on Ripley's data, six kernels, 20 starts, percent")
-    _tell(figure_5())
-    print("With and without the stopping rule: test error on Ripley's data, six kernels, ten random starts, percent")
-    _tell(stopping())
-
-
-def _tell(found: dict[str, list[float]]) -> None:
-    for name, errors in found.items():
-        print(f"  {name:50} mean {np.mean(errors):5.1f}   least {min(errors):5.1f}   most {max(errors):5.1f}")
 
 
 if __name__ == "__main__":

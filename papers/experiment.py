@@ -12,9 +12,13 @@ read again. Units whose fingerprint has changed (another version, another protoc
 import hashlib
 import json
 import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 Row = dict[str, Any]
 """A line of a CSV file."""
@@ -48,6 +52,17 @@ class Experiment(Protocol):
 
     def units(self, quick: bool) -> list[Unit]: ...
     def work(self, unit: Unit) -> list[Record]: ...
+
+
+def in_processes(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int = 2, ordered: bool = True) -> Iterator[Any]:
+    """What a function makes of each item, in processes with one BLAS thread each; in their order, or as they come."""
+    if n_jobs == 1 or len(items) < 2:
+        with threadpool_limits(1):
+            yield from map(function, items)
+        return
+    with parallel_config("loky", inner_max_num_threads=1):
+        how = "generator" if ordered else "generator_unordered"
+        yield from Parallel(n_jobs, return_as=how)(delayed(function)(item) for item in items)
 
 
 def fingerprint(*parts: Any) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .comparison import METHODS, OURS
-from .experiment import Row
+from .experiment import Row, in_processes
 from .figures import FIGURES, drawn
 from .remarks import NOTES, by_remark
 from .summary import count, read_csv
@@ -27,10 +27,10 @@ Every published figure beside ours, from the run of {date} by
 {command}
 ```
 
-({versions}; {units} units of work.) Without `--repeats 5` the tables of the first two papers have two splits and starts
-instead of five. An interrupted run is resumed by the same command; `--quick` runs a sample. What the papers print and leave
-open, and what was chosen, is at the head of `papers/shared_kernels.py`, `regularized_prbf.py` and `competitive_neurons.py`. No
-choice was made for a single cell.
+({versions}; {units} units of work.) Without `--repeats 5` the tables of the first two papers have one split and start, as
+in the papers, and without `all` the comparison with scikit-learn is left out. An interrupted run is resumed by the same
+command; `--quick` runs a sample. What the papers print and leave open, and what was chosen, is at the head of
+`papers/shared_kernels.py`, `regularized_prbf.py` and `competitive_neurons.py`. No choice was made for a single cell.
 
 A cell reads *published / ours (difference)*, errors in percent. The difference is in printed standard deviations over five
 folds; where a paper prints none, in units of 0.75 points (on ionosphere 2); for competitive neurons, in standard errors of the
@@ -365,11 +365,11 @@ def _figures(folder: Path, images: str) -> str:
     return "\n".join(parts)
 
 
-def draw_figures(folder: Path) -> None:
+def draw_figures(folder: Path, n_jobs: int = 2) -> None:
     """Redraw the papers' figures into the folder."""
     captions = {}
-    for figure in FIGURES:
-        image, captions[figure.name] = drawn(figure)
+    for figure, (image, caption) in zip(FIGURES, in_processes(drawn, FIGURES, n_jobs), strict=True):
+        captions[figure.name] = caption
         if image is not None:
             (folder / f"{figure.name}.png").write_bytes(image)
     (folder / "figures.json").write_text(json.dumps(captions, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

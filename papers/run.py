@@ -20,21 +20,18 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
-from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
-from threadpoolctl import threadpool_limits
-
 from kernelpool import __version__
 from kernelpool.errors import KernelpoolError, MissingDatasetError
 
 from . import comparison, competitive_neurons, em_log, regularized_prbf, shared_kernels
-from .experiment import Experiment, FinishedUnits, Record, Row, Unit, fingerprint
+from .experiment import Experiment, FinishedUnits, Record, Row, Unit, fingerprint, in_processes
 from .folds import digest
 from .page import draw_figures, page
 from .summary import FIELDS, compared, count, summarize, write_csv
@@ -46,8 +43,10 @@ TABLES: dict[str, Experiment] = {
 """What can be rerun, by name."""
 
 REPEATED = (shared_kernels.NAME, regularized_prbf.NAME)
-REPEATS = 2
-"""Splits and starts of the two papers with repeats, of their five: what fits into a quarter of an hour."""
+REPEATS = 1
+"""Splits and starts of these two unless more are asked for; the papers have one, the recorded tables five."""
+ALL = "all"
+"""Everything, the comparison included, which nobody published and is else run by its own name only."""
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished units, of all units, and the name of the last one."""
@@ -107,7 +106,7 @@ def run(
     Parameters
     ----------
     tables : sequence of str or None, default=None
-        Which of `TABLES`; None takes all.
+        Which of `TABLES`; None takes those that were published, "all" the comparison too.
     quick : bool, default=False
         Run a sample in about a minute instead of all cells.
     out : path, default="reproduction"
@@ -153,10 +152,23 @@ def run(
 
 
 def _names(tables: Sequence[str] | None) -> list[str]:
-    names = list(TABLES) if tables is None else [tables] if isinstance(tables, str) else list(tables)
+    if tables is None:
+        return [name for name in TABLES if name != comparison.NAME]
+    names = [tables] if isinstance(tables, str) else list(tables)
+    if ALL in names:
+        return list(TABLES)
     if unknown := [name for name in names if name not in TABLES]:
         raise KernelpoolError(f"tables must be among {', '.join(TABLES)}; got {unknown[0]!r}.")
     return names
+
+
+def _named(names: list[str]) -> list[str]:
+    """The tables as the command line names them."""
+    return [] if names == _names(None) else [ALL] if names == list(TABLES) else names
+
+
+def _options(quick: bool, repeats: int) -> list[str]:
+    return ["--quick"] if quick else [] if repeats == REPEATS else [f"--repeats {repeats}"]
 
 
 def _folder(out: Path) -> Path:
@@ -197,20 +209,11 @@ def _run_units(
 ) -> int:
     """Run the units that are not finished, and return how many they were."""
     todo = [unit for unit in units if finished.records(unit.key, fingerprints[unit]) is None]
-    for n_new, (unit, records, seconds) in enumerate(_results(todo, n_jobs), 1):
+    for n_new, (unit, records, seconds) in enumerate(in_processes(_work, todo, n_jobs, ordered=False), 1):
         finished.add(unit.key, fingerprints[unit], records, seconds)
         if progress is not None:
             progress(len(units) - len(todo) + n_new, len(units), unit.key)
     return len(todo)
-
-
-def _results(todo: list[Unit], n_jobs: int) -> Iterator[tuple[Unit, list[Record], float]]:
-    if n_jobs == 1 or len(todo) < 2:
-        with threadpool_limits(1):
-            yield from map(_work, todo)
-        return
-    with parallel_config("loky", inner_max_num_threads=1):
-        yield from Parallel(n_jobs, return_as="generator_unordered")(delayed(_work)(unit) for unit in todo)
 
 
 def _work(unit: Unit) -> tuple[Unit, list[Record], float]:
@@ -234,7 +237,7 @@ def _facts(
 ) -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "command": "python -m papers" + (" --quick" if quick else "" if repeats == REPEATS else f" --repeats {repeats}"),
+        "command": " ".join(["python -m papers", *_named(names), *_options(quick, repeats)]),
         "tables": names,
         "quick": quick,
         "repeats": 1 if quick else repeats,
@@ -258,5 +261,5 @@ def _write(results: Results, figures: bool) -> None:
         write_csv(results.out / "comparison.csv", results.comparison)
     (results.out / "run.json").write_text(json.dumps(results.run, indent=2) + "\n", encoding="utf-8")
     if figures:
-        draw_figures(results.out)
+        draw_figures(results.out, results.run["n_jobs"])
     (results.out / "index.md").write_text(page(results.out), encoding="utf-8")

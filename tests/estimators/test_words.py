@@ -348,6 +348,8 @@ def test_the_overlap_of_words_is_the_distance_of_their_tables():
     words = table[["town", "yes"]]
     model = SharedKernelClassifier.prbf(1, random_state=0).fit(words, y)
     (found,) = model.kernel_overlap(words, y)
+    with pytest.raises(KernelpoolError, match=r"means and covariances of numbers; this model holds words besides"):
+        model.subkernels(words, y)
     expected = 0.0
     for label in ("a", "b"):
         mine = words[y == label]

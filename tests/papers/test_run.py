@@ -72,10 +72,10 @@ def test_repeats(monkeypatch, tmp_path):
     units = [Unit("shared-kernels", "wdbc", 2, repeat) for repeat in range(5)]
     monkeypatch.setattr(shared_kernels, "units", lambda quick=False: units)
     monkeypatch.setattr(shared_kernels, "work", fake)
-    assert go(tmp_path).run["units_run_now"] == 2
-    assert go(tmp_path, repeats=5).run["units_run_now"] == 3
+    assert go(tmp_path).run["units_run_now"] == 1
+    assert go(tmp_path, repeats=5).run["units_run_now"] == 4
     facts = json.loads((tmp_path / "run.json").read_text())
-    assert facts["command"] == "python -m papers --repeats 5"
+    assert facts["command"] == "python -m papers shared-kernels --repeats 5"
     assert facts["repeats"] == 5
 
 
@@ -127,6 +127,19 @@ def test_the_page_of_a_run(monkeypatch, tmp_path):
     assert [row["kernels"] for row in results.higher()] == ["8"]
     assert "own method: 0 of 1 within two standard errors of the difference, 0 lower, 1 higher" in str(results)
     assert "agree" not in str(results)
+
+
+@pytest.mark.parametrize(
+    ("tables", "names", "words"),
+    [
+        (None, ["shared-kernels", "regularized-prbf", "competitive-neurons", "em-log"], []),
+        (["all"], list(runner.TABLES), ["all"]),
+        ("comparison", ["comparison"], ["comparison"]),
+    ],
+)
+def test_the_comparison_is_run_by_name(tables, names, words):
+    assert runner._names(tables) == names
+    assert runner._named(names) == words
 
 
 def test_unknown_tables(tmp_path):

@@ -433,3 +433,9 @@ def test_the_overlap_of_each_kernel(blobs, family):
         beta[j, k] = distance_of("bhattacharyya", (model.means_[j], full[j]), (sub_mean[j, k], sub_covariance[j, k]))
     expected = (posterior * beta).sum(axis=1)
     np.testing.assert_allclose(model.kernel_overlap(x, y, sample_weight=weight), expected, rtol=1e-6, atol=1e-9)
+    means, covariances = model.subkernels(x, y, sample_weight=weight)
+    used = posterior > 1e-6  # elsewhere the kernel itself stands
+    np.testing.assert_allclose(means[used], sub_mean[used], rtol=1e-6, atol=1e-9)
+    for k in range(3):
+        of_class = naive.matrices(covariances[k] if family == "tied" else covariances[:, k], family, *model.means_.shape)
+        np.testing.assert_allclose(of_class[used[:, k]], sub_covariance[used[:, k], k], rtol=1e-5, atol=1e-9)

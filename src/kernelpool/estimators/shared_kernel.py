@@ -20,6 +20,7 @@ from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import Gaussian, Kernels, NaturalParams, Product, ProductKernels
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
+from ..penalties.penalty import Subkernels
 from ..registry import (
     BOOL,
     CATEGORIES,
@@ -1049,6 +1050,44 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         overlap : ndarray of shape (n_kernels,)
             :math:`\delta_j`, which the overlap penalty adds up.
         """
+        kernel, kernels, subkernels, _ = self._subkernels(X, y, sample_weight)
+        distance = Overlap(1.0).exact(kernel, kernels, subkernels)
+        return np.asarray(np.sum(subkernels.posterior * distance, axis=1))
+
+    def subkernels(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        r"""Each kernel as each class alone sees it (Constantinopoulos, Titsias & Likas 2002, equations (11), (12)).
+
+        .. math::
+
+            \mu_{jk} = \frac{\sum_{x \in C_k} h_{jk}(x)\, x}{\sum_{x \in C_k} h_{jk}(x)}, \qquad
+            \Sigma_{jk} = \frac{\sum_{x \in C_k} h_{jk}(x) (x - \mu_{jk})(x - \mu_{jk})'}{\sum_{x \in C_k} h_{jk}(x)}
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, such as those of `fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        means : ndarray of shape (n_kernels, n_classes, n_features)
+            :math:`\mu_{jk}`; the mean of the kernel itself where a class has no rows in it.
+        covariances : ndarray of shape (n_kernels, n_classes, ...)
+            :math:`\Sigma_{jk}`, by `covariance_type`; of tied kernels one matrix a class, (n_classes, n_features, n_features).
+        """
+        kernel, _, subkernels, frame = self._subkernels(X, y, sample_weight)
+        if not isinstance(kernel, Gaussian):
+            raise KernelpoolError("subkernels has means and covariances of numbers; this model holds words besides.")
+        by_class = [kernel.out_of(part, frame) for part in subkernels.kernels]
+        common = kernel.shape(1, self.n_features_in_) == kernel.shape(2, self.n_features_in_)  # one matrix for all kernels
+        means = np.stack([np.asarray(part.mean) for part in by_class], axis=1)
+        return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=0 if common else 1)
+
+    def _subkernels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Subkernels, Frame]:
+        """The family, the kernels and their subkernels by some labeled rows, in a frame, and that frame."""
         check_is_fitted(self)
         X = checked_rows(self, X, holes=self._takes_holes, columns=known_columns(self))
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
@@ -1058,17 +1097,14 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
             raise KernelpoolError(
                 f"The overlap is a distance of Gaussian kernels; covariance_type={self.covariance_type_!r} has none."
             )
-        penalty = Overlap(1.0)
-        network = SharedKernel(kernel, plain.sharing, penalty)
+        network = SharedKernel(kernel, plain.sharing, Overlap(1.0))
         weight = None if sample_weight is None else np.asarray(sample_weight, float)
         rows = as_rows(X, codes, weight, holes=True).framed(frame, 64)
         params = Params(kernels, self.mixing_, self.class_prior_)
         e_step_params = network.e_step_params(params, rows.eps)
         totals = network.totals(rows, e_step_params)
         assert isinstance(totals, TotalsByClass)  # what a penalty by class asks for
-        subkernels = network.subkernels(totals, params, e_step_params)
-        distance = penalty.exact(kernel, kernels, subkernels)
-        return np.asarray(np.sum(subkernels.posterior * distance, axis=1))
+        return kernel, kernels, network.subkernels(totals, params, e_step_params), frame
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """log p(X, y) under the model, equation (8); rows marked by `unlabeled` count with their class summed out.

@@ -149,7 +149,7 @@ def class_distances(inner: Any, x: Any, labels: np.ndarray) -> np.ndarray | None
         return None
     try:
         return np.asarray(inner.kernel_overlap(x, np.asarray(labels.tolist())))
-    except KernelpoolError:  # kernels of words have no Bhattacharyya distance
+    except KernelpoolError:  # a family without a Bhattacharyya distance
         return None
 
 
