@@ -1,5 +1,6 @@
 """Shared-kernel classifier: the scikit-learn shell of `kernelpool.networks.shared_kernel`."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -8,14 +9,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
-from ..errors import KernelpoolError, StarvedKernelWarning, warn
+from ..errors import KernelpoolError, StarvedKernelWarning, UnfinishedWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import Gaussian, Kernels, NaturalParams, Product, ProductKernels
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
@@ -34,10 +35,11 @@ from ..registry import (
     Field,
     register,
 )
-from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
+from ..rows import Block, Frame, Rows, as_rows, is_lazy_frame, lives_elsewhere, one_blas_thread
 from ..selection.conditional import DecidingNetworks, fit_deciding
 from ..selection.held_out import SampledRows
 from ..selection.search import resolve_auto
+from ..tables.batches import is_source
 from ..training.checkpoint import Checkpoint, CheckpointFile
 from ..training.conditional import ConditionalConfig
 from ..training.config import (
@@ -54,6 +56,7 @@ from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinish
 from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
 from ..training.stream import StreamConfig, StreamNetwork, begin, mini_batch, resume, stream_classes, stream_config
 from ..training.survey import TrainingData, surveyed
+from ..training.uncertain_labels import UncertainLabels, spread_out, uncertain_labels
 from ..training.validation import (
     check_columns,
     check_degree,
@@ -70,6 +73,9 @@ from ..training.validation import (
     validation_rows,
 )
 from ._base import DensityClassifier, RowFunction, fit_monitor, log_softmax
+
+INNER_SWEEPS, MOST_ROUNDS = 10, 50
+"""Where labels are not certain: sweeps between two looks at the shares of the classes, and the most such looks."""
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
@@ -169,6 +175,9 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     category_prior : float, default=1.0
         Rows' worth of belief, for each kernel and column of words, that all levels are alike. It keeps every probability above
         zero: a word that was never seen has the share of this prior.
+    label_noise : float, array-like of shape (n_classes, n_classes), "estimate" or None, default=None
+        How often labels are wrong: a share, the wrong ones spread evenly; a table of P(label|class), rows of which sum to one;
+        or a table that is estimated while training. None takes them at their word.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -250,6 +259,8 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
     probabilities_ : ndarray of shape (n_kernels, n_levels)
         Probability of each word of `categories_` in each kernel, then of all other words, column after column; where there are
         columns of words. `means_` and `covariances_` hold zeros and ones for these columns, which mean nothing.
+    label_noise_ : ndarray of shape (n_classes, n_classes)
+        P(label|class), given or estimated; with `label_noise` alone.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -309,6 +320,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
         "min_frequency": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither"), None],
         "category_prior": [Interval(Real, 0, None, closed="left")],
+        "label_noise": [StrOptions({"estimate"}), Interval(Real, 0, 1, closed="left"), "array-like", None],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -352,6 +364,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         categorical_features: Any = "from_dtype",
         min_frequency: float | None = None,
         category_prior: float = 1.0,
+        label_noise: Any = None,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
@@ -391,6 +404,7 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self.categorical_features = categorical_features
         self.min_frequency = min_frequency
         self.category_prior = category_prior
+        self.label_noise = label_noise
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
@@ -419,8 +433,10 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         X : array-like of shape (n_samples, n_features)
             Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are. Data
             frames and Arrow tables may hold words, see `categorical_features`.
-        y : array-like of shape (n_samples,)
-            Labels; see `unlabeled` for rows that have none.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Labels; see `unlabeled` for rows that have none, `label_noise` for some that are wrong. Or a matrix, with a column
+            for each class: class probabilities, rows that sum to one; or zeros and ones, the classes that a row may be of.
+            Classes are then the names of the columns of a data frame, or their positions.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
@@ -433,8 +449,62 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         self : SharedKernelClassifier
             The fitted estimator.
         """
+        uncertain = uncertain_labels(y, self.label_noise, self.unlabeled)
+        if uncertain is None:
+            self.__dict__.pop("label_noise_", None)
+            return self._fit_labels(X, y, sample_weight, X_val, y_val)
+        return self._fit_uncertain(X, uncertain, sample_weight, X_val, y_val)
+
+    def _fit_uncertain(self, X: Any, labels: UncertainLabels, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
+        """EM over the classes around EM over the kernels, then a fit to the shares of the classes that it has found."""
+        if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X):
+            raise KernelpoolError("Labels that are not certain need rows in memory, in NumPy or a table; got others.")
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if n != len(labels.likelihood):
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels.likelihood)}]")
+        weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        share, previous, before = labels.first_share(), None, -np.inf
+        asked = self.get_params(deep=False)
+        model = type(self)(**{**asked, **dict.fromkeys(("label_noise", "callback", "checkpoint"))})
+        model.set_params(training="em", split_by_class=False, unlabeled=None, max_iter=INNER_SWEEPS, n_init=1, verbose=0)
+        for _ in range(0 if labels.settled else MOST_ROUNDS):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnfinishedWarning)
+                warnings.simplefilter("ignore", StarvedKernelWarning)
+                model._fit_shares(X, labels.classes, share, weight, previous)
+            previous = model._previous()
+            share, objective = labels.share(np.asarray(model.log_density(X)) + safe_log(model.class_prior_), weight)
+            labels = labels.with_noise(share, weight)
+            if objective - before < max(self.tol, 1e-6) * weight.sum():
+                break
+            before = objective
+        self._fit_shares(X, labels.classes, share, weight, previous, X_val, y_val)
+        self.__dict__.pop("label_noise_", None)
+        if labels.noise is not None:
+            self.label_noise_ = labels.noise
+        return self
+
+    def _fit_shares(
+        self,
+        X: Any,
+        classes: np.ndarray,
+        share: np.ndarray,
+        weight: np.ndarray,
+        previous: PreviousFit | None,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> None:
+        """Fit each row once for every class that has a share in it."""
+        at, codes, weights = spread_out(share, weight)
+        self._fit_labels(_safe_indexing(X, at), classes[codes], weights, X_val, y_val, previous)
+
+    def _fit_labels(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, previous: PreviousFit | None = None
+    ) -> Self:
         checkpoint = None if self.checkpoint is None else CheckpointFile(self.checkpoint)
         config = self._config(checkpoint)
+        if previous is not None:
+            config = replace(config, start=replace(config.start, previous=previous))
         data = training_data(
             self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
         )
@@ -1251,6 +1321,7 @@ register(
             "sharing_": Field("floats", ("M", "K"), low=0.0, high=1 + 1e-9),
             "parents_": Field("integers", ("M",)),
             "categories_": CATEGORIES,
+            "label_noise_": Field("floats", ("K", "K"), low=0.0, high=1.0),
             "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
             "selection_": Field("dict"),
             "history_": HISTORY,
