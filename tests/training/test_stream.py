@@ -9,6 +9,7 @@ import pytest
 import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.training.config import KernelConfig
+from kernelpool.training.labels import codes_of_known
 from kernelpool.training.stream import STEP_POWER, StreamConfig, StreamNetwork, scatter_of, step_size
 
 CLASSES = [0, 1]
@@ -212,3 +213,29 @@ def test_a_class_that_comes_later():
         x[new], y[new] = x[new] + [0, 8], 2
         model.partial_fit(x, y)
     assert model.score(x, y) > 0.95
+
+
+def test_words_are_refused():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(size=200), "word": np.array(["north", "south"])[rng.integers(2, size=200)]})
+    y = np.arange(200) % 2
+    model = SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0)
+    with pytest.raises(ValueError, match="partial_fit takes numbers alone, and X has columns of words"):
+        model.partial_fit(x, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="partial_fit takes numbers alone, and X has columns of words"):
+        model.fit(x, y).partial_fit(x, y)
+
+
+def test_labels_that_are_known_are_coded_as_the_slow_way_does():
+    for classes, labels in [([2, 5, 9], [9, 2, 5, 5]), (["a", "b"], ["b", "b", "a"]), ([False, True], [True, False])]:
+        found = codes_of_known(np.array(labels), np.array(classes))
+        assert found.tolist() == [classes.index(label) for label in labels]
+    for classes, labels in [
+        ([2, 5], [2, 7]),
+        ([2, 5], [2, -1]),
+        (["a", "b"], ["c"]),
+        ([0.0, 1.0], [0.0, np.nan]),
+        ([0, 1], ["0"]),
+    ]:
+        assert codes_of_known(np.array(labels), np.array(classes)) is None

@@ -233,7 +233,7 @@ def placed(path: str, force: bool) -> Iterator[str]:
     Without `force` a file that another process has put there in the meantime is kept.
     """
     from ..atomic import atomic_path
-    from ..errors import KernelpoolError  # which needs scikit-learn
+    from ..errors import KernelpoolError, TableError  # which need scikit-learn
 
     check_free(path, force)
     try:
@@ -244,6 +244,8 @@ def placed(path: str, force: bool) -> Iterator[str]:
         raise
     except OSError as error:
         raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}.") from None
+    except TableError:  # of what was read to be written
+        raise
     except KernelpoolError as error:
         raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
 

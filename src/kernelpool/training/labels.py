@@ -66,3 +66,11 @@ def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndar
     given = labels[known]
     codes[known] = np.searchsorted(classes, given.astype(classes.dtype) if given.dtype == object else given)
     return codes
+
+
+def codes_of_known(labels: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
+    """Codes of labels if every one of them is among the sorted classes, (n,); None otherwise."""
+    if labels.dtype.kind == "O" or (labels.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        return None
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return codes if bool((classes[codes] == labels).all()) else None

@@ -43,11 +43,12 @@ from ..networks.shared_kernel import EStepParams, Params, SharedKernel, Totals, 
 from ..penalties import Conjugate, NoPenalty, Penalty
 from ..rows import ArrayRows, Block, Frame, Rows, as_rows, beside, is_lazy, lives_elsewhere
 from ..tables.batches import is_source
+from ..tables.words import learn_columns
 from .config import KernelConfig, SharedKernelConfig, is_auto, is_learned
-from .labels import class_codes, distinct_labels, label_name, with_two_classes
+from .labels import class_codes, codes_of_known, distinct_labels, label_name, with_two_classes
 from .shared_kernel import MixtureTraining, fit_shared_kernel
 from .survey import TrainingData, check_finite
-from .validation import FLOATS, check_elsewhere, class_prior_of, given_weights, refuse_missing
+from .validation import FLOATS, check_elsewhere, class_prior_of, given_weights, known_columns, refuse_missing
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
@@ -56,7 +57,7 @@ START_SWEEPS = 10
 DEAD = 0.01
 """A kernel with less than this part of an average kernel's mass is dropped."""
 
-N_PROBES = 1000
+N_PROBES = 500
 """Rows of a mini-batch among which those that no density knows are looked for."""
 
 FAR = 5.0
@@ -192,15 +193,20 @@ class StreamNetwork:
         log_likelihood = float(totals.log_likelihood) / n - self.state.frame.log_volume
         keep = 1.0 if self.config.half_life is None else 2 ** (-n / self.config.half_life)
         labeled = np.asarray(totals.moments.mass[:, :-1].sum(axis=0))
+        level, born = self._probed(probes, step)
         state = replace(
             stepped,
+            level=level,
             mixing=np.asarray(self.penalty.mixing(self.kernel, stepped.mass, stepped.mixing, self.params.kernels, None)),
             class_weight=keep * self.state.class_weight + labeled,
             seen=self.state.seen + n,
             objective=(1 - step) * self.state.objective + step * log_likelihood,
             n_steps=self.state.n_steps + 1,
         )
-        return StreamNetwork(state, self.config)._with_births(probes, step)._without_the_dead()
+        network = StreamNetwork(state, self.config)
+        for center, k, share in born:
+            network = network._with_kernel(center, k, step * share)
+        return network._without_the_dead()
 
     # -- kernels that come and go -----------------------------------------------------------------------------------
 
@@ -229,26 +235,31 @@ class StreamNetwork:
         )
         return StreamNetwork(kept, self.config)
 
-    def _with_births(self, probes: ArrayRows, step: float) -> "StreamNetwork":
-        """With a kernel for each class whose rows are no longer known, and what rows of each class are worth now."""
+    def _probed(self, probes: ArrayRows, step: float) -> tuple[np.ndarray, list[tuple[np.ndarray, int, float]]]:
+        """What rows of each class are worth now, and where a kernel is to be born: center, class, and share of the rows."""
         framed = self.framed(probes)
-        x, codes = self.state.frame.inside(probes.x), np.asarray(probes.y)
+        codes = np.asarray(probes.y)
         natural_params = self.kernel.natural_params(self.params.kernels, probes.eps)
         log_density = np.asarray(framed.each(_log_density, self.network, natural_params, self.state.mixing))
-        found, level = self, self.state.level.copy()
+        level = self.state.level.copy()
+        born: list[tuple[np.ndarray, int, float]] = []
         for k in range(len(level[0])):
             mine = np.flatnonzero(codes == k)
             if not len(mine):
                 continue
             score = log_density[mine, k]
-            new = score < level[0, k] - FAR * np.sqrt(level[1, k]) if np.isfinite(level[0, k]) else np.zeros(len(mine), bool)
-            if new.sum() >= max(FEWEST_NEW, NEW_SHARE * len(mine)) and len(found.state.mean) < self.state.most_kernels:
-                found = found._with_kernel(x[mine[new]].mean(axis=0), k, step * new.sum() / len(codes))
+            begun = bool(np.isfinite(level[0, k]))
+            new = score < level[0, k] - FAR * np.sqrt(level[1, k]) if begun else np.zeros(len(mine), bool)
+            room = self.state.most_kernels - len(self.state.mean) - len(born)
+            if new.sum() >= max(FEWEST_NEW, NEW_SHARE * len(mine)) and room > 0:
+                center = np.asarray(self.state.frame.inside(probes.x[mine[new]]).mean(axis=0))
+                born.append((center, k, float(new.sum() / len(codes))))
                 continue  # the level is that of rows that are known
-            mean, variance = score[~new].mean(), score[~new].var() if len(score[~new]) else np.nan
-            weight = 1.0 if not np.isfinite(level[0, k]) else max(step, 0.05)
-            level[:, k] = [mean, variance] if weight == 1 else (1 - weight) * level[:, k] + weight * np.array([mean, variance])
-        return StreamNetwork(replace(found.state, level=level), self.config)
+            if not new.all():
+                weight = max(step, 0.05) if begun else 1.0
+                now = np.array([score[~new].mean(), score[~new].var()])
+                level[:, k] = now if weight == 1 else (1 - weight) * level[:, k] + weight * now
+        return level, born
 
     def _with_kernel(self, center: np.ndarray, k: int, share: float) -> "StreamNetwork":
         """With a kernel of class k, of the mean shape of all kernels."""
@@ -371,16 +382,21 @@ def mini_batch(
     if lives_elsewhere(X):
         check_elsewhere(estimator, X, reset=reset)
     else:
+        if known_columns(estimator) is not None or learn_columns(X, estimator.categorical_features) is not None:
+            raise KernelpoolError("partial_fit takes numbers alone, and X has columns of words; leave them out, or use fit.")
         refuse_missing(X, "partial_fit")
         X = validate_data(estimator, X, dtype=FLOATS, reset=reset, ensure_min_samples=2 if reset else 1)
-    labels = column_or_1d(to_numpy(y) if is_array(y) else np.asarray(y), warn=True)
+    labels = to_numpy(y) if is_array(y) else np.asarray(y)
+    labels = labels if labels.ndim == 1 else column_or_1d(labels, warn=True)
     if len(labels) != X.shape[0]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(labels)}]")
-    found = distinct_labels(labels, unlabeled)
-    unknown = found[~np.isin(found, classes)]
-    if len(unknown):
-        raise ValueError(f"y has the label {label_name(unknown[0])}, which is not among classes={classes.tolist()}.")
-    codes = class_codes(labels, classes, unlabeled)
+    codes = codes_of_known(labels, classes)  # nearly always all are, and that is found soonest
+    if codes is None:
+        found = distinct_labels(labels, unlabeled)
+        unknown = found[~np.isin(found, classes)]
+        if len(unknown):
+            raise ValueError(f"y has the label {label_name(unknown[0])}, which is not among classes={classes.tolist()}.")
+        codes = class_codes(labels, classes, unlabeled)
     weight = None if sample_weight is None else given_weights(X, sample_weight)
     if unlabeled_weight != 1:
         factor = np.where(codes < 0, unlabeled_weight, 1.0)
@@ -420,7 +436,8 @@ def begin(data: TrainingData, config: SharedKernelConfig, stream: StreamConfig, 
         most_kernels=MOST * fitted.n_kernels_asked,
     )
     state = replace(empty, scatter=scatter_of(training.host_kernel, kernels, empty.mass))
-    return StreamNetwork(state, stream)._with_births(probes, 1.0)
+    level, _ = StreamNetwork(state, stream)._probed(probes, 1.0)
+    return StreamNetwork(replace(state, level=level), stream)
 
 
 def resume(
