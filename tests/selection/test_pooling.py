@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from kernelpool.selection.pooling import PRICE, log_loss, normalized, pool
+from kernelpool.selection.pooling import PRICE, RIDGE, log_loss, normalized, pool
 
 
 def members(n=400, n_classes=3, seed=0):
@@ -18,7 +18,7 @@ def members(n=400, n_classes=3, seed=0):
 
 
 def test_independent_evidence_is_added_and_guesses_are_dropped():
-    log_proba, codes = members(4000)
+    log_proba, codes = members(40_000)
     found = pool(log_proba, codes, np.ones(len(codes)), "log_linear")
     # each evidence is a Gaussian about 2 in its class: log-odds of twice the difference, of which softmax takes one
     np.testing.assert_allclose(found.weight[:2], [2, 2], rtol=0.15)
@@ -32,7 +32,11 @@ def test_the_weights_are_the_minimum():
     found = pool(log_proba, codes, weight, "log_linear")
 
     def loss(w):
-        return log_loss(normalized(np.tensordot(np.abs(w), log_proba, 1)), codes, weight) + PRICE * np.abs(w).sum()
+        return (
+            log_loss(normalized(np.tensordot(np.abs(w), log_proba, 1)), codes, weight)
+            + PRICE * np.abs(w).sum()
+            + RIDGE * len(w) * np.var(np.abs(w)) / weight.sum()
+        )
 
     best = minimize(loss, np.ones(3), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 4000})
     np.testing.assert_allclose(found.weight, np.where(np.abs(best.x) < 0.01, 0, np.abs(best.x)), atol=2e-3)

@@ -17,7 +17,8 @@ paper               here                  shape       meaning
 
 The weights minimize the log-loss on held-out rows, which is convex in both cases. Those of the logarithmic pool are a
 temperature as well: members that are too sure of themselves together get weights that sum to less than one. A small price on
-each (`PRICE`) makes a member that brings nothing cost nothing: its weight is zero.
+each (`PRICE`) makes a member that brings nothing cost nothing: its weight is zero. A pull towards equal weights (`RIDGE`) fades
+as rows become many.
 """
 
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ from .stacking import stacked
 
 PRICE = 1e-3
 """Log-loss a row that a unit of weight must save."""
+
+RIDGE = 5.0
+"""Rows' worth of belief that all members are to be heard alike: of few rows, held-out losses tell little."""
 
 SMALLEST = 0.01
 """Weights below this are set to zero."""
@@ -82,15 +86,16 @@ def pool(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray, kind:
 def _log_linear(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -> Pooling:
     clipped, share, at = np.maximum(log_proba, LOWEST), row_weight / row_weight.sum(), np.arange(len(codes))
     own = clipped[:, at, codes] @ share  # (L,)
+    n_members, ridge = len(log_proba), RIDGE / row_weight.sum()
 
     def objective(weight: np.ndarray) -> tuple[np.ndarray, float]:
         scores = np.tensordot(weight, clipped, axes=1)
         log_total = logsumexp(scores, axis=1)
         expected = np.exp(scores - log_total[:, None]) * share[:, None]  # (n, K)
-        gradient = own - np.tensordot(clipped, expected, axes=2) - PRICE
-        return gradient, float(weight @ own - share @ log_total - PRICE * weight.sum())
+        away = weight - weight.mean()
+        gradient = own - np.tensordot(clipped, expected, axes=2) - PRICE - 2 * ridge * away
+        return gradient, float(weight @ own - share @ log_total - PRICE * weight.sum() - ridge * away @ away)
 
-    n_members = len(log_proba)
     weight = maximize(objective, np.full(n_members, 1 / n_members), max_iter=200, bounds=[(0, None)] * n_members).point
     if 0 < np.count_nonzero(weight >= SMALLEST) < n_members:
         keep = weight >= SMALLEST
