@@ -92,3 +92,30 @@ with open(folder / "loans.csv", "w", encoding="utf-8") as file:
 words = ["fit", str(folder / "loans.csv"), "-t", "repaid", "--set", "budget=fast"]
 ran = CliRunner().invoke(app, [*words, "-o", str(folder / "loans.safetensors"), "--report", str(folder / "loans.html")])
 print((ran.stderr + ran.stdout).replace(f"{folder}/", ""))
+
+# %%
+# From Python it is one line too: the types of the columns say which hold words. Each kernel has a table of probabilities for
+# each of them, and an empty cell is no word of its own: it says nothing.
+
+import pandas as pd
+
+loans = pd.read_csv(folder / "loans.csv")
+table, repaid = loans.drop(columns="repaid"), loans["repaid"]
+model = SharedKernelClassifier([2, 2], covariance_type="diag", random_state=0).fit(table, repaid)
+print({name: words.tolist() for name, words in zip(table.columns, model.categories_, strict=True) if words is not None})
+row = table.iloc[[7]].assign(town="Sparta", income=np.nan)  # a town that was never seen, and a gap
+print(row.to_string(index=False))
+print("P(repaid) =", model.predict_proba(row)[0, 1].round(3), "and the gap is likely to be", f"{model.impute(row)[0, 1]:.1f}")
+print(model.explain(table.iloc[0]))
+
+# %%
+# What the model has learned of the towns of either class: the tables of its kernels, weighted by the shares of the kernels.
+
+towns = model.mixing_.T @ model.probabilities_[:, : len(model.categories_[2]) + 1]  # (classes, towns and any other)
+names = [*model.categories_[2], "any other"]
+figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+for k, (label, color) in enumerate(zip(model.classes_, colors, strict=True)):
+    ax.bar(np.arange(len(names)) + 0.4 * k, towns[k], width=0.38, color=color, label=f"repaid: {label}")
+ax.set_xticks(np.arange(len(names)) + 0.2, names)
+ax.set(title="P(town | class)", ylim=(0, 1))
+ax.legend()

@@ -7,10 +7,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
 
 import kernelpool
-from kernelpool import PooledClassifier, SharedKernelClassifier
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    ParzenClassifier,
+    PooledClassifier,
+    RBFNetworkClassifier,
+    SharedKernelClassifier,
+)
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import ProductKernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
@@ -376,6 +384,26 @@ def test_everything_is_chosen_over_words_too():
     assert model.score(table, y) > 0.85
     with pytest.raises(KernelpoolError, match="covariances_init is for numbers alone"):
         SharedKernelClassifier(2, covariances_init=np.ones((2, 4)), covariance_type="diag").fit(table, y)
+
+
+def test_missing_cells_are_filled_in_a_pipeline():
+    table, y = some_table(200)
+    gaps = holed(table)
+    model = SharedKernelClassifier(2, training="em", random_state=0).fit(gaps, y)
+    np.testing.assert_array_equal(model.transform(gaps), model.impute(gaps))
+    assert model.get_feature_names_out().tolist() == ["a", "town", "b", "yes"]
+    numbers = gaps[["a", "b"]]
+    chain = make_pipeline(SharedKernelClassifier(2, training="em", random_state=0), LogisticRegression()).fit(numbers, y)
+    assert chain.score(numbers, y) > 0.7
+
+
+@pytest.mark.parametrize("estimator", [RBFNetworkClassifier(), ParzenClassifier(), CompetitiveNeuronsClassifier()])
+def test_who_takes_numbers_alone_names_the_words(estimator):
+    table, y = some_table(50)
+    with pytest.raises(KernelpoolError, match=f"Column 'town' of X holds words, and {type(estimator).__name__} takes numbers"):
+        estimator.fit(table, y)
+    with pytest.raises(KernelpoolError, match="Column 'town' of X holds words, and categorical_features=None takes it for"):
+        SharedKernelClassifier(categorical_features=None).fit(table, y)
 
 
 def test_many_levels_take_no_array_of_rows_by_levels():

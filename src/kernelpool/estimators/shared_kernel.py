@@ -12,7 +12,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
@@ -975,6 +975,48 @@ class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
         rng = check_random_state(self.random_state if random_state is None else random_state)
         draws = [self._filled(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(n_draws)]
         return np.stack([self._as_given(draw) for draw in draws])
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Fill missing cells as `impute` does, the class summed out: a step of a pipeline before a model that takes no gaps.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features)
+            Conditional means of numbers, the most probable words.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from kernelpool.datasets import make_ripley
+        >>> X, y = make_ripley(random_state=0)
+        >>> X[::3, 1] = np.nan
+        >>> filler = SharedKernelClassifier(training="em", random_state=0)
+        >>> model = make_pipeline(filler, LogisticRegression()).fit(X, y)
+        >>> print(f"{model.score(X, y):.1f}")
+        0.8
+        """
+        return self.impute(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of what `transform` makes: those of the features.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names, where the model knows none.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        check_is_fitted(self)
+        return _check_feature_names_in(self, input_features)
 
     def _filled(
         self, x: np.ndarray, codes: np.ndarray, pick: np.ndarray | None = None, noise: np.ndarray | None = None

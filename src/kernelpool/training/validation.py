@@ -96,11 +96,12 @@ def checked_rows(
     fewest = 2 if reset else 1
     if columns is None:
         X = as_nan(X) if holes else X
-        return np.asarray(
-            validate_data(
-                estimator, X, dtype=dtype, order=None, ensure_min_samples=fewest, ensure_all_finite=finite, reset=reset
-            )
-        )
+        settings = {"order": None, "ensure_min_samples": fewest, "ensure_all_finite": finite, "reset": reset}
+        try:
+            return np.asarray(validate_data(estimator, X, dtype=dtype, **settings))
+        except (TypeError, ValueError):
+            _refuse_words(estimator, X)
+            raise
     x = columns.coded(X)
     if not reset:
         return np.asarray(check_array(x, ensure_all_finite=finite, input_name="X"))
@@ -108,6 +109,21 @@ def checked_rows(
     if columns.names is not None:
         estimator.feature_names_in_ = np.array(columns.names, dtype=object)
     return x
+
+
+def _refuse_words(estimator: Any, X: Any) -> None:
+    """An error that names the column of words, where there is one and the estimator takes numbers alone."""
+    columns = learn_columns(X)
+    if columns is None:
+        return
+    name = columns.name(next(i for i, words in enumerate(columns.categories) if words is not None))
+    what = f"{name[0].upper()}{name[1:]} of X holds words"
+    if hasattr(estimator, "categorical_features"):
+        raise KernelpoolError(f"{what}, and categorical_features={estimator.categorical_features!r} takes it for numbers.")
+    raise KernelpoolError(
+        f"{what}, and {type(estimator).__name__} takes numbers alone: SharedKernelClassifier and PooledClassifier take words "
+        f"as they are, or put an encoder before it, such as kernelpool.tables.encoder.TableEncoder."
+    )
 
 
 def as_nan(X: Any) -> Any:
