@@ -211,11 +211,20 @@ def test_compare_and_report_write_pages(run, model):
     run("compare", path, "other.st", new, "--report", "both.html")
     page = Path("both.html").read_text(encoding="utf-8")
     assert page.count('class="explorer"') == 2
+    compared = run("compare", path, "other.st", new, "--json").json
+    assert f"… and {compared['n_different'] - 50} more" in page or compared["n_different"] <= 50
+    parted = page[page.index("Rows on which they disagree") : page.index("<main")]
+    assert parted.count('<tr><th scope="row"') == min(50, compared["n_different"])
+    assert f'<span class="name">{compared["log_losses"][1]:.4f}</span>' in page
     assert "Log-loss" in page
     rows = [[f"id-{i}", *row] for i, row in enumerate(blurred(400))]
     kept = write_csv("kept.csv", ["id", *COLUMNS], rows)
     run("report", path, kept, "--keep", "id", "-o", "kept.html")
     assert len(set(re.findall(r"id-\d+", Path("kept.html").read_text(encoding="utf-8")))) == 81  # those held out
+    run("fit", kept, "-t", "color", *QUICK, "--keep", "id", "-o", "kept.st", "--report", "fit.html")
+    assert len(set(re.findall(r"id-\d+", Path("fit.html").read_text(encoding="utf-8")))) == 81
+    assert run("predict", "kept.st", new, "--json", "-o", "kept-answers.csv").json["n_rows"] > 0  # no column 'id' is asked for
+    assert "pass --report" in run("fit", kept, "-t", "color", *QUICK, "--keep", "id", "-o", "x.st", code=2).text
     assert (
         "reads DATA twice"
         in run("report", path, "-", "--keep", "id", "-o", "x.html", code=2, input="a,b,id,color\n1,2,3,red\n").text

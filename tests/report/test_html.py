@@ -60,7 +60,7 @@ def test_names_from_the_data_stay_text(hostile_page):
     assert page.tags.count("script") == page.tags.count("style") == 1
     assert not {"img", "iframe", "object", "embed", "base", "form"} & set(page.tags)
     assert page.tags.count("link") == 1
-    assert page.tags.count("input") == 1 + len(HOSTILE)  # a threshold, and a box for each class
+    assert page.tags.count("input") == 3 + len(HOSTILE)  # a threshold, regions, kernels, and a box for each class
     assert not [name for name, _ in page.attributes if name.startswith("on") or name in ("autofocus", "style", "src", "action")]
     links = {value for name, value in page.attributes if name in ("href", "xlink:href")}
     assert {value for value in links if not value.startswith("#")} == {"data:,"}

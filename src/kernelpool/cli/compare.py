@@ -1,23 +1,25 @@
 """`kernelpool compare`: two models on the same rows."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from ..inspection.metrics import Metrics
+from ..inspection.metrics import Metrics, Rate
 from ..inspection.pipeline import unwrap
 from ..inspection.pool import describe
 from ..questions.comparison import ModelComparison
 from ..tables.labels import LabeledTable, codes_and_classes
 from ..tables.sources import source
-from ..text import listed, plural, shown
+from ..text import listed, percent, plural, shown, text_of
 from . import options as o
 from .output import CommandError, Exit, Screen, placed
 from .report import check_report
 from .saved import Saved, open_saved
 
-PAGE = "Write a page (HTML) with both side by side."
+MOST_CLASSES, MOST_PARTED = 30, 50
+"""Classes and rows that the page lists."""
 
 
 def compare(
@@ -66,7 +68,8 @@ def compare(
         screen.result(f"{name + ':':8} {shown(path, 60)}: error {rate}, log-loss {loss:.4f}")
     screen.result(str(comparison))
     if report is not None:
-        _write_page(report, force, (first, second), models, tables, common, str(comparison))
+        judged = judged_tables((Path(first).name, Path(second).name), saved_classes(models), common, answers, rates, comparison)
+        _write_page(report, force, (first, second), models, tables, common, str(comparison), judged)
         screen.result(f"Page: {shown(report, 400)}")
     record: dict[str, Any] = {"first": first, "second": second, **comparison.to_dict()}
     record["rates"] = [rate.to_dict() for rate in rates]
@@ -81,6 +84,7 @@ def _write_page(
     tables: list[LabeledTable],
     common: np.ndarray,
     sentence: str,
+    judged: Sequence[Any],
 ) -> None:
     """Both models side by side, on the same rows."""
     from ..report.explorer import MOST_POINTS, explorer_of
@@ -97,9 +101,50 @@ def _write_page(
             parts.append((Path(name).name, explorer))
     described = [describe(unwrap(saved.model).inner).sentence for saved in models]
     sentences = [sentence, *(f"{Path(name).name}: {text}" for name, text in zip(names, described, strict=True))]
-    page = render_explorer(" and ".join(Path(n).name for n in names), sentences, parts)
+    page = render_explorer(" and ".join(Path(n).name for n in names), sentences, parts, judged)
     with placed(path, force) as beside:
         Path(beside).write_bytes(page.encode("utf-8"))
+
+
+def saved_classes(models: list[Saved]) -> list[str]:
+    """Names of the classes, which are those of both."""
+    return [text_of(label) for label in models[0].classes.tolist()]
+
+
+def judged_tables(
+    names: tuple[str, str],
+    classes: list[str],
+    numbers: np.ndarray,
+    answers: list[tuple[np.ndarray, np.ndarray]],
+    rates: list[Rate],
+    comparison: ModelComparison,
+) -> list[Any]:
+    """How good both are, class by class as well, and the rows on which they disagree."""
+    from ..report.records import PageTable
+
+    codes, named = answers[0][0], [p.argmax(axis=1) for _, p in answers]
+    tallies = [Metrics.of(codes, p) for _, p in answers]
+    quality = [
+        ("error", *(percent(rate.error) for rate in rates)),
+        ("its interval", *(f"{percent(rate.low)} to {percent(rate.high)}" for rate in rates)),
+        ("log-loss", *(f"{loss:.4f}" for loss in comparison.log_losses)),
+        ("Brier score", *(f"{tally.brier:.4f}" for tally in tallies)),
+        ("probabilities are off by", *(percent(tally.calibration_error) for tally in tallies)),
+        ("rows on which it alone errs", f"{comparison.only_first:,}", f"{comparison.only_second:,}"),
+    ]
+    for k in np.argsort(-np.bincount(codes, minlength=len(classes)), kind="stable")[:MOST_CLASSES].tolist():
+        if (codes == k).any():
+            quality.append((f"error of class {classes[k]}", *(percent(float((n[codes == k] != k).mean())) for n in named)))
+    parted = np.flatnonzero(named[0] != named[1])
+    doubtful = sorted(parted.tolist(), key=lambda i: -max(p[i].max() for _, p in answers))
+    rows = [
+        (str(numbers[i]), classes[codes[i]], *(f"{classes[p[i].argmax()]} ({percent(float(p[i].max()))})" for _, p in answers))
+        for i in doubtful[:MOST_PARTED]
+    ]
+    return [
+        PageTable("How good both are", ("", *names), tuple(quality), numbers=True, sortable=False),
+        PageTable("Rows on which they disagree", ("row", "class", *names), tuple(rows), len(parted) - len(rows)),
+    ]
 
 
 def _judging_rows(saved: Saved, table: LabeledTable, screen: Screen) -> np.ndarray:

@@ -21,6 +21,7 @@ from ..text import listed, plain, plural, quoted, shown
 from . import options as o
 from .choice import AUTO, LARGE_MODEL, POOL, ModelChoice
 from .output import CommandError, Exit, Screen, check_free, placed
+from .report import KEEP, check_report, kept_names, write_report
 from .work import LargeWork, RegressionWork, Work
 
 OTHERS = ", ".join(sorted(set(registry.commands()) - {POOL}))
@@ -46,6 +47,7 @@ def fit(
     data: o.Data,
     target: Annotated[str | None, o.column("--target", "-t", help=TARGET)] = None,
     drop: o.Drop = None,
+    keep: Annotated[list[str] | None, o.column("--keep", help=KEEP)] = None,
     columns: Annotated[list[str] | None, o.data("--columns", metavar="COLUMN=KIND", help=COLUMNS)] = None,
     encode: Annotated[bool, o.data("--encode", help=ENCODE)] = False,
     unlabeled: Annotated[o.Unlabeled, o.data("--unlabeled", help="What becomes of rows without a class.")] = o.Unlabeled.REFUSE,
@@ -96,16 +98,21 @@ def fit(
     _check_output(path, report)
     check_free(path, force)
     if report is not None:
-        from .report import check_report, write_report
-
         check_report(report, force)
+    elif keep:
+        raise CommandError(Exit.USAGE, "--keep shows a column in the report: pass --report FILE as well.")
     if checkpoint is not None and (cv is not None or refit):
         raise CommandError(Exit.USAGE, "--checkpoint is of one fit: leave --cv and --refit out.")
     if large:
         _check_large(choice, cv, in_memory)
+        if keep:
+            raise CommandError(
+                Exit.USAGE, f"--keep needs a table that fits in memory; {shown(data, 200)} is beyond --in-memory."
+            )
+    names = kept_names(data, style, list(keep or []))
     rows_in = source(data, style)
     reading: dict[str, Any] = {
-        "drop": drop or (),
+        "drop": [*(drop or ()), *(keep or ())],
         "kinds": kinds,
         "holes": bool(get_tags(estimator).input_tags.allow_nan),
         "cautious": not encode,
@@ -126,7 +133,7 @@ def fit(
         screen.say(line)
     for left, why in rows.left_out.items():
         screen.warn(f"column {quoted(left)} is left out: {why}.")
-    dropped = [*(drop or []), *rows.left_out]
+    dropped = [*(drop or []), *(keep or []), *rows.left_out]
     asked = choice, screen, holdout, cv, refit, 1 - confidence, dropped, str(unlabeled)
     work = (LargeWork if large else RegressionWork if is_regressor(estimator) else Work)(rows, *asked)
     work.run()
@@ -138,7 +145,8 @@ def fit(
     _tell(work, path, screen)
     if report is not None:
         shown_rows, test = work.reported()
-        write_report(work.model, shown_rows, test, report, force, screen, command=work.command, duration=work.seconds)
+        made = {"command": work.command, "duration": work.seconds}
+        write_report(work.model, shown_rows, test, report, force, screen, names=names, **made)
     screen.answer({"model": path, **work.record(), "report": report})
     if work.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)

@@ -44,14 +44,14 @@ def report(
     column = saved.target_of(target)
     spare = [*(drop or []), *(keep or [])]
     rows = saved.read(source(data, style), column, screen, spare)
-    names = _kept_names(data, style, list(keep or []))
+    names = kept_names(data, style, list(keep or []))
     codes = rows.labels if saved.numeric else codes_and_classes(rows.labels)[0]
     same, held = saved.split_of(rows.fingerprint(), codes)
     kwargs = {key: saved.summary.get(name) for key, name in (("command", "command"), ("duration", "seconds"))}
     kwargs = {key: value for key, value in kwargs.items() if isinstance(value, str | float)}
     if test is not None:
         other = saved.read(source(test, style), column, screen, spare)
-        names = names + _kept_names(test, style, list(keep or []))
+        names = names + kept_names(test, style, list(keep or []))
         rows, at = _joined(rows, other), np.arange(len(rows), len(rows) + len(other))
         write_report(saved.model, rows, at, output, force, screen, test_source=other.source, names=names, **kwargs)
     else:
@@ -62,7 +62,7 @@ def report(
     screen.answer({"report": output, "rows_of_fit": same, "n_rows": len(rows)})
 
 
-def _kept_names(data: str, style: Any, keep: list[str]) -> list[str]:
+def kept_names(data: str, style: Any, keep: list[str]) -> list[str]:
     """What is shown beside the number of each row of a file; nothing where no column is kept."""
     if not keep:
         return []

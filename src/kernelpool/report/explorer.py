@@ -1,9 +1,11 @@
 """Rows and kernels to be looked at from all sides: what the page's script needs to draw them along any two features."""
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from ..arrays import to_numpy
 from ..inspection.metrics import ambiguity_of
@@ -13,6 +15,11 @@ from ..text import text_of
 from .records import ExploredKernel, Explorer
 
 MOST_POINTS, MOST_FEATURES, MOST_KERNELS, MOST_CLASSES = 800, 8, 60, 5
+GRID = 24, 16
+"""Cells of regions, across and up."""
+
+MOST_ASKED, MOST_LENT = 60_000, 20
+"""Rows that a classifier is asked for regions, and rows that lend it the other features where it cannot do without them."""
 
 
 def explorer_of(
@@ -42,6 +49,9 @@ def explorer_of(
         score = [_short(v) if np.isfinite(v) else None for v in found.tolist()]
     kernels, nearest = _kernels(model, pool, x, chosen)
     refusing = getattr(model.outer, "ambiguity_threshold_", None)
+    ranges = _ranges(x[:, chosen])
+    regions = _regions(model, x, chosen, ranges, classes)
+    in_units = ranges * scale[:, None] + offset[:, None]
     return Explorer(
         features=tuple(model.names[i] for i in chosen.tolist()),
         labels=tuple(text_of(label) for label in classes.tolist()),
@@ -56,7 +66,60 @@ def explorer_of(
         kernels=kernels,
         threshold=refusing,
         held_out=held_out,
+        ranges=tuple((float(low), float(high)) for low, high in in_units.tolist()) if regions else (),
+        grid=GRID if regions else (0, 0),
+        regions=regions,
     )
+
+
+def _ranges(x: np.ndarray) -> np.ndarray:
+    """What a picture of the rows shows of each feature, (d, 2): as the page's script draws it."""
+    low, high = x.min(axis=0), x.max(axis=0)
+    margin = 0.05 * (high - low)
+    margin = np.where(margin > 0, margin, np.where(high != 0, 0.05 * np.abs(high), 1.0))
+    return np.stack([low - margin, high + margin], axis=1)
+
+
+def _regions(
+    model: Unwrapped, x: np.ndarray, chosen: np.ndarray, ranges: np.ndarray, classes: np.ndarray
+) -> tuple[tuple[int, ...], ...]:
+    """The most probable class in cells along every pair of features, the others unknown; as runs of equal cells."""
+    pairs = list(combinations(range(len(chosen)), 2))
+    inner, (across, up) = of_codes(model.inner), GRID
+    known = {label: code for code, label in enumerate(classes.tolist())}
+    order = [known.get(label, -1) for label in np.asarray(inner.classes_).tolist()]
+    numbers = [model.features[i].source is None and model.features[i].words is None for i in chosen.tolist()]
+    if not any(numbers[a] and numbers[b] for a, b in pairs) or not np.isfinite(x).all():
+        return ()
+    mixture = hasattr(inner, "kernel_posterior") and not hasattr(inner, "trials_")  # a pool draws what it does not know
+    free = x.shape[1] == 2 or (mixture and bool(get_tags(inner).input_tags.allow_nan))
+    n_lent = 1 if free else max(1, min(MOST_LENT, len(x), MOST_ASKED // (len(pairs) * across * up)))
+    lent = np.full((1, x.shape[1]), np.nan) if free else x[np.linspace(0, len(x) - 1, n_lent).astype(int)]
+    found: list[tuple[int, ...]] = []
+    for a, b in pairs:
+        if not (numbers[a] and numbers[b]):  # between two words there is nothing
+            found.append(())
+            continue
+        right, top = (
+            low + (np.arange(n) + 0.5) / n * (high - low) for n, (low, high) in zip(GRID, ranges[[a, b]], strict=True)
+        )
+        cells = np.stack([np.tile(right, up), np.repeat(top, across)], axis=1)  # (cells, 2)
+        rows = np.repeat(lent[None], len(cells), axis=0)  # (cells, lent, d)
+        rows[:, :, chosen[[a, b]]] = cells[:, None]
+        try:
+            probability = np.asarray(to_numpy(inner.predict_proba(rows.reshape(-1, x.shape[1]))), np.float64)
+        except ValueError:  # a network that wants other features
+            return ()
+        best = probability.reshape(len(cells), n_lent, -1).mean(axis=1).argmax(axis=1)
+        found.append(_runs(np.array(order)[best]))
+    return tuple(found)
+
+
+def _runs(codes: np.ndarray) -> tuple[int, ...]:
+    """(value, number of times) one after the other."""
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
+    lengths = np.diff([*starts.tolist(), len(codes)])
+    return tuple(np.stack([codes[starts], lengths], axis=1).ravel().tolist())
 
 
 def _telling(x: np.ndarray, named: np.ndarray, n_classes: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from ..errors import KernelpoolError
 from ..selection.reject import NOTHING_BELOW
 from ..text import plain
 from .charts import charts_of, in_use
-from .records import Accepted, Evaluation, Explorer, Summary
+from .records import Accepted, Evaluation, Explorer, PageTable, Summary
 
 MINUS, DASH, SPACE = "\N{MINUS SIGN}", "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 
@@ -97,7 +97,9 @@ def render_html(summary: Summary) -> str:
     return page
 
 
-def render_explorer(title: str, told: Sequence[str], explorers: Sequence[tuple[str, Explorer]]) -> str:
+def render_explorer(
+    title: str, told: Sequence[str], explorers: Sequence[tuple[str, Explorer]], tables: Sequence[PageTable] = ()
+) -> str:
     """A page of pictures to be touched, side by side where there are several.
 
     Parameters
@@ -108,6 +110,8 @@ def render_explorer(title: str, told: Sequence[str], explorers: Sequence[tuple[s
         Sentences above the pictures.
     explorers : sequence of (str, Explorer)
         Headings and pictures.
+    tables : sequence of PageTable, default=()
+        Tables above the pictures.
 
     Returns
     -------
@@ -118,7 +122,9 @@ def render_explorer(title: str, told: Sequence[str], explorers: Sequence[tuple[s
     colors = {name: f"s{i}" for i, name in enumerate(list(dict.fromkeys(names))[:PLOT_CLASSES])}
     parts = [(name, explorer, explorer_json(explorer, colors)) for name, explorer in explorers]
     page: str = (
-        _environment().get_template("explore.html").render(title=title, told=told, parts=parts, colors=colors, **_shell())
+        _environment()
+        .get_template("explore.html")
+        .render(title=title, told=told, parts=parts, tables=tables, colors=colors, **_shell())
     )
     return page
 

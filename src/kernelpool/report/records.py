@@ -320,6 +320,26 @@ class Explorer:
     threshold: float | None
     """The doubt above which the model itself refuses."""
     held_out: bool
+    ranges: tuple[tuple[float, float], ...] = ()
+    """Of the features in the picture; empty where there are no regions."""
+    grid: tuple[int, int] = (0, 0)
+    """Cells of the regions across and up."""
+    regions: tuple[tuple[int, ...], ...] = ()
+    """For each pair of features, first with second, first with third ...: the most probable class of every cell where these
+    two features alone are known, as (class, number of cells) one after the other, from the lowest row of cells up."""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of texts above pictures; its first column names the rows."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    n_more: int = 0
+    numbers: bool = False
+    """Whether all columns but the first hold numbers."""
+    sortable: bool = True
 
 
 @dataclass(frozen=True)
@@ -342,6 +362,81 @@ class Importance:
     """"marginal" or "permutation"."""
     log_loss: float
     n_rows: int
+
+
+# -- whether held-out rows are like training rows --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MovedFeature:
+    """A feature of the held-out rows beside that of the training rows."""
+
+    name: str
+    distance: float
+    """Share of the rows that would have to move."""
+    p_value: float
+    """After Holm's correction for all features."""
+
+
+@dataclass(frozen=True)
+class ClassShare:
+    """How frequent a class is."""
+
+    name: str
+    trained: float
+    counted: float | None
+    """Among the labels of the held-out rows."""
+    estimate: float
+    """From the held-out rows without their labels."""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Whether held-out rows are like training rows."""
+
+    n_rows: int
+    n_reference: int
+    p_value: float
+    """That no feature has moved."""
+    features: tuple[MovedFeature, ...]
+    n_more: int
+    classes: tuple[ClassShare, ...]
+    n_more_classes: int
+    classes_p_value: float | None
+    """That the frequencies of the classes are those of the training."""
+
+
+# -- sets of classes -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SetCoverage:
+    """How often sets hold the true class, for the rows of one class."""
+
+    name: str
+    n_rows: int
+    coverage: float
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What the sets of a conformal classifier are like."""
+
+    error: float
+    """How often the true class may be missing."""
+    per_class: bool
+    held_out: bool
+    n_rows: int
+    coverage: float
+    coverage_low: float
+    coverage_high: float
+    mean_size: float
+    sizes: tuple[int, ...]
+    """Rows whose sets have 0, 1, 2 ... classes."""
+    classes: tuple[SetCoverage, ...]
+    n_more_classes: int
 
 
 # -- outliers -----------------------------------------------------------------------------------------------------
@@ -419,6 +514,36 @@ class MemberRow:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """A setting of one network that was tried on rows left out."""
+
+    covariance_type: str
+    n_kernels: int
+    sharing: float | None
+    kernel_prior: str
+    overlap_penalty: float
+    loss: float
+    """Log-loss a row at the best temperature."""
+    behind: float
+    """How far that is behind the lowest."""
+    behind_error: float
+    plain_loss: float
+    """Log-loss a row as it is."""
+    error: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was tried, the best first, and which was chosen."""
+
+    rows: tuple[Tried, ...]
+    n_more: int
+    n_close: int
+    """Settings within a standard error of the lowest loss."""
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One parameter as it was set."""
 
@@ -484,6 +609,9 @@ class Summary:
     """Of a pool, those that were tried, in that order."""
     explorer: Explorer | None = None
     importance: Importance | None = None
+    selection: Selection | None = None
+    likeness: Likeness | None = None
+    sets: Sets | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Dictionaries, lists, numbers and text; what is not finite is None."""

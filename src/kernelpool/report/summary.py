@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import is_array, to_numpy
 from ..errors import KernelpoolError
+from ..estimators.conformal import ConformalClassifier
 from ..estimators.reject import RejectClassifier
 from ..inspection.pipeline import Unwrapped, unwrap
 from ..inspection.pool import Pool, describe, refusals
@@ -26,9 +27,22 @@ from .data import BLOCK, Table, Target, blocks, data_of, some
 from .evaluation import evaluation_of, judge, regression_of
 from .explorer import MOST_POINTS, explorer_of
 from .kernels import Seen, class_distances, class_posterior_by_rows, map_of, table_of
+from .likeness import MOST_WATCHED, likeness_of, sets_of
 from .outliers import Scored, density_of, outliers_of
-from .records import Evaluation, Explorer, Importance, ImportantFeature, KernelTable, Map, Outliers, Regression, Summary
-from .training import members_of, rerun_of, training_of
+from .records import (
+    Evaluation,
+    Explorer,
+    Importance,
+    ImportantFeature,
+    KernelTable,
+    Likeness,
+    Map,
+    Outliers,
+    Regression,
+    Sets,
+    Summary,
+)
+from .training import members_of, rerun_of, selection_of, training_of
 
 __all__ = ["Summary", "summarize"]
 
@@ -142,6 +156,9 @@ def summarize(
         members=members_of(making.model.inner),
         explorer=making.explorer(pool),
         importance=making.importance(random_state),
+        selection=selection_of(making.model.inner),
+        likeness=making.likeness(),
+        sets=making.sets(),
     )
 
 
@@ -179,6 +196,8 @@ CELLS = 4e7
 DRAWN_CELLS = 1e7
 """Rows x features that are drawn from the model."""
 LEAST_ROWS = 1000
+MOST_COMPARED, MOST_FREQUENCIES = 5000, 30
+"""Rows that are compared with each other, and classes whose frequencies are estimated."""
 MOST_IMPORTANT, MOST_LISTED = 200, 20
 """Features that are left out one by one, and those of them that are listed."""
 
@@ -403,6 +422,45 @@ class SummaryBuilder:
         names = [text_of(bare.get(name, name) if not hasattr(outer, "feature_names_in_") else name) for name in found.names]
         listed = [ImportantFeature(names[i], float(found.importance[i]), float(found.error[i])) for i in order]
         return Importance(tuple(listed), len(found.names) - len(listed), found.method, found.log_loss, found.n_rows)
+
+    # -- whether held-out rows are like training rows, and sets of classes ---------------------------------------------
+
+    def _codes(self, rows: JudgedRows, at: np.ndarray) -> np.ndarray:
+        """Places of the labels of rows among the classes; -1 where there is no label, or no such class."""
+        known = {label: code for code, label in enumerate(np.asarray(self.model.outer.classes_).tolist())}
+        codes = np.array([known.get(label, -1) for label in rows.target.y[at].tolist()], np.int64)
+        return np.where(rows.target.unlabeled[at], -1, codes)
+
+    def likeness(self) -> Likeness | None:
+        """Held-out rows beside training rows; None where there are none, or too many features."""
+        trained, rows = self.rows[0], self.rows[-1]
+        if not rows.held_out or self.table.n_columns > MOST_WATCHED:
+            return None
+        reference = trained.table.at(trained.at[some(len(trained.at), MOST_COMPARED, self.rng)])
+        at = rows.at[some(len(rows.at), MOST_COMPARED, self.rng)]
+        bare = {f"feature {i}": name for i, name in enumerate(self.table.names)}
+        outer = self.model.outer
+        if not self.classification or not hasattr(outer, "predict_proba") or len(outer.classes_) > MOST_FREQUENCIES:
+            return likeness_of(reference, rows.table.at(at), bare)
+        counts = np.bincount(np.maximum(self._codes(trained, np.arange(trained.table.n_rows)), -1) + 1)[1:]
+        shares = np.zeros(len(outer.classes_))
+        shares[: len(counts)] = counts / max(1, counts.sum())
+        shares = np.asarray(getattr(self.model.inner, "class_prior_", shares), np.float64)
+        given = rows.table.at(at)
+        probability = np.asarray(to_numpy(outer.predict_proba(given)), np.float64)
+        if len(shares) != probability.shape[1] or not np.isfinite(probability).all():
+            return likeness_of(reference, given, bare)
+        return likeness_of(reference, given, bare, probability, self._codes(rows, at), shares, np.asarray(outer.classes_))
+
+    def sets(self) -> Sets | None:
+        """Of a conformal classifier, on held-out rows where there are any."""
+        around = (self.model.inner, *self.model.wrappers)
+        if not any(isinstance(part, ConformalClassifier) for part in around) or not hasattr(self.model.outer, "predict_set"):
+            return None
+        rows, at = self._judges(LEAST_ROWS)
+        codes = self._codes(rows, at)
+        at, codes = at[codes >= 0], codes[codes >= 0]
+        return sets_of(self.model.outer, rows.table.at(at), codes, rows.held_out, self.doubt) if len(at) else None
 
     # -- outliers ---------------------------------------------------------------------------------------------------
 

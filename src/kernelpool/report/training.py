@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator
 from ..inspection.pipeline import Unwrapped
 from ..inspection.pool import member_name
 from ..text import text_of
-from .records import History, MemberRow, Parameter, Rerun, Training
+from .records import History, MemberRow, Parameter, Rerun, Selection, Training, Tried
 
-MOST_SWEEPS, MOST_CHARACTERS = 400, 1_000_000
+MOST_SWEEPS, MOST_CHARACTERS, MOST_TRIED = 400, 1_000_000, 12
 """Parameters that change nothing in the result."""
 
 
@@ -52,6 +52,34 @@ def members_of(inner: Any) -> tuple[MemberRow, ...]:
         MemberRow(text_of(name), _finite(loss), _finite(pool_loss), float(seconds), text_of(outcome), weights.get(name))
         for name, loss, pool_loss, seconds, outcome in zip(*columns, strict=True)
     )
+
+
+def selection_of(inner: Any) -> Selection | None:
+    """What was tried for one network, the best first; None where nothing was to be chosen."""
+    found = getattr(inner, "selection_", None)
+    if found is None or not len(found["chosen"]):
+        return None
+    order = np.argsort(found["behind"], kind="stable")
+    close = int((found["behind"] <= found["behind_error"]).sum())
+    place = int(np.flatnonzero(found["chosen"][order])[0]) if found["chosen"].any() else 0
+    listed = [*order[:MOST_TRIED].tolist(), *([int(order[place])] if place >= MOST_TRIED else [])]
+    rows = tuple(
+        Tried(
+            covariance_type=str(found["covariance_type"][i]),
+            n_kernels=int(found["n_kernels"][i]),
+            sharing=_finite(float(found["sharing"][i])),
+            kernel_prior=str(found["kernel_prior"][i]),
+            overlap_penalty=float(found["overlap_penalty"][i]),
+            loss=float(found["tempered_loss"][i]),
+            behind=float(found["behind"][i]),
+            behind_error=float(found["behind_error"][i]),
+            plain_loss=float(found["log_loss"][i]),
+            error=float(found["error"][i]),
+            chosen=bool(found["chosen"][i]),
+        )
+        for i in listed
+    )
+    return Selection(rows, len(order) - len(rows), close)
 
 
 def _finite(value: float) -> float | None:

@@ -1,6 +1,6 @@
 // Rows and kernels along any two features: hover, arrow keys, kernels to choose, classes to toggle, a threshold of refusal.
 (() => {
-  const W = 720, H = 440, LEFT = 62, BOTTOM = 46, TOP = 10, RIGHT = 12;
+  const LEFT = 62, BOTTOM = 46, TOP = 10, RIGHT = 12;
   const make = (parent, name, attributes, text) => {
     const element = document.createElementNS(parent.namespaceURI, name);
     for (const key in attributes) element.setAttribute(key, attributes[key]);
@@ -19,9 +19,45 @@
   const start = (root) => {
     const data = JSON.parse(root.dataset.explorer), find = (name) => root.querySelector("." + name);
     const plane = find("plane"), told = find("told"), counted = find("counted"), profile = find("profile");
-    const colors = data.colors, n = data.numbers.length;
-    let chosen = -1, at = -1, points = [];
-    const shown = () => new Set([...root.querySelectorAll(".classes input")].filter((box) => box.checked).map((box) => +box.value));
+    const n = data.numbers.length;
+    let colors = data.colors;
+    let chosen = -1, at = -1, points = [], W = 720, H = 440;
+    const boxes = [...root.querySelectorAll(".classes input")];
+    const shown = () => new Set(boxes.filter((box) => box.checked).map((box) => +box.value));
+    const ticked = (name) => { const box = find(name); return box !== null && box.checked; };
+    const fit = () => {
+      const wide = Math.max(300, Math.min(720, Math.round(plane.clientWidth) || 720));
+      if (wide === W && plane.hasChildNodes()) return false;
+      [W, H] = [wide, wide < 520 ? Math.round(wide * 0.95) : Math.round(wide * 0.61)];
+      plane.setAttribute("viewBox", "0 0 " + W + " " + H);
+      return true;
+    };
+    const recolor = (visible) => {  // colors of classes that are not shown go to shown ones that have none
+      const used = new Set([...visible].map((k) => data.colors[k])), free = ["s0", "s1", "s2", "s3", "s4", "s5", "s6"].filter((c) => !used.has(c));
+      colors = data.colors.map((color, k) => (color === "other" && visible.has(k) && free.length ? free.shift() : color));
+      boxes.forEach((box) => { box.parentElement.querySelector(".key").className = "key " + (box.checked ? colors[+box.value] : "other"); });
+    };
+    const ground = (a, b, px, py, visible) => {
+      if (a === b || !data.regions.length) return;
+      const k = data.features.length, low = Math.min(a, b), high = Math.max(a, b);
+      const runs = data.regions[low * k - (low * (low + 1)) / 2 + high - low - 1], [across, up] = data.grid;
+      const edge = (f, n, i) => data.ranges[f][0] + (i / n) * (data.ranges[f][1] - data.ranges[f][0]);
+      const inX = (v) => Math.max(LEFT, Math.min(W - RIGHT, v)), inY = (v) => Math.max(TOP, Math.min(H - BOTTOM, v));
+      const paint = (row, from, to, label) => {
+        const [s0, s1, t0, t1] = [edge(low, across, from), edge(low, across, to), edge(high, up, row), edge(high, up, row + 1)];
+        const [x0, x1, y0, y1] = a === low ? [px(s0), px(s1), py(t1), py(t0)] : [px(t0), px(t1), py(s1), py(s0)];
+        const [l, r, t, d] = [inX(x0), inX(x1), inY(y0), inY(y1)];
+        if (r > l && d > t && visible.has(label)) make(plane, "rect", { x: l, y: t, width: r - l, height: d - t, class: "region " + colors[label] });
+      };
+      let at = 0;
+      for (let i = 0; i < runs.length; i += 2) {
+        for (const end = at + runs[i + 1]; at < end;) {
+          const row = Math.floor(at / across), stop = Math.min(end, (row + 1) * across);
+          paint(row, at - row * across, stop - row * across, runs[i]);
+          at = stop;
+        }
+      }
+    };
     const group = (i) => (data.true[i] >= 0 ? data.true[i] : data.named[i]);
     const tell = (i) => {
       const truth = data.true[i] < 0 ? "" : data.true[i] === data.named[i] ? ", rightly" : ", but it is " + data.labels[data.true[i]];
@@ -60,6 +96,8 @@
     const draw = () => {
       const a = +find("across").value, b = +find("up").value, visible = shown(), level = +find("doubt").value;
       find("level").textContent = percent(level);
+      fit();
+      recolor(visible);
       plane.replaceChildren();
       points = new Array(n).fill(null);
       const inside = [...Array(n).keys()].filter((i) => visible.has(group(i)));
@@ -71,7 +109,9 @@
       };
       const [x0, x1] = range(a), [y0, y1] = range(b);
       const px = (v) => LEFT + ((v - x0) / (x1 - x0)) * (W - LEFT - RIGHT), py = (v) => H - BOTTOM - ((v - y0) / (y1 - y0)) * (H - BOTTOM - TOP);
-      for (const v of ticks(x0, x1)) { make(plane, "line", { x1: px(v), x2: px(v), y1: TOP, y2: H - BOTTOM, class: "grid" }); make(plane, "text", { x: px(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, short(v)); }
+      if (ticked("ground")) ground(a, b, px, py, visible);
+      const few = (found) => (W < 420 ? found.filter((_, i) => i % 2 === 0) : found);
+      for (const v of few(ticks(x0, x1))) { make(plane, "line", { x1: px(v), x2: px(v), y1: TOP, y2: H - BOTTOM, class: "grid" }); make(plane, "text", { x: px(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, short(v)); }
       for (const v of ticks(y0, y1)) { make(plane, "line", { x1: LEFT, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, short(v)); }
       make(plane, "text", { x: (W + LEFT) / 2, y: H - 8, "text-anchor": "middle", class: "axis" }, data.features[a]);
       make(plane, "text", { x: 14, y: (H - BOTTOM) / 2, "text-anchor": "middle", class: "axis", transform: "rotate(-90 14 " + (H - BOTTOM) / 2 + ")" }, data.features[b]);
@@ -84,7 +124,10 @@
         points[i].addEventListener("mouseenter", () => pick(i));
       }
       counted.textContent = accepted + " of " + inside.length + " rows accepted (" + percent(inside.length ? accepted / inside.length : 0) + ")" + (judged ? "; " + percent(wrong / judged) + " of them wrong" : "");
-      for (const kernel of data.kernels) {
+      const field = make(plane, "svg", { x: LEFT, y: TOP, width: W - LEFT - RIGHT, height: H - BOTTOM - TOP, viewBox: [LEFT, TOP, W - LEFT - RIGHT, H - BOTTOM - TOP].join(" ") });
+      for (const kernel of ticked("rings") ? data.kernels : data.kernels.filter((k) => k.index === chosen)) {
+        const owner = kernel.classes.length ? kernel.classes[0][0] : -1;
+        if (owner >= 0 && !visible.has(owner) && chosen !== kernel.index) continue;
         const xx = kernel.covariance[a][a], yy = kernel.covariance[b][b], xy = a === b ? xx : kernel.covariance[a][b];
         const path = [];
         const l11 = Math.sqrt(xx), l21 = l11 > 0 ? xy / l11 : 0, l22 = Math.sqrt(Math.max(yy - l21 * l21, 0));
@@ -92,8 +135,7 @@
           const c = Math.cos((t / 24) * Math.PI), s = Math.sin((t / 24) * Math.PI);
           path.push(px(kernel.mean[a] + l11 * c).toFixed(1) + "," + py(kernel.mean[b] + l21 * c + l22 * s).toFixed(1));
         }
-        const owner = kernel.classes.length ? kernel.classes[0][0] : -1;
-        const ring = make(plane, "polygon", { points: path.join(" "), class: "kernel " + (owner < 0 ? "other" : colors[owner]) + (chosen === kernel.index ? " chosen" : ""), tabindex: 0, role: "button", "aria-pressed": chosen === kernel.index, "aria-label": "Kernel " + kernel.index + ", " + percent(kernel.share) + (owner < 0 ? "" : ", mostly " + data.labels[owner]) });
+        const ring = make(field, "polygon", { points: path.join(" "), class: "kernel " + (owner < 0 ? "other" : colors[owner]) + (chosen === kernel.index ? " chosen" : ""), tabindex: 0, role: "button", "aria-pressed": chosen === kernel.index, "aria-label": "Kernel " + kernel.index + ", " + percent(kernel.share) + (owner < 0 ? "" : ", mostly " + data.labels[owner]) });
         ring.addEventListener("click", () => show(kernel));
         ring.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); show(kernel); } });
       }
@@ -106,6 +148,11 @@
       if (there.length) pick(there[(there.indexOf(at) + step + there.length) % there.length]);
     });
     root.querySelectorAll("select, input").forEach((control) => control.addEventListener("input", draw));
+    root.querySelectorAll(".both button").forEach((button) => button.addEventListener("click", () => {
+      boxes.forEach((box) => { box.checked = button.classList.contains("all"); });
+      draw();
+    }));
+    window.addEventListener("resize", () => { if (fit()) draw(); });
     draw();
   };
   document.querySelectorAll(".explorer").forEach(start);
