@@ -116,4 +116,5 @@ sphinx_gallery_conf = {
     "min_reported_time": 1,
     "plot_gallery": "True",
     "image_srcset": ["2x"],
+    "thumbnail_size": (640, 448),  # twice what is shown: sharp on any screen
 }

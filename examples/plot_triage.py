@@ -4,15 +4,16 @@ Triage: from a table to decisions
 
 Breast masses, 30 measurements each. A program may decide the clear cases; the others go to a physician. So the question is not
 how often the model is right, but how often it is right *where it decides*, how many cases are left to people, and what happens
-to a case that is like none of those it was trained on.
+to a case that is like none of those it was trained on. Records are not complete: of one case in five some measurements are missing.
 """
 
 # %%
 # A model that may refuse
 # -----------------------
 #
-# A third of the rows is kept for judging. The model refuses where an error is more probable than 5 %, and where a case is rarer
-# than all but one ordinary case in a hundred.
+# A third of the rows is kept for judging. One case in five lacks the ten "worst" measurements, another one in five the standard
+# errors. Nothing is imputed: the network integrates out what it does not know. It refuses where an error is more probable than 5 %, and where a case is rarer than all but
+# one ordinary case in a hundred.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,6 +25,9 @@ from kernelpool.report.plots import RejectCurveDisplay
 
 data = load_breast_cancer(as_frame=True)
 X, y = data.data, np.where(data.target == 1, "benign", "malignant")
+rng = np.random.default_rng(0)
+for kind in ("worst", "error"):
+    X.loc[rng.random(len(X)) < 0.2, [name for name in X if kind in name]] = np.nan
 X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
 network = SharedKernelClassifier(random_state=0)
 triage = RejectClassifier(network, ambiguity=0.05, novelty=0.01).fit(X, y)
@@ -65,8 +69,8 @@ plt.show()
 # Another hospital
 # ----------------
 #
-# Its instrument reads areas 30 % too high. No label is needed to notice: the features that have moved are named, the three
-# areas, and the density of the model most clearly of all. Full kernels know that an area follows from a radius.
+# Its instrument reads areas 30 % too high. No label is needed to notice: the features that have moved are named, areas among
+# them, and the density of the model most clearly of all. Full kernels know that an area follows from a radius.
 
 other = X_test.copy()
 other[[name for name in other if "area" in name]] *= 1.3

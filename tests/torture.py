@@ -162,10 +162,13 @@ def rivals(x, y, weight):
             return False
 
 
-def hostile_problems(n, seed=0, say=print):
-    """(problems, failures, those of ordinary scale, problems that scikit-learn took, its failures)."""
+def hostile_problems(n, seed=0, say=print, first=0):
+    """(problems, failures, those of ordinary scale, problems that scikit-learn took, its failures).
+
+    Problem i is the same whatever is run before it: `first` goes on where an earlier run ended.
+    """
     counts, failures = Counter(), []
-    for i in range(n):
+    for i in range(first, first + n):
         rng = np.random.default_rng([seed, i])
         ordinary = i % 2 == 0
         x, y, weight = problem(rng, ordinary)
@@ -259,11 +262,12 @@ def main():
     for name, size in (("problems", 10_000), ("files", 100_000), ("kills", 100), ("workers", 20)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first problem")
     asked = parser.parse_args()
     begun = time.perf_counter()
     wrong = 0
     if asked.problems:
-        counts, failures = hostile_problems(asked.problems, asked.seed)
+        counts, failures = hostile_problems(asked.problems, asked.seed, first=asked.first)
         wrong += len(failures)
         for ordinary, words in ((True, "ordinary"), (False, "extreme")):
             print(

@@ -23,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import kernelpool
 from kernelpool import (
     CompetitiveNeuronsClassifier,
+    ConformalClassifier,
     ParzenClassifier,
     RBFNetworkClassifier,
     RejectClassifier,
@@ -286,6 +287,11 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
     ("model", "error", "message"),
     [
         (lambda X, y: kernels(), NotFittedError, "not fitted yet"),
+        (
+            lambda X, y: ConformalClassifier(SharedKernelClassifier.prbf(2, random_state=0)).fit(X, y),
+            KernelpoolError,
+            r"has no sets of classes: export one of its classifiers, such as model\.estimators_\[0\]",
+        ),
         (lambda X, y: fitted("multi-edit")[0], KernelpoolError, "MultiEdit cannot be exported to ONNX; expected one of Comp"),
         (
             lambda X, y: make_pipeline(FunctionTransformer(np.abs), kernels()).fit(X, y),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import write_atomically
 from ..errors import KernelpoolError
+from ..estimators.conformal import ConformalClassifier
 from ..estimators.reject import RejectClassifier
 from ..registry import estimators, record_of, resolve
 from ..tables.encoder import TableEncoder
@@ -113,6 +114,11 @@ def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
         else:
             break
     record = record_of(estimator)
+    if isinstance(estimator, ConformalClassifier):
+        raise KernelpoolError(
+            "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export one of its classifiers, such as "
+            "model.estimators_[0], and compare its answers with calibration_probability_ and calibration_density_."
+        )
     if record is None or record.onnx is None:
         known = ", ".join(sorted(record.name for record in estimators() if record.onnx is not None))
         raise KernelpoolError(
