@@ -2,17 +2,17 @@
 Sensors: states that were never seen
 ====================================
 
-A pump with six sensors. Three states are known, each with some hundred rows of training. The program watches new readings, one a
-second: it names the state, says when it cannot tell, and raises an alarm when readings are like nothing in the training. Sensors
-fail now and then, so that rows have holes.
+A pump with six sensors. Three states are known, each with some hundred rows of training. The program watches new readings,
+one a second: it names the state, says when it cannot tell, and raises an alarm when readings are like nothing in the training.
+Sensors fail now and then, so that rows have holes.
 """
 
 # %%
 # Readings
 # --------
 #
-# Vibration along two axes, temperature, pressure, current and flow. In each state they hang together in another way. One cell in
-# twenty is missing.
+# Vibration along two axes, temperature, pressure, current and flow. In each state they hang together in another way. One cell
+# in twenty is missing.
 
 import matplotlib.pyplot as plt
 import numpy as np

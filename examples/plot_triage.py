@@ -4,7 +4,8 @@ Triage: from a table to decisions
 
 Breast masses, 30 measurements each. A program may decide the clear cases; the others go to a physician. So the question is not
 how often the model is right, but how often it is right *where it decides*, how many cases are left to people, and what happens
-to a case that is like none of those it was trained on. Records are not complete: of one case in five some measurements are missing.
+to a case that is like none of those it was trained on. Records are not complete: of one case in five some measurements are
+missing.
 """
 
 # %%
@@ -12,8 +13,8 @@ to a case that is like none of those it was trained on. Records are not complete
 # -----------------------
 #
 # A third of the rows is kept for judging. One case in five lacks the ten "worst" measurements, another one in five the standard
-# errors. Nothing is imputed: the network integrates out what it does not know. It refuses where an error is more probable than 5 %, and where a case is rarer than all but
-# one ordinary case in a hundred.
+# errors. Nothing is imputed: the network integrates out what it does not know. It refuses where an error is more probable than
+# 5 %, and where a case is rarer than all but one ordinary case in a hundred.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -116,8 +116,8 @@ def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
     record = record_of(estimator)
     if isinstance(estimator, ConformalClassifier):
         raise KernelpoolError(
-            "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export one of its classifiers, such as "
-            "model.estimators_[0], and compare its answers with calibration_probability_ and calibration_density_."
+            "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export one of its classifiers, such "
+            "as model.estimators_[0], and compare its answers with calibration_probability_ and calibration_density_."
         )
     if record is None or record.onnx is None:
         known = ", ".join(sorted(record.name for record in estimators() if record.onnx is not None))

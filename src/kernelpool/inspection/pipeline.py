@@ -156,7 +156,7 @@ def of_codes(estimator: Any) -> Any:
     other, columns = copy(estimator), known_columns(estimator)
     other.__dict__.pop("feature_names_in_", None)
     if isinstance(other.__dict__.get("estimators_"), list):  # which may have seen names too
-        other.estimators_ = [of_codes(part) for part in other.estimators_]
+        other.estimators_ = [of_codes(part) if known_columns(part) is None else part for part in other.estimators_]
     if columns is not None:
         other.categories_ = [np.array([str(code) for code in range(n - 1)], object) if n else None for n in columns.levels]
     return other
