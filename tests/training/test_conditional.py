@@ -222,3 +222,18 @@ def test_many_rows_go_on_from_every_kind_of_network(settings, clouds, monkeypatc
     assert network_.means_.shape == model.means_.shape
     assert np.abs(network_.means_ - model.means_).max() > 1e-3
     assert np.isfinite(model.predict_log_proba(X_test)).all()
+
+
+def test_many_rows_may_hold_words(monkeypatch):
+    pd = pytest.importorskip("pandas")
+    rng, n = np.random.default_rng(0), 2000
+    y = rng.integers(0, 2, n)
+    X = pd.DataFrame({"number": rng.normal(size=n), "word": pd.Categorical.from_codes(rng.integers(0, 2, n) + y, list("xyz"))})
+    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    model = SharedKernelClassifier(random_state=0).fit(X, y)
+    assert len(model.deciding_networks_) == 1
+    # x comes in one class alone and z in the other; y says nothing
+    found = dict(zip(X["word"], model.predict_proba(X)[:, 1], strict=True))
+    assert found["x"] < 0.02
+    assert found["z"] > 0.98
+    assert found["y"] == pytest.approx(0.5, abs=0.1)

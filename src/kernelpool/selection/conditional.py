@@ -107,6 +107,7 @@ def _going_on_from(described: FittedNetwork, config: SharedKernelConfig) -> dict
         config.kernel.prior,
         config.penalty.strength,
         float("nan"),
+        probability=described.probability,
     )
     return {
         "start": StartConfig(previous=previous),
