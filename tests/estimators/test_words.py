@@ -204,6 +204,16 @@ def test_columns_are_told():
         model.predict(table.to_numpy(object)[:, :3])
 
 
+def test_words_alone_are_told_apart():
+    table, y = some_table(300)
+    words = holed(table)[["town", "yes"]]
+    model = SharedKernelClassifier([2, 2], n_folds=2, random_state=0).fit(words, y)
+    assert len(model.deciding_networks_) == 2
+    assert model.score(table[["town", "yes"]], y) > 0.75
+    drawn, _ = model.sample(5, random_state=0)
+    assert drawn.shape == (5, 2)
+
+
 def test_rare_words_are_one_level():
     table, y = some_table()
     table.loc[:4, "town"] = [f"village {i}" for i in range(5)]

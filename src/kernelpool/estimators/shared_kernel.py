@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -81,7 +81,7 @@ CLOSED = 1e-8
 """Sharing at or below this is none."""
 
 
-class SharedKernelClassifier(CallbackSupportMixin, DensityClassifier):
+class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClassifier):  # type: ignore[misc]
     r"""Class densities as mixtures of Gaussian kernels that classes may share.
 
     Each class is a mixture :math:`p(x|C_k) = \sum_j \pi_{jk}\, p(x|j)` over one common pool of kernels (the probabilistic

@@ -476,7 +476,7 @@ class Gaussian(Kernel):
 
     def log_peak(self, kernels: Kernels) -> Array:
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
-        return xp.zeros_like(kernels.mean[:, 0]) - 0.5 * (self.precision(kernels.covariance)[1] + d * LOG_2_PI)
+        return xp.zeros_like(xp.sum(kernels.mean, axis=1)) - 0.5 * (self.precision(kernels.covariance)[1] + d * LOG_2_PI)
 
     def move(self, kernels: Kernels, to: dict[int, Array], *, reset: bool = False) -> Kernels:
         mean = namespace(kernels.mean).asarray(kernels.mean, copy=True)

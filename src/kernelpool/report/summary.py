@@ -252,6 +252,12 @@ class SummaryBuilder:
         if self.test is not None and self.test_target is not None:
             named = _numbers(numbers[1], self.test, "test_row_numbers")
             self.rows.append(JudgedRows(self.test, self.test_target, self._some(self.test, "held-out"), named, held_out=True))
+        words = [feature.name for feature in self.model.features if feature.words is not None]
+        if words:
+            self.notes.append(
+                f"Of columns of words ({', '.join(map(text_of, words[:5]))}{' ...' if len(words) > 5 else ''}) kernels and "
+                "rows show codes, which are no places: the model has a table of probabilities for each."
+            )
         if any(feature.made for feature in self.model.features):
             self.notes.append(
                 "Kernels are told in the features that the steps before the model make, where those are not input columns."

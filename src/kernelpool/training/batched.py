@@ -12,6 +12,7 @@ from ..rows import BatchRows, Block, Frame, RowBatch, Rows, Spool, as_rows, read
 from ..starts.sample import MOST_ROWS, ClassSample, Sample, sample_block
 from ..tables.batches import Cells, NumberSource, QueryRows, check_complete, check_width, checked_batches, number_source
 from ..tables.labels import classes_of
+from ..tables.words import TableColumns
 from .labels import distinct_labels, is_unlabeled, with_two_classes
 from .survey import TrainingData, surveyed, zero_where_constant
 
@@ -205,7 +206,7 @@ def batched_training_data(
     source = number_source(X, y, sample_weight)
     data = _batched(estimator, source, y, unlabeled, unlabeled_weight, n_jobs, holes=holes)
     columns = getattr(source, "columns", None)
-    if columns is not None:
+    if isinstance(columns, TableColumns):
         estimator.categories_, data.levels = list(columns.categories), columns.levels
     return data
 

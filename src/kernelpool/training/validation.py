@@ -51,10 +51,13 @@ def training_data(
     if is_lazy_frame(X):
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
     elif is_source(X, y):
+        if not isinstance(getattr(X, "columns", None), TableColumns):  # it codes words itself
+            _refuse_told_words(estimator, "rows in memory")
         return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs, holes=holes)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if lives_elsewhere(X):
+        _refuse_told_words(estimator, "rows in NumPy or a table")
         check_elsewhere(estimator, X, reset=True, names=names)
     else:
         columns = learned_columns(estimator, X)
@@ -109,6 +112,13 @@ def checked_rows(
     if columns.names is not None:
         estimator.feature_names_in_ = np.array(columns.names, dtype=object)
     return x
+
+
+def _refuse_told_words(estimator: Any, what: str) -> None:
+    """Columns that are named as words cannot be coded where rows live elsewhere."""
+    told = getattr(estimator, "categorical_features", None)
+    if told is not None and not isinstance(told, str) and len(told):
+        raise KernelpoolError(f"categorical_features={told!r} needs {what}; code the words first, or leave it out.")
 
 
 def _refuse_words(estimator: Any, X: Any) -> None:
