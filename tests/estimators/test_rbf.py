@@ -835,6 +835,7 @@ def test_homes_of_the_path_agree(rows, home):
     [
         ({"readout": "ridge"}, "training='path' has a logistic output layer; got readout='ridge'"),
         ({"hidden": "em"}, "training='path' needs hidden='kmeans' or 'random'; got 'em'"),
+        ({"metric": "learned", "training": "em_log"}, "metric='learned' is for training='path'; got training='em_log'"),
         ({"path_setting": (9, 0)}, r"place of a width, below 5, and of a ridge, below 5; got \(9, 0\)"),
     ],
 )
@@ -852,3 +853,28 @@ def test_few_rows_are_enough_for_the_path():
     network = RBFNetworkClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
     assert network.predict([[0.0], [1.0]]).tolist() == [0, 1]
     assert np.isnan(network.loss_)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_a_learned_metric_finds_the_direction_that_matters(standardize):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(1000, 8))
+    y = (np.abs(z[:, 0]) > 0.7).astype(int)
+    z[:, 1:] *= 2
+    X = 5 + 3 * z @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    plain, learned = (
+        RBFNetworkClassifier(60, metric=metric, standardize=standardize, random_state=0).fit(X[:500], y[:500])
+        for metric in (None, "learned")
+    )
+    assert 1 - learned.score(X[500:], y[500:]) < 0.6 * (1 - plain.score(X[500:], y[500:]))
+    # Gaussians of one matrix, and the features beside them
+    away, precision = X[500:520, None] - learned.means_, np.linalg.inv(learned.covariances_)
+    activation = np.exp(-0.5 * np.einsum("nmi,ij,nmj->nm", away, precision, away))
+    np.testing.assert_allclose(learned.activations(X[500:520]), activation, atol=1e-9)
+    score = np.hstack([activation, X[500:520], np.ones((20, 1))]) @ learned.readout_
+    np.testing.assert_allclose(learned.decision_function(X[500:520]), score[:, 0], atol=1e-8)
+    peak = -0.5 * (8 * np.log(2 * np.pi) + np.linalg.slogdet(learned.covariances_)[1])
+    np.testing.assert_allclose(learned.activation_log_scale_, peak)
+    inner = np.linalg.inv(learned.metric_.T @ learned.metric_)
+    np.testing.assert_allclose(learned.covariances_, learned.width_**2 * inner, rtol=1e-6, atol=1e-9)
+    assert not hasattr(learned.set_params(metric=None).fit(X[:100], y[:100]), "metric_")

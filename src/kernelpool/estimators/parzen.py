@@ -328,7 +328,7 @@ class ParzenClassifier(ParzenNetwork):
         between standardized features where `standardize` is set, and in the learned metric where there is one.
     metric : {"learned"} or None, default=None
         "learned" maps the features linearly so that near rows are of one class: neighborhood components (Goldberger et al.
-        2004), learned on a sample of 800 rows. Densities stay densities of the data.
+        2004), learned on a sample of 600 rows. Densities stay densities of the data.
     standardize : bool, default=True
         Whether distances are taken between features of mean zero and variance one. All that the network says stays in the units
         of the data.

@@ -1,7 +1,7 @@
 """RBF network classifier and regressor: shells of `kernelpool.training.rbf`."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -43,6 +43,7 @@ from ..training.readout_path import (
 )
 from ..training.survey import TrainingData
 from ..training.validation import frame_of, mixture_frame, named_features, query_rows, training_data, validation_rows
+from ..training.views import learned_metric
 from ._base import ProbabilityClassifier, RowFunction, Transform, log_softmax
 
 HELD_OUT_FOLDS, FEW_ROWS = 4, 500
@@ -295,6 +296,9 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         Whether kernels are round in features of mean zero and variance one, rather than in the features as they come; what the
         network says stays in the units of the data. It matters for "path" and for spherical kernels, whose `covariances_` are
         then diagonal: the other families do not depend on units.
+    metric : {"learned"} or None, default=None
+        For "path", "learned" makes kernels round in a linear map of the features under which near rows are of one class:
+        neighborhood components (Goldberger et al. 2004), learned on a sample of 600 rows. `covariances_` are then one matrix.
     path_setting : tuple of two int or None, default=None
         Where on the path to look: `path_setting_` of a network fitted to other rows of the same data. Only its width and the
         ridges beside it are tried; see `narrowed`.
@@ -311,11 +315,13 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        ClassTargets, sorted.
+        Labels, sorted.
     means_, covariances_, mixing_ : ndarray
         The hidden layer: centers (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
         weights (n_kernels,) of the mixture; for "path" the same covariance for all kernels, and the shares of the rows that are
         nearest to each.
+    metric_ : ndarray of shape (n_features, n_features)
+        The map of the features in which kernels are round, of standard deviation `width_`, where a metric was learned.
     readout_ : ndarray of shape (n_kernels + 1, n_outputs) or (n_kernels + n_features + 1, n_outputs)
         The output layer, for the columns of `activations`, for the features (only "path"), and last the bias. One output for
         two classes: for "logistic" the log-odds of the second class, else its probability. One output a class for more.
@@ -367,6 +373,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **RBFNetwork._parameter_constraints,
         "training": [StrOptions({"path", "two_stage", "em_log", "em_log_link"})],
+        "metric": [StrOptions({"learned"}), None],
         "path_setting": [tuple, list, None],
         "readout": [StrOptions({"logistic", "least_squares", "ridge"})],
         "solver": [StrOptions({"damped", "newton", "bound"})],
@@ -393,6 +400,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = "conjugate",
         standardize: bool = True,
+        metric: str | None = None,
         path_setting: tuple[int, int] | None = None,
         unlabeled: Any = None,
         random_state: Any = None,
@@ -416,6 +424,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         self.covariance_floor = covariance_floor
         self.kernel_prior = kernel_prior
         self.standardize = standardize
+        self.metric = metric
         self.path_setting = path_setting
         self.unlabeled = unlabeled
         self.random_state = random_state
@@ -432,7 +441,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are, but for
             ``training="path"``, which takes a copy in memory.
         y : array-like of shape (n_samples,)
-            ClassTargets; see `unlabeled` for rows that have none.
+            Labels; see `unlabeled` for rows that have none.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
@@ -450,6 +459,10 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             raise KernelpoolError(f"strength='gcv' is for readout='ridge'; got readout={self.readout!r}. Use strength='loo'.")
         if self._on_path:
             return self._fit_path(X, y, sample_weight, X_val, y_val)
+        if self.metric is not None:
+            raise KernelpoolError(
+                f"metric='learned' is for training='path'; got training={self.training!r}, which shapes kernels itself."
+            )
         data = training_data(self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs)
         n_classes = len(data.classes)
         output = partial(self._output, n_classes=n_classes)
@@ -492,7 +505,14 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             "hidden": self.hidden,
             "ridge": None if isinstance(self.strength, str) else 0.5 * float(self.strength),
         }
-        train = np.asarray(frame.inside(np.asarray(rows.x, np.float64))), rows.codes, rows.weight
+        x, metric = np.asarray(frame.inside(np.asarray(rows.x, np.float64))), None
+        if self.metric is not None:
+            metric = learned_metric(x, rows.codes, rows.weight, np.random.default_rng(seed))
+
+        def seen(x: np.ndarray) -> np.ndarray:
+            return x if metric is None else x @ metric.T
+
+        train = seen(x), rows.codes, rows.weight
         # the products are small: what a second thread of BLAS brings, its waiting costs several times where cores are busy
         with one_blas_thread(), Progress(self.verbose, 1, len(WIDTHS) * len(RIDGES), type(self).__name__) as progress:
             progress.start(0)
@@ -505,7 +525,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
 
             if X_val is not None:
                 x_val, codes = validation_rows(self, X_val, y_val, data.classes)
-                found = search(train, (frame.inside(np.asarray(x_val, np.float64)), codes, np.ones(len(codes))))
+                found = search(train, (seen(frame.inside(np.asarray(x_val, np.float64))), codes, np.ones(len(codes))))
             else:
                 fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
                 held_out = [f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()]
@@ -513,24 +533,35 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
                 setting = min(losses, key=lambda setting: losses[setting]) if losses else near or DEFAULT
                 found = train_readout(train, setting, **settings)
                 found = replace(found, loss=losses.get(setting, np.nan), losses=losses)
-        self._set_path(found, data.classes, frame)
+        self._set_path(found, data.classes, frame, metric)
         return self
 
-    def _set_path(self, found: ReadoutFit, classes: np.ndarray, frame: Frame) -> None:
+    def _set_path(self, found: ReadoutFit, classes: np.ndarray, frame: Frame, metric: np.ndarray | None) -> None:
         n_kernels, d = found.center.shape
-        weight = found.readout.copy()
+        self._forget_path()
+        weight, center = found.readout.copy(), found.center
+        if metric is not None:
+            self.metric_ = metric / frame.unit
+            weight[n_kernels:-1] = metric.T @ weight[n_kernels:-1]
+            center = np.linalg.solve(metric, center.T).T
         weight[n_kernels:-1] *= d**-0.5 / frame.unit[:, None]  # of the features in the units of the data
         weight[-1] -= frame.origin @ weight[n_kernels:-1]
         weight = weight - weight.mean(axis=1, keepdims=True)
         variance = found.variance * frame.unit**2
         log_peak = -0.5 * (d * LOG_2_PI + np.log(variance).sum())
         self.classes_ = classes
-        self.means_, self.mixing_ = found.center * frame.unit + frame.origin, found.share
-        self.covariance_type_ = "diag" if self.standardize else "spherical"
-        self.covariances_ = np.tile(variance, (n_kernels, 1)) if self.standardize else np.full(n_kernels, variance[0])
+        self.means_, self.mixing_ = center * frame.unit + frame.origin, found.share
+        if metric is not None:
+            unmapped = np.linalg.inv(self.metric_)
+            self.covariance_type_, self.covariances_ = "tied", found.variance * unmapped @ unmapped.T
+            log_peak += float(np.linalg.slogdet(metric)[1])
+        elif self.standardize:
+            self.covariance_type_, self.covariances_ = "diag", np.tile(variance, (n_kernels, 1))
+        else:
+            self.covariance_type_, self.covariances_ = "spherical", np.full(n_kernels, variance[0])
         self.readout_ = weight[:, 1:] - weight[:, :1] if len(classes) == 2 else weight
         self.activation_log_scale_, self.temperature_ = np.full(n_kernels, log_peak), 1.0
-        self.width_ = float(np.sqrt(found.variance) * (1.0 if self.standardize else frame.unit[0]))
+        self.width_ = float(np.sqrt(found.variance) * (1.0 if self.standardize or metric is not None else frame.unit[0]))
         self.path_setting_, self.strength_ = (found.setting.width, found.setting.ridge), 2 * found.ridge
         self.loss_, self.history_ = found.loss, np.array(list(found.losses.values()))
         self.n_iter_, self.converged_ = len(found.losses), True
@@ -538,7 +569,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         self._smallest = 0.5  # of readouts that are no probabilities by themselves; this one's are
 
     def _forget_path(self) -> None:
-        for name in ("width_", "path_setting_"):
+        for name in ("width_", "path_setting_", "metric_"):
             self.__dict__.pop(name, None)
 
     def narrowed(self) -> Self:
@@ -556,22 +587,24 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         copy: Self = clone(self)
         return copy.set_params(path_setting=self.path_setting_) if self._on_path else copy  # type: ignore[no-any-return]
 
-    def _path_layers(self) -> tuple[Frame, Float64, Float64]:
-        """The frame in which every kernel has variance one, the centers in it, and the output layer for it."""
-        variance = np.broadcast_to(np.asarray(self.covariances_)[0], (self.n_features_in_,))
+    def _path_layers(self) -> "PathLayers":
+        """What the network is made of, in a frame in which every kernel has variance one, or by a map into one."""
+        d, n_kernels = self.n_features_in_, len(self.means_)
+        metric = self.metric_ / self.width_ if hasattr(self, "metric_") else None
+        variance = np.ones(d) if metric is not None else np.broadcast_to(np.asarray(self.covariances_)[0], (d,))
         frame = Frame(self.mixing_ @ self.means_, np.sqrt(variance))
-        readout, n_kernels = np.array(self.readout_), len(self.means_)
+        readout, center = np.array(self.readout_), (self.means_ - frame.origin) / frame.unit
         readout[-1] += frame.origin @ readout[n_kernels:-1]
         readout[n_kernels:-1] *= frame.unit[:, None]
-        return frame, Float64((self.means_ - frame.origin) / frame.unit), Float64(readout)
+        return PathLayers(frame, center if metric is None else center @ metric.T, readout, metric)
 
     def _of_columns(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
         if not self._on_path:
             return super()._of_columns(X, answer, *params)
         check_is_fitted(self)
-        frame, center, _ = self._path_layers()
-        rows = query_rows(self, X, self.n_jobs).framed(frame, 3 * len(self.means_))
-        return rows.each(_path_activation, center)
+        layers = self._path_layers()
+        rows = query_rows(self, X, self.n_jobs).framed(layers.frame, 3 * len(self.means_))
+        return rows.each(_path_activation, *layers.hidden())
 
     def _output(self, hidden: Hidden, n_classes: int) -> OutputLayer:
         first = 1 if self.readout == "logistic" or n_classes == 2 else 0
@@ -582,8 +615,9 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
 
     def _scores(self, rows: Rows) -> RowFunction:
         if self._on_path:
-            frame, center, readout = self._path_layers()
-            return RowFunction(rows.framed(frame, 3 * len(self.means_)), _path_outputs, (center, readout))
+            layers = self._path_layers()
+            framed = rows.framed(layers.frame, 3 * len(self.means_))
+            return RowFunction(framed, _path_outputs, (Float64(layers.readout), *layers.hidden()))
         framed, hidden, layer = self._layers(rows)
         return RowFunction(framed, _class_outputs, (hidden, layer, Float64(self.readout_), self.readout == "logistic"))
 
@@ -623,18 +657,35 @@ def _by_class(output: Array, logistic: bool) -> Array:
     return xp.concat([xp.zeros_like(output) if logistic else 1 - output, output], axis=1)
 
 
-def _path_activation(block: Block, center: Float64) -> Array:
+@dataclass(frozen=True)
+class PathLayers:
+    """The two layers of a network of the path."""
+
+    frame: Frame
+    center: np.ndarray
+    """(M, d), in the frame, and mapped where there is a metric."""
+    readout: np.ndarray
+    """(M + d + 1, o); the features are those of the frame."""
+    metric: np.ndarray | None
+    """(d, d)."""
+
+    def hidden(self) -> tuple[Float64, ...]:
+        """What kernels need to know."""
+        return (Float64(self.center),) if self.metric is None else (Float64(self.center), Float64(self.metric))
+
+
+def _path_activation(block: Block, center: Float64, metric: Float64 | None = None) -> Array:
     """exp(-|x - mean|^2 / 2), (n, M), of rows and centers in the frame."""
-    xp = namespace(block.x)
-    squared = squared_distances(as_float64(block.x), center.value)
+    xp, x = namespace(block.x), as_float64(block.x)
+    squared = squared_distances(x if metric is None else x @ metric.value.T, center.value)
     return xp.exp(-0.5 * xp.clip(squared, min=0.0))
 
 
-def _path_outputs(block: Block, center: Float64, readout: Float64) -> Array:
+def _path_outputs(block: Block, readout: Float64, center: Float64, metric: Float64 | None = None) -> Array:
     """One output a class, (n, K): kernels, features and bias, weighed."""
     n_kernels, weight = center.value.shape[0], readout.value
     n_columns = weight.shape[0] - 1
-    output = _path_activation(block, center) @ weight[:n_kernels, :]
+    output = _path_activation(block, center, metric) @ weight[:n_kernels, :]
     output = output + as_float64(block.x) @ weight[n_kernels:n_columns, :] + weight[n_columns, :]
     return _by_class(output, logistic=True)
 
@@ -923,6 +974,7 @@ register(
             **FEATURE_NAMES,
             "width_": Field("float", low=0.0, open_low=True),
             "path_setting_": Field("tuple", parts=(COUNT, COUNT)),
+            "metric_": Field("floats", ("d", "d")),
         },
         parameters=RBF_PARAMETERS,
         check="kernelpool.files.checks:rbf",

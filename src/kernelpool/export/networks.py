@@ -369,9 +369,10 @@ def _columns(g: Graph, x: str, model: Any) -> str:
 def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
     if model.training == "path":
-        frame, center, readout = (getattr(part, "value", part) for part in model._path_layers())
-        rows, n_kernels = framed(g, x, frame), len(center)
-        kernels = g.op("Exp", g.multiply(g.clip(_squared(g, rows, center, False), 0.0, None), -0.5))
+        layers = model._path_layers()
+        readout, rows, n_kernels = layers.readout, framed(g, x, layers.frame), len(layers.center)
+        seen = rows if layers.metric is None else g.matmul(rows, layers.metric.T)
+        kernels = g.op("Exp", g.multiply(g.clip(_squared(g, seen, layers.center, False), 0.0, None), -0.5))
         linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
         scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)  # (n, o)
     else:

@@ -346,7 +346,10 @@ def rbf(model: Any, sizes: Sizes) -> None:
     expected = sizes["M"] + (sizes["d"] if on_path else 0) + 1
     if n_weights != expected:
         raise ModelFileError(f"readout_ must have {expected} rows; got {n_weights}.")
-    if on_path and (model.covariances_ != model.covariances_[0]).any():
+    if hasattr(model, "metric_"):
+        if not on_path or model.covariance_type_ != "tied" or not np.linalg.slogdet(model.metric_)[0]:
+            raise ModelFileError("metric_ must map different rows to different rows, for a path whose kernels have one matrix.")
+    elif on_path and (model.covariances_ != model.covariances_[0]).any():
         raise ModelFileError("covariances_ must be the same for all kernels of a path.")
     if "K" in sizes and n_outputs != (1 if sizes["K"] == 2 else sizes["K"]):
         raise ModelFileError(f"readout_ must have one output a class, of two classes one; got {n_outputs}.")
