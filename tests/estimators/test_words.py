@@ -207,7 +207,7 @@ def test_columns_are_told():
 def test_words_alone_are_told_apart():
     table, y = some_table(300)
     words = holed(table)[["town", "yes"]]
-    model = SharedKernelClassifier([2, 2], n_folds=2, random_state=0).fit(words, y)
+    model = SharedKernelClassifier([1, 1], n_folds=2, random_state=0).fit(words, y)
     assert len(model.deciding_networks_) == 2
     assert model.score(table[["town", "yes"]], y) > 0.75
     drawn, _ = model.sample(5, random_state=0)

@@ -266,9 +266,10 @@ class Product(Kernel):
     def pullback(self, kernels: ProductKernels, moments: ProductMoments, moment_origin: Array) -> Array:
         """Of the log-probabilities: counts less what was expected of them."""
         xp = namespace(kernels.mean)
-        by_numbers = self.gaussian.pullback(self.parts(kernels)[1], moments.gaussian(), moment_origin)
-        by_words = moments.words - xp.sum(moments.mass, axis=1)[:, None] * kernels.probability
-        return xp.concat([by_numbers, xp.reshape(by_words, (-1,))])
+        by_words = xp.reshape(moments.words - xp.sum(moments.mass, axis=1)[:, None] * kernels.probability, (-1,))
+        if not self.numbers:
+            return by_words
+        return xp.concat([self.gaussian.pullback(self.parts(kernels)[1], moments.gaussian(), moment_origin), by_words])
 
     # -- kernels as such ------------------------------------------------------------------------------------------
 
