@@ -214,6 +214,14 @@ def test_words_alone_are_told_apart():
     assert drawn.shape == (5, 2)
 
 
+def test_dates_are_neither_words_nor_numbers():
+    table, y = some_table(50)
+    dated = table.assign(day=pd.date_range("2026-01-01", periods=50))
+    for X in (dated, pa.Table.from_pandas(dated)):
+        with pytest.raises(KernelpoolError, match="Column 'day' of X holds dates"):
+            SharedKernelClassifier().fit(X, y)
+
+
 def test_rare_words_are_one_level():
     table, y = some_table()
     table.loc[:4, "town"] = [f"village {i}" for i in range(5)]

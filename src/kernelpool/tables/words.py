@@ -9,6 +9,7 @@ a column of                                        is taken for
 =================================================  =====================================================
 strings, categories (ordered ones too), booleans   words
 floats, integers (nullable ones too), decimals     numbers
+dates, times, durations                            neither: an error
 Python objects                                     words, if any of them is text or a boolean
 =================================================  =====================================================
 """
@@ -26,6 +27,9 @@ from ..text import shorten
 
 WORDS = ("string", "large_string", "str", "category", "categorical", "enum", "bool", "dictionary", "utf8")
 """How the names of types of words begin, in pandas, polars and Arrow."""
+
+DATES = ("date", "time", "duration", "period", "month", "interval")
+"""How the names of types of dates begin."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +256,12 @@ def _word(cell: Any) -> str | None:
 
 def as_numbers(column: Any, name: str) -> np.ndarray:
     """A column as float64, NaN where a cell is missing, (n,)."""
+    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if kind.startswith(DATES):
+        raise KernelpoolError(
+            f"{name[0].upper()}{name[1:]} of X holds dates ({kind}), neither words nor numbers; leave it out, or make a "
+            f"number of it, such as days since some day."
+        )
     if isinstance(column, np.ma.MaskedArray):
         return np.ma.filled(column.astype(np.float64), np.nan)
     try:
