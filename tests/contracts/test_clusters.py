@@ -232,3 +232,36 @@ def test_the_scheduler_killed_in_mid_fit_says_so_and_leaves_a_checkpoint(blobs, 
         client.close(timeout=1)
     found = fit_here(x, y, checkpoint=path)
     np.testing.assert_array_equal(found.means_, expected.means_)
+
+
+class Waiting:
+    """A task that no worker takes up, and the client of its cluster."""
+
+    status, cancelled = "running", False
+
+    def __init__(self, workers):
+        self.workers = workers
+
+    def scheduler_info(self, n_workers):
+        return {"workers": self.workers.pop(0) if len(self.workers) > 1 else self.workers[0]}
+
+    def result(self, timeout):
+        raise TimeoutError
+
+    def done(self):
+        return False
+
+    def cancel(self):
+        self.cancelled = True
+
+
+def test_a_cluster_that_loses_its_last_worker_is_told_of(monkeypatch):
+    from kernelpool.rows import dask
+
+    monkeypatch.setattr(dask, "ALONE", 0.05)
+    alone = Waiting([{"a"}, {}, {}, {}])
+    with pytest.raises(ClusterLostError, match=r"no worker has been there for 0\.05 s"):
+        dask._result(alone, alone, set())
+    assert alone.cancelled
+    other = Waiting([{"a", "b"}, {"a"}])  # one of the workers that it waits for is gone, and others are there
+    assert dask._result(other, other, {"b"}) == (False, None)

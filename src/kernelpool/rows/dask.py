@@ -10,6 +10,7 @@ Where such a worker is lost, its chunks are made anew elsewhere, and the sweep i
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ T = TypeVar("T")
 
 FAN_IN = 8
 """Sums that one task adds."""
+
+ALONE = 300.0
+"""Seconds that a fit waits for a worker where there is none at all."""
 
 PATIENCE = 2.0
 """Seconds after which it is looked whether all workers are still there."""
@@ -216,15 +220,22 @@ def _client() -> Any:
 
 def _result(client: Any, future: Any, needed: set[str]) -> tuple[bool, Any]:
     """The result of a task, once it is there; not so if one of the workers that it waits for is lost."""
+    seen = time.monotonic()
     while True:
         try:
             return True, future.result(timeout=PATIENCE)
         except TimeoutError:
             if future.done():
                 raise
-            if client.status != "running" or not needed <= set(client.scheduler_info(n_workers=-1)["workers"]):
+            workers = set(client.scheduler_info(n_workers=-1)["workers"]) if client.status == "running" else set()
+            if client.status != "running" or not needed <= workers:
                 future.cancel()
                 return False, None
+            if workers:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > ALONE:
+                future.cancel()
+                raise ClusterLostError(f"no worker has been there for {ALONE:g} s") from None
 
 
 @contextmanager
