@@ -143,9 +143,12 @@ def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch, capsys):
     assert kernelpool.load("kernelpool-demo/clouds.safetensors").means_.shape == (12, 2)
     assert "Clouds" in Path("kernelpool-demo/report.html").read_text(encoding="utf-8")
     monkeypatch.chdir("kernelpool-demo")
-    run("fit", "tumors.csv", "--target", "kind", *QUICK)
+    told = run("fit", "tumors.csv", "--target", "kind", *QUICK).text
+    assert "'size' (3 words)" in told
+    assert "missing cells in" in told
     rows = run("predict", "tumors.safetensors", "new.csv", "--keep", "id", "--reject").out.splitlines()
     assert rows[3].startswith("C,,novel,")
+    assert rows[4].startswith("D,malignant,accepted,")  # by the cells that are known
 
 
 def test_sizes_of_test_sets(run):

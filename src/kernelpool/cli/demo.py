@@ -43,7 +43,14 @@ SHARING = (0, 0.25, 0.5, 0.75, 1)
 NOTES: dict[float, str] = {0: " (separate mixtures)", 1: " (fully shared, PRBF)"}
 FOLDER = "kernelpool-demo"
 TUMOR_COLUMNS = ("mean radius", "mean texture", "mean smoothness", "mean concavity", "mean symmetry")
-NEW_TUMORS = (("A", 12.1, 17.9, 0.092, 0.044, 0.174), ("B", 13.3, 20.5, 0.1, 0.09, 0.18), ("C", 14.2, 19.3, 0.95, 0.089, 0.181))
+SIZES = "small", "medium", "large"
+"""What the area of a tumor is called, a third of them each."""
+NEW_TUMORS = (
+    ("A", 12.1, 17.9, 0.092, 0.044, 0.174, "small"),
+    ("B", 13.3, 20.5, 0.1, 0.09, 0.18, "medium"),
+    ("C", 14.2, 19.3, 0.95, 0.089, 0.181, "medium"),
+    ("D", 20.1, 25.0, "", 0.21, 0.19, "large"),
+)
 
 
 class SeparateMixtures:
@@ -149,15 +156,22 @@ def _write(folder: Path, train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
 
 
 def _write_tumors(table: Path, new: Path) -> None:
-    """Tumors with five measurements each, from the data that come with scikit-learn; and three new ones, one mistyped."""
+    """Tumors with five measurements each, from the data that come with scikit-learn, and the size of each in a word.
+
+    Some cells are empty, as in most tables. Of four new tumors one is mistyped and one incomplete.
+    """
     data = load_breast_cancer()
     columns = [data.feature_names.tolist().index(name) for name in TUMOR_COLUMNS]
     with open(table, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*TUMOR_COLUMNS, "kind"])
-        writer.writerows([*x[columns], data.target_names[y]] for x, y in zip(data.data, data.target, strict=True))
+        writer.writerow([*TUMOR_COLUMNS, "size", "kind"])
+        area = data.data[:, data.feature_names.tolist().index("mean area")]
+        sizes = np.array(SIZES)[np.digitize(area, np.quantile(area, [1 / 3, 2 / 3]))]
+        empty = np.random.default_rng(0).random((len(area), len(columns))) < 0.03
+        for x, size, y, gone in zip(data.data[:, columns], sizes, data.target, empty, strict=True):
+            writer.writerow([*np.where(gone, "", x.astype(str)).tolist(), size, data.target_names[y]])
     with open(new, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([["id", *TUMOR_COLUMNS], *NEW_TUMORS])
+        csv.writer(file, lineterminator="\n").writerows([["id", *TUMOR_COLUMNS, "size"], *NEW_TUMORS])
 
 
 def demo(
