@@ -1,6 +1,7 @@
 """Tables of words and numbers, complete and with cells deleted: the table as it is, beside encoders and imputers.
 
 python -m benchmarks words          # every fit a line of benchmarks/results/words.csv; needs what `make accuracy` installs
+python -m benchmarks.words mixture boosting  # some methods alone
 python -m benchmarks.words levels   # seconds and memory of one column of 10,000 words in 100,000 rows
 python -m benchmarks.words table    # the means, as the guide shows them
 
@@ -122,13 +123,13 @@ def splits(seed):
             yield name, kind, deleted(train, shares[0], 10 * seed + 1), deleted(test, shares[1], 10 * seed + 2), y_train, y_test
 
 
-def main():
-    """One method after the other, cheap ones first."""
+def main(names=()):
+    """One method after the other, cheap ones first, or those named."""
     warnings.simplefilter("ignore")
     with OUTPUT.open("w", newline="", encoding="utf-8") as file, threadpool_limits(1):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["data", "seed", "deleted", "method", "error", "log_loss", "seconds"])
-        for method in METHODS:
+        for method in names or METHODS:
             for seed in SEEDS:
                 for name, kind, train, test, y_train, y_test in splits(seed):
                     model, shown = methods(train)[method]
@@ -176,6 +177,10 @@ def levels():
     n, n_words = 100_000, 10_000
     y, word = rng.integers(0, 2, n), rng.integers(0, n_words, n)
     table = pd.DataFrame({"word": pd.Categorical(word.astype(str)), "x": rng.normal(size=n) + y})
+    tracemalloc.start()
+    SharedKernelClassifier(training="em", random_state=0, n_jobs=1).fit(table, y)
+    most = tracemalloc.get_traced_memory()[1]
+    print(f"most memory of a fit {most / 1e6:.0f} MB; rows times levels would be {8e-9 * n * n_words:.1f} GB")
     for training in ("em", "conditional"):
         model = SharedKernelClassifier(training=training, random_state=0, n_jobs=1)
         begun = time.process_time()
@@ -186,11 +191,8 @@ def levels():
             f"{training}: fit {fitted:.1f} s in {model.n_iter_} sweeps, {model.n_kernels_} kernels, "
             f"predict {time.process_time() - begun - fitted:.2f} s"
         )
-    tracemalloc.start()
-    SharedKernelClassifier(training="em", random_state=0, n_jobs=1).fit(table, y)
-    most = tracemalloc.get_traced_memory()[1]
-    print(f"most memory of a fit {most / 1e6:.0f} MB; rows times levels would be {8e-9 * n * n_words:.1f} GB")
 
 
 if __name__ == "__main__":
-    {"levels": levels, "table": table}.get(sys.argv[1] if len(sys.argv) > 1 else "", main)()
+    commands = {"levels": levels, "table": table}
+    commands[sys.argv[1]]() if len(sys.argv) > 1 and sys.argv[1] in commands else main(sys.argv[1:])
