@@ -241,9 +241,8 @@ def killed_workers(n, seed=0):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         alone = SharedKernelClassifier.prbf(**kwargs).fit(da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000))
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-            for _ in range(n):
-                client.wait_for_workers(2, timeout=300)  # those that were killed before are back
+        for _ in range(n):  # each with a cluster of its own: on a busy machine dask gives up workers that are slow to come back
+            with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
                 pid = int(rng.choice([worker.pid for worker in cluster.workers.values() if worker.pid]))
                 killed, sweep = [], int(rng.integers(2, 10))
 
