@@ -338,15 +338,16 @@ def test_dask_equals_numpy_for_values(rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [RBFNetworkClassifier, RBFNetworkRegressor])
 def test_memory_does_not_grow_with_rows_times_kernels(model):
+    """80 MB of outputs of kernels are more than is kept between sweeps."""
     X = np.random.default_rng(0).normal(size=(100_000, 2))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     tracemalloc.start()
     try:
-        model(50, training="two_stage", strength=1.0, temperature=1.0, random_state=0, n_jobs=1).fit(X, y)
+        model(100, training="two_stage", strength=1.0, temperature=1.0, random_state=0, n_jobs=1).fit(X, y)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 0.4 * X.shape[0] * 50 * 8
+    assert peak < 0.4 * X.shape[0] * 100 * 8
 
 
 def test_array_api_equals_numpy(rows):
