@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from .comparison import METHODS, OURS
@@ -175,7 +176,9 @@ def _rows(path: Path) -> list[Row]:
 
 def _introduction(run: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
-    return INTRODUCTION.format(date=run["date"], command=run["command"], versions=versions, units=run["units"])
+    text = INTRODUCTION.format(date=run["date"], command=run["command"], versions=versions, units=run["units"])
+    older = [f"The table of {name} is that of the run of {date}.\n" for name, date in run.get("older", {}).items()]
+    return "\n".join([text, *older])
 
 
 def _counts(rows: Sequence[Row]) -> str:
@@ -300,7 +303,8 @@ def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
             f"The default, *{STEP}*, was chosen by the objective and not by the cells.",
             f"The objective falls least under *{least}*: per row and fit, in all, by {ranked(falls, '{:.2f}')};",
             f"of the {len(sets)} sets *{STEP}* lets it fall least on {len(steady)}.",
-            f"Since the best sweep is kept, it matters too how high the objective comes: highest under *{highest}*, with",
+            *([] if least == STEP else [_doubt_about(penalized, STEP, least)]),
+            f"Since the best sweep is kept, what counts is how high the objective comes: highest under *{highest}*, with",
             f"{ranked({s: -v for s, v in below.items()}, '{:.3f}')} below the best of the three on average.",
             f"It falls at all in {ranked({s: 100 * v for s, v in share.items()}, '{:.0f} % of the sweeps')}.",
             f"Of the {len(penalized) // len(steps)} cells with a penalty",
@@ -308,6 +312,17 @@ def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
             'rather than to the highest objective passes `overlap_step="current"` or `"printed"`.',
         ]
     )
+
+
+def _doubt_about(rows: Sequence[Row], step: str, least: str) -> str:
+    """How much more the objective falls under one reading than under another, with its standard error over the cells."""
+    by_cell = {(r["dataset"], r["parameter"], r["kernels"], r["step"]): r["sum_of_falls"] for r in rows}
+    more = [value - by_cell[(*key[:3], least)] for key, value in by_cell.items() if key[3] == step]
+    error = (stdev(more) if len(more) > 1 else 0.0) / len(more) ** 0.5
+    found = (
+        f"Under *{step}* it falls by {fmean(more):.2f} ± {error:.2f} more than under *{least}* (standard error over the cells)"
+    )
+    return found + (", which decides nothing." if abs(fmean(more)) <= 2 * error else ".")
 
 
 def _variations(rows: Sequence[Row]) -> str:
