@@ -274,8 +274,7 @@ def criterion():
         print(f"| {name} | {' | '.join(cells)} | {time.process_time() - begun:.1f} |", flush=True)
 
 
-def main():
-    arguments = sys.argv[sys.argv.index("automatic") + 1 :] if "automatic" in sys.argv else sys.argv[1:]
+def main(arguments=()):
     if arguments == ["criterion"]:
         criterion()
         return
@@ -289,4 +288,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
