@@ -237,3 +237,44 @@ def test_many_rows_may_hold_words(monkeypatch):
     assert found["x"] < 0.02
     assert found["z"] > 0.98
     assert found["y"] == pytest.approx(0.5, abs=0.1)
+
+
+# -- few rows a class -----------------------------------------------------------------------------------------------
+
+
+def led(n, seed):
+    """Digits of seven segments, each wrong one time in ten (Breiman et al. 1984), and P(digit|segments)."""
+    digits = "1110111 0010010 1011101 1011011 0111010 1101011 1101111 1010010 1111111 1111011"
+    lit = np.array([[int(c) for c in word] for word in digits.split()])
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 10, n)
+    x = lit[y] ^ (rng.random((n, 7)) < 0.1)
+    likelihood = np.where(x[:, None] == lit, 0.9, 0.1).prod(axis=2)
+    return x.astype(float), y, likelihood / likelihood.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("family", ["full", "diag"])
+def test_covariances_of_few_rows_do_not_mislead(family):
+    X, y, _ = led(350, 0)
+    X_test, y_test, best = led(3000, 1)
+    model = SharedKernelClassifier(covariance_type=family, random_state=0).fit(X, y)
+    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, best) + 0.2
+    assert model.score(X_test, y_test) > (best.argmax(axis=1) == y_test).mean() - 0.03
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_shrunk_covariances_come_to_their_mean(family):
+    rng = np.random.default_rng(0)
+    kernel, share = FAMILIES[family](np.zeros(3)), np.array([0.5, 0.3, 0.2])
+    shape = kernel.shape(3, 3)
+    covariance = rng.uniform(0.5, 2, shape)
+    if kernel.matrices:
+        covariance = 0.1 * (covariance + covariance.swapaxes(-1, -2)) + 2 * np.eye(3)
+    kernels = Kernels(rng.normal(size=(3, 3)), covariance)
+    np.testing.assert_array_equal(kernel.shrunk(kernels, share, 0.0).covariance, covariance)
+    expected = np.array([kernel.of_kernel(covariance, j) for j in range(3)])
+    expected = np.einsum("j,j...->...", share, expected)
+    found = kernel.shrunk(kernels, share, 1.0)
+    for j in range(3):
+        np.testing.assert_allclose(kernel.of_kernel(found.covariance, j), expected)
+    np.testing.assert_array_equal(found.mean, kernels.mean)

@@ -505,6 +505,11 @@ class Gaussian(Kernel):
     def tempered(self, kernels: Kernels, beta: float) -> Kernels:
         return Kernels(kernels.mean, kernels.covariance / beta)
 
+    def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
+        xp, covariance = namespace(kernels.covariance), kernels.covariance
+        common = xp.sum(covariance * xp.reshape(share, (-1, *(1,) * (covariance.ndim - 1))), axis=0)
+        return Kernels(kernels.mean, (1 - strength) * covariance + strength * common)
+
     def marginal(self, kernels: Kernels, columns: list[int]) -> tuple["Gaussian", Kernels]:
         """The Gaussians of some features are those rows and columns of mean and covariance."""
         xp = namespace(kernels.mean)

@@ -211,6 +211,10 @@ class Kernel(ABC):
         """The kernels whose densities are those of `kernels` to the power of `beta`, but for a constant."""
         raise KernelpoolError(f"Conditional training needs kernels to the power of beta; the family {self.name!r} has none.")
 
+    def shrunk(self, kernels: Parameters, share: Array, strength: float) -> Parameters:
+        """The kernels with shapes nearer to what all of them have in common; `share` (M,) is the weight of each."""
+        return kernels
+
     @abstractmethod
     def marginal(self, kernels: Parameters, columns: list[int]) -> tuple["Kernel", Parameters]:
         """The family and the kernels of p(x_columns|j)."""

@@ -333,6 +333,10 @@ class Product(Kernel):
         gaussian = self.gaussian.tempered(self.parts(kernels)[1], beta)
         return self._joined(gaussian, self.normalized(kernels.probability**beta))
 
+    def shrunk(self, kernels: ProductKernels, share: Array, strength: float) -> ProductKernels:
+        """Of the Gaussian factor; tables of words are held together by their prior."""
+        return self._joined(self.gaussian.shrunk(self.parts(kernels)[1], share, strength), kernels.probability)
+
     def marginal(self, kernels: ProductKernels, columns: list[int]) -> tuple["Kernel", Kernels]:
         numbers = [self.numbers.index(i) for i in columns if i in self.numbers]
         family, left = self.gaussian.marginal(self.parts(kernels)[1], numbers)

@@ -16,6 +16,9 @@ class Tied(Full):
     def take(self, kernels: Kernels, index: Array) -> Kernels:
         return Kernels(namespace(index).take(kernels.mean, index, axis=0), kernels.covariance)
 
+    def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
+        return kernels  # they have all in common
+
     def n_features(self, d: int) -> int:
         return d
 
