@@ -11,7 +11,7 @@ from kernelpool.datasets import make_clouds
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import as_rows
-from kernelpool.training.conditional import conditional_losses, tempered
+from kernelpool.training.conditional import BETAS, conditional_losses, tempered, tempered_losses
 
 
 def network(family, rng, n_kernels=4, d=3, n_classes=3):
@@ -278,3 +278,17 @@ def test_shrunk_covariances_come_to_their_mean(family):
     for j in range(3):
         np.testing.assert_allclose(kernel.of_kernel(found.covariance, j), expected)
     np.testing.assert_array_equal(found.mean, kernels.mean)
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_losses_of_all_temperatures_from_one_look(family):
+    rng = np.random.default_rng(0)
+    X, y = make_clouds(300, random_state=0)
+    covariance = rng.uniform(0.5, 2, FAMILIES[family].shape(3, 2))
+    if FAMILIES[family].matrices:
+        covariance = 0.1 * (covariance + covariance.swapaxes(-1, -2)) + np.eye(2)
+    mixing = rng.dirichlet(np.ones(3), size=2).T
+    params = Params(Kernels(rng.normal(size=(3, 2)), covariance), mixing, np.array([0.3, 0.7]))
+    network_, rows = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((3, 2))), as_rows(X, y, rng.uniform(size=300))
+    each = conditional_losses(network_, rows, [tempered(network_, params, beta) for beta in BETAS])
+    np.testing.assert_allclose(tempered_losses(network_, rows, params), each, rtol=1e-9)

@@ -21,11 +21,12 @@ share of the objective is the likelihood itself, which holds the kernels near th
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from ..arrays import match_array, safe_log, to_numpy
+from ..arrays import log_weighted_sums, match_array, safe_log, to_numpy
 from ..em import Outcome
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows, one_blas_thread
@@ -107,14 +108,14 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, co
     network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
     places = [(shrinkage, beta) for shrinkage in SHRINKAGES for beta in BETAS]
     shrunk = {shrinkage: _shrunk(network, start, shrinkage) for shrinkage in SHRINKAGES}
-    starts = [tempered(network, shrunk[shrinkage], beta) for shrinkage, beta in places]
-    losses = conditional_losses(network, held_out, starts)
+    losses = np.concatenate([tempered_losses(network, held_out, params) for params in shrunk.values()])
     # the best start is not always the start of the best way up: from the covariances as they are it goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
     pulls = PULLS if config.pull == "auto" else (float(config.pull),)
     fits = []
-    for begin, pull in product(begins, pulls):
-        fits.append(_climb(network, training.rows, held_out, starts[begin], places[begin][1], pull, config.max_iter))
+    for (shrinkage, beta), pull in product([places[begin] for begin in begins], pulls):
+        begin = tempered(network, shrunk[shrinkage], beta)
+        fits.append(_climb(network, training.rows, held_out, begin, beta, pull, config.max_iter))
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
     return min(fits, key=lambda fit: fit.loss)
@@ -152,6 +153,29 @@ def conditional_losses(network: SharedKernel, rows: Rows, params: Sequence[Param
     rest = tuple((p.mixing, p.class_prior) for p in params)
     sums = rows.total(_losses, network, natural, rest)
     return np.asarray(sums.loss / sums.weight)
+
+
+def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+    """Log-loss a row at each of `BETAS`, (L,), from one look at the densities: they need only be raised to a power.
+
+    Of rows with missing cells it is that of the marginal densities to the power, not of the marginals of the power.
+    """
+    natural_params = network.kernel.natural_params(params.kernels, rows.eps)
+    sums = rows.total(_tempered_losses, network, natural_params, params.mixing, params.class_prior)
+    return np.asarray(sums.loss / sums.weight)
+
+
+def _tempered_losses(block: Block, network: SharedKernel, natural_params: Any, mixing: Any, class_prior: Any) -> LossSums:
+    codes = to_numpy(block.y)
+    known = np.flatnonzero(codes >= 0)
+    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
+    by_kernel = np.asarray(to_numpy(network.by_kernel(block, natural_params)), np.float64)[:, known]
+    mixing, log_prior = np.asarray(to_numpy(mixing), np.float64), safe_log(np.asarray(to_numpy(class_prior), np.float64))
+    losses = []
+    for beta in BETAS:
+        joint = log_weighted_sums(beta * by_kernel, mixing**beta) + beta * log_prior[:, None]  # (K, n)
+        losses.append(weight[known] @ (logsumexp(joint, axis=0) - joint[codes[known], np.arange(len(known))]))
+    return LossSums(np.array(losses), float(weight[known].sum()))
 
 
 def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) -> LossSums:
