@@ -20,6 +20,9 @@ from ..rows import Block
 from .gaussian import Gaussian, GaussianNaturalParams, Kernels
 from .patterns import Patterns, sweep
 
+WIDE = 128
+"""From so many features on, kernel after kernel is faster than the products of all pairs of features."""
+
 
 class Full(Gaussian):
     """phi(x) = x, upper triangle of x x'; covariance (M, d, d)."""
@@ -65,6 +68,12 @@ class Full(Gaussian):
 
     def whiten(self, whitening: Array, x: Array) -> Array:
         return x @ whitening.T
+
+    def log_density(self, natural_params: GaussianNaturalParams, x: Array) -> Array:
+        if self.n_features(x.shape[1]) == x.shape[1] or x.shape[1] < WIDE:  # tied kernels need no pairs
+            return super().log_density(natural_params, x)
+        n_kernels = natural_params.weight.shape[0]
+        return namespace(x).stack([self.exact_log_density(natural_params, j, x) for j in range(n_kernels)])
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Patterns:
         return Patterns(self, natural_params, block)

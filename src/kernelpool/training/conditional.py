@@ -43,6 +43,9 @@ SHRINKAGES = (0.0, 0.3, 1.0)
 PULLS = (0.0, 0.01, 0.1)
 """Shares of the likelihood in the objective that ``pull="auto"`` tries."""
 
+MOST_PARAMETERS = 50
+"""Parameters a row from which on the start is taken as it is: to move so many tells nothing of other rows."""
+
 PATIENCE = 12
 """Steps without a lower loss on held-out rows before the climb ends."""
 
@@ -112,10 +115,12 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, co
     # the best start is not always the start of the best way up: from the covariances as they are it goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
     pulls = PULLS if config.pull == "auto" else (float(config.pull),)
+    n_parameters = training.host_kernel.n_parameters(*start.kernels.mean.shape)
+    max_iter = config.max_iter if n_parameters <= MOST_PARAMETERS * training.data.n_rows else 0
     fits = []
     for (shrinkage, beta), pull in product([places[begin] for begin in begins], pulls):
         begin = tempered(network, shrunk[shrinkage], beta)
-        fits.append(_climb(network, training.rows, held_out, begin, beta, pull, config.max_iter))
+        fits.append(_climb(network, training.rows, held_out, begin, beta, pull, max_iter))
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
     return min(fits, key=lambda fit: fit.loss)
@@ -125,6 +130,9 @@ def _climb(
     network: SharedKernel, rows: Rows, held_out: Rows, start: Params, beta: float, pull: float, max_iter: int
 ) -> ConditionalFit:
     best, lowest, best_step = start, float(conditional_losses(network, held_out, [start])[0]), 0
+    if not max_iter:
+        likelihood = -float(conditional_losses(network, rows, [start])[0])
+        return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED)
     n_steps = -1  # the start is told of too
 
     def watch(vector: np.ndarray, _: float) -> bool:
