@@ -128,6 +128,7 @@ UNFITTED = {
     "conformal": (ConformalClassifier(kernels(), cv=2), "text"),
     "reject": (RejectClassifier(kernels(), ambiguity=0.2, novelty=0.05), "text"),
     "reject prefit": (RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3, cv="prefit"), "two"),
+    "pipeline of votes": (make_pipeline(StandardScaler(), ParzenClassifier("gaussian", 0.5)), "two"),
     "pipeline": (make_pipeline(StandardScaler(), kernels(covariance_type="full")), "two"),
     "pipeline, refusing": (
         RejectClassifier(make_pipeline(StandardScaler(), kernels()), ambiguity=0.2, novelty=0.05),

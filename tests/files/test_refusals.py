@@ -438,9 +438,9 @@ OTHERS = {
         "kernel must be one of .*got 'numpy.ones'",
     ),
     "a step that cannot transform": (
-        "pipeline",
+        "pipeline of votes",
         lambda h, m, a: m["parameters"]["steps"].reverse(),
-        "a SharedKernelClassifier cannot stand before other steps of a pipeline",
+        "a ParzenClassifier cannot stand before other steps of a pipeline",
     ),
     "a pipeline whose last step is not fitted": (
         "pipeline",

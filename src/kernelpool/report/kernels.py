@@ -143,9 +143,13 @@ def class_posterior_by_rows(inner: Any, x: Any, codes: np.ndarray, n_classes: in
     return np.where(total > 0, mass / np.where(total > 0, total, 1), 1 / n_classes)
 
 
+MOST_MOMENTS = 10**7
+"""Kernels times classes times features up to which their moments are worth the wait."""
+
+
 def class_distances(inner: Any, x: Any, labels: np.ndarray) -> np.ndarray | None:
     """delta_j, (M,), of kernels that classes share, by labeled rows; None where the model has no such measure."""
-    if not hasattr(inner, "kernel_overlap") or not len(labels):
+    if not hasattr(inner, "kernel_overlap") or not len(labels) or inner.mixing_.size * inner.n_features_in_ > MOST_MOMENTS:
         return None
     try:
         return np.asarray(inner.kernel_overlap(x, np.asarray(labels.tolist())))
