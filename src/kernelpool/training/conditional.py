@@ -43,7 +43,7 @@ SHRINKAGES = (0.0, 0.3, 1.0)
 PULLS = (0.0, 0.01, 0.1)
 """Shares of the likelihood in the objective that ``pull="auto"`` tries."""
 
-MOST_PARAMETERS = 50
+MOST_PARAMETERS = 500
 """Parameters a row from which on the start is taken as it is: to move so many tells nothing of other rows."""
 
 PATIENCE = 12
