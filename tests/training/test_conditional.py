@@ -8,6 +8,7 @@ from sklearn.metrics import log_loss
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
 from kernelpool.datasets import make_clouds
+from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import as_rows
@@ -292,3 +293,19 @@ def test_losses_of_all_temperatures_from_one_look(family):
     network_, rows = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((3, 2))), as_rows(X, y, rng.uniform(size=300))
     each = conditional_losses(network_, rows, [tempered(network_, params, beta) for beta in BETAS])
     np.testing.assert_allclose(tempered_losses(network_, rows, params), each, rtol=1e-9)
+
+
+def test_a_step_to_where_there_is_no_network_is_taken_back(clouds, monkeypatch):
+    (X, y), (X_test, _) = clouds
+    calls, gradient = [], SharedKernel.gradient
+
+    def failing(self, *given):
+        calls.append(given)
+        if len(calls) % 5 == 2:
+            raise KernelpoolError("A covariance is positive definite no longer.")
+        return gradient(self, *given)
+
+    monkeypatch.setattr(SharedKernel, "gradient", failing)
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y)
+    assert len(calls) > 10
+    assert np.isfinite(model.predict_log_proba(X_test)).all()

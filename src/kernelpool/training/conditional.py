@@ -28,6 +28,7 @@ from scipy.special import logsumexp
 
 from ..arrays import log_weighted_sums, match_array, safe_log, to_numpy
 from ..em import Outcome
+from ..errors import KernelpoolError
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows, one_blas_thread
 from ..solvers.lbfgs import maximize
@@ -45,6 +46,9 @@ PULLS = (0.0, 0.01, 0.1)
 
 MOST_PARAMETERS = 500
 """Parameters a row from which on the start is taken as it is: to move so many tells nothing of other rows."""
+
+TOO_FAR = -1e6
+"""The objective where there is no network; finite, so that a search can interpolate."""
 
 PATIENCE = 12
 """Steps without a lower loss on held-out rows before the climb ends."""
@@ -147,7 +151,10 @@ def _climb(
         return n_steps >= best_step + PATIENCE
 
     def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
-        gradient, value = network.gradient(rows, network.from_vector(vector, start), pull)
+        try:
+            gradient, value = network.gradient(rows, network.from_vector(vector, start), pull)
+        except KernelpoolError:  # a step so long that covariances are none any more: the search turns back
+            return np.zeros_like(vector), TOO_FAR
         return np.asarray(to_numpy(gradient)), value
 
     with one_blas_thread():
