@@ -178,7 +178,7 @@ def _introduction(run: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
     text = INTRODUCTION.format(date=run["date"], command=run["command"], versions=versions, units=run["units"])
     older = [f"The table of {name} is that of the run of {date}.\n" for name, date in run.get("older", {}).items()]
-    return "\n".join([text, *older])
+    return "\n".join([text, *older, *([run["note"] + "\n"] if "note" in run else [])])
 
 
 def _counts(rows: Sequence[Row]) -> str:

@@ -313,3 +313,16 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     np.testing.assert_allclose(sums[0], weight.sum(axis=1), rtol=rtol)
     np.testing.assert_allclose(sums[1 : d + 1].T, first, rtol=rtol, atol=1e-30)
     np.testing.assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, rtol=rtol, atol=1e-30)
+
+
+@pytest.mark.parametrize("family_name", ["full", "tied"])
+def test_densities_of_wide_rows_are_scipys(family_name):
+    rng, d = np.random.default_rng(0), 140  # above `full.WIDE`, where kernels are taken one after the other
+    factor = rng.normal(size=(2, d, d)) / d**0.5
+    covariance = factor @ factor.swapaxes(1, 2) + np.eye(d)
+    mean, x = rng.normal(size=(2, d)), rng.normal(size=(5, d))
+    kernel = FAMILIES[family_name](np.zeros(d))
+    covariance = covariance if family_name == "full" else covariance[:1]
+    kernels = Kernels(mean, covariance if family_name == "full" else covariance[0])
+    expected = [multivariate_normal(mean[j], covariance[j % len(covariance)]).logpdf(x) for j in range(2)]
+    np.testing.assert_allclose(kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10)

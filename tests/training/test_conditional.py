@@ -309,3 +309,46 @@ def test_a_step_to_where_there_is_no_network_is_taken_back(clouds, monkeypatch):
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y)
     assert len(calls) > 10
     assert np.isfinite(model.predict_log_proba(X_test)).all()
+
+
+@pytest.mark.parametrize("most_rows", [500, 10**9])
+def test_interrupted_before_anything_decides_the_description_is_kept(most_rows, clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", most_rows)
+    (X, y), (X_test, _) = clouds
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernelpool.selection.conditional._trained", interrupted)
+    model = SharedKernelClassifier(4, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="0 of 4 conditional networks were kept"):
+        model.fit(X, y)
+    em = SharedKernelClassifier(4, training="em", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X_test), em.predict_proba(X_test))
+
+
+def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    (X, y), (X_test, _) = clouds
+    calls, gradient = [], SharedKernel.gradient
+
+    def interrupted(self, *given):
+        calls.append(given)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return gradient(self, *given)
+
+    monkeypatch.setattr(SharedKernel, "gradient", interrupted)
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="conditional network"):
+        model.fit(X, y)
+    assert len(model.deciding_networks_) == 1
+    assert np.isfinite(model.predict_log_proba(X_test)).all()
+
+
+def test_many_rows_may_be_judged_on_others(clouds, monkeypatch):
+    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    (X, y), (X_test, y_test) = clouds
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
+    (network_,) = model.deciding_networks_
+    assert model.conditional_loss_ == pytest.approx(log_loss(y_test, network_.predict_proba(X_test)), rel=1e-6)

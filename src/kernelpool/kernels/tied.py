@@ -2,7 +2,7 @@ r"""Gaussians that share one covariance matrix."""
 
 from ..arrays import Array, feature_sums, namespace
 from .full import Full
-from .gaussian import GaussianNaturalParams, Kernels, Moments
+from .gaussian import Gaussian, GaussianNaturalParams, Kernels, Moments
 
 
 class Tied(Full):
@@ -18,6 +18,9 @@ class Tied(Full):
 
     def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
         return kernels  # they have all in common
+
+    def log_density(self, natural_params: GaussianNaturalParams, x: Array) -> Array:
+        return Gaussian.log_density(self, natural_params, x)  # without pairs of features, however many there are
 
     def n_features(self, d: int) -> int:
         return d

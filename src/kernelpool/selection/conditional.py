@@ -1,7 +1,7 @@
 """Cross-fitted conditional training: several networks, each stopped on a fold that it has not seen."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -69,32 +69,37 @@ def fit_deciding(
     More rows than the host should hold stay where they live: some are held out once, and the network that describes them all
     is first trained on by EM without these.
     """
+    networks: list[DecidingNetwork] = []
+    try:
+        for part, settings, out in _parts(data, config, described, n_folds, held_out):
+            networks.append(_trained(part, settings, conditional, out))
+            if networks[-1].fit.outcome is Outcome.INTERRUPTED:
+                return DecidingNetworks(tuple(networks), interrupted=True)
+    except KeyboardInterrupt:  # while EM ran: what there is stays, and if it is none, the network that describes decides
+        return DecidingNetworks(tuple(networks), interrupted=True)
+    return DecidingNetworks(tuple(networks))
+
+
+def _parts(
+    data: TrainingData, config: SharedKernelConfig, described: FittedNetwork, n_folds: int, held_out: SampledRows | None
+) -> Iterator[tuple[TrainingData, SharedKernelConfig, SampledRows]]:
+    """The rows that train each network, its settings, and the rows that it is judged on."""
     if data.n_rows > MOST_ROWS:
-        config = replace(config, **_going_on_from(described, config))
-        train_data, out = (data, held_out) if held_out is not None else divide(data, config.fit.seed, MOST_HELD_OUT)
-        return DecidingNetworks((_trained(train_data, config, conditional, out),))
+        part, out = (data, held_out) if held_out is not None else divide(data, config.fit.seed, MOST_HELD_OUT)
+        yield part, _going_on_from(described, config), out
+        return
     rows = draw_rows(data, config.fit.seed)
     if held_out is not None:
         parts = [(rows, held_out)]
     else:
         fold = stratified_folds(rows.code, n_folds, key=rows.key, weight=rows.weight)
         parts = [(rows.where(fold != f), rows.where(fold == f)) for f in np.unique(fold[fold >= 0])]
-    networks: list[DecidingNetwork] = []
     for train, out in parts:
-        try:
-            start = limit_kernels(config.start, train, len(data.classes))
-            part = fold_data(data, train, config.fit.n_jobs)
-            networks.append(_trained(part, replace(config, start=start), conditional, out))
-        except KeyboardInterrupt:
-            if not networks:
-                raise
-            return DecidingNetworks(tuple(networks), interrupted=True)
-        if networks[-1].fit.outcome is Outcome.INTERRUPTED:
-            return DecidingNetworks(tuple(networks), interrupted=True)
-    return DecidingNetworks(tuple(networks))
+        start = limit_kernels(config.start, train, len(data.classes))
+        yield fold_data(data, train, config.fit.n_jobs), replace(config, start=start), out
 
 
-def _going_on_from(described: FittedNetwork, config: SharedKernelConfig) -> dict[str, Any]:
+def _going_on_from(described: FittedNetwork, config: SharedKernelConfig) -> SharedKernelConfig:
     """Settings that start from a network, for as many sweeps as it takes to forget some of its rows."""
     previous = PreviousFit(
         described.means,
@@ -109,11 +114,8 @@ def _going_on_from(described: FittedNetwork, config: SharedKernelConfig) -> dict
         float("nan"),
         probability=described.probability,
     )
-    return {
-        "start": StartConfig(previous=previous),
-        "sharing": described.sharing,
-        "fit": replace(config.fit, max_iter=min(config.fit.max_iter, FORGETTING)),
-    }
+    fit = replace(config.fit, max_iter=min(config.fit.max_iter, FORGETTING))
+    return replace(config, start=StartConfig(previous=previous), sharing=described.sharing, fit=fit)
 
 
 def _trained(

@@ -18,7 +18,7 @@ Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative m
 share of the objective is the likelihood itself, which holds the kernels near the rows that they describe.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -181,29 +181,27 @@ def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.nda
 
 
 def _tempered_losses(block: Block, network: SharedKernel, natural_params: Any, mixing: Any, class_prior: Any) -> LossSums:
-    codes = to_numpy(block.y)
-    known = np.flatnonzero(codes >= 0)
-    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
-    by_kernel = np.asarray(to_numpy(network.by_kernel(block, natural_params)), np.float64)[:, known]
+    by_kernel = np.asarray(to_numpy(network.by_kernel(block, natural_params)), np.float64)
     mixing, log_prior = np.asarray(to_numpy(mixing), np.float64), safe_log(np.asarray(to_numpy(class_prior), np.float64))
-    losses = []
-    for beta in BETAS:
-        joint = log_weighted_sums(beta * by_kernel, mixing**beta) + beta * log_prior[:, None]  # (K, n)
-        losses.append(weight[known] @ (logsumexp(joint, axis=0) - joint[codes[known], np.arange(len(known))]))
-    return LossSums(np.array(losses), float(weight[known].sum()))
+    return _summed(block, (log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior for beta in BETAS))
 
 
 def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) -> LossSums:
+    densities = (network.log_density(block, n, mixing) for n, (mixing, _) in zip(natural, rest, strict=True))
+    log_priors = (safe_log(np.asarray(to_numpy(class_prior), np.float64)) for _, class_prior in rest)
+    return _summed(block, (np.asarray(to_numpy(d), np.float64) + p for d, p in zip(densities, log_priors, strict=True)))
+
+
+def _summed(block: Block, joints: Iterable[np.ndarray]) -> LossSums:
+    """Losses from log P(C_k, x) of several networks, up to a constant of the row, each (n, K); of the rows with a class."""
     codes = to_numpy(block.y)
     known = np.flatnonzero(codes >= 0)
-    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
+    weight = np.ones(len(known)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)[known]
     losses = []
-    for natural_params, (mixing, class_prior) in zip(natural, rest, strict=True):
-        log_density = np.asarray(to_numpy(network.log_density(block, natural_params, mixing)), np.float64)
-        joint = log_density[known] + safe_log(np.asarray(to_numpy(class_prior), np.float64))
-        own = joint[np.arange(len(known)), codes[known]]
-        losses.append(weight[known] @ (logsumexp(joint, axis=1) - own))
-    return LossSums(np.array(losses), float(weight[known].sum()))
+    for joint in joints:
+        labeled = joint[known]
+        losses.append(weight @ (logsumexp(labeled, axis=1) - labeled[np.arange(len(known)), codes[known]]))
+    return LossSums(np.array(losses), float(weight.sum()))
 
 
 def on_host(params: Params) -> Params:
