@@ -396,7 +396,7 @@ def test_a_pool_takes_missing_cells_in_training_and_prediction():
 
 def test_networks_that_cannot_take_holes_are_averaged_over_the_conditional_density(monkeypatch):
     """E[P(C|x) | known], by the grid of a model of the missing feature, against many draws."""
-    monkeypatch.setattr("kernelpool.estimators.pooled.N_DRAWS", 1000)
+    monkeypatch.setattr("kernelpool.estimators.describing.N_DRAWS", 1000)
     X, _, y = some_data(n=100)
     model = small_pool().fit(X, y)
     row = np.array([0.3, np.nan, -0.8])

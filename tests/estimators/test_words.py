@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 import kernelpool
 from kernelpool import (
     CompetitiveNeuronsClassifier,
-    ParzenClassifier,
     PooledClassifier,
     RBFNetworkClassifier,
     SharedKernelClassifier,
@@ -415,7 +414,7 @@ def test_missing_cells_are_filled_in_a_pipeline():
     assert chain.score(numbers, y) > 0.7
 
 
-@pytest.mark.parametrize("estimator", [RBFNetworkClassifier(), ParzenClassifier(), CompetitiveNeuronsClassifier()])
+@pytest.mark.parametrize("estimator", [RBFNetworkClassifier(), CompetitiveNeuronsClassifier()])
 def test_who_takes_numbers_alone_names_the_words(estimator):
     table, y = some_table(50)
     with pytest.raises(KernelpoolError, match=f"Column 'town' of X holds words, and {type(estimator).__name__} takes numbers"):

@@ -9,20 +9,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, Float64, as_float64, is_numpy_array, namespace, safe_log
+from ..arrays import Array, Float64, as_float64, device, is_numpy_array, namespace, safe_log
 from ..errors import KernelpoolError
 from ..inspection.marginals import Marginals, MixtureParams
-from ..kernels import Kernels, Tied
+from ..kernels import Kernels, Product, ProductKernels, Tied
 from ..networks.parzen import ParzenParams, kernel_posterior, log_prior_scale
-from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile
-from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
-from ..rows import Block, Frame, Rows
+from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile, log_ways
+from ..registry import BOOL, CATEGORIES, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..rows import Block, Frame, Holes, Rows
 from ..selection.held_out import split
 from ..selection.parzen_size import SizeSearch
 from ..selection.parzen_width import choose_width
+from ..tables.words import Indicators
 from ..training.parzen import (
     LONGEST_ODDS,
     OCTAVE,
@@ -43,16 +44,26 @@ from ..training.parzen import (
     tempered_scores,
     voting_params,
 )
-from ..training.validation import class_prior_for, validation_rows
+from ..training.validation import class_prior_for, known_columns, validation_rows
 from ..training.views import learned_metric
 from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
+from .describing import describing_network, drawn_fillings
 
 BLOCK_WIDTH = 4 * TILE
 """Scratch of a row: blocks of so few rows that what they make of a tile of kernels stays in the processor's caches."""
 
 
+WORD_DISTANCES = (0.5, 0.7, 1.0, 1.4, 2.0)
+"""Distances between two words that are tried, in units of the root-mean-square distance of two rows along a feature."""
+
+MOST_WORDS = 255
+"""Words of a column that are told apart; the others are one level."""
+
+
 class ParzenNetwork(DensityClassifier):
     """Kernels of one radius and answers from them; a subclass says which rows they are."""
+
+    _most_words = MOST_WORDS
 
     kernels_: np.ndarray
     kernel_classes_: np.ndarray
@@ -64,19 +75,64 @@ class ParzenNetwork(DensityClassifier):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "standardize": ["boolean"],
+        "missing": [StrOptions({"marginalize", "error"})],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
+        "min_frequency": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither"), None],
+        "word_distance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"auto", "tree", "blocks"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
 
+    @property
+    def _takes_holes(self) -> bool:
+        """A metric mixes what is missing with the rest, and nothing is known of the marginals of a gauge."""
+        return self.missing != "error" and isinstance(self.kernel, str) and getattr(self, "metric", None) is None
+
     # -- the kernels ------------------------------------------------------------------------------------------------
 
-    def _seen(self, data: ParzenRows) -> tuple[ParzenRows, Frame]:
-        """The rows as distances are taken between them, and the frame that makes them so."""
-        if not self.standardize:
+    def _labeled(self, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
+        """Checked rows; missing cells are drawn given the class, and told of by `holed`."""
+        data = labeled(self, X, y, sample_weight, holes=self._takes_holes)
+        if data.levels is not None and not (isinstance(self.kernel, str) and getattr(self, "metric", None) is None):
+            raise KernelpoolError(
+                "X has columns of words, which a learned metric and a kernel that is a function do not take; use "
+                "kernel='gaussian' and metric=None."
+            )
+        x = np.asarray(data.x, np.float64)
+        if not np.isnan(x).any():
+            return data
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        codes = np.unique(data.codes, return_inverse=True)[1]
+        network = describing_network(x, data.weight, data.levels, seed, codes)
+        (filled,) = drawn_fillings(network, x, codes, 1, seed)
+        return replace(data, x=filled.astype(data.x.dtype), holed=data.x)
+
+    def _seen(self, data: ParzenRows, distance: float | None = None) -> tuple[ParzenRows, Frame]:
+        """The rows as distances are taken between them, and the frame that makes them so.
+
+        `distance` is that between two words, in units of the root-mean-square distance of two rows along a feature.
+        """
+        if not self.standardize and data.levels is None:
             return data, data.frame
-        frame = Frame(data.frame.origin, np.sqrt(np.where(data.variance > 0, data.variance, 1.0)))
-        return data.seen(frame), frame
+        frame = data.frame
+        if self.standardize:
+            frame = Frame(data.frame.origin, np.sqrt(np.where(data.variance > 0, data.variance, 1.0)))
+        return data.seen(frame, word_distance=self._word_distance(data, frame, distance)), frame
+
+    def _word_distance(self, data: ParzenRows, frame: Frame, distance: float | None) -> float:
+        if not isinstance(self.word_distance, str):
+            return float(self.word_distance)
+        numbers = [i for i, n in enumerate(data.levels or ()) if not n]
+        variance = (data.variance / frame.unit**2)[numbers]
+        unit = math.sqrt(2 * variance.mean()) if variance.any() else 1.0
+        return unit * (1.0 if distance is None else distance)
+
+    def _judges(self, X_val: Any, y_val: Any, data: ParzenRows) -> ParzenRows:
+        """Rows apart, as they were given."""
+        x, codes = validation_rows(self, X_val, y_val, data.classes, holes=self._takes_holes)
+        holed = x if np.isnan(x).any() else None
+        return replace(data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)), holed=holed)
 
     def _config(self, data: ParzenRows) -> ParzenConfig:
         """What the parameters say of every network of this fit."""
@@ -95,13 +151,19 @@ class ParzenNetwork(DensityClassifier):
         trees = build_trees(network.params(), config.profile, self.algorithm)
         self.classes_ = data.classes
         order = np.argsort(data.index)
-        self.kernels_ = data.x[order[np.searchsorted(data.index, network.index, sorter=order)]]
+        at = order[np.searchsorted(data.index, network.index, sorter=order)]
+        self.kernels_ = data.x[at]
         self.kernel_weights_, self.kept_indices_ = network.weight, network.index
         self.kernel_classes_ = data.classes[network.codes]
         self.radius_ = network.radius
         self.temperature_ = 1.0
-        for name in ("radii_", "radius_errors_", "radius_losses_", "metric_", "_fitted_prior"):
+        optional = ("radii_", "radius_errors_", "radius_losses_", "metric_", "_fitted_prior", "word_distance_", "filled_")
+        for name in optional:
             self.__dict__.pop(name, None)
+        if data.levels is not None:
+            self.word_distance_ = network.word_distance
+        if data.holed is not None:
+            self.filled_ = np.isnan(data.holed[at]).astype(np.uint8)
         if metric is not None:
             self.metric_ = metric
         if network.choice is not None:
@@ -110,7 +172,7 @@ class ParzenNetwork(DensityClassifier):
         self.class_prior_ = network.votes / network.votes.sum() if network.class_prior is None else network.class_prior
         self._origin, self._unit = frame.origin, frame.unit
         self.scale_ = np.array(frame.unit) if self.standardize else np.ones_like(frame.unit)
-        self._log_volume = config.profile.log_volume(self.kernels_.shape[1])
+        self._log_volume = config.profile.log_volume(self._n_numbers)
         self._trees = trees
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
@@ -126,7 +188,9 @@ class ParzenNetwork(DensityClassifier):
     def _network(self, tempered: bool = False) -> ParzenParams:
         """The parameters in the frame; `tempered` where their scores are to be divided by the temperature."""
         center = (np.asarray(self.kernels_, np.float64) - self._origin) / self._unit
-        metric = getattr(self, "metric_", None)
+        metric, indicators = getattr(self, "metric_", None), self._indicators
+        if indicators is not None:
+            center = indicators.of(center, self._height)
         return voting_params(
             center if metric is None else center @ metric.T,
             np.searchsorted(self.classes_, self.kernel_classes_),
@@ -134,15 +198,41 @@ class ParzenNetwork(DensityClassifier):
             self._votes,
             (self._tempered_prior() if tempered else self.class_prior_) if self._prior_given else None,
             self.radius_ / float(self._unit[0] / self._scale[0]),
+            () if indicators is None else indicators.words,
+            getattr(self, "word_distance_", 0.0) ** 2,
         )
 
     @property
+    def _indicators(self) -> Indicators | None:
+        """How words are seen, where there are any."""
+        columns = known_columns(self)
+        return None if columns is None else Indicators(columns.levels)
+
+    @property
+    def _height(self) -> float:
+        """Of the indicators of words, so that two words are `word_distance_` apart."""
+        return float(self.word_distance_) / math.sqrt(2)
+
+    @property
+    def _n_numbers(self) -> int:
+        return self.n_features_in_ if self._indicators is None else len(self._indicators.numbers)
+
+    @property
     def _log_norm(self) -> float:
-        """log of the integral of a kernel in the units of the data."""
-        log_norm = self._log_volume + self.n_features_in_ * math.log(self.radius_)
+        """log of the integral of a kernel in the units of the data, of words their sum."""
+        log_norm = self._log_volume + self._n_numbers * math.log(self.radius_)
         if (self._scale != 1).any():
             log_norm += float(np.log(self._scale).sum())
+        if self._indicators is not None:
+            log_norm += float(np.logaddexp.reduce(self._log_slices()))
         return log_norm if not hasattr(self, "metric_") else log_norm - float(np.linalg.slogdet(self.metric_)[1])
+
+    def _log_slices(self) -> np.ndarray:
+        """log of the integral of a kernel over the numbers, summed over all rows in which 0, 1 ... words are not its own."""
+        words = self._indicators.words  # type: ignore[union-attr]
+        others = log_ways(words, np.ones((1, len(words))))[0]
+        squared = np.arange(len(others)) * (self.word_distance_ / self.radius_) ** 2
+        return np.asarray(others + safe_log(self._profile.left(squared, float(self._n_numbers))))
 
     @property
     def _scale(self) -> np.ndarray:
@@ -169,18 +259,28 @@ class ParzenNetwork(DensityClassifier):
 
     def _in_metric(self, rows: Rows, function: Callable[..., Array], *params: Any) -> RowFunction:
         """`function` of rows in the frame, and in the metric where one was learned."""
-        framed = rows.framed(self._frame, BLOCK_WIDTH)
+        framed, indicators = rows.framed(self._frame, BLOCK_WIDTH), self._indicators
+        if indicators is not None:
+            return RowFunction(framed, _of_indicators, (function, indicators, self._height, *params))
         if not hasattr(self, "metric_"):
             return RowFunction(framed, function, params)
         return RowFunction(framed, _of_mapped, (function, Float64(self.metric_), *params))
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         rows, temperature = self._rows(X), getattr(self, "temperature_", 1.0)
-        return self._of_votes(rows, _of_scores, self._network(tempered=True), transform, temperature)()
+        before = transform, temperature, safe_log(self.class_prior_)
+        return self._of_votes(rows, _of_scores, self._network(tempered=True), *before)()
 
     def _density(self, rows: Rows) -> RowFunction:
         alone = log_prior_scale(np.ones_like(self._votes), self._votes)
-        return self._of_votes(rows, _joint, replace(self._network(), log_scale=alone))
+        return self._of_votes(rows, _joint, replace(self._network(), log_scale=alone), *self._volumes())
+
+    def _volumes(self) -> tuple[np.ndarray, np.ndarray]:
+        """log of the unit of each number, zero for words, (D,), and of the integral of a kernel over 0, 1 ... numbers."""
+        unit, indicators = np.log(self._scale * self.radius_), self._indicators
+        if indicators is not None:
+            unit = np.where(np.array(indicators.levels) == 0, unit, 0.0)[indicators.sources]
+        return unit, np.array([self._profile.log_volume(n) if n else 0.0 for n in range(self._n_numbers + 1)])
 
     def _marginals(self) -> Marginals | None:
         """Of Gaussian kernels: those are round in the metric, so that all have one covariance in the frame."""
@@ -194,9 +294,13 @@ class ParzenNetwork(DensityClassifier):
         covariance = self.radius_**2 * np.linalg.inv(metric.T @ metric)
         center = (np.asarray(self.kernels_, np.float64) - self._origin) / self._unit
         fitted = getattr(self, "_fitted_prior", self.class_prior_)
+        family: Any = Tied(np.zeros(d))
+        kernels, indicators = Kernels(center, covariance), self._indicators
+        if indicators is not None:
+            family, kernels = self._product(indicators, kernels)
         return Marginals(
             self._frame,
-            (MixtureParams(Tied(np.zeros(d)), Kernels(center, covariance), mixing / np.where(total > 0, total, 1.0)),),
+            (MixtureParams(family, kernels, mixing / np.where(total > 0, total, 1.0)),),
             np.zeros(1),
             safe_log(fitted),
             log_prior_shift=safe_log(self.class_prior_) - safe_log(fitted),
@@ -204,11 +308,23 @@ class ParzenNetwork(DensityClassifier):
             longest_odds=LONGEST_ODDS,
         )
 
+    def _product(self, indicators: Indicators, kernels: Kernels) -> tuple[Product, ProductKernels]:
+        """Gaussian kernels over the numbers, and over words a table: their own, and the rest for all others alike."""
+        levels, numbers = indicators.levels, np.array(indicators.levels) == 0
+        tables, odds = [], math.exp(-0.5 * (self.word_distance_ / self.radius_) ** 2)
+        for i, n_levels in enumerate(levels):
+            if n_levels:
+                own = np.arange(n_levels) == kernels.mean[:, i : i + 1]
+                tables.append(np.where(own, 1.0, odds) / (1 + (n_levels - 1) * odds))
+        family = Product(Tied(np.zeros(int(numbers.sum()))), levels)
+        covariance = np.where(np.outer(numbers, numbers), kernels.covariance, np.eye(len(numbers)))
+        return family, ProductKernels(np.where(numbers, kernels.mean, 0.0), covariance, np.hstack(tables))
+
     def _posterior(self, rows: Rows) -> RowFunction:
         return self._in_metric(rows, kernel_posterior, self._profile, self._network())
 
     def _evidence(self, rows: Rows) -> RowFunction:
-        return self._of_votes(rows, _evidence, self._network())
+        return self._of_votes(rows, _evidence, self._network(), *self._volumes())
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`.
@@ -230,7 +346,7 @@ class ParzenNetwork(DensityClassifier):
 
     def _rows_log_proba(self, rows: Rows) -> Array:
         temperature = getattr(self, "temperature_", 1.0)
-        return self._of_votes(rows, _log_probability, self._network(tempered=True), temperature)()
+        return self._of_votes(rows, _log_probability, self._network(tempered=True), temperature, safe_log(self.class_prior_))()
 
     def covered(self, X: Any) -> Any:
         """Whether any kernel covers each row; where none does, `predict` names the class of the nearest kernel.
@@ -256,10 +372,35 @@ class ParzenNetwork(DensityClassifier):
             in_class = np.flatnonzero(self.kernel_classes_ == self.classes_[k])
             share = self.kernel_weights_[in_class] / self.kernel_weights_[in_class].sum()
             chosen[codes == k] = rng.choice(in_class, size=(codes == k).sum(), p=share)
+        if self._indicators is not None:
+            return self._sample_words(chosen, rng)
         deviates = self._profile.sample(len(codes), self.n_features_in_, rng)
         if hasattr(self, "metric_"):
             deviates = np.linalg.solve(self.metric_, deviates.T).T
         return np.asarray(self.kernels_[chosen] + self.radius_ * deviates * self._scale)
+
+    def _sample_words(self, chosen: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """Rows of the kernels `chosen`: how many words are others, which, and then the numbers of that slice of the kernel."""
+        indicators, x = self._indicators, np.array(self.kernels_[chosen], np.float64)
+        assert indicators is not None
+        log_slices = self._log_slices()
+        left = rng.choice(len(log_slices), size=len(x), p=np.exp(log_slices - np.logaddexp.reduce(log_slices)))
+        squared = left * (self.word_distance_ / self.radius_) ** 2
+        columns = [i for i, n in enumerate(indicators.levels) if n]
+        for g in range(len(columns) - 1, -1, -1):  # given how many are left among the first g + 1, whether this is one
+            n_others = indicators.words[g] - 1.0
+            ways = [log_ways(indicators.words[:n], np.ones((1, n)))[0] for n in (g, g + 1)]
+            with np.errstate(divide="ignore"):
+                log_share = np.append(-np.inf, ways[0])[left] + np.log(n_others) - ways[1][left]
+            other = rng.uniform(size=len(x)) < np.exp(log_share)
+            step = rng.randint(1, max(int(n_others), 1) + 1, size=len(x))
+            x[other, columns[g]] = (x[other, columns[g]] + step[other]) % indicators.words[g]
+            left = left - other
+        scale = self.radius_ * self._scale[indicators.numbers]
+        deviates = self._profile.sample(len(x), len(scale), rng) if len(scale) else np.zeros((len(x), 0))
+        slice_scale = np.ones(len(x)) if isinstance(self._profile, GaussianProfile) else np.sqrt(np.maximum(1 - squared, 0))
+        x[:, indicators.numbers] += slice_scale[:, None] * deviates * scale
+        return x
 
 
 def _shares(data: ParzenRows) -> np.ndarray:
@@ -273,15 +414,34 @@ def _of_mapped(block: Block, function: Callable[..., Array], metric: Float64, *p
     return function(Block(xp.astype(as_float64(block.x) @ metric.value.T, block.x.dtype)), *params)
 
 
+def _of_indicators(block: Block, function: Callable[..., Array], indicators: Indicators, height: float, *params: Any) -> Array:
+    xp, other = namespace(block.x), Block(indicators.of(block.x, height))
+    if block.holes is not None:
+        sources = xp.asarray(indicators.sources, device=device(block.x))
+        observed, patterns = (xp.take(a, sources, axis=1) for a in (block.holes.observed, block.holes.patterns))
+        other.holes = Holes(observed, patterns, block.holes.spans)
+    return function(other, *params)
+
+
 def _joint(block: Block, *params: Any) -> Array:
     """log P(C_k) p(x|C_k), (n, K), in the type of the rows."""
-    joint = joint_or_counts(block, *params)
+    joint = _of_known(block, *params)
     return namespace(joint).astype(joint, block.x.dtype)
 
 
 def _evidence(block: Block, *params: Any) -> Array:
-    total = evidence(joint_or_counts(block, *params))
+    total = evidence(_of_known(block, *params))
     return namespace(total).astype(total, block.x.dtype)
+
+
+def _of_known(block: Block, log_unit: Array, log_volumes: Array, *params: Any) -> Array:
+    """log P(C_k) p(x|C_k) of the cells that are known: kernels are integrated over the others, (n, K)."""
+    joint = joint_or_counts(block, *params)
+    if block.holes is None:
+        return joint
+    xp, missing, numbers = namespace(joint), 1 - as_float64(block.holes.observed), log_volumes.shape[0] - 1
+    n_missing = xp.astype(xp.sum(missing[:, :numbers], axis=1), xp.int64)
+    return joint + (missing @ as_float64(log_unit) + xp.take(as_float64(log_volumes), n_missing))[:, None]
 
 
 def _covered(block: Block, *params: Any) -> Array:
@@ -289,16 +449,26 @@ def _covered(block: Block, *params: Any) -> Array:
     return namespace(joint).max(joint, axis=1) > -np.inf
 
 
-def _of_scores(block: Block, transform: Transform, temperature: float, *params: Any) -> Array:
+def _tempered(block: Block, temperature: float, log_prior: Array, *params: Any) -> Array:
+    """Class scores at the temperature, (n, K); the class priors where nothing is known."""
+    scores = tempered_scores(class_scores(block, *params), temperature)
+    if block.holes is None:
+        return scores
+    xp = namespace(scores)
+    nothing = xp.sum(block.holes.observed, axis=1, keepdims=True) == 0
+    return xp.where(nothing, as_float64(log_prior) + xp.zeros_like(scores), scores)
+
+
+def _of_scores(block: Block, transform: Transform, *params: Any) -> Array:
     """What `transform` makes of the class scores at the temperature, numbers in the type of the rows."""
-    result = transform(tempered_scores(class_scores(block, *params), temperature))
+    result = transform(_tempered(block, *params))
     xp = namespace(result)
     return xp.astype(result, block.x.dtype) if xp.isdtype(result.dtype, "real floating") else result
 
 
-def _log_probability(block: Block, temperature: float, *params: Any) -> Array:
+def _log_probability(block: Block, *params: Any) -> Array:
     """Logarithm of the probability as it is rounded in the type of the rows."""
-    log_probability = log_softmax(tempered_scores(class_scores(block, *params), temperature))
+    log_probability = log_softmax(_tempered(block, *params))
     xp = namespace(log_probability)
     return safe_log(xp.astype(xp.exp(log_probability), block.x.dtype))
 
@@ -332,6 +502,21 @@ class ParzenClassifier(ParzenNetwork):
     standardize : bool, default=True
         Whether distances are taken between features of mean zero and variance one. All that the network says stays in the units
         of the data.
+    missing : {"marginalize", "error"}, default="marginalize"
+        What NaN in X means, and None, pandas' NA and masked cells: a missing cell, or an error. A row is judged by the
+        marginals of the kernels over the cells that are known, which are exact; a learned metric and a kernel that is a
+        function have none and refuse such rows. A kernel at a training row with missing cells stands where these are drawn
+        from a small mixture, given the class of the row.
+    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+        Which columns of X hold words, as in `SharedKernelClassifier`. All words of a column are equally far from one another:
+        a Gaussian kernel over numbers times the kernel of Aitchison & Aitken (1976) over each column of words.
+    min_frequency : int, float or None, default=None
+        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others are one
+        level, with the words that come up in prediction alone; so are all but the 255 most frequent of a column.
+    word_distance : float or "auto", default="auto"
+        Distance between two words of a column, in the units of the radius: at a distance s a Gaussian kernel gives another
+        word :math:`e^{-s^2/2r^2}` of what its own has. "auto" tries five with ``radius="conditional"`` and takes the one
+        with the least log-loss; otherwise it is the root-mean-square distance of two rows along a feature.
     validation_fraction : float, default=0.25
         Share of the rows on which ``radius="validation"`` judges the others. All of them become kernels in the end.
     class_prior : array-like of shape (n_classes,), "balanced", dict or None, default=None
@@ -363,7 +548,13 @@ class ParzenClassifier(ParzenNetwork):
     metric_ : ndarray of shape (n_features, n_features)
         The map of the scaled features, where a metric was learned.
     kernels_ : ndarray of shape (n_kernels, n_features)
-        Centers, sorted by class.
+        Centers, sorted by class; of words the positions in `categories_`.
+    word_distance_ : float
+        Distance between two words of a column; where there are words.
+    filled_ : ndarray of shape (n_kernels, n_features)
+        1 where a cell of a kernel was missing and has been drawn; where any were.
+    categories_ : list of (ndarray of str or None)
+        The words that are told apart in each column, sorted, None for numbers; where there are columns of words.
     kernel_classes_ : ndarray of shape (n_kernels,)
         Their classes.
     kernel_weights_ : ndarray of shape (n_kernels,)
@@ -406,6 +597,10 @@ class ParzenClassifier(ParzenNetwork):
         *,
         metric: str | None = None,
         standardize: bool = True,
+        missing: str = "marginalize",
+        categorical_features: Any = "from_dtype",
+        min_frequency: float | None = None,
+        word_distance: float | str = "auto",
         validation_fraction: float = 0.25,
         class_prior: Any = None,
         algorithm: str = "auto",
@@ -416,6 +611,10 @@ class ParzenClassifier(ParzenNetwork):
         self.radius = radius
         self.metric = metric
         self.standardize = standardize
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.min_frequency = min_frequency
+        self.word_distance = word_distance
         self.validation_fraction = validation_fraction
         self.class_prior = class_prior
         self.algorithm = algorithm
@@ -444,7 +643,7 @@ class ParzenClassifier(ParzenNetwork):
         self : ParzenClassifier
             The fitted estimator.
         """
-        data = labeled(self, X, y, sample_weight)
+        data = self._labeled(X, y, sample_weight)
         config = self._config(data)
         rng = check_random_state(self.random_state)
         seen, frame = self._seen(data)
@@ -456,20 +655,31 @@ class ParzenClassifier(ParzenNetwork):
             seen = data.seen(frame, metric)
         judges: ParzenRows | None = None
         if X_val is not None and self.radius in ("conditional", "validation"):
-            x, codes = validation_rows(self, X_val, y_val, data.classes)
-            judges = replace(data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)))
-            judges = judges if seen is data else judges.seen(frame, metric)
+            judges = self._judges(X_val, y_val, data)
         if self.radius == "conditional" and isinstance(config.profile, GaussianProfile):
-            choice = choose_width(seen, config.class_prior, rng, judges)
+            seed = rng.randint(2**31) if data.levels is not None else 0
+            tried = []
+            for way in [seen] if data.levels is None else self._seen_at_distances(data):
+                apart = judges if judges is None or way is data else judges.seen(frame, metric, way.word_distance)
+                draw = rng if data.levels is None else np.random.RandomState(seed)  # the same rows judge every distance
+                tried.append((choose_width(way, config.class_prior, draw, apart), way))
+            choice, seen = min(tried, key=lambda one: np.nanmin(one[0].losses, initial=np.inf))
             network = fit_full_network(seen, replace(config, radius=choice.radius), rng)
             self._set_network(network, data, config, frame, metric)
             self.temperature_, self.radii_, self.radius_losses_ = choice.temperature, choice.radii, choice.losses
             return self
+        if judges is not None and seen is not data:
+            judges = judges.seen(frame, metric, seen.word_distance)
         held_out: ParzenRows | np.ndarray | None = judges
         if self.radius == "validation" and judges is None:
             held_out = split(data.codes, self.validation_fraction, rng)[1]
         self._set_network(fit_full_network(seen, config, rng, held_out), data, config, frame, metric)
         return self
+
+    def _seen_at_distances(self, data: ParzenRows) -> list[ParzenRows]:
+        """The rows with words at several distances; where all are words, only the ratio to the radius counts."""
+        one = not isinstance(self.word_distance, str) or min(data.levels or (0,)) > 0
+        return [self._seen(data, distance)[0] for distance in ((None,) if one else WORD_DISTANCES)]
 
     def leave_one_out_log_proba(self) -> np.ndarray:
         """log P(C_k|x) of every training row by the votes of all other rows.
@@ -482,7 +692,11 @@ class ParzenClassifier(ParzenNetwork):
         check_is_fitted(self)
         found = np.empty((len(self.kernels_), len(self.classes_)))
         order = np.argsort(np.argsort(self.kept_indices_))
-        found[order] = leave_one_out_scores(self._profile, self._network(), self.temperature_)
+        observed = None
+        if hasattr(self, "filled_"):
+            observed = 1.0 - self.filled_
+            observed = observed if self._indicators is None else observed[:, self._indicators.sources]
+        found[order] = leave_one_out_scores(self._profile, self._network(), self.temperature_, observed)
         return found
 
 
@@ -534,6 +748,15 @@ class ReducedParzenClassifier(ParzenNetwork):
         Prior probabilities of the classes. None lets every kernel vote alike.
     standardize : bool, default=True
         As in `ParzenClassifier`. Certificates need False: the scale of the features depends on all rows, not on the kernels.
+    missing : {"marginalize", "error"}, default="marginalize"
+        As in `ParzenClassifier`; balls have marginals too.
+    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+        Which columns of X hold words, as in `SharedKernelClassifier`. All words of a column are equally far from one another.
+    min_frequency : int, float or None, default=None
+        As in `ParzenClassifier`.
+    word_distance : float or "auto", default="auto"
+        Distance between two words of a column, in the units of the radius. "auto" takes the root-mean-square distance of two
+        rows along a feature.
     algorithm : {"auto", "tree", "blocks"}, default="auto"
         As in `ParzenClassifier`.
     random_state : int, RandomState instance or None, default=None
@@ -560,7 +783,13 @@ class ReducedParzenClassifier(ParzenNetwork):
     radii_, radius_errors_ : ndarray
         Candidates for `radius_` and their errors on the training rows, where it was chosen.
     kernels_, kernel_classes_, kernel_weights_ : ndarray
-        The kernels kept, sorted by class, with their classes and votes.
+        The kernels kept, sorted by class, with their classes and votes; of words the positions in `categories_`.
+    word_distance_ : float
+        Distance between two words of a column; where there are words.
+    filled_ : ndarray of shape (n_kernels, n_features)
+        1 where a cell of a kernel was missing and has been drawn; where any were.
+    categories_ : list of (ndarray of str or None)
+        The words that are told apart in each column, sorted, None for numbers; where there are columns of words.
     kept_indices_ : ndarray of shape (n_kernels,)
         The training rows that they are.
     edited_indices_ : ndarray
@@ -635,6 +864,10 @@ class ReducedParzenClassifier(ParzenNetwork):
         tol: float = 1e-3,
         class_prior: Any = None,
         standardize: bool = True,
+        missing: str = "marginalize",
+        categorical_features: Any = "from_dtype",
+        min_frequency: float | None = None,
+        word_distance: float | str = "auto",
         algorithm: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -653,6 +886,10 @@ class ReducedParzenClassifier(ParzenNetwork):
         self.tol = tol
         self.class_prior = class_prior
         self.standardize = standardize
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.min_frequency = min_frequency
+        self.word_distance = word_distance
         self.algorithm = algorithm
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -682,7 +919,7 @@ class ReducedParzenClassifier(ParzenNetwork):
         self : ReducedParzenClassifier
             The fitted estimator.
         """
-        given = labeled(self, X, y, sample_weight).merge_duplicates()
+        given = self._labeled(X, y, sample_weight).merge_duplicates()
         data, frame = self._seen(given)
         config = self._config(data)
         rng = check_random_state(self.random_state)
@@ -690,9 +927,8 @@ class ReducedParzenClassifier(ParzenNetwork):
         if X_val is not None:
             if self.radius == "loo":
                 raise KernelpoolError('X_val needs radius="validation" or a number; got radius="loo".')
-            x, codes = validation_rows(self, X_val, y_val, data.classes)
-            judges = replace(given, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)))
-            judges = judges.seen(frame) if self.standardize else judges
+            judges = self._judges(X_val, y_val, given)
+            judges = judges if data is given else judges.seen(frame, word_distance=data.word_distance)
         elif self.radius == "validation":
             others, apart = split(data.codes, self.validation_fraction, rng)
             judges, data = data.part(apart), data.part(others)
@@ -748,6 +984,7 @@ class ReducedParzenClassifier(ParzenNetwork):
             self.curve_, self.full_error_ = search.curve, search.full_error
         self.n_rows_ = data.n_rows
         simple = self.weights == "equal" and config.class_prior is None and not self.standardize
+        simple = simple and data.holed is None and (data.levels is None or not isinstance(self.word_distance, str))
         in_list = config.radius is not None or 2.0**-32 <= self.radius_ < 2.0**32
         self.n_choices_ = None if not (simple and in_list) else 1 if config.radius is not None else 64 * OCTAVE
 
@@ -809,6 +1046,9 @@ PARZEN_OPTIONAL = {
     "radius_losses_": Field("floats", ("R",), finite=False),
     "metric_": Field("floats", ("d", "d")),
     "_fitted_prior": Field("shares", ("K",)),
+    "categories_": CATEGORIES,
+    "word_distance_": Field("float", low=0.0, open_low=True),
+    "filled_": Field("integers", ("M", "d")),
 }
 
 register(
@@ -824,7 +1064,7 @@ register(
         parameters={"kernel": Field("choice", options=tuple(PROFILES))},
         rebuilt={"_trees": lambda model: model._build_trees()},
         check="kernelpool.files.checks:parzen",
-        probe=lambda model: model.kernels_,
+        probe=lambda model: model._as_given(model.kernels_),
         onnx="kernelpool.export.networks:parzen",
     )
 )
@@ -858,7 +1098,7 @@ register(
         },
         rebuilt={"_trees": lambda model: model._build_trees()},
         check="kernelpool.files.checks:parzen",
-        probe=lambda model: model.kernels_,
+        probe=lambda model: model._as_given(model.kernels_),
         onnx="kernelpool.export.networks:parzen",
     )
 )

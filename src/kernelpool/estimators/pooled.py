@@ -6,16 +6,16 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import logsumexp
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..arrays import Array, match_array, namespace, safe_log, shares_of, to_numpy
+from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..registry import CATEGORIES, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
-from ..rows import Block, Rows, as_rows, with_missing
+from ..rows import Block, Rows, with_missing
 from ..selection.cross_fitting import (
     INDICATORS,
     RAW,
@@ -36,24 +36,16 @@ from ..selection.pooling import KINDS, Pooling
 from ..selection.stacking import stacked
 from ..starts.sample import content_key
 from ..text import plural
-from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from ..training.parzen import labeled
-from ..training.shared_kernel import fit_shared_kernel
-from ..training.survey import surveyed
 from ..training.validation import class_prior_for, known_columns
 from ..training.views import View, Warp
 from ._base import DensityClassifier, RowFunction
+from .describing import N_DRAWS, Describing, describing_network, drawn_fillings, log_density_in_view
 from .parzen import ParzenClassifier
 from .rbf import RBFNetworkClassifier
 from .shared_kernel import SharedKernelClassifier
 
 BUDGETS = ("fast", "balanced", "best")
-
-N_DRAWS = 8
-"""Fillings of a row with missing cells over which the networks that cannot take them are averaged."""
-
-FILLING_KERNELS = 6
-"""Most kernels of the mixture from which missing cells of training rows are drawn."""
 
 MANY_ROWS = 20_000
 """From so many rows on, three folds are enough to tell networks apart."""
@@ -91,13 +83,13 @@ def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
         PoolCandidate("tied mixture, 1 a class", _mixture("tied", 1, n_classes)),
         PoolCandidate("diagonal mixture, 3 a class", _mixture("diag", 3, n_classes)),
         PoolCandidate("RBF network", RBFNetworkClassifier(standardize=False)),
-        PoolCandidate("Parzen network, warped", ParzenClassifier(standardize=False), WARPED),
+        PoolCandidate("Parzen network, warped", ParzenClassifier(standardize=False, missing="error"), WARPED),
     ]
     if budget == "fast":
         return fast
     balanced = [
         *fast,
-        PoolCandidate("Parzen network", ParzenClassifier(standardize=False)),
+        PoolCandidate("Parzen network", ParzenClassifier(standardize=False, missing="error")),
         PoolCandidate("full mixture, 1 a class", _mixture("full", 1, n_classes, kernel_prior="conjugate")),
         PoolCandidate("RBF network, warped, learned metric", RBFNetworkClassifier(standardize=False), WARPED, metric=True),
         PoolCandidate("RBF network, learned metric", RBFNetworkClassifier(standardize=False), metric=True),
@@ -109,7 +101,7 @@ def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
         *balanced,
         PoolCandidate("tied mixture, 6 a class, warped", _mixture("tied", 6, n_classes), WARPED),
         PoolCandidate("RBF network, warped", RBFNetworkClassifier(standardize=False), WARPED),
-        PoolCandidate("Parzen network, learned metric", ParzenClassifier(standardize=False), metric=True),
+        PoolCandidate("Parzen network, learned metric", ParzenClassifier(standardize=False, missing="error"), metric=True),
         PoolCandidate("full mixture, 4 a class", _mixture("full", 4, n_classes, kernel_prior="conjugate")),
         PoolCandidate("RBF network, 600 kernels", RBFNetworkClassifier(600, standardize=False)),
     ]
@@ -340,7 +332,7 @@ class PooledClassifier(DensityClassifier):
             )
         rows = LabeledRows(x, data.codes, data.weight, fold, n_classes, levels=levels)
         if np.isnan(x).any():
-            fillings = _fillings(x, data.weight, seed, levels)
+            fillings = drawn_fillings(describing_network(x, data.weight, levels, seed), x, None, 1 + N_DRAWS, seed)
             rows = replace(rows, x=fillings[0], holed=x, draws=fillings[1:])
         fit = fit_pool(
             candidates,
@@ -469,11 +461,11 @@ class PooledClassifier(DensityClassifier):
         describing = self._describing() if np.any(self.density_weights_) else None
         return RowFunction(rows, _pooled_log_proba, (pool, describing, self._log_prior_shift(), safe_log(self._prior())))
 
-    def _describing(self) -> "_Describing":
+    def _describing(self) -> "Describing":
         heard = np.flatnonzero(self.density_weights_)
         views = self._views()
         networks = [(self.networks_[i], None if self.network_views_[i] < 0 else views[self.network_views_[i]]) for i in heard]
-        return _Describing(networks, np.log(self.density_weights_[heard]))
+        return Describing(networks, np.log(self.density_weights_[heard]))
 
     log_density = available_if(_knows_densities)(DensityClassifier.log_density)
     score_samples = available_if(_knows_densities)(DensityClassifier.score_samples)
@@ -502,7 +494,7 @@ class _Pool:
     def __init__(self, networks: list[Any], members: np.ndarray, seen: np.ndarray, views: list[View], pooling: Pooling) -> None:
         self.networks, self.members, self.seen, self.views, self.pooling = networks, members, seen, views, pooling
 
-    def log_proba(self, x: np.ndarray, describing: "_Describing | None") -> np.ndarray:
+    def log_proba(self, x: np.ndarray, describing: "Describing | None") -> np.ndarray:
         """log P(C_k|x), (n, K); what is missing is drawn from the networks that describe the rows."""
         if np.isnan(x).any():
             said = self._said_of_holed(x, describing)
@@ -518,7 +510,7 @@ class _Pool:
         """The networks that have a part in the probabilities."""
         return [int(i) for i in np.flatnonzero(self.members >= 0)]
 
-    def _said_of_holed(self, x: np.ndarray, describing: "_Describing | None") -> dict[int, np.ndarray]:
+    def _said_of_holed(self, x: np.ndarray, describing: "Describing | None") -> dict[int, np.ndarray]:
         heard = self._heard()
         views = {i: None if self.seen[i] < 0 else self.views[self.seen[i]] for i in heard}
         draws = None
@@ -530,53 +522,6 @@ class _Pool:
                 )
             draws = describing.fillings(x[np.isnan(x).any(axis=1)])
         return {i: network_log_proba(self.networks[i], views[i], x, draws) for i in heard}
-
-
-class _Describing:
-    """Networks with densities, and the logarithms of their weights."""
-
-    def __init__(self, networks: list[tuple[Any, View | None]], log_weights: np.ndarray) -> None:
-        self.networks, self.log_weights = networks, log_weights
-
-    def log_density(self, x: np.ndarray) -> np.ndarray:
-        """log p(x|C_k), (n, K)."""
-        said = np.stack([_log_density(network, view, x) for network, view in self.networks])
-        return np.asarray(logsumexp(said + self.log_weights[:, None, None], axis=0))
-
-    def fillings(self, x: np.ndarray) -> np.ndarray:
-        """Rows with their missing cells drawn given the others, (N_DRAWS, n, d): a function of the row alone, not of chance."""
-        seen = [x if view is None else view.transform(x) for _, view in self.networks]
-        evidence = np.stack(
-            [
-                np.asarray(network.score_samples(z)) + (0.0 if view is None else view.log_jacobian(x)) + log_weight
-                for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
-            ]
-        )
-        below = np.cumsum(np.exp(evidence - logsumexp(evidence, axis=0)), axis=0)  # (networks, n)
-        d, nobody = x.shape[1], np.full(len(x), -1)
-        out = np.repeat(x[None], N_DRAWS, axis=0)
-        for s in range(N_DRAWS):
-            which, pick, *uniform = (content_key(seen[0], s * (d + 2) + i) for i in range(d + 2))
-            noise, chosen = ndtri(np.column_stack(uniform)), (below < which * below[-1]).sum(axis=0)
-            for i in np.unique(chosen):
-                (network, view), mine = self.networks[i], np.flatnonzero(chosen == i)
-                filled = network._filled(seen[i][mine], nobody[mine], pick[mine], noise[mine])
-                filled = filled if view is None else view.inverse(filled)
-                out[s, mine] = np.where(np.isnan(x[mine]), filled, x[mine])
-        return out
-
-    def kernel_posterior(self, x: np.ndarray) -> np.ndarray:
-        """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
-        seen = [x if view is None else view.transform(x) for _, view in self.networks]
-        evidence = np.stack(
-            [
-                np.asarray(network.score_samples(z)) + (0.0 if view is None else view.log_jacobian(x)) + log_weight
-                for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
-            ]
-        )
-        share = shares_of(evidence, axis=0)  # (networks, n)
-        parts = [np.asarray(network.kernel_posterior(z)) for (network, _), z in zip(self.networks, seen, strict=True)]
-        return np.hstack([part * s[:, None] for part, s in zip(parts, share, strict=True)])
 
 
 def _densities(fit: PoolFit, rows: LabeledRows) -> dict[str, float]:
@@ -614,7 +559,7 @@ def _held_out_log_densities(member: PoolMember, rows: LabeledRows) -> np.ndarray
         out = np.flatnonzero(rows.fold == network.fold)
         if len(out):
             x = rows.x[out] if rows.holed is None else rows.holed[out]
-            said[out] = _log_density(network.estimator, network.view, x)
+            said[out] = log_density_in_view(network.estimator, network.view, x)
     return said
 
 
@@ -625,14 +570,8 @@ def _held_out_densities(fit: PoolFit, rows: LabeledRows, weights: dict[str, floa
     return np.asarray(logsumexp(said, axis=0))
 
 
-def _log_density(network: Any, view: View | None, x: np.ndarray) -> np.ndarray:
-    if view is None:
-        return np.asarray(network.log_density(x))
-    return np.asarray(network.log_density(view.transform(x)) + view.log_jacobian(x)[:, None])
-
-
 def _pooled_log_proba(
-    block: Block, pool: _Pool, describing: "_Describing | None", log_prior_shift: Any, log_prior: Any
+    block: Block, pool: _Pool, describing: "Describing | None", log_prior_shift: Any, log_prior: Any
 ) -> Array:
     x, (shift, prior) = with_missing(block), (np.asarray(to_numpy(a), np.float64) for a in (log_prior_shift, log_prior))
     found = pool.log_proba(x, describing) + shift
@@ -641,12 +580,12 @@ def _pooled_log_proba(
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
 
-def _pooled_posterior(block: Block, describing: "_Describing") -> Array:
+def _pooled_posterior(block: Block, describing: "Describing") -> Array:
     found = describing.kernel_posterior(with_missing(block))
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
 
-def _pooled_log_density(block: Block, describing: _Describing) -> Array:
+def _pooled_log_density(block: Block, describing: Describing) -> Array:
     found = describing.log_density(with_missing(block))
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
@@ -669,26 +608,6 @@ def _row_keys(x: np.ndarray, weight: np.ndarray, seed: int) -> np.ndarray:
     mean = (known * filled).sum(axis=0) / total
     scale = np.sqrt((known * (filled - mean) ** 2).sum(axis=0) / total)
     return np.asarray(content_key((x - mean) / np.where(scale > 0, scale, 1.0), seed))
-
-
-def _fillings(x: np.ndarray, weight: np.ndarray, seed: int, levels: tuple[int, ...] | None) -> np.ndarray:
-    """Rows with their missing cells drawn from a mixture that knows no classes, (1 + N_DRAWS, n, d)."""
-    data = surveyed(as_rows(x, np.zeros(len(x), int), weight, holes=True), np.zeros(1, int))
-    n_kernels = int(np.clip(len(x) // (20 * x.shape[1]), 1, FILLING_KERNELS))
-    data.levels = levels
-    family = "diag" if levels is not None and min(levels) > 0 else "full"
-    config = SharedKernelConfig(
-        KernelConfig(family, 1e-3, "conjugate"), StartConfig(n_kernels), fit=FitConfig(max_iter=50, tol=1e-3, seed=seed)
-    )
-    network = fit_shared_kernel(data, config)
-    model = SharedKernelClassifier.from_parameters(
-        network.means, network.covariances, network.mixing, [1.0], [0], covariance_type=family
-    )
-    if levels is not None:
-        model.categories_ = [np.array([str(code) for code in range(n - 1)], object) if n else None for n in levels]
-        model.probabilities_ = network.probability
-    rng, nobody = np.random.RandomState(seed), np.full(len(x), -1)
-    return np.stack([model._filled(x, nobody, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(1 + N_DRAWS)])
 
 
 def _probe(model: PooledClassifier) -> np.ndarray:

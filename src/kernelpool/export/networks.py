@@ -192,6 +192,21 @@ def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
     return beside(g, parts)
 
 
+def _with_indicators(g: Graph, x: str, frame: Frame, model: Any) -> str:
+    """Numbers in the frame, then indicators of words in its units: `tables.words.Indicators`."""
+    indicators, numbers = model._indicators, model._indicators.numbers
+    parts = []
+    if numbers:
+        some = str(g.op("Gather", x, g.constant(np.array(numbers)), axis=1))
+        parts.append(framed(g, some, Frame(frame.origin[numbers], frame.unit[numbers])))
+    for i, n_levels in enumerate(indicators.levels):
+        if n_levels:
+            unit = np.broadcast_to(frame.unit, len(indicators.levels))[i]
+            hot = np.vstack([np.eye(n_levels) * model._height / unit, np.full(n_levels, np.nan)])  # nothing is known of a gap
+            parts.append(str(g.op("Gather", g.constant(hot), _code(g, x, i), axis=0)))
+    return beside(g, parts)
+
+
 def _code(g: Graph, x: str, i: int) -> str:
     """The codes of a column of words, (n,)."""
     column = g.op("Gather", x, g.constant(np.array([i])), axis=1)
@@ -252,7 +267,7 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     net = model._network()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
     frame = Frame(model._frame.origin, model._frame.unit * net.radius)
-    rows = framed(g, x, frame)
+    rows = _with_indicators(g, x, frame, model) if hasattr(model, "categories_") else framed(g, x, frame)
     if hasattr(model, "metric_"):
         rows = g.matmul(rows, model.metric_.T)
     squared = _squared(g, rows, net.center / net.radius, net.narrow)  # (n, M)

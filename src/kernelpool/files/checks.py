@@ -322,13 +322,29 @@ def parzen(model: Any, sizes: Sizes) -> None:
     if (np.diff(codes) < 0).any():
         raise ModelFileError("kernels_ must be sorted by class.")
     _check_close("_votes", model._votes, np.bincount(codes, model.kernel_weights_, minlength=sizes["K"]))
+    columns = known_columns(model)
+    if (columns is None) != (not hasattr(model, "word_distance_")) or (columns is not None and hasattr(model, "metric_")):
+        raise ModelFileError("categories_ and word_distance_ must be there together, and no metric_.")
+    if columns is not None:
+        _check_codes(model, columns.levels)
     if not model._votes.sum() > 0 or (model._unit / model._scale != model._unit[0] / model._scale[0]).any():
         raise ModelFileError("there must be votes, and one unit for all features beside their scale.")
     if hasattr(model, "metric_") and not np.linalg.slogdet(model.metric_)[0]:
         raise ModelFileError("metric_ must map different rows to different rows.")
     if not model._prior_given:
         _check_close("class_prior_", model.class_prior_, model._votes / model._votes.sum())
-    _check_close("_log_volume", model._log_volume, profile_of(model.kernel, sizes["d"]).log_volume(sizes["d"]))
+    d = sizes["d"] if columns is None else sum(not n for n in columns.levels)
+    _check_close("_log_volume", model._log_volume, profile_of(model.kernel, d).log_volume(d))
+
+
+def _check_codes(model: Any, levels: tuple[int, ...]) -> None:
+    """Kernels hold codes of words that there are, in a frame that leaves them as they are."""
+    for i, n_levels in enumerate(levels):
+        code = model.kernels_[:, i]
+        if n_levels and ((code != code.astype(int)) | (code < 0) | (code >= n_levels)).any():
+            raise ModelFileError(f"kernels_ must hold codes below {n_levels} in column {i}.")
+    if any(n and (model._origin[i] != 0 or model._unit[i] != 1) for i, n in enumerate(levels)):
+        raise ModelFileError("_origin and _unit must be 0 and 1 for words.")
 
 
 def multi_edit(model: Any, sizes: Sizes) -> None:  # noqa: ARG001

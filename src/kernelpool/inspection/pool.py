@@ -194,6 +194,9 @@ def _parzen_pool(estimator: Any) -> Pool:
     variance = np.broadcast_to(
         estimator.radius_**2 * estimator._profile.variance(len(back)) * (back**2).sum(axis=1), mean.shape
     )
+    if hasattr(estimator, "categories_"):  # of words: zeros and ones
+        numbers = np.array([words is None for words in estimator.categories_])
+        mean, variance = np.where(numbers, mean, 0.0), np.where(numbers, variance, 1.0)
     return Pool(share / share.sum(), np.eye(len(prior))[codes], mean, variance, rows=np.asarray(estimator.kept_indices_))
 
 

@@ -17,6 +17,9 @@ paper               here             shape       meaning
 :math:`K(x, r)`     ``Profile``                  height of a kernel over the squared distance in units of the radius
 ==================  ===============  ==========  ==================================================================
 
+Words stand behind the numbers by their indicators (`tables.words.Indicators`), so that all words of a column are equally far
+from one another. Of rows with missing cells the votes are those of the marginal kernels, `Profile.log_marginal`.
+
 Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes to the class of its nearest
 kernel, which is what a radius that grew until it reached one would give.
 """
@@ -29,6 +32,7 @@ from ..arrays import (
     as_float64,
     device,
     exp_in_place,
+    logsumexp,
     match_array,
     matmul_into,
     namespace,
@@ -38,7 +42,7 @@ from ..arrays import (
 )
 from ..rows import Block
 from ..sums import Sums, record
-from .parzen_kernels import TILE, GaussianProfile, Profile
+from .parzen_kernels import TILE, GaussianProfile, Profile, log_ways, observed_distances
 
 VANISHED = 1e-200
 """Sums of Gaussian heights below this are taken about the largest term."""
@@ -64,6 +68,10 @@ class ParzenParams:
     """log of what one vote counts for each class, (K,): the prior over the sum of the class's votes."""
     radius: float
     narrow: bool
+    words: tuple[int, ...] = ()
+    """Levels of each column of words, whose indicators are the last columns."""
+    word_squared: float = 0.0
+    """Squared distance between two words of a column."""
 
     @property
     def n_classes(self) -> int:
@@ -76,11 +84,46 @@ class ParzenParams:
             yield slice(start, min(start + TILE, self.offsets[k + 1]))
 
 
-def parzen_params(center: Array, weight: Array, offsets: tuple[int, ...], log_scale: Array, radius: float) -> ParzenParams:
+def parzen_params(
+    center: Array,
+    weight: Array,
+    offsets: tuple[int, ...],
+    log_scale: Array,
+    radius: float,
+    words: tuple[int, ...] = (),
+    word_squared: float = 0.0,
+) -> ParzenParams:
     """Parameters of a network whose distances are computed in the way that its radius allows."""
     xp = namespace(center)
     largest = float(xp.max(xp.sum(center**2, axis=1))) if center.shape[0] else 0.0
-    return ParzenParams(center, weight, offsets, log_scale, radius, radius**2 < NARROW * largest)
+    return ParzenParams(center, weight, offsets, log_scale, radius, radius**2 < NARROW * largest, words, word_squared)
+
+
+@record
+class Gaps:
+    """What is missing of some rows."""
+
+    observed: Array
+    """One where a number or an indicator is known, (n, D)."""
+    n_numbers: Array
+    """Missing numbers, (n, 1)."""
+    log_ways: Array
+    """See `Profile.log_marginal`, (n, G + 1)."""
+
+    def taken(self, rows: Array) -> "Gaps":
+        """Those of some rows."""
+        return Gaps(*(namespace(a).take(a, rows, axis=0) for a in (self.observed, self.n_numbers, self.log_ways)))
+
+
+def gaps_of(block: Block, words: tuple[int, ...] = ()) -> Gaps | None:
+    """What is missing of the rows of a block whose last columns are the indicators of words; None where nothing is."""
+    if block.holes is None:
+        return None
+    xp, observed = namespace(block.x), as_float64(block.holes.observed)
+    q = observed.shape[1] - sum(words)
+    starts = xp.asarray([q + sum(words[:g]) for g in range(len(words))], dtype=xp.int64, device=device(observed))
+    missing = 1 - xp.take(observed, starts, axis=1)
+    return Gaps(observed, xp.sum(1 - observed[:, :q], axis=1)[:, None], log_ways(words, missing))
 
 
 def log_prior_scale(prior: Any, votes: Any) -> Any:
@@ -92,9 +135,12 @@ def log_prior_scale(prior: Any, votes: Any) -> Any:
 
 def log_votes(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the class covers the row."""
-    xp, x = namespace(block.x), as_float64(block.x)
+    xp, x, gaps = namespace(block.x), as_float64(block.x), gaps_of(block, params.words)
     log_sum = _log_gaussian_sum if isinstance(profile, GaussianProfile) and not params.narrow else _log_sum
-    columns = [log_sum(x, profile, params, k) for k in range(params.n_classes) if params.offsets[k] < params.offsets[k + 1]]
+    present = [k for k in range(params.n_classes) if params.offsets[k] < params.offsets[k + 1]]
+    columns = [
+        log_sum(x, profile, params, k) if gaps is None else _log_marginal_sum(x, profile, params, k, gaps) for k in present
+    ]
     nothing = xp.full((x.shape[0],), -xp.inf, dtype=x.dtype, device=device(x))
     filled = iter(columns)
     return xp.stack(
@@ -125,6 +171,31 @@ def _log_gaussian_sum(x: Array, profile: Profile, params: ParzenParams, k: int) 
     return result
 
 
+def _log_marginal_sum(x: Array, profile: Profile, params: ParzenParams, k: int, gaps: Gaps) -> Array:
+    """The same for rows of which cells are missing."""
+    log_weight = safe_log(as_float64(params.weight))
+    parts = [
+        logsumexp(_log_marginal_heights(x, profile, params, span, gaps) + log_weight[span], axis=1) for span in params.spans(k)
+    ]
+    return logsumexp(namespace(x).stack(parts), axis=0)
+
+
+def _log_marginal_heights(x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps) -> Array:
+    """log of the marginal heights of some kernels, (n, m)."""
+    center, radius = as_float64(params.center)[span, :], params.radius
+    squared = observed_distances(x / radius, gaps.observed, center / radius, params.narrow)
+    squared = namespace(x).clip(squared, min=0.0)
+    return profile.log_marginal(squared, gaps.n_numbers, gaps.log_ways, params.word_squared / radius**2)
+
+
+def _distances(x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps | None) -> Array:
+    """Squared distances from some kernels, along the features that are known, (n, m)."""
+    center = as_float64(params.center)[span, :]
+    if gaps is None:
+        return profile.squared(x, center, params.narrow)
+    return observed_distances(x, gaps.observed, center, params.narrow)
+
+
 def _tiles(x: Array, profile: Profile, params: ParzenParams, k: int) -> Iterator[tuple[Array, Array]]:
     center, weight = as_float64(params.center), as_float64(params.weight)
     x = x / params.radius
@@ -134,18 +205,22 @@ def _tiles(x: Array, profile: Profile, params: ParzenParams, k: int) -> Iterator
 
 def nearest_class(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """The class of the nearest kernel, (n,); the first of those at the same distance."""
-    return namespace(block.x).argmin(_least(as_float64(block.x), profile, params), axis=1)
+    return _nearest(as_float64(block.x), profile, params, gaps_of(block, params.words))
 
 
-def _least(x: Array, profile: Profile, params: ParzenParams) -> Array:
+def _nearest(x: Array, profile: Profile, params: ParzenParams, gaps: Gaps | None) -> Array:
+    return namespace(x).argmin(_least(x, profile, params, gaps), axis=1)
+
+
+def _least(x: Array, profile: Profile, params: ParzenParams, gaps: Gaps | None) -> Array:
     """Squared distance of the nearest kernel of each class, (n, K)."""
-    xp, center = namespace(x), as_float64(params.center)
+    xp = namespace(x)
     far = xp.full((x.shape[0],), xp.inf, dtype=x.dtype, device=device(x))
     columns = []
     for k in range(params.n_classes):
         least = far
         for span in params.spans(k):
-            least = xp.minimum(least, xp.min(profile.squared(x, center[span, :], params.narrow), axis=1))
+            least = xp.minimum(least, xp.min(_distances(x, profile, params, span, gaps), axis=1))
         columns.append(least)
     return xp.stack(columns, axis=1)
 
@@ -161,7 +236,9 @@ def decided(joint: Array, block: Block, profile: Profile, params: ParzenParams) 
     xp = namespace(joint)
     (rows,) = xp.nonzero(xp.max(joint, axis=1) == -xp.inf)
     if rows.shape[0]:
-        nearest = nearest_class(Block(xp.take(block.x, rows, axis=0)), profile, params)
+        gaps = gaps_of(block, params.words)
+        x = as_float64(xp.take(block.x, rows, axis=0))
+        nearest = _nearest(x, profile, params, None if gaps is None else gaps.taken(rows))
         classes = xp.arange(joint.shape[1], dtype=nearest.dtype, device=device(joint))
         chosen = classes[None, :] == nearest[:, None]
         joint[rows, :] = safe_log(xp.astype(chosen, joint.dtype))
@@ -170,13 +247,15 @@ def decided(joint: Array, block: Block, profile: Profile, params: ParzenParams) 
 
 def kernel_posterior(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """P(i|x), the class summed out, (n, M); all on the nearest kernel where none covers the row."""
-    xp, x = namespace(block.x), as_float64(block.x)
-    squared = profile.squared(x, as_float64(params.center), params.narrow) / params.radius**2
+    xp, x, gaps = namespace(block.x), as_float64(block.x), gaps_of(block, params.words)
+    every = slice(0, params.center.shape[0])
+    squared = _distances(x, profile, params, every, gaps) / params.radius**2
     counts = [params.offsets[k + 1] - params.offsets[k] for k in range(params.n_classes)]
     share = xp.concat(
         [xp.full((n,), float(params.log_scale[k]), dtype=x.dtype, device=device(x)) for k, n in enumerate(counts)]
     )
-    log_posterior = profile.log_height(squared) + (safe_log(as_float64(params.weight)) + share)
+    height = profile.log_height(squared) if gaps is None else _log_marginal_heights(x, profile, params, every, gaps)
+    log_posterior = height + (safe_log(as_float64(params.weight)) + share)
     (rows,) = xp.nonzero(xp.max(log_posterior, axis=1) == -xp.inf)
     if rows.shape[0]:
         alone = xp.take(squared, rows, axis=0)
@@ -224,7 +303,8 @@ def _judged(
     """Whether each row is misclassified, and whether no kernel covers it, at every radius, (R, n) each, ones and zeros."""
     xp, x = namespace(block.x), as_float64(block.x)
     label, own = xp.take(label, block.y), xp.take(own, block.y)
-    votes, least = _votes_by_radius(x, profile, params, radii, own)  # (R, n, K), (n, K)
+    gaps = gaps_of(block, params.words)
+    votes, least = _votes_by_radius(x, profile, params, radii, own, gaps)  # (R, n, K), (n, K)
     classes = xp.arange(params.n_classes, dtype=label.dtype, device=device(x))
     mine = xp.astype(classes[None, :] == label[:, None], x.dtype)
     weight = as_float64(params.weight)
@@ -238,18 +318,36 @@ def _judged(
     return xp.astype(chosen != label[None, :], x.dtype), xp.astype(uncovered, x.dtype)
 
 
-def _votes_by_radius(x: Array, profile: Profile, params: ParzenParams, radii: list[float], own: Array) -> tuple[Array, Array]:
+def _votes_by_radius(
+    x: Array, profile: Profile, params: ParzenParams, radii: list[float], own: Array, gaps: Gaps | None
+) -> tuple[Array, Array]:
     xp, home = namespace(x), device(x)
-    center, weight = as_float64(params.center), as_float64(params.weight)
+    weight = as_float64(params.weight)
     votes = xp.zeros((len(radii), x.shape[0], params.n_classes), dtype=x.dtype, device=home)
     least = xp.full((x.shape[0], params.n_classes), xp.inf, dtype=x.dtype, device=home)
     for k in range(params.n_classes):
         for span in params.spans(k):
-            squared = profile.squared(x, center[span, :], params.narrow)
+            squared = _distances(x, profile, params, span, gaps)
             itself = own[:, None] == xp.arange(span.start, span.stop, dtype=own.dtype, device=home)[None, :]
             squared = xp.where(itself, xp.inf, squared)
             least[:, k] = xp.minimum(least[:, k], xp.min(squared, axis=1))
-            squared = xp.astype(squared, xp.float32)  # many times faster, and enough to choose by
-            for i, height in enumerate(profile.heights(squared, radii)):
+            if gaps is None:
+                squared = xp.astype(squared, xp.float32)  # many times faster, and enough to choose by
+                heights = profile.heights(squared, radii)
+            else:
+                heights = _marginal_heights(xp.clip(squared, min=0.0), profile, params, radii, gaps)
+            for i, height in enumerate(heights):
                 votes[i, :, k] += as_float64(height @ xp.astype(weight[span], xp.float32))
     return votes, least
+
+
+def _marginal_heights(
+    squared: Array, profile: Profile, params: ParzenParams, radii: list[float], gaps: Gaps
+) -> Iterator[Array]:
+    """Marginal heights at one radius after the other, each row's over its largest possible: of a row only ratios matter."""
+    xp = namespace(squared)
+    for radius in radii:
+        ratio = params.word_squared / radius**2
+        most = profile.log_marginal(xp.zeros_like(squared[:, :1]), gaps.n_numbers, gaps.log_ways, ratio)
+        log_height = profile.log_marginal(squared / radius**2, gaps.n_numbers, gaps.log_ways, ratio)
+        yield xp.astype(xp.exp(log_height - most), xp.float32)

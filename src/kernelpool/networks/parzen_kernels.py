@@ -65,6 +65,19 @@ class Profile(ABC):
         """log of the weighted sum of heights over tiles of (squared, weight), (n,)."""
         return safe_log(sum(self.height(squared) @ weight for squared, weight in tiles))
 
+    @abstractmethod
+    def left(self, squared: Array, n: Array | float) -> Array:
+        """Its integral over n other features at this squared distance, as a part of that at none; the height where n is 0."""
+
+    def log_marginal(self, squared: Array, n: Array, log_ways: Array, word_squared: float) -> Array:
+        """log of what is left when n (rows, 1) missing features are integrated and missing words summed out, (rows, m).
+
+        A missing word may be the kernel's own or lie `word_squared` away; `log_ways` (rows, G + 1) are the logarithms of the
+        number of ways in which 0, 1 ... of the missing words are others.
+        """
+        terms = [safe_log(self.left(squared + g * word_squared, n)) + log_ways[:, g : g + 1] for g in range(log_ways.shape[1])]
+        return terms[0] if len(terms) == 1 else logsumexp(namespace(squared).stack(terms), axis=0)
+
     def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
         """Heights at one radius after the other, of `squared` in units of the frame."""
         for radius in radii:
@@ -90,6 +103,10 @@ class Hypersphere(Profile):
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d)
 
+    def left(self, squared: Array, n: Array | float) -> Array:
+        """A slice of a ball is a ball."""
+        return self.height(squared) * namespace(squared).clip(1 - squared, min=0.0) ** (0.5 * n)
+
     def variance(self, d: int) -> float:
         return 1 / (d + 2)
 
@@ -108,6 +125,9 @@ class Epanechnikov(Profile):
 
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d) + math.log(2 / (d + 2))
+
+    def left(self, squared: Array, n: Array | float) -> Array:
+        return namespace(squared).clip(1 - squared, min=0.0) ** (0.5 * n + 1)
 
     def variance(self, d: int) -> float:
         return 1 / (d + 4)
@@ -135,6 +155,16 @@ class GaussianProfile(Profile):
 
     def log_volume(self, d: int) -> float:
         return 0.5 * d * math.log(2 * math.pi)
+
+    def left(self, squared: Array, n: Array | float) -> Array:
+        """Features are independent."""
+        return self.height(squared)
+
+    def log_marginal(self, squared: Array, n: Array, log_ways: Array, word_squared: float) -> Array:
+        """Words factor out."""
+        xp = namespace(squared)
+        away = xp.arange(log_ways.shape[1], dtype=log_ways.dtype, device=device(log_ways)) * (-0.5 * word_squared)
+        return -0.5 * squared + logsumexp(log_ways + away, axis=1)[:, None]
 
     def variance(self, d: int) -> float:
         return 1.0
@@ -192,3 +222,34 @@ def squared_distances(x: Array, center: Array, narrow: bool = False) -> Array:
         away = x[:, i : i + 1] - center[:, i]
         squared += away * away
     return squared
+
+
+def observed_distances(x: Array, observed: Array, center: Array, narrow: bool = False) -> Array:
+    """`squared_distances` along the features that are known of each row, (n, m)."""
+    xp = namespace(x)
+    x = xp.where(observed > 0, x, xp.zeros_like(x))
+    if not narrow:
+        norm = xp.sum(x**2, axis=1)[:, None]
+        return (
+            xp.concat([-2 * x, observed, norm], axis=1) @ xp.concat([center, center**2, xp.ones_like(center[:, :1])], axis=1).T
+        )
+    squared = xp.zeros((x.shape[0], center.shape[0]), dtype=x.dtype, device=device(x))
+    for i in range(x.shape[1]):
+        away = x[:, i : i + 1] - center[:, i]
+        squared += observed[:, i : i + 1] * away * away
+    return squared
+
+
+def log_ways(levels: tuple[int, ...], missing: Array) -> Array:
+    """log of the number of ways in which 0, 1 ... of the missing words are others than some given ones, (n, G + 1).
+
+    `missing` (n, G) tells of each row which words are missing, ones and zeros. These are the elementary symmetric polynomials
+    of the numbers of other words.
+    """
+    xp = namespace(missing)
+    nothing = xp.full((missing.shape[0], 1), -xp.inf, dtype=missing.dtype, device=device(missing))
+    found = xp.zeros_like(nothing)
+    for g, n_levels in enumerate(levels):
+        other = safe_log(missing[:, g : g + 1] * (n_levels - 1.0))
+        found = logsumexp(xp.stack([xp.concat([found, nothing], axis=1), xp.concat([nothing, found + other], axis=1)]), axis=0)
+    return found

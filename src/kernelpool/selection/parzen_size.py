@@ -35,7 +35,7 @@ class SizeFold:
     def wrong(self, size: int) -> np.ndarray:
         """One for each row held out that a network of this size misclassifies, zero for the others."""
         network = self.reduction.reduce(size).network
-        codes = predicted_codes(network, self.reduction.parzen, self.judges.x)
+        codes = predicted_codes(network, self.reduction.parzen, self.judges.judged)
         return np.asarray(codes != self.judges.codes, np.float64)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..networks.parzen_kernels import squared_distances
+from ..networks.parzen_kernels import observed_distances, squared_distances
 from ..training.parzen import LONGEST_ODDS, FittedParzen, ParzenRows, kernels_at, own_kernels
 from .held_out import Loss, held_out_loss
 
@@ -93,7 +93,7 @@ class _Votes:
         step = max(1, (1 << 21) // len(network.kernels))
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
-            squared = np.maximum(squared_distances(inside[rows], np.asarray(params.center), params.narrow), 0)
+            squared = np.maximum(_distances(inside[rows], np.asarray(params.center), params.narrow), 0)
             mine = np.flatnonzero(own[rows] >= 0)
             squared[mine, own[rows][mine]] = np.inf
             third.append(np.partition(squared, min(2, squared.shape[1] - 1), axis=1)[:, min(2, squared.shape[1] - 1)])
@@ -115,7 +115,7 @@ class _Votes:
         most = min(JUDGES, max(JUDGES // 5, PAIRS // len(network.kernels)))
         if len(at) > most:
             at = np.sort(rng.choice(at, most, replace=False))
-        return cls(network, query.x[at], own[at], query.codes[at], query.weight[at]) if len(at) else None
+        return cls(network, query.judged[at], own[at], query.codes[at], query.weight[at]) if len(at) else None
 
     def third_neighbor(self) -> float:
         """The median distance to the third neighbor, or to the last where there are fewer."""
@@ -139,3 +139,11 @@ class _Votes:
     def loss(self, radius: float) -> Loss:
         """Log-losses of the rows, as they are and at the temperature that suits them best."""
         return held_out_loss(self.log_joint(radius), self.codes, self.weight)
+
+
+def _distances(x: np.ndarray, center: np.ndarray, narrow: bool) -> np.ndarray:
+    """Squared, along the features that are known of each row, (n, M); what is missing counts the same for all kernels."""
+    observed = ~np.isnan(x)
+    if observed.all():
+        return np.asarray(squared_distances(x, center, narrow))
+    return np.asarray(observed_distances(x, observed.astype(np.float64), center, narrow))

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array, device, namespace
 from ..errors import KernelpoolError
 from ..text import shorten
 
@@ -95,7 +96,9 @@ class TableColumns:
         return columns
 
 
-def learn_columns(X: Any, categorical_features: Any = "from_dtype", min_frequency: Any = None) -> TableColumns | None:
+def learn_columns(
+    X: Any, categorical_features: Any = "from_dtype", min_frequency: Any = None, most_words: int | None = None
+) -> TableColumns | None:
     """What the columns of a table hold; None where all are numbers.
 
     Parameters
@@ -107,6 +110,8 @@ def learn_columns(X: Any, categorical_features: Any = "from_dtype", min_frequenc
         or none.
     min_frequency : int, float or None
         How many rows, or which part of them, a word must be in to have a level of its own.
+    most_words : int or None
+        How many words of a column have levels of their own at most: the most frequent ones.
     """
     if categorical_features is None or not (hasattr(X, "shape") or isinstance(X, list | tuple)) or _is_sparse(X):
         return None
@@ -122,7 +127,7 @@ def learn_columns(X: Any, categorical_features: Any = "from_dtype", min_frequenc
         chosen = _named(categorical_features, len(columns), names)
     if not chosen:
         return None
-    categories = [_levels(column, min_frequency) if i in chosen else None for i, column in enumerate(columns)]
+    categories = [_levels(column, min_frequency, most_words) if i in chosen else None for i, column in enumerate(columns)]
     return TableColumns(tuple(categories), None if names is None else tuple(names))
 
 
@@ -150,9 +155,11 @@ def _as_told(X: Any, words: dict[Any, Any]) -> TableColumns | None:
     return TableColumns(tuple(categories), None if names is None else tuple(names))
 
 
-def _levels(column: Any, min_frequency: Any) -> np.ndarray:
+def _levels(column: Any, min_frequency: Any, most_words: int | None) -> np.ndarray:
     counts = Counter(as_words(column))
     del counts[None]
+    if most_words is not None and len(counts) > most_words:
+        counts = Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most_words]))  # type: ignore[arg-type]
     least = 0.0 if min_frequency is None else float(min_frequency)
     if isinstance(min_frequency, Real) and not isinstance(min_frequency, Integral):
         least *= sum(counts.values())
@@ -191,6 +198,45 @@ def indicators_of(x: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:
             hot[np.isnan(x[:, i])] = np.nan
             parts.append(hot)
     return np.concatenate(parts, axis=1)
+
+
+@dataclass(frozen=True)
+class Indicators:
+    r"""Rows in which words are told by indicators that lie equally far apart: the numbers, then one for each level.
+
+    Two words of a column, whichever they are, are :math:`\sqrt{2}` times the height of an indicator apart, so that a Gaussian
+    kernel is a product of one over the numbers and one of Aitchison and Aitken ("Multivariate binary discrimination by the
+    kernel method", Biometrika 63(3), 1976) over each column of words.
+    """
+
+    levels: tuple[int, ...]
+    """How many levels each column has, other words included; 0 for numbers."""
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The columns of numbers."""
+        return [i for i, n in enumerate(self.levels) if not n]
+
+    @cached_property
+    def words(self) -> tuple[int, ...]:
+        """Levels of the columns of words."""
+        return tuple(n for n in self.levels if n)
+
+    @cached_property
+    def sources(self) -> np.ndarray:
+        """The column that each number and each indicator comes from, (D,)."""
+        return np.array([*self.numbers, *(i for i, n in enumerate(self.levels) for _ in range(n))], int)
+
+    def of(self, x: Array, height: float = 1.0) -> Array:
+        """Coded rows, (n, d), as numbers and indicators, (n, D); all indicators of a missing word are NaN."""
+        xp = namespace(x)
+        parts = [xp.take(x, xp.asarray(self.numbers, dtype=xp.int64, device=device(x)), axis=1)]
+        for i, n_levels in enumerate(self.levels):
+            if n_levels:
+                code = x[:, i : i + 1]
+                hot = xp.astype(code == xp.arange(n_levels, dtype=x.dtype, device=device(x)), x.dtype) * height
+                parts.append(xp.where(xp.isnan(code), code, hot))
+        return xp.concat(parts, axis=1)
 
 
 # -- tables of any kind -------------------------------------------------------------------------------------------------

@@ -19,15 +19,26 @@ from ..networks.parzen import (
     ParzenParams,
     RadiusErrors,
     decided,
+    gaps_of,
     log_joint,
     log_prior_scale,
     parzen_params,
     radius_errors,
     wrong_rows,
 )
-from ..networks.parzen_kernels import INSIDE, PROFILES, TILE, Hypersphere, Profile, ball_log_volume, squared_distances
+from ..networks.parzen_kernels import (
+    INSIDE,
+    PROFILES,
+    TILE,
+    Hypersphere,
+    Profile,
+    ball_log_volume,
+    observed_distances,
+    squared_distances,
+)
 from ..networks.parzen_reduction import Reducer
-from ..rows import ArrayRows, BatchRows, Block, Frame, as_rows, on_host
+from ..rows import ArrayRows, BatchRows, Block, Frame, Holes, Rows, as_rows, on_host
+from ..tables.words import Indicators
 from .survey import TrainingData, mean_and_variance
 from .validation import training_data
 
@@ -79,19 +90,45 @@ class ParzenRows:
     """Of each feature, (d,)."""
     n_rows: int = 0
     """Rows of X, those of weight zero included."""
+    levels: tuple[int, ...] | None = None
+    """How many levels each column of words has, 0 for numbers; None where all are numbers, or words are indicators by now."""
+    words: tuple[int, ...] = ()
+    """Levels of the columns of words whose indicators are the last columns."""
+    word_distance: float = 0.0
+    """Between two words of such a column."""
+    holed: np.ndarray | None = None
+    """The rows as they are judged, NaN where a cell is missing: those of `x` are filled. None where nothing is missing."""
 
-    def seen(self, frame: Frame, metric: np.ndarray | None = None) -> "ParzenRows":
-        """The rows in a frame, and then in a metric, in which distances are to be taken."""
-        x = np.asarray(frame.inside(np.asarray(self.x, np.float64)))
-        variance = self.variance / frame.unit**2
+    @property
+    def judged(self) -> np.ndarray:
+        """The rows as a network is asked about them."""
+        return self.x if self.holed is None else self.holed
+
+    def seen(self, frame: Frame, metric: np.ndarray | None = None, word_distance: float = 0.0) -> "ParzenRows":
+        """The rows in a frame, and then in a metric or with indicators for words, in which distances are to be taken."""
+        x, holed = self._inside(frame, self.x), None if self.holed is None else self._inside(frame, self.holed)
+        variance, words = self.variance / frame.unit**2, self.words
         if metric is not None:
             x, variance = x @ metric.T, (metric**2) @ variance
+        if self.levels is not None:
+            indicators, height = Indicators(self.levels), word_distance / math.sqrt(2)
+            x, holed = indicators.of(x, height), None if holed is None else indicators.of(holed, height)
+            share, words = self.weight / self.weight.sum(), indicators.words
+            variance = share @ x**2 - (share @ x) ** 2 if len(x) else np.zeros(x.shape[1])
+            variance = np.where(variance > 1e-14 * (share @ x**2), variance, 0.0)
         d = x.shape[1]
-        return replace(self, x=x, frame=Frame(np.zeros(d), np.ones(d)), variance=variance)
+        frame = Frame(np.zeros(d), np.ones(d))
+        return replace(
+            self, x=x, frame=frame, variance=variance, holed=holed, levels=None, words=words, word_distance=word_distance
+        )
+
+    def _inside(self, frame: Frame, x: np.ndarray) -> np.ndarray:
+        return np.asarray(frame.inside(np.asarray(x, np.float64)))
 
     def part(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows, in the same frame."""
-        return replace(self, x=self.x[at], codes=self.codes[at], weight=self.weight[at], index=self.index[at])
+        holed = None if self.holed is None else self.holed[at]
+        return replace(self, x=self.x[at], codes=self.codes[at], weight=self.weight[at], index=self.index[at], holed=holed)
 
     def merge_duplicates(self) -> "ParzenRows":
         """Rows that stand several times in one class as one row of their weights together; in an order of their own."""
@@ -126,8 +163,13 @@ def labeled_rows(data: TrainingData) -> ParzenRows:
     x, codes, weight = (on_host(a) for a in (data.rows.x, data.rows.y, data.rows.weight))  # type: ignore[attr-defined]
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
     at = np.flatnonzero((weight > 0) & (codes >= 0))
-    frame = common_unit_frame(data.mean, data.variance)
-    return ParzenRows(x[at], codes[at], weight[at], at, data.classes, frame, data.variance, len(x))
+    if data.levels is None:
+        frame, variance = common_unit_frame(data.mean, data.variance), data.variance
+    else:  # codes of words stay as they are
+        numbers = np.array(data.levels) == 0
+        frame = Frame(np.where(numbers, data.mean, 0.0), np.ones(len(numbers)))
+        variance = np.where(numbers, data.variance, 1.0)
+    return ParzenRows(x[at], codes[at], weight[at], at, data.classes, frame, variance, len(x), data.levels)
 
 
 def common_unit_frame(mean: np.ndarray, variance: np.ndarray) -> Frame:
@@ -263,12 +305,16 @@ class FittedParzen:
     frame: Frame
     radius: float
     choice: RadiusChoice | None = None
+    words: tuple[int, ...] = ()
+    """As in `ParzenRows`."""
+    word_distance: float = 0.0
 
     def params(self, radius: float | None = None) -> ParzenParams:
         """Parameters in the frame."""
         center = (np.asarray(self.kernels, np.float64) - self.frame.origin) / self.frame.unit
         radius = (self.radius if radius is None else radius) / float(self.frame.unit[0])
-        return voting_params(center, self.codes, self.weight, self.votes, self.class_prior, radius)
+        words = self.words, (self.word_distance / float(self.frame.unit[0])) ** 2
+        return voting_params(center, self.codes, self.weight, self.votes, self.class_prior, radius, *words)
 
     def with_radius(self, choice: RadiusChoice) -> "FittedParzen":
         """The same kernels at the radius chosen."""
@@ -282,6 +328,8 @@ def voting_params(
     votes: np.ndarray,
     class_prior: np.ndarray | None,
     radius: float,
+    words: tuple[int, ...] = (),
+    word_squared: float = 0.0,
 ) -> ParzenParams:
     """Parameters of kernels in a frame, sorted by class; `votes` are those of each class, `class_prior` as the user gave it."""
     offsets = tuple(np.searchsorted(codes, np.arange(len(votes) + 1)).tolist())
@@ -289,7 +337,7 @@ def voting_params(
         log_scale = log_prior_scale(class_prior, votes)
     else:  # every vote counts the same, to the last bit: a tie is a tie
         log_scale = np.where(votes > 0, -math.log(votes.sum()), -np.inf)
-    return parzen_params(center, weight, offsets, log_scale, radius)
+    return parzen_params(center, weight, offsets, log_scale, radius, words, word_squared)
 
 
 def kernels_at(
@@ -300,7 +348,8 @@ def kernels_at(
     at, weight = at[order], weight[order]
     codes = data.codes[at]
     votes = np.bincount(codes, weight, minlength=len(data.classes))
-    return FittedParzen(data.x[at], codes, weight, data.index[at], class_prior, votes, data.frame, radius)
+    rows = data.x[at], codes, weight, data.index[at]
+    return FittedParzen(*rows, class_prior, votes, data.frame, radius, words=data.words, word_distance=data.word_distance)
 
 
 def fit_full_network(
@@ -374,6 +423,14 @@ def choose_radius(
     return RadiusChoice(float(radii[best[(len(best) - 1) // 2]]), radii, share)
 
 
+def judged_rows(query: ParzenRows, n_jobs: int | None, *, weighted: bool = False) -> Rows:
+    """Rows to be judged, their positions in y."""
+    at, weight = np.arange(len(query.x)), query.weight if weighted else None
+    if query.holed is None:
+        return ArrayRows(query.x, at, weight, n_jobs=n_jobs)
+    return as_rows(query.holed, at, weight, n_jobs=n_jobs, holes=True)
+
+
 def errors_by_radius(
     network: FittedParzen,
     radii: np.ndarray,
@@ -386,7 +443,7 @@ def errors_by_radius(
     at, most = np.arange(len(query.x)), max(LOO_ROWS, LOO_PAIRS // len(network.kernels))
     if len(at) > most:
         at = np.sort(rng.choice(at, most, replace=False))
-    rows = ArrayRows(query.x[at], np.arange(len(at)), query.weight[at], n_jobs=config.n_jobs).framed(network.frame, TILE)
+    rows = judged_rows(query.part(at), config.n_jobs, weighted=True).framed(network.frame, TILE)
     scaled = (radii / network.frame.unit[0]).tolist()
     params = network.params(float(radii[-1]))
     errors: RadiusErrors = rows.total(radius_errors, config.profile, params, scaled, query.codes[at], own[at])
@@ -412,7 +469,9 @@ def build_trees(params: ParzenParams, profile: Profile, algorithm: str) -> Trees
 
 def joint_or_counts(block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None) -> Array:
     """log P(C_k) p(x|C_k), (n, K); minus infinity where no kernel of the class covers the row."""
-    return log_joint(block, profile, params, log_norm) if trees is None else _count_votes(block, params, trees, log_norm)
+    if trees is None or block.holes is not None:
+        return log_joint(block, profile, params, log_norm)
+    return _count_votes(block, params, trees, log_norm)
 
 
 LONGEST_ODDS = math.log(1e12)
@@ -428,10 +487,13 @@ def tempered_scores(scores: Array, temperature: float) -> Array:
     return xp.clip(xp.where(xp.isnan(away), xp.zeros_like(away), away), min=-LONGEST_ODDS) / temperature
 
 
-def leave_one_out_scores(profile: Profile, params: ParzenParams, temperature: float) -> np.ndarray:
+def leave_one_out_scores(
+    profile: Profile, params: ParzenParams, temperature: float, observed: np.ndarray | None = None
+) -> np.ndarray:
     """log P(C_k|x) of every kernel's own row by the votes of the others, (M, K).
 
-    A kernel of weight w is w rows at one place: w - 1 of them still vote for it.
+    A kernel of weight w is w rows at one place: w - 1 of them still vote for it. Where `observed` (M, D) is given, a row is
+    judged by the cells that were known of it.
     """
     center, weight = np.asarray(params.center), np.asarray(params.weight, np.float64)
     of_class = np.zeros((len(center), params.n_classes))
@@ -441,8 +503,7 @@ def leave_one_out_scores(profile: Profile, params: ParzenParams, temperature: fl
     step = max(1, (1 << 21) // len(center))
     for start in range(0, len(center), step):
         rows = np.arange(start, min(start + step, len(center)))
-        squared = np.maximum(squared_distances(center[rows], center, params.narrow), 0) / params.radius**2
-        log_height = np.asarray(profile.log_height(squared))
+        log_height = _log_heights_at(rows, profile, params, observed)
         votes = np.broadcast_to(weight, log_height.shape).copy()
         votes[np.arange(len(rows)), rows] = np.maximum(weight[rows] - 1, 0)
         log_height = np.where(votes > 0, log_height, -np.inf)
@@ -456,10 +517,31 @@ def leave_one_out_scores(profile: Profile, params: ParzenParams, temperature: fl
     return found
 
 
+def _log_heights_at(rows: np.ndarray, profile: Profile, params: ParzenParams, observed: np.ndarray | None) -> np.ndarray:
+    """log of the heights of all kernels at the centers of some, (n, M), up to a constant of the row."""
+    center, radius = np.asarray(params.center), params.radius
+    if observed is None:
+        squared = np.maximum(squared_distances(center[rows], center, params.narrow), 0) / radius**2
+        return np.asarray(profile.log_height(squared))
+    known = np.asarray(observed[rows], np.float64)
+    squared = np.maximum(observed_distances(center[rows], known, center, params.narrow), 0) / radius**2
+    gaps = gaps_of(_holed_block(center[rows], known), params.words)
+    assert gaps is not None
+    return np.asarray(profile.log_marginal(squared, gaps.n_numbers, gaps.log_ways, params.word_squared / radius**2))
+
+
+def _holed_block(x: np.ndarray, observed: np.ndarray) -> Block:
+    block = Block(x)
+    block.holes = Holes(observed, observed, ())
+    return block
+
+
 def class_scores(block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None) -> Array:
     """The same with rows that no kernel covers given to the class of their nearest kernel."""
     joint = joint_or_counts(block, profile, params, log_norm, trees)
-    return decided(joint, block, profile, params) if trees is None else _decided_by_trees(joint, block, trees)
+    if trees is None or block.holes is not None:
+        return decided(joint, block, profile, params)
+    return _decided_by_trees(joint, block, trees)
 
 
 def _count_votes(block: Block, params: ParzenParams, trees: Trees, log_norm: float) -> np.ndarray:
@@ -483,11 +565,11 @@ def _decided_by_trees(joint: np.ndarray, block: Block, trees: Trees) -> np.ndarr
 
 
 def predicted_codes(network: FittedParzen, config: ParzenConfig, x: np.ndarray) -> np.ndarray:
-    """The class of each row, (n,)."""
+    """The class of each row, cells of which may be missing, (n,)."""
     params, d = network.params(), x.shape[1]
     trees = build_trees(params, config.profile, config.algorithm)
     log_norm = config.profile.log_volume(d) + d * math.log(network.radius)
-    rows = as_rows(x, n_jobs=config.n_jobs).framed(network.frame, TILE)
+    rows = as_rows(x, n_jobs=config.n_jobs, holes=True).framed(network.frame, TILE)
     return np.asarray(rows.each(_most_votes, config.profile, params, log_norm, trees))
 
 
@@ -630,7 +712,7 @@ class Reduction:
     def full_wrong(self) -> np.ndarray:
         """One for each row that the full network misclassifies, the row left out of its own vote, zero for the others."""
         data, own = self.data, own_kernels(self.data.codes)
-        rows = ArrayRows(data.x, np.arange(len(own)), n_jobs=self.parzen.n_jobs).framed(self.full.frame, TILE)
+        rows = judged_rows(data, self.parzen.n_jobs).framed(self.full.frame, TILE)
         return np.asarray(rows.each(wrong_rows, self.parzen.profile, self.full.params(), data.codes, own))
 
     def full_network(self) -> ReducedParzen:
@@ -678,7 +760,7 @@ class Reduction:
 
         def predict(judges: np.ndarray, part: np.ndarray) -> np.ndarray:
             rows = _in_own_frame(data.part(judges), None)  # every distinct row counts once
-            return predicted_codes(fit_full_network(rows, config, self.rng), config, data.x[part])
+            return predicted_codes(fit_full_network(rows, config, self.rng), config, data.judged[part])
 
         once = multi_edit(data.codes, predict, np.random.RandomState(seed), max_rounds=1)
         ended = multi_edit(data.codes, predict, np.random.RandomState(seed), on_round=on_round)

@@ -76,7 +76,8 @@ def learned_columns(estimator: Any, X: Any) -> TableColumns | None:
     estimator.__dict__.pop("categories_", None)
     if not hasattr(estimator, "categorical_features"):
         return None
-    columns = learn_columns(X, estimator.categorical_features, estimator.min_frequency)
+    most_words = getattr(estimator, "_most_words", None)
+    columns = learn_columns(X, estimator.categorical_features, estimator.min_frequency, most_words)
     if columns is not None:
         estimator.categories_ = list(columns.categories)
     return columns
