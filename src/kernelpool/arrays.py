@@ -62,6 +62,8 @@ __all__ = [
     "on_accelerator",
     "outer_sums",
     "responsibilities",
+    "rows_above",
+    "rows_that_count",
     "safe_log",
     "shares_of",
     "sum_squares_into",
@@ -72,6 +74,8 @@ __all__ = [
     "transpose_into",
     "triangle",
     "triangle_pairs",
+    "weighted_gram",
+    "with_diagonal",
 ]
 
 Array = Any
@@ -292,6 +296,8 @@ def transpose_into(out: Array, x: Array) -> None:
 
 def clip(a: Array, low: float, high: float) -> Array:
     """`a` between `low` and `high`; the standard's clip takes ten times as long on small arrays."""
+    if is_numpy_array(a) and a.size > 1 << 16 and low <= a.min() and a.max() <= high:
+        return a
     return np.minimum(np.maximum(a, low), high) if is_numpy_array(a) else namespace(a).clip(a, min=low, max=high)
 
 
@@ -512,7 +518,31 @@ def fused_sums(columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array
 
 
 NEGLIGIBLE = 1e-20
-"""A weight this small beside the largest is left out of `outer_sums`: what n rows lose is below n * 1e-20 of one row."""
+"""A weight this small beside the largest is left out of sums of squares: what n rows lose is below n * 1e-20 of one row."""
+
+
+def rows_above(a: Array, limit: float) -> Array | None:
+    """Where `a` (n,) exceeds `limit`; None where that is nearly everywhere, or where to ask would make an accelerator wait."""
+    if not is_numpy_array(a):
+        return None
+    above = a > limit
+    return None if 8 * np.count_nonzero(above) > 7 * a.size else np.flatnonzero(above)
+
+
+def rows_that_count(weight: Array) -> Array | None:
+    """Where weights (n,), of either sign, are more than `NEGLIGIBLE` beside the largest; None as above."""
+    if not is_numpy_array(weight) or not weight.size:
+        return None
+    size = np.abs(weight)
+    return rows_above(size, NEGLIGIBLE * float(size.max()))
+
+
+def weighted_gram(x: Array, weight: Array) -> Array:
+    """sum_n weight_n x_n x_n', (d, d), from rows (n, d)."""
+    if is_numpy_array(x) and x.size and weight.min() >= 0:  # BLAS takes half the time for a matrix times itself
+        root = x * np.sqrt(weight)[:, None]
+        return root.T @ root
+    return (x * weight[:, None]).T @ x
 
 
 def outer_sums(x: Array, weight: Array) -> tuple[Array, Array] | None:
@@ -604,16 +634,27 @@ def cholesky(a: Array) -> Array | None:
     return factor if bool(xp.all(xp.isfinite(factor))) else None
 
 
-def inverse_of_lower(factor: Array) -> Array:
-    """Inverses of a stack of lower triangular matrices, (..., d, d)."""
+def with_diagonal(a: Array, diagonal: Array) -> Array:
+    """Matrices (..., d, d) with another diagonal, (..., d)."""
+    xp, d = namespace(a), a.shape[-1]
+    if is_numpy_array(a):
+        out, every = a.copy(), np.arange(d)
+        out[..., every, every] = diagonal
+        return out
+    one = xp.eye(d, dtype=a.dtype, device=device(a))
+    return a * (1 - one) + diagonal[..., None] * one
+
+
+def inverse_of_lower(factor: Array, *, overwrite: bool = False) -> Array:
+    """Inverses of a stack of lower triangular matrices, (..., d, d); in their own memory where that may be and can."""
     if is_numpy_array(factor) and factor.ndim == 3 and len(factor) > 4 * factor.shape[-1]:
         return _inverses_by_substitution(factor)
     if not is_numpy_array(factor) or factor.shape[-1] < 8:
         return namespace(factor).linalg.inv(factor)
-    inverse = np.empty_like(factor)
+    inverse = factor if overwrite else factor.copy()
     for index in np.ndindex(factor.shape[:-2]):  # LAPACK's own takes a third of the time, though one at a time
         # turned, since LAPACK wants columns; it tells of a zero on the diagonal, which a factor that was found does not have
-        inverse[index] = dtrtri(factor[index].T, lower=0)[0].T
+        inverse[index] = dtrtri(inverse[index].T, lower=0, overwrite_c=1)[0].T
     return inverse
 
 
@@ -627,25 +668,26 @@ def _inverses_by_substitution(factor: np.ndarray) -> np.ndarray:
     return inverse
 
 
+def _ring_pairs(d: int) -> tuple[np.ndarray, np.ndarray]:
+    position = np.arange(d * (d + 1) // 2)
+    first, apart = position % d, position // d
+    return first, (first + apart) % d
+
+
 @lru_cache
 def triangle_pairs(d: int) -> tuple[tuple[int, int], ...]:
     """The pairs of rows of `multiply_pairs_into`: a row with itself, the next one, ... in a ring, every pair once."""
-    return tuple((i, (i + k) % d) for k in range(d // 2 + 1) for i in range(d if 2 * k < d else d // 2))
+    first, second = _ring_pairs(d)
+    return tuple(zip(first.tolist(), second.tolist(), strict=True))
 
 
-@lru_cache
-def _triangle(d: int) -> tuple[list[int], list[int], list[float]]:
-    pairs = triangle_pairs(d)
-    flat = [min(pair) * d + max(pair) for pair in pairs]
-    place = {cell: position for position, cell in enumerate(flat)}
-    back = [place[min(i, j) * d + max(i, j)] for i in range(d) for j in range(d)]
-    return flat, back, [1.0 if cell // d == cell % d else 2.0 for cell in flat]
-
-
-@lru_cache
-def _triangle_arrays(d: int, dtype: type) -> tuple[Array, Array, Array]:
-    flat, back, times = _triangle(d)
-    return np.asarray(flat, np.int64), np.asarray(back, np.int64), np.asarray(times, dtype)
+@lru_cache(maxsize=8)
+def _triangle_arrays(d: int, dtype: type) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    first, second = _ring_pairs(d)
+    back = np.empty((d, d), np.int64)
+    back[first, second] = back[second, first] = np.arange(len(first))
+    upper = np.minimum(first, second) * d + np.maximum(first, second)
+    return upper, back.reshape(-1), np.where(first == second, 1, 2).astype(dtype)
 
 
 def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
@@ -653,7 +695,7 @@ def triangle(like: Array, d: int) -> tuple[Array, Array, Array]:
     if is_numpy_array(like):
         return _triangle_arrays(d, like.dtype.type)
     xp, home = namespace(like), device(like)
-    flat, back, times = _triangle(d)
+    flat, back, times = (a.tolist() for a in _triangle_arrays(d, float))
     return (
         xp.asarray(flat, dtype=xp.int64, device=home),
         xp.asarray(back, dtype=xp.int64, device=home),

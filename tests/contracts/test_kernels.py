@@ -20,7 +20,16 @@ from kernelpool.rows import ArrayRows, Block, Frame
 
 EPS = 2.2e-16
 M, D = 4, 3
-EVERY = {**FAMILIES, **MADE_UP}
+
+
+class OneByOne(FAMILIES["full"]):
+    """Full kernels as they are taken where there are many features."""
+
+    def one_by_one(self, d):
+        return True
+
+
+EVERY = {**FAMILIES, **MADE_UP, "full, one by one": OneByOne}
 
 
 @pytest.fixture(params=list(EVERY))
@@ -54,6 +63,7 @@ def test_log_densities_are_linear_in_the_features(kernel, kernels):
     natural_params = kernel.natural_params(kernels, EPS)
     assert kernel.features(x).shape == (kernel.n_features(D), len(x))
     expected = natural_params.weight @ kernel.features(x) + natural_params.offset[:, None] + kernel.common(natural_params, x)
+    kernel.correct(expected, natural_params, x, natural_params.offset)
     np.testing.assert_allclose(kernel.log_density(natural_params, x), expected, rtol=1e-10, atol=1e-10)
 
 

@@ -219,7 +219,7 @@ def test_a_guarded_kernel_keeps_its_share(family):
     shape = FAMILIES[family].shape(2, 2)
     covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
     params = Params(Kernels(np.full((2, 2), 1e8), covariance), np.array([[0.3], [0.7]]), np.ones(1))
-    rows = ArrayRows(1e8 + np.array([[0.0, 1], [1, 0], [-1, 2]]), np.zeros(3, int), frame=Frame(np.zeros(2), np.ones(2)))
+    rows = ArrayRows(1e8 + np.array([[0.0, 1], [1, 0], [-1, -1]]), np.zeros(3, int), frame=Frame(np.zeros(2), np.ones(2)))
     better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((2, 1))).sweep(rows, params)
     np.testing.assert_allclose(better.mixing[:, 0], [0.3, 0.7], rtol=1e-12)
 

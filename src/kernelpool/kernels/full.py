@@ -14,14 +14,13 @@ from ..arrays import (
     outer_sums,
     triangle,
     triangle_pairs,
+    weighted_gram,
+    with_diagonal,
 )
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..rows import Block
-from .gaussian import Gaussian, GaussianNaturalParams, Kernels
+from .gaussian import WIDE, Gaussian, GaussianNaturalParams, Kernels
 from .patterns import Patterns, sweep
-
-WIDE = 128
-"""From so many features on, kernel after kernel is faster than the products of all pairs of features."""
 
 
 class Full(Gaussian):
@@ -39,14 +38,21 @@ class Full(Gaussian):
     def write_square(self, out: Array, x: Array) -> None:
         multiply_pairs_into(out, x)
 
-    def square_factors(self, d: int) -> tuple[tuple[int, int], ...]:
-        return triangle_pairs(d)
+    def square_factors(self, d: int) -> tuple[tuple[int, int], ...] | None:
+        return None if self.one_by_one(d) else triangle_pairs(d)
+
+    def one_by_one(self, d: int) -> bool:
+        return d >= WIDE
 
     def n_features(self, d: int) -> int:
-        return d + d * (d + 1) // 2
+        return d if self.one_by_one(d) else d + d * (d + 1) // 2
+
+    def complete(self, features: Array, d: int) -> None:
+        if not self.one_by_one(d):
+            super().complete(features, d)
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
-        found = outer_sums(x, responsibility)
+        found = None if self.one_by_one(x.shape[1]) else outer_sums(x, responsibility)
         if found is None:
             return feature_sums(phi, responsibility)
         first, second = found
@@ -54,26 +60,32 @@ class Full(Gaussian):
         return namespace(phi).concat([before @ responsibility.T, first.T, self.flat(second).T], axis=0)
 
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
-        xp = namespace(covariance)
+        factor = self._factor(covariance)
+        log_size = self._log_size(factor)
+        return inverse_of_lower(factor, overwrite=True), log_size
+
+    def log_size(self, covariance: Array) -> Array:
+        return self._log_size(self._factor(covariance))
+
+    def _log_size(self, factor: Array) -> Array:
+        xp = namespace(factor)
+        return 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+
+    def _factor(self, covariance: Array) -> Array:
+        """L with L L' = covariance."""
         factor = cholesky(covariance)
         if factor is None:
             raise KernelpoolError(
                 "A covariance is positive definite no longer: weights or features span more than float64 holds. Scale X, bring "
                 "sample_weight closer together, or raise covariance_floor."
             )
-        return inverse_of_lower(factor), 2 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)
+        return factor
 
     def gram(self, whitening: Array) -> Array:
         return namespace(whitening).matrix_transpose(whitening) @ whitening
 
     def whiten(self, whitening: Array, x: Array) -> Array:
         return x @ whitening.T
-
-    def log_density(self, natural_params: GaussianNaturalParams, x: Array) -> Array:
-        if x.shape[1] < WIDE:
-            return super().log_density(natural_params, x)
-        n_kernels = natural_params.weight.shape[0]
-        return namespace(x).stack([self.exact_log_density(natural_params, j, x) for j in range(n_kernels)])
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Patterns:
         return Patterns(self, natural_params, block)
@@ -84,8 +96,7 @@ class Full(Gaussian):
 
     def scatter(self, away: Array, responsibility: Array) -> Array:
         # in float64: in float32 a kernel a thousand times longer than wide would lose its width to its length
-        away = as_float64(away)
-        return self.flat(((away * as_float64(responsibility)[:, None]).T @ away)[None, ...])[0, :]
+        return self.flat(weighted_gram(as_float64(away), as_float64(responsibility))[None, ...])[0, :]
 
     def apply(self, precision: Array, x: Array) -> Array:
         return (precision @ x[..., None])[..., 0] if x.ndim == 2 else x @ precision
@@ -110,12 +121,11 @@ class Full(Gaussian):
     def apply_floor(self, covariance: Array) -> Array:
         xp = namespace(covariance)
         lowest = xp.eye(covariance.shape[-1], dtype=covariance.dtype, device=device(covariance)) * self.floor
-        if cholesky(covariance - lowest) is not None:
+        if covariance.shape[-1] < WIDE and cholesky(covariance - lowest) is not None:
             return covariance
         each = [covariance[j, ...] for j in range(covariance.shape[0])]
-        return xp.stack(
-            [c if cholesky(c - lowest) is not None else self._raise_matrix_to_floor(c, j) for j, c in enumerate(each)]
-        )
+        raised = {j: self._raise_matrix_to_floor(c, j) for j, c in enumerate(each) if cholesky(c - lowest) is None}
+        return xp.stack([raised.get(j, c) for j, c in enumerate(each)]) if raised else covariance
 
     def _raise_matrix_to_floor(self, covariance: Array, j: int) -> Array:
         """The most likely covariance (d, d) of kernel j at or above diag(floor): eigenvalues clipped in its metric."""
@@ -134,28 +144,36 @@ class Full(Gaussian):
         return covariance * (factor[:, None] * factor[None, :])
 
     def covariance_coordinates(self, covariance: Array) -> Array:
-        """Cholesky factor, the logarithm of its diagonal, flat; what stands above the diagonal counts nothing."""
+        """The lower triangle of the Cholesky factor, flat, with the logarithm of its diagonal."""
         xp = namespace(covariance)
         factor = xp.linalg.cholesky(covariance)
-        diagonal = xp.linalg.diagonal(factor)
-        return xp.reshape(_with_diagonal(factor, xp.log(diagonal)), (-1,))
+        return self._flat_lower(with_diagonal(factor, xp.log(xp.linalg.diagonal(factor))))
+
+    def _flat_lower(self, factor: Array) -> Array:
+        xp = namespace(factor)
+        return xp.reshape(self.flat(xp.matrix_transpose(factor)), (-1,))
 
     def covariance_at(self, coordinates: Array, like: Array) -> Array:
         xp = namespace(coordinates)
-        factor = xp.tril(xp.reshape(coordinates, like.shape))
-        factor = _with_diagonal(factor, xp.exp(xp.linalg.diagonal(factor)))
+        factor = xp.tril(self.unflatten(xp.reshape(coordinates, (like.shape[0], -1)), like.shape[-1]))
+        factor = with_diagonal(factor, xp.exp(xp.linalg.diagonal(factor)))
         return factor @ xp.matrix_transpose(factor)
 
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
         """W' (W scatter W' - mass) by the factor L = W^-1: its lower triangle, times L on the diagonal."""
-        xp, d = namespace(covariance), covariance.shape[-1]
+        xp, (n_kernels, d, _) = namespace(covariance), covariance.shape
+        if d >= WIDE and n_kernels > 1:
+            scatter = scatter + 0 * mass[:, None]
+            each = (slice(j, j + 1) for j in range(n_kernels))
+            return xp.concat([self.covariance_pullback(covariance[j, ...], scatter[j, :], mass[j]) for j in each])
         factor = xp.linalg.cholesky(covariance)
-        inverse = inverse_of_lower(factor)
-        one = xp.eye(d, dtype=covariance.dtype, device=device(covariance))
+        diagonal = xp.asarray(xp.linalg.diagonal(factor), copy=True)
+        inverse = inverse_of_lower(factor, overwrite=True)
         turned = xp.matrix_transpose(inverse)
         white = inverse @ self.unflatten(scatter + xp.zeros_like(self.flat(covariance)), d) @ turned
-        slope = xp.tril(turned @ (white - mass[:, None, None] * one))
-        return xp.reshape(_with_diagonal(slope, xp.linalg.diagonal(slope) * xp.linalg.diagonal(factor)), (-1,))
+        white = with_diagonal(white, xp.linalg.diagonal(white) - mass[:, None])
+        slope = xp.tril(turned @ white)
+        return self._flat_lower(with_diagonal(slope, xp.linalg.diagonal(slope) * diagonal))
 
     def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple[Gaussian, Kernels]:
         xp, mean = namespace(kernels.mean), kernels.mean
@@ -191,9 +209,3 @@ class Full(Gaussian):
 
     def variances(self, kernels: Kernels) -> Array:
         return namespace(kernels.covariance).linalg.diagonal(kernels.covariance)
-
-
-def _with_diagonal(a: Array, diagonal: Array) -> Array:
-    xp = namespace(a)
-    one = xp.eye(a.shape[-1], dtype=a.dtype, device=device(a))
-    return a * (1 - one) + diagonal[..., None] * one

@@ -29,6 +29,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from ..arrays import (
+    LOG_ZERO,
     Array,
     as_float64,
     clip,
@@ -38,6 +39,8 @@ from ..arrays import (
     feature_sums,
     match_array,
     namespace,
+    rows_above,
+    rows_that_count,
     to_numpy,
     transpose_into,
 )
@@ -55,6 +58,12 @@ def _columns(block: Block) -> Array:
 
 
 LOG_2_PI = math.log(2 * math.pi)
+
+WIDE = 64
+"""From so many features on full kernels are taken one after the other: products of all pairs of features are huge, and slower.
+
+With two kernels three times slower, with thirty as fast here and twice as slow at 128 (`python -m benchmarks wide`).
+"""
 
 INVERSE_GAMMA_DOF = 3
 """Degrees of freedom of the conjugate prior on one variance: the smallest whole number for which it has a mean."""
@@ -220,6 +229,14 @@ class Gaussian(Kernel):
         """Flat moments (M, S) as `estimate` wants them: every kernel its own."""
         return flat
 
+    def squares(self, weight: Array, a: Array) -> Array:
+        """weight_j square(a_j) of one vector a kernel (M, d), as `pool_moments` leaves them."""
+        return self.pool_moments(weight[:, None] * self.square(a.T).T)
+
+    def log_size(self, covariance: Array) -> Array:
+        """log |covariance|, (M,) or ()."""
+        return self.whitening(covariance)[1]
+
     def trace(self, precision: Array, covariance: Array) -> Array:
         """tr(precision_j covariance_j), (M,)."""
         return namespace(precision).sum(self.dual(precision) * self.flat(covariance), axis=1)
@@ -274,6 +291,9 @@ class Gaussian(Kernel):
         kernels = Kernels(clip(kernels.mean, -bound, bound), kernels.covariance)
         whitening, log_size = self.whitening(kernels.covariance)
         whitening = clip(whitening, -narrow, narrow)
+        if self.one_by_one(d):
+            offset, every = -0.5 * (log_size + d * LOG_2_PI), tuple(range(kernels.mean.shape[0]))
+            return GaussianNaturalParams(xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size)
         precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
@@ -282,6 +302,10 @@ class Gaussian(Kernel):
             depth, slope = (xp.where(self._is_guarded(guarded, a), xp.zeros_like(a), a) for a in (depth, slope))
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
         return GaussianNaturalParams(self._weight(slope, precision), offset, guarded, kernels, whitening, log_size)
+
+    def one_by_one(self, d: int) -> bool:
+        """Whether every kernel of d features is guarded, wherever it lies, and there are no squares among the features."""
+        return False
 
     def _is_guarded(self, guarded: tuple[int, ...], like: Array) -> Array:
         """(M, 1, ...), to choose among arrays such as `like`."""
@@ -319,7 +343,12 @@ class Gaussian(Kernel):
     def correct(self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array) -> None:
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
         for j in natural_params.guarded:
-            log_joint[j, :] = self.exact_log_density(natural_params, j, x) + (constant[j, ...] - natural_params.offset[j])
+            more = constant[j, ...] - natural_params.offset[j]
+            rows = None if more.ndim == 0 else rows_above(more, 0.5 * LOG_ZERO)
+            if rows is None:
+                log_joint[j, :] = self.exact_log_density(natural_params, j, x) + more
+            else:  # the others may not use the kernel, and what stands there says so
+                log_joint[j, rows] = self.exact_log_density(natural_params, j, x[rows, :]) + more[rows]
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Observed:
         """Features are independent given the kernel, where covariances are variances alone."""
@@ -328,7 +357,7 @@ class Gaussian(Kernel):
     def exact_log_density(self, natural_params: GaussianNaturalParams, j: int, x: Array) -> Array:
         """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
         white = self.whiten(self.of_kernel(natural_params.whitening, j), x - natural_params.kernels.mean[j, :])
-        distance = namespace(x).sum(white * white, axis=1)
+        distance = namespace(x).vecdot(white, white)
         return -0.5 * (distance + self.of_kernel(natural_params.log_size, j) + x.shape[1] * LOG_2_PI)
 
     def distance(self, kernels: Kernels, away: Array) -> Array:
@@ -347,14 +376,26 @@ class Gaussian(Kernel):
     ) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
         xp, d = namespace(sums), x.shape[1]
-        if natural_params.guarded:  # their columns are replaced below
+        exact = {j: self.exact_moments(natural_params, j, x, responsibility[j, :]) for j in natural_params.guarded}
+        if len(exact) == sums.shape[1]:
+            firsts, seconds = zip(*exact.values(), strict=True)
+            return Moments(mass, xp.stack(firsts), xp.stack(seconds))
+        if exact:  # their columns are replaced
             sums = xp.asarray(sums, copy=True)
         first, second = sums[:d, :].T, sums[d:, :].T
-        for j in natural_params.guarded:
-            away = x - natural_params.kernels.mean[j, :]
-            first[j, :] = responsibility[j, :] @ away
-            second[j, :] = self.scatter(away, responsibility[j, :])
+        for j, found in exact.items():
+            first[j, :], second[j, :] = found
         return Moments(mass, first, second)
+
+    def exact_moments(
+        self, natural_params: GaussianNaturalParams, j: int, x: Array, responsibility: Array
+    ) -> tuple[Array, Array]:
+        """First and flat second moments of one kernel about its mean, (d,) and (S,), from the rows that count."""
+        rows = rows_that_count(responsibility)
+        if rows is not None:
+            x, responsibility = x[rows, :], responsibility[rows]
+        away = x - natural_params.kernels.mean[j, :]
+        return as_float64(responsibility @ away), self.scatter(away, responsibility)
 
     def scatter(self, away: Array, responsibility: Array) -> Array:
         """sum_n r_n square(away_n), (S,), of one kernel."""
@@ -371,7 +412,7 @@ class Gaussian(Kernel):
         n_rows = xp.sum(moments.mass, axis=1)
         mass, first = n_rows + prior.mass, moments.first + prior.first
         step = (first + prior.pull_first) / (mass + prior.pull_mass)[:, None]
-        second = moments.second + prior.second + self.pool_moments(self._shift(mass, first, step))
+        second = moments.second + prior.second + self._shift(mass, first, step)
         return Kernels(moment_origin + step, self.covariances(second, n_rows, prior.count))
 
     def covariances(self, second: Array, mass: Array, count: float) -> Array:
@@ -383,17 +424,14 @@ class Gaussian(Kernel):
         xp = namespace(kernels.mean)
         precision, log_size = self.precision(kernels.covariance)
         mass = prior.mass + xp.zeros_like(kernels.mean[:, 0])
-        # where there is no mass there is no first moment either: any other mass leaves the product zero
-        shift = self._shift(xp.where(mass > 0, mass, xp.ones_like(mass)), prior.first + 0 * kernels.mean, kernels.mean)
-        shift = xp.where(mass[:, None] > 0, shift, xp.zeros_like(shift))
-        scatter = prior.second + self.pool_moments(shift)
+        scatter = prior.second + self._shift(mass, prior.first + 0 * kernels.mean, kernels.mean)
         return float(-0.5 * (prior.count * xp.sum(log_size) + xp.sum(self.dual(precision) * scatter)))
 
     def _shift(self, mass: Array, first: Array, step: Array) -> Array:
-        """sum r (z - step)(z - step)' - sum r z z', flat (M, S)."""
+        """sum r (z - step)(z - step)' - sum r z z', flat, as `pool_moments` leaves it."""
         # mass * step^2 - 2 * first * step, as a difference of two squares so that one feature map serves
-        middle = first / mass[:, None]
-        return mass[:, None] * (self.square((middle - step).T) - self.square(middle.T)).T
+        middle = first / namespace(mass).where(mass > 0, mass, namespace(mass).ones_like(mass))[:, None]
+        return self.squares(mass, middle - step) - self.squares(mass, middle)
 
     def with_pseudocounts(
         self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
@@ -451,19 +489,19 @@ class Gaussian(Kernel):
         """Of moments about mean - step; `count` (M,) is the mass where covariances are taken."""
         xp = namespace(step)
         precision, _ = self.precision(kernels.covariance)
-        shift = mass[:, None] * self.square(step.T).T - self._cross(first, step)
         by_mean = self.apply(precision, first - mass[:, None] * step)
-        by_covariance = self.covariance_pullback(kernels.covariance, second + self.pool_moments(shift), count)
+        scatter = second + (self.squares(mass, step) - self.cross(first, step))
+        by_covariance = self.covariance_pullback(kernels.covariance, scatter, count)
         return xp.concat([xp.reshape(by_mean, (-1,)), by_covariance])
 
-    def _cross(self, a: Array, b: Array) -> Array:
-        """a_j b_j' + b_j a_j', flat, (M, S), by polarization: square(a + b) - square(a - b) is twice that."""
+    def cross(self, a: Array, b: Array) -> Array:
+        """a_j b_j' + b_j a_j', flat, as `pool_moments` leaves it: square(a + b) - square(a - b) is twice that."""
         xp = namespace(a)
         size, other = (xp.max(xp.abs(v), axis=1, keepdims=True) for v in (a, b))
         both = (size > 0) & (other > 0)  # brought to one size, so that no digits are lost in the difference
         scale = xp.where(both, size / xp.where(both, other, xp.ones_like(other)), xp.ones_like(size))
         a = a / xp.where(scale > 0, scale, xp.ones_like(scale))
-        return 0.5 * scale * (self.square((a + b).T) - self.square((a - b).T)).T
+        return self.squares(0.5 * scale[:, 0], a + b) - self.squares(0.5 * scale[:, 0], a - b)
 
     # -- kernels as such ------------------------------------------------------------------------------------------
 
@@ -476,7 +514,7 @@ class Gaussian(Kernel):
 
     def log_peak(self, kernels: Kernels) -> Array:
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
-        return xp.zeros_like(xp.sum(kernels.mean, axis=1)) - 0.5 * (self.precision(kernels.covariance)[1] + d * LOG_2_PI)
+        return xp.zeros_like(xp.sum(kernels.mean, axis=1)) - 0.5 * (self.log_size(kernels.covariance) + d * LOG_2_PI)
 
     def move(self, kernels: Kernels, to: dict[int, Array], *, reset: bool = False) -> Kernels:
         mean = namespace(kernels.mean).asarray(kernels.mean, copy=True)
@@ -488,7 +526,7 @@ class Gaussian(Kernel):
         """Each kernel has the width of its group; where a group has none (every row is a center), that of all groups."""
         mean = namespace(groups[0][0]).concat([centers for centers, _, _ in groups])
         xp, (n_kernels, d) = namespace(mean), mean.shape
-        scatters = [self.square(away.T) @ weight for _, away, weight in groups]  # zero where no row of the group counts
+        scatters = [self.scatter(away, weight) for _, away, weight in groups]  # zero where no row of the group counts
         weights = [xp.sum(weight) for _, _, weight in groups]
         total = sum(weights)
         pooled = sum(scatters) / total
@@ -507,6 +545,8 @@ class Gaussian(Kernel):
 
     def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
         xp, covariance = namespace(kernels.covariance), kernels.covariance
+        if strength == 0:
+            return kernels
         common = xp.sum(covariance * xp.reshape(share, (-1, *(1,) * (covariance.ndim - 1))), axis=0)
         return Kernels(kernels.mean, (1 - strength) * covariance + strength * common)
 

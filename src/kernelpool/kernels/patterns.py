@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from ..arrays import Array, as_float64, device, empty, eps_of, match_array, namespace
 from ..rows import Block
 from ..sums import record
-from .gaussian import LOG_2_PI, Gaussian, GaussianNaturalParams, Moments
+from .gaussian import LOG_2_PI, WIDE, Gaussian, GaussianNaturalParams, Moments
 from .kernel import Observed
 
 CHUNK = 1 << 17
@@ -85,10 +85,14 @@ class Patterns(Observed):
         if eps_of(block.x) > 1e-10:  # rounded to the type of the rows: it must stay positive definite
             one = xp.eye(d, dtype=xp.float64, device=device(block.x))
             self.covariance = self.covariance * (1 + 4 * eps_of(block.x) * one)
-        self.phi = empty((1 + d + d * (d + 1) // 2, n), block.x)  # one, x and its pairs
+        self.exact = tuple(range(self.mean.shape[0])) if d >= WIDE else self.guarded
+        """The kernels that are taken one after the other."""
+        self.by_product = len(self.exact) < self.mean.shape[0]
+        self.phi = empty((1 + (d + d * (d + 1) // 2 if self.by_product else 0), n), block.x)  # one, x and its pairs
         self.phi[0, :] = 1
-        self.phi[1 : 1 + d, :] = block.x.T
-        kernel.write_square(self.phi[1 + d :, :], self.phi[1 : 1 + d, :])
+        if self.by_product:
+            self.phi[1 : 1 + d, :] = block.x.T
+            kernel.write_square(self.phi[1 + d :, :], self.phi[1 : 1 + d, :])
         size = self.covariance.shape[0] * d * d
         self._at_once = max(1, CHUNK // size)
         self._kept = list(self._sweep()) if len(self.holes.spans) * size <= KEEP else None
@@ -105,26 +109,33 @@ class Patterns(Observed):
     def _swept(self) -> Iterable[Swept]:
         return self._sweep() if self._kept is None else self._kept
 
-    def _away(self, span: slice, known: Array, j: int) -> Array:
-        """x - mean of one kernel in the known cells, zero in the others, (n, d), in float64."""
-        return (as_float64(self.block.x[span, :]) - self.mean[j, :]) * known
+    def _away(self, span: slice, known: Array, point: Array) -> Array:
+        """x - point in the known cells, zero in the others, (n, d), in float64."""
+        return (as_float64(self.block.x[span, :]) - point) * known
 
     def _write_log_density(self, part: Swept) -> None:
         """offset + weight . phi, pattern by pattern."""
-        xp, d = namespace(self.mean), self.mean.shape[1]
+        xp = namespace(self.mean)
         precision = -part.matrix * (part.known[..., :, None] * part.known[..., None, :])  # (G, M, d, d)
-        slope = (precision @ self.mean[None, :, :, None])[..., 0]  # (G, M, d)
         constant = part.log_size + xp.sum(part.known, axis=2) * LOG_2_PI
+        if self.by_product:
+            self._multiply(part, precision, constant)
+        for g, span in enumerate(part.spans):
+            for j in self.exact:
+                of, away = j % precision.shape[1], self._away(span, part.known[g, 0, :], self.mean[j, :])
+                distance = xp.vecdot(away @ precision[g, of, ...], away)
+                self.log_density[j, span] = match_array(-0.5 * (distance + constant[g, of]), like=self.phi)
+
+    def _multiply(self, part: Swept, precision: Array, constant: Array) -> None:
+        """The same of all kernels at once."""
+        xp, d = namespace(self.mean), self.mean.shape[1]
+        slope = (precision @ self.mean[None, :, :, None])[..., 0]  # (G, M, d)
         offset = -0.5 * (xp.sum(slope * self.mean, axis=2) + constant)  # (G, M)
         dual = xp.reshape(self.kernel.dual(xp.reshape(precision, (-1, d, d))), (len(part.spans), -1, self.phi.shape[0] - 1 - d))
         weight = xp.concat([offset[..., None], slope, -0.5 * dual + 0 * slope[..., :1]], axis=2)  # (G, M, 1 + d + S)
         weight = match_array(weight, like=self.phi)
         for g, span in enumerate(part.spans):
             self.log_density[:, span] = weight[g, ...] @ self.phi[:, span]
-            for j in self.guarded:
-                of, away = j % precision.shape[1], self._away(span, part.known[g, 0, :], j)
-                distance = xp.sum((away @ precision[g, of, ...]) * away, axis=1)
-                self.log_density[j, span] = match_array(-0.5 * (distance + constant[g, of]), like=self.phi)
 
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """Sums of the expected rows, and of what each pattern leaves uncertain."""
@@ -178,12 +189,16 @@ class Patterns(Observed):
         flat = xp.stack([self.phi[:, span] @ responsibility[:, span].T for span in part.spans])  # (G, 1 + d + S, M)
         flat = xp.matrix_transpose(as_float64(flat))
         n_patterns, n_kernels, _ = flat.shape
-        first = flat[..., 1 : 1 + d]
-        second = self.kernel.unflatten(xp.reshape(flat[..., 1 + d :], (n_patterns * n_kernels, -1)), d)
-        second = xp.reshape(second, (n_patterns, n_kernels, d, d))
-        for j in self.guarded:
+        first = flat[..., 1 : 1 + d] if self.by_product else xp.zeros_like(flat) * self.mean
+        if self.by_product:
+            second = self.kernel.unflatten(xp.reshape(flat[..., 1 + d :], (n_patterns * n_kernels, -1)), d)
+            second = xp.reshape(second, (n_patterns, n_kernels, d, d))
+        else:
+            second = first[..., :, None] * first[..., None, :]  # zeros
+        about = self._origin()
+        for j in self.exact:
             for g, span in enumerate(part.spans):
-                away = self._away(span, part.known[g, 0, :], j)
+                away = self._away(span, part.known[g, 0, :], about[j, :])
                 weighted = as_float64(responsibility[j, span])[:, None] * away
                 first[g, j, :] = xp.sum(weighted, axis=0)
                 second[g, j, ...] = weighted.T @ away

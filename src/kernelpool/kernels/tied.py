@@ -1,8 +1,8 @@
 r"""Gaussians that share one covariance matrix."""
 
-from ..arrays import Array, feature_sums, namespace
+from ..arrays import Array, feature_sums, namespace, weighted_gram
 from .full import Full
-from .gaussian import Gaussian, GaussianNaturalParams, Kernels, Moments
+from .gaussian import GaussianNaturalParams, Kernels, Moments
 
 
 class Tied(Full):
@@ -19,8 +19,8 @@ class Tied(Full):
     def shrunk(self, kernels: Kernels, share: Array, strength: float) -> Kernels:
         return kernels  # they have all in common
 
-    def log_density(self, natural_params: GaussianNaturalParams, x: Array) -> Array:
-        return Gaussian.log_density(self, natural_params, x)  # without pairs of features, however many there are
+    def one_by_one(self, d: int) -> bool:
+        return False  # without pairs of features, however many there are
 
     def n_features(self, d: int) -> int:
         return d
@@ -68,8 +68,8 @@ class Tied(Full):
         self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
     ) -> Moments:
         xp, away = namespace(moment_origin), kernels.mean - moment_origin
-        still = mass * (self.flat(kernels.covariance[None, ...]) + self.square(away.T).T)
-        kept = xp.sum(xp.where(vanished[:, None], still, xp.zeros_like(still)), axis=0)
+        trace = xp.where(vanished, mass + 0 * away[:, 0], 0 * away[:, 0])  # (M,)
+        kept = xp.sum(trace) * self.flat(kernels.covariance[None, ...]) + self.squares(trace, away)
         return Moments(*self._pseudocount_mass(moments, away, vanished, mass), moments.second + kept)
 
     def trace(self, precision: Array, covariance: Array) -> Array:
@@ -115,3 +115,10 @@ class Tied(Full):
 
     def pool_moments(self, flat: Array) -> Array:
         return namespace(flat).sum(flat, axis=0, keepdims=True)
+
+    def squares(self, weight: Array, a: Array) -> Array:
+        return self.flat(weighted_gram(a, weight)[None, ...])
+
+    def cross(self, a: Array, b: Array) -> Array:
+        product = a.T @ b
+        return self.flat((product + product.T)[None, ...])

@@ -215,9 +215,11 @@ class SharedKernel:
         """What the E-step needs to know, worked out once a sweep."""
         xp = namespace(params.mixing)
         natural_params = self.kernel.natural_params(params.kernels, eps)
-        in_float64 = eps > FLOAT64_EPS and bool(natural_params.guarded)
-        if in_float64:  # hardly any kernel is guarded there: many times faster than one kernel at a time
-            natural_params = self.kernel.natural_params(params.kernels, FLOAT64_EPS)
+        in_float64 = False
+        if eps > FLOAT64_EPS and natural_params.guarded:  # one kernel at a time: many times slower than float64
+            precise = self.kernel.natural_params(params.kernels, FLOAT64_EPS)
+            in_float64 = len(precise.guarded) < len(natural_params.guarded)
+            natural_params = precise if in_float64 else natural_params
         by_class = self.sharing * params.mixing  # (M, K)
         joint = by_class * params.class_prior
         of_kernel = xp.sum(joint, axis=1)[:, None]

@@ -103,12 +103,11 @@ class Bhattacharyya(Distance):
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(23): the distance of the means in the mean of both metrics, and the distance of the shapes."""
         xp = namespace(kernels.mean)
-        _, log_size = kernel.precision(kernels.covariance)
+        log_size = kernel.log_size(kernels.covariance)
         columns = []
         for own in subkernels.kernels:
             both = Kernels(kernels.mean, 0.5 * (kernels.covariance + own.covariance))
-            _, log_both = kernel.precision(both.covariance)
-            _, log_own = kernel.precision(own.covariance)
+            log_both, log_own = kernel.log_size(both.covariance), kernel.log_size(own.covariance)
             away = (own.mean - kernels.mean)[:, None, :]
             columns.append(kernel.distance(both, away)[:, 0] / 8 + 0.5 * (log_both - 0.5 * (log_size + log_own)))
         return xp.stack(columns, axis=1)
@@ -185,7 +184,7 @@ class KullbackLeibler(Distance):
         precision, log_size = kernel.precision(kernels.covariance)
         columns = []
         for own in subkernels.kernels:
-            _, log_own = kernel.precision(own.covariance)
+            log_own = kernel.log_size(own.covariance)
             columns.append(0.5 * (kernel.trace(precision, own.covariance) - d + log_size - log_own))
         shapes = xp.stack(columns, axis=1) + xp.zeros_like(subkernels.posterior)
         return apart(kernel, kernels, subkernels) / 2 + shapes

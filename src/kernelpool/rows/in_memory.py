@@ -23,9 +23,10 @@ from ..arrays import (
 )
 from .block import Block
 from .frame import Frame
-from .threads import ThreadTuner, map_threads, n_threads_for, one_blas_thread
+from .threads import OrderedSum, ThreadTuner, map_threads, n_threads_for, one_blas_thread
 
 T = TypeVar("T")
+Piece = TypeVar("Piece")
 
 BLOCK_BYTES = 8 << 20
 """Temporaries of one block on a CPU: large enough to hide the cost of a call, small enough for the processor's caches."""
@@ -111,7 +112,7 @@ class ArrayRows:
             return reduce(add, (statistic(self._block(i), *at_home) for i in spans))  # type: ignore[arg-type]
 
         tuner = self._tuners.setdefault(getattr(statistic, "__qualname__", ""), ThreadTuner()) if self.n_jobs is None else None
-        total = self._in_memory(lambda: reduce(add, self._over_threads(of_piece, self._pieces(), tuner)))  # type: ignore[arg-type]
+        total = self._in_memory(lambda: self._sum_over_threads(of_piece, tuner))
         return to_host(total) if on_accelerator(self.x) else total  # type: ignore[no-any-return]
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
@@ -168,7 +169,17 @@ class ArrayRows:
     def _classes_of(self, span: slice) -> dict[int, slice] | None:
         return None
 
-    def _over_threads(self, work: Callable[[range], T], pieces: list[range], tuner: ThreadTuner | None = None) -> list[T]:
+    def _sum_over_threads(self, work: Callable[[range], T], tuner: ThreadTuner | None) -> T:
+        """The sum of `work` over all pieces, added in their order as they come: sums of wide kernels are large."""
+        total: OrderedSum[T] = OrderedSum()
+
+        def add_piece(numbered: tuple[int, range]) -> None:
+            total.add(numbered[0], work(numbered[1]))
+
+        self._over_threads(add_piece, list(enumerate(self._pieces())), tuner)
+        return total.value
+
+    def _over_threads(self, work: Callable[[Piece], T], pieces: list[Piece], tuner: ThreadTuner | None = None) -> list[T]:
         """`work` of every piece, in order."""
         if not is_numpy_array(self.x):  # other libraries bring their own threads
             return [work(piece) for piece in pieces]

@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+Piece = TypeVar("Piece")
 
 
 @lru_cache
@@ -60,7 +61,24 @@ class ThreadTuner:
         self._seconds[threads].append(seconds)
 
 
-def map_threads(work: Callable[[range], T], pieces: list[range], n_threads: int) -> list[T]:
+class OrderedSum(Generic[T]):
+    """A sum whose terms come from several threads and are added in their order, so that rounding is always the same."""
+
+    def __init__(self) -> None:
+        self._lock, self._early, self._n_added = Lock(), dict[int, T](), 0
+        self.value: T
+
+    def add(self, i: int, term: T) -> None:
+        """Term number i; those that come before their turn wait."""
+        with self._lock:
+            self._early[i] = term
+            while self._n_added in self._early:
+                term = self._early.pop(self._n_added)
+                self.value = term if self._n_added == 0 else self.value + term  # type: ignore[operator]
+                self._n_added += 1
+
+
+def map_threads(work: Callable[[Piece], T], pieces: list[Piece], n_threads: int) -> list[T]:
     """`work` of every piece, in order; each thread takes the next piece when it is free, and the calling one is among them.
 
     So a sweep wakes n_threads - 1 threads, not one for each piece, and never waits for a thread that has not begun.

@@ -114,8 +114,7 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, co
     """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`."""
     network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
     places = [(shrinkage, beta) for shrinkage in SHRINKAGES for beta in BETAS]
-    shrunk = {shrinkage: _shrunk(network, start, shrinkage) for shrinkage in SHRINKAGES}
-    losses = np.concatenate([tempered_losses(network, held_out, params) for params in shrunk.values()])
+    losses = np.concatenate([tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES])
     # the best start is not always the start of the best way up: from the covariances as they are it goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
     pulls = PULLS if config.pull == "auto" else (float(config.pull),)
@@ -123,7 +122,7 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, co
     max_iter = config.max_iter if n_parameters <= MOST_PARAMETERS * training.data.n_rows else 0
     fits = []
     for (shrinkage, beta), pull in product([places[begin] for begin in begins], pulls):
-        begin = tempered(network, shrunk[shrinkage], beta)
+        begin = tempered(network, _shrunk(network, start, shrinkage), beta)
         fits.append(_climb(network, training.rows, held_out, begin, beta, pull, max_iter))
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break

@@ -216,7 +216,7 @@ class MixtureTraining:
         self.kernel_prior, self.accelerated, self.starving = kernel.prior, fit.accelerated, fit.starving
         self.overlap = PenaltyConfig() if penalty is None else penalty
         # scratch of a row: features, indicators and one number a kernel; the number of kernels is not known yet
-        self._width = len(self.host_kernel.features(np.zeros((1, d)))) + n_classes + 1
+        self._width = self.host_kernel.n_features(d) + n_classes + 1
         self.rows = data.rows.framed(self.frame, self._width + 32)
         # the objective of float32 rows is itself no better than float32
         eps = max(Stop.eps, 8 * data.rows.eps)

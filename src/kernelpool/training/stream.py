@@ -321,7 +321,7 @@ class _StreamMoments:
         of_kernel = np.asarray(mass).sum(axis=1)
         some = of_kernel > 1e-12 * n
         away = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
-        square = kernel.pool_moments(of_kernel[:, None] * np.asarray(kernel.square(away.T)).T)
+        square = kernel.squares(of_kernel, away)
         mean = np.where(some[:, None], origin + away, natural_params.kernels.mean)
         return cls(np.asarray(mass) / n, mean, np.asarray(moments.second - square) / n)
 
@@ -331,7 +331,7 @@ def _joined(state: StreamState, batch: _StreamMoments, step: float, kernel: Gaus
     before, now = (1 - step) * state.mass.sum(axis=1), step * batch.mass.sum(axis=1)
     both = np.maximum(before + now, 1e-300)
     away = batch.mean - state.mean
-    between = kernel.pool_moments((before * now / both)[:, None] * np.asarray(kernel.square(away.T)).T)
+    between = kernel.squares(before * now / both, away)
     return replace(
         state,
         mass=(1 - step) * state.mass + step * batch.mass,

@@ -1,0 +1,154 @@
+"""Full kernels of many features: one after the other they say what products of all pairs of features say."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from kernelpool.kernels import Full, Kernels, Tied, patterns
+from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
+from kernelpool.penalties import Anchor, Conjugate, Overlap
+from kernelpool.rows import Frame, as_rows
+
+M, D, K, N = 5, 4, 3, 300
+
+
+class ByPairs(Full):
+    def one_by_one(self, d):
+        return False
+
+
+class OneByOne(Full):
+    def one_by_one(self, d):
+        return True
+
+
+def problem(*, dtype=np.float64, sharing=0.4, holes=False, weighted=True):
+    """Rows of three classes, a fifth of them without a label, and a network that has not converged."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(K, size=N)
+    x = rng.normal(size=(N, D)) @ rng.normal(size=(D, D)) + 0.8 * y[:, None]
+    y[rng.uniform(size=N) < 0.2] = -1
+    if holes:
+        x[rng.uniform(size=x.shape) < 0.2] = np.nan
+    weight = rng.uniform(0.5, 2, size=N).astype(dtype) if weighted else None
+    owner = np.array([0, 0, 1, 2, 2])
+    table = sharing_table(owner, sharing, K)
+    factor = rng.normal(size=(M, D, D)) / 2
+    kernels = Kernels(rng.normal(size=(M, D)), factor @ factor.swapaxes(1, 2) + np.eye(D))
+    mixing = table / table.sum(axis=0)
+    rows = as_rows(x.astype(dtype), y, weight, holes=holes, n_jobs=1).framed(Frame(np.zeros(D), np.ones(D)), 40)
+    return rows, table, Params(kernels, mixing, np.array([0.5, 0.3, 0.2]))
+
+
+def assert_same(found, expected, rtol=1e-9):
+    assert type(found) is type(expected)
+    for name, value in vars(expected).items():
+        other = getattr(found, name)
+        if hasattr(value, "__dataclass_fields__"):
+            assert_same(other, value, rtol)
+        elif value is not None:
+            np.testing.assert_allclose(other, value, rtol=rtol, atol=rtol)
+
+
+PENALTIES = {
+    "none": lambda kernels: None,
+    "conjugate": lambda kernels: Conjugate(np.ones(D), M),
+    "anchor": lambda kernels: Anchor(7.0, kernels),
+    "overlap": lambda kernels: Overlap(5.0),
+}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("sharing", [0.0, 0.4])
+@pytest.mark.parametrize("sort", [False, True])
+def test_a_sweep_is_that_of_pairs(sharing, penalty, sort):
+    rows, table, params = problem(sharing=sharing)
+    rows = rows.by_class() if sort else rows
+    belief = PENALTIES[penalty](params.kernels)
+    (found, objective), (expected, other) = (
+        SharedKernel(family(np.full(D, 1e-6)), table, belief).sweep(rows, params) for family in (OneByOne, ByPairs)
+    )
+    assert objective == pytest.approx(other, rel=1e-12)
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("pull", [0.0, 0.3])
+def test_so_is_the_gradient_of_the_conditional_likelihood(pull):
+    rows, table, params = problem()
+    (found, objective), (expected, other) = (
+        SharedKernel(family(np.full(D, 1e-6)), table).gradient(rows, params, pull) for family in (OneByOne, ByPairs)
+    )
+    assert objective == pytest.approx(other, rel=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_float32_rows_stay_in_float32():
+    """Nothing cancels in distances from the mean, so that float64 would bring nothing but twice the time."""
+    rows, table, params = problem(dtype=np.float32)
+    network = SharedKernel(OneByOne(np.full(D, 1e-6)), table)
+    assert not network.e_step_params(params, rows.eps).in_float64
+    (found, objective), (expected, other) = (
+        SharedKernel(family(np.full(D, 1e-6)), table).sweep(rows, params) for family in (OneByOne, ByPairs)
+    )
+    assert objective == pytest.approx(other, rel=1e-6)
+    assert_same(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", [Full, Tied])
+def test_rows_with_holes_are_swept_the_same(family, monkeypatch):
+    rows, table, params = problem(holes=True)
+    if family is Tied:
+        params = Params(Kernels(params.kernels.mean, params.kernels.covariance[0]), params.mixing, params.class_prior)
+    one_by_one, by_pairs = (family, family) if family is Tied else (OneByOne, ByPairs)
+    expected, other = SharedKernel(by_pairs(np.full(D, 1e-6)), table).sweep(rows, params)
+    gradient, _ = SharedKernel(by_pairs(np.full(D, 1e-6)), table).gradient(rows, params)
+    monkeypatch.setattr(patterns, "WIDE", 1)
+    network = SharedKernel(one_by_one(np.full(D, 1e-6)), table)
+    found, objective = network.sweep(rows, params)
+    assert objective == pytest.approx(other, rel=1e-12)
+    assert_same(found, expected)
+    np.testing.assert_allclose(network.gradient(rows, params)[0], gradient, rtol=1e-9, atol=1e-10)
+
+
+def test_most_likely_kernels_of_wide_rows():
+    """One class with one kernel: mean and covariance of the rows, and SciPy's density."""
+    rng, d = np.random.default_rng(0), 150
+    x = rng.normal(size=(400, d)) + 3
+    rows = as_rows(x, np.zeros(400, int), n_jobs=1).framed(Frame(np.zeros(d), np.ones(d)), d + 3)
+    kernel = Full(np.zeros(d))
+    assert kernel.one_by_one(d)
+    network = SharedKernel(kernel, np.ones((1, 1)))
+    params = Params(Kernels(np.zeros((1, d)), np.eye(d)[None]), np.ones((1, 1)), np.ones(1))
+    better, objective = network.sweep(rows, params)
+    assert objective == pytest.approx(multivariate_normal(np.zeros(d), np.eye(d)).logpdf(x).mean(), rel=1e-12)
+    np.testing.assert_allclose(better.kernels.mean[0], x.mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(better.kernels.covariance[0], np.cov(x.T, bias=True), rtol=1e-8, atol=1e-10)
+    _, objective = network.sweep(rows, better)
+    assert objective == pytest.approx(multivariate_normal(x.mean(axis=0), np.cov(x.T, bias=True)).logpdf(x).mean(), rel=1e-9)
+
+
+FIT = """
+import sys, tracemalloc
+import numpy as np
+from kernelpool import SharedKernelClassifier
+family, d = sys.argv[1], 1000
+rng = np.random.default_rng(0)
+y = np.arange(300) % 2
+X = rng.normal(size=(300, d)) + y[:, None] * (np.arange(d) < 20)
+model = SharedKernelClassifier(covariance_type=family, training="em", max_iter=3, tol=1e9, random_state=0)
+tracemalloc.start()
+assert model.fit(X, y).score(X, y) > 0.9
+print(tracemalloc.get_traced_memory()[1], model.covariances_.nbytes)
+"""
+
+
+@pytest.mark.parametrize("family", ["full", "tied"])
+def test_a_thousand_features_fit_in_little_memory(family):
+    """Some times what the covariances take; a table of all pairs of features and these rows takes 1.2 GB."""
+    done = subprocess.run([sys.executable, "-c", FIT, family], capture_output=True, text=True, check=True)
+    peak, covariances = map(int, done.stdout.split())
+    assert peak < 15 * covariances + 100e6
+    assert peak < 250e6
