@@ -1,6 +1,10 @@
 import os
 from pathlib import Path
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is there: workers that run side by side take a core each
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 

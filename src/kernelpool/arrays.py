@@ -614,12 +614,24 @@ def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
     result = xp.log(xp.where(sums > 0, sums, xp.ones_like(sums))) + peak
     if bool(xp.any(vanished)):
         (rows,) = xp.nonzero(vanished)
-        terms, log_shares = xp.take(log_terms, rows, axis=1), safe_log(shares)
-        again = xp.stack([logsumexp(terms + log_shares[:, k : k + 1], axis=0) for k in range(shares.shape[1])])
+        again = _one_by_one(xp.take(log_terms, rows, axis=1), shares)
         # the standard knows no assignment by index: every row is sent to its place in `again`, if it has one
         place = xp.clip(xp.cumulative_sum(xp.astype(vanished, xp.int64)) - 1, min=0)
         result = xp.where(vanished, xp.take(again, place, axis=1), result)
     return result
+
+
+def _one_by_one(log_terms: Array, shares: Array) -> Array:
+    """`log_weighted_sums`, one k after the other, of no more than the terms that have a share in it."""
+    xp, log_shares = namespace(log_terms), safe_log(shares)
+    everywhere, sums = bool(xp.all(shares > 0)), []
+    for k in range(shares.shape[1]):
+        terms, log_share = log_terms, log_shares[:, k]
+        if not everywhere:
+            (mine,) = xp.nonzero(shares[:, k] > 0)
+            terms, log_share = xp.take(terms, mine, axis=0), xp.take(log_share, mine)
+        sums.append(logsumexp(terms + log_share[:, None], axis=0))
+    return xp.stack(sums)
 
 
 def cholesky(a: Array) -> Array | None:

@@ -29,8 +29,14 @@ KINDS = [
 ]
 
 
-@parametrize_with_checks(KINDS)
+@parametrize_with_checks(KINDS[:1])
 def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(KINDS[1:])
+def test_other_settings_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
 

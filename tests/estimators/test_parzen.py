@@ -21,13 +21,22 @@ from kernelpool.errors import KernelpoolError
 @parametrize_with_checks(
     [
         ParzenClassifier(random_state=0),
-        ParzenClassifier("hypersphere", "loo", standardize=False),
-        ParzenClassifier("epanechnikov", "validation", random_state=0),
         ReducedParzenClassifier(n_kernels=0.05, max_sweeps=1, n_candidates=8, random_state=0),
-        ReducedParzenClassifier("auto", kernel="gaussian", method="herding", edit=False, tolerance=0.1, random_state=0),
     ]
 )
 def test_estimators_pass_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        ParzenClassifier("hypersphere", "loo", standardize=False),
+        ParzenClassifier("epanechnikov", "validation", random_state=0),
+        ReducedParzenClassifier("auto", kernel="gaussian", method="herding", edit=False, tolerance=0.1, random_state=0),
+    ]
+)
+def test_other_settings_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
 

@@ -37,10 +37,15 @@ def em_network(*args, **kwargs):
 
 @parametrize_with_checks([
     RBFNetworkClassifier(random_state=0),
-    RBFNetworkClassifier(5, training="em_log_link", patience=2, random_state=0),
     RBFNetworkRegressor(patience=2, random_state=0),
 ])  # fmt: skip
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([RBFNetworkClassifier(5, training="em_log_link", patience=2, random_state=0)])
+def test_other_settings_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
 

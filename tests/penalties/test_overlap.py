@@ -184,7 +184,7 @@ def test_readings_differ_on_the_way_and_agree_where_em_settles(blobs, given_star
     after = [network.sweep(rows, network.sweep(rows, start)[0])[0] for network, start in zip(networks, starts, strict=True)]
     for i, j in ((0, 1), (1, 2), (0, 2)):
         assert np.abs(after[i].mixing - after[j].mixing).max() > 1e-6
-    for _ in range(600):
+    for _ in range(300):
         after = [network.sweep(rows, params)[0] for network, params in zip(networks, after, strict=True)]
     for other in after[1:]:
         np.testing.assert_allclose(other.kernels.mean, after[0].kernels.mean, atol=1e-6)

@@ -88,7 +88,7 @@ def test_the_policy_allows_the_pages_own_style_and_script_by_hash_and_nothing_el
 
 def test_long_tables_are_cut_and_say_so():
     rng = np.random.default_rng(0)
-    n_classes, d, n_kernels = 200, 10_000, 200
+    n_classes, d, n_kernels = 200, 1_000, 200
     classes = np.array([f"class {k:03d}" for k in range(n_classes)])
     means = rng.normal(size=(n_kernels, d))
     model = SharedKernelClassifier.from_parameters(
@@ -103,14 +103,14 @@ def test_long_tables_are_cut_and_say_so():
     page = render_html(summary)
     assert len(page) < 400_000
     for kwargs in (
-        "and 9,970 more columns",
+        "and 970 more columns",
         "and 180 more classes.",
         "and 180 more classes, of better recall",
         "and 160 more kernels",
         "and 25 more.",  # constant columns
         "and 54 more.",  # repeated: 34 of the constant ones and 30
         "more pairs of classes",
-        "and 9,995 more</small>",
+        "and 995 more</small>",
     ):
         assert kwargs in page, kwargs
     assert len(summary.kernels.rows[0].traits) == 5

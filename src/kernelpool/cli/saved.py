@@ -99,8 +99,8 @@ class Saved:
                     "Leave others out with drop=.",
                 )
             return [FeatureColumn(name) for name in left]
-        known = {f.name for f in self.features}
-        missing = [f.name for f in self.features if f.name not in set(source.names)]
+        known, present = {f.name for f in self.features}, set(source.names)
+        missing = [f.name for f in self.features if f.name not in present]
         extra = [name for name in left if name not in known]
         if missing:
             others = f" It has {listed(extra, 8)} besides." if extra else ""

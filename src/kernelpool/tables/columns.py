@@ -93,7 +93,8 @@ class Gaps:
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], source: str, purpose: str) -> None:
     """Columns that were asked for must be there."""
-    absent = [name for name in wanted if name not in set(names)]
+    present = set(names)
+    absent = [name for name in wanted if name not in present]
     if absent:
         hint = did_you_mean(absent[0], list(names)) if len(absent) == 1 else "."
         raise TableError(
