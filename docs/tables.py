@@ -74,7 +74,7 @@ def sharing():
     for n_kernels in (4, 6, 8, 12):
         models = [SharedKernelClassifier.prbf(n_kernels, sharing=degree, random_state=0) for degree in DEGREES]
         models += [
-            SharingAverageClassifier(n_kernels, random_state=0),
+            SharingAverageClassifier(n_kernels, standardize=False, random_state=0),
             SeparateMixtures(n_kernels // 2, covariance_type="spherical"),
         ]
         errors = [
@@ -416,9 +416,11 @@ def averages():
     for name, X, y, n_kernels in small_sets("pima", "ionosphere", "bupa", "clouds", "phoneme"):
         totals = (n_kernels // 2, n_kernels, 2 * n_kernels)
         models = [
-            SharingAverageClassifier(n_kernels, sharing=(0, 0.5, 1), random_state=0),
+            SharingAverageClassifier(n_kernels, sharing=(0, 0.5, 1), standardize=False, random_state=0),
             *(
-                SharingAverageClassifier(kernel_totals=totals, sharing=(0, 0.5, 1), weights=weights, random_state=0)
+                SharingAverageClassifier(
+                    kernel_totals=totals, sharing=(0, 0.5, 1), weights=weights, standardize=False, random_state=0
+                )
                 for weights in ("equal", "held_out")
             ),
         ]

@@ -94,7 +94,12 @@ def networks(fold: Fold, kernels: int, strengths: Sequence[float] = STRENGTHS, *
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)  # the number of sweeps is part of the protocol
         average = SharingAverageClassifier(
-            kernels, overlap_penalty=tuple(strengths), random_state=fold.seed, n_jobs=1, **{**TRAINING, **kwargs}
+            kernels,
+            overlap_penalty=tuple(strengths),
+            standardize=False,
+            random_state=fold.seed,
+            n_jobs=1,
+            **{**TRAINING, **kwargs},
         )
         return list(average.fit(fold.X, fold.y).estimators_)
 

@@ -83,7 +83,9 @@ def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, floa
     """One fold of a column; `kwargs` change the training."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)  # the number of sweeps is part of the protocol
-        average = SharingAverageClassifier(kernels, sharing=SHARING, random_state=fold.seed, n_jobs=1, **{**TRAINING, **kwargs})
+        average = SharingAverageClassifier(
+            kernels, sharing=SHARING, standardize=False, random_state=fold.seed, n_jobs=1, **{**TRAINING, **kwargs}
+        )
         average.fit(fold.X, fold.y)
         rbf = netlab(kernels, fold.seed).fit(fold.X, fold.y)
     found = [("rbf", "", fold.error(rbf.predict(fold.X_test)))]

@@ -51,7 +51,9 @@ def test_families_follow_the_registry():
     [
         (kernelpool.SharedKernelClassifier.prbf(), True),
         (kernelpool.SharedKernelClassifier.prbf(covariance_type="full"), False),
-        (kernelpool.SharedKernelClassifier.auto(), True),
+        (kernelpool.SharedKernelClassifier.auto(), False),
+        (kernelpool.SharedKernelClassifier(covariance_type="spherical"), False),
+        (kernelpool.SharingAverageClassifier(standardize=False), True),
         (kernelpool.ParzenClassifier(), False),
         (kernelpool.CompetitiveNeuronsClassifier(), False),
         (kernelpool.RBFNetworkClassifier(covariance_type="spherical"), False),

@@ -76,6 +76,7 @@ __all__ = [
     "triangle_pairs",
     "weighted_gram",
     "with_diagonal",
+    "without_overflow_warnings",
 ]
 
 Array = Any
@@ -412,6 +413,11 @@ def exp_within_range(log_terms: Array) -> Array | None:
         return None
     with np.errstate(over="ignore"):
         return _exp_at_least(log_terms, smallest)
+
+
+def without_overflow_warnings() -> Any:
+    """A context in which NumPy says nothing of infinities, for sums that `sums_within_range` judges afterwards."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def sums_within_range(sums: Array) -> bool:

@@ -182,7 +182,7 @@ def needs_scaling(estimator: Any) -> bool:
     if record is not None and record.depends_on_units is not None:
         return record.depends_on_units
     family = _FAMILIES.get(str(getattr(estimator, "covariance_type", None)))
-    return family is None or not family.equivariant
+    return not getattr(estimator, "standardize", False) and (family is None or not family.equivariant)
 
 
 # -- kernel families ------------------------------------------------------------------------------------------------------

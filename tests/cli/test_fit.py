@@ -94,7 +94,9 @@ def test_refit_and_no_holdout_fit_to_all_rows(run, data):
         ("shared-kernel", ["--covariance", "full"], "SharedKernelClassifier", False),
         ("shared-kernel", ["--covariance", "full", "--scale", "standard"], "SharedKernelClassifier", True),
         ("shared-kernel", ["--scale", "none"], "SharedKernelClassifier", False),
-        ("sharing-average", ["--sharing", "0,1", "-k", 3], "SharingAverageClassifier", True),
+        ("sharing-average", ["--sharing", "0,1", "-k", 3], "SharingAverageClassifier", False),
+        ("shared-kernel", ["--covariance", "spherical"], "SharedKernelClassifier", False),
+        ("shared-kernel", ["--covariance", "spherical", "--set", "standardize=false"], "SharedKernelClassifier", True),
         ("rbf", ["-k", 4], "RBFNetworkClassifier", False),
         ("neurons", ["-k", 2], "CompetitiveNeuronsClassifier", False),
         ("parzen", ["--set", "kernel=gaussian"], "ParzenClassifier", False),
@@ -478,7 +480,7 @@ def test_an_interrupted_choice_of_settings_ends_with_the_best_so_far(run, data, 
     monkeypatch.setattr(Search, "_judge", judging)
     ran = run("fit", data, "-t", "color", "--model", "auto", "--json", code=130)
     assert "interrupted while settings were chosen; the best so far was fitted" in ran.json["interrupted"]
-    model = kernelpool.load("data.interrupted.safetensors")[-1]
+    model = kernelpool.load("data.interrupted.safetensors")
     assert model.covariance_type_ == judged[0].covariance_type
     assert ran.json["held_out"]["n_rows"] == 60
     judged[:] = [None] * 3

@@ -36,7 +36,7 @@ def test_all_networks_start_alike(blobs, init):
 
 def test_a_member_is_the_network_trained_alone(blobs, family):
     x, y = blobs
-    average = SharingAverageClassifier(6, covariance_type=family, sharing=(0.5, 1), random_state=3).fit(x, y)
+    average = SharingAverageClassifier(6, covariance_type=family, sharing=(0.5, 1), standardize=False, random_state=3).fit(x, y)
     alone = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=1, random_state=3).fit(x, y)
     np.testing.assert_array_equal(average.estimators_[1].means_, alone.means_)
     assert average.n_iter_ == max(member.n_iter_ for member in average.estimators_)
@@ -61,7 +61,9 @@ def test_kernel_posterior_and_samples(blobs):
 @pytest.mark.filterwarnings("ignore:EM stopped")
 def test_strengths_of_the_overlap_penalty_are_averaged_too(blobs):
     x, y = blobs
-    model = SharingAverageClassifier(6, sharing=(0.5, 1), overlap_penalty=(0, 5, 10), random_state=0).fit(x, y)
+    model = SharingAverageClassifier(6, sharing=(0.5, 1), overlap_penalty=(0, 5, 10), standardize=False, random_state=0).fit(
+        x, y
+    )
     choices = [(member.sharing, member.overlap_penalty) for member in model.estimators_]
     assert choices == [(0.5, 0), (0.5, 5), (0.5, 10), (1, 0), (1, 5), (1, 10)]
     for member in model.estimators_:
@@ -77,7 +79,7 @@ def test_strengths_of_the_overlap_penalty_are_averaged_too(blobs):
 
 def test_numbers_of_kernels_are_averaged_too(blobs):
     x, y = blobs
-    model = SharingAverageClassifier(kernel_totals=(3, 7), sharing=(0, "learned"), random_state=0).fit(x, y)
+    model = SharingAverageClassifier(kernel_totals=(3, 7), sharing=(0, "learned"), standardize=False, random_state=0).fit(x, y)
     assert [(len(m.means_), m.sharing) for m in model.estimators_] == [(3, 0), (3, "learned"), (7, 0), (7, "learned")]
     np.testing.assert_array_equal(model.weights_, [0.25] * 4)
     for member in model.estimators_:

@@ -18,7 +18,7 @@ from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, UnfinishedWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
-from ..kernels import Gaussian, Kernels, NaturalParams, Product, ProductKernels
+from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, ProductKernels
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
 from ..penalties.penalty import Subkernels
@@ -99,8 +99,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         more than one for 10 (d + 1) rows. "auto" grows the network from one kernel a class by splitting those whose rows are
         classified badly, as long as that helps on held-out rows.
     covariance_type : {"spherical", "diag", "full", "tied", "auto"}, default="full"
-        Shape of the kernels. The spherical family is the paper's and depends on the units of the features; the other three
-        do not. "auto" chooses on held-out rows.
+        Shape of the kernels. The spherical family is the paper's and depends on the units of the features, see `standardize`;
+        the other three do not. "auto" chooses on held-out rows.
+    standardize : bool, default=True
+        Whether spherical kernels are round among features of variance one, so that units do not matter, or among the features
+        as they are, as in the papers. Densities and parameters are in the units of the data, where such kernels are diagonal:
+        `covariance_type_` is then "diag". The other families are the same either way.
     sharing : float, "learned", "auto" or array-like of shape (n_kernels, n_classes), default=0.0
         How far a class may use the kernels of the others, in [0, 1]; or a table of it for every kernel and class. "learned"
         finds the table while training (Titsias & Likas 2003): each kernel divides its attention among the classes. "auto"
@@ -212,7 +216,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         Centers of the kernels.
     covariances_ : ndarray
         (n_kernels,), (n_kernels, n_features), (n_kernels, n_features, n_features) or (n_features, n_features), by
-        `covariance_type`; always variances. Parameters are float64 whatever the data, predictions have the type of X.
+        `covariance_type_`; always variances. Parameters are float64 whatever the data, predictions have the type of X.
     mixing_ : ndarray of shape (n_kernels, n_classes)
         Weight of each kernel for each class; columns sum to one.
     class_prior_ : ndarray of shape (n_classes,)
@@ -222,7 +226,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     n_kernels_ : int
         Number of kernels of the fitted network.
     covariance_type_ : str
-        Shape of the kernels: the one that was asked for, or chosen.
+        Shape of the kernels: the one that was asked for, or chosen; "diag" for spherical kernels of standardized features.
     kernel_prior_ : str or None
         The prior on the kernels, asked for or chosen.
     overlap_penalty_ : float
@@ -293,6 +297,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", StrOptions({"auto"}), None],
         "covariance_type": [StrOptions(FamilyNames("auto"))],
+        "standardize": ["boolean"],
         "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
         "owners": ["array-like", None],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
@@ -337,6 +342,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         n_kernels: int | Sequence[int] | str | None = None,
         *,
         covariance_type: str = "full",
+        standardize: bool = True,
         sharing: Any = 0.0,
         owners: Any = None,
         class_prior: Any = None,
@@ -377,6 +383,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     ) -> None:
         self.n_kernels = n_kernels
         self.covariance_type = covariance_type
+        self.standardize = standardize
         self.sharing = sharing
         self.owners = owners
         self.class_prior = class_prior
@@ -602,11 +609,11 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         state = getattr(self, "_stream", None)
         if state is not None:
             return StreamNetwork(state, stream)
-        _, _, frame = self._network()
-        stream = replace(stream, kernel=replace(stream.kernel, covariance_type=self.covariance_type_))
+        network, kernels, frame = self._trained_network()
+        trained, stretched = network.kernel.name, network.kernel.name != self.covariance_type_
+        stream = replace(stream, kernel=replace(stream.kernel, covariance_type=trained, standardize=stretched))
         return resume(
-            np.asarray(self.means_),
-            np.asarray(self.covariances_),
+            kernels,
             np.asarray(self.mixing_),
             np.searchsorted(self.classes_, self.owners_),
             np.asarray(self.class_prior_),
@@ -623,7 +630,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.owners_, self.sharing_ = classes[state.owners], network.sharing
         self.objective_, self.history_ = state.objective, np.array([state.objective])
         self.n_iter_, self.converged_ = state.n_steps, False
-        self.n_kernels_, self.covariance_type_ = len(self.means_), network.kernel.name
+        self.n_kernels_, self.covariance_type_ = len(self.means_), network.config.kernel.type_in_data_units
         self.overlap_penalty_, self.sharing_degree_ = 0.0, network.config.sharing
         self.weight_seen_, self._stream = state.seen, state
         if not hasattr(self, "_n_kernels_asked"):
@@ -676,7 +683,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             check_degree(self.sharing, "sharing")
         several = hasattr(self.n_kernels, "__len__") and not isinstance(self.n_kernels, str)
         return SharedKernelConfig(
-            KernelConfig(self.covariance_type, self.covariance_floor, self.kernel_prior, self.category_prior),
+            KernelConfig(
+                self.covariance_type, self.covariance_floor, self.kernel_prior, self.category_prior, bool(self.standardize)
+            ),
             StartConfig(
                 list(self.n_kernels) if several else self.n_kernels,  # type: ignore[arg-type]
                 self.owners,
@@ -721,7 +730,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             self.owners_,
             self.classes_,
             self._n_kernels_asked,
-            self.covariance_type_,
+            self._trained_type(),
             getattr(self, "kernel_prior_", None),
             self.overlap_penalty_,
             self.sharing_degree_,
@@ -737,7 +746,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.history_, self.objective_ = network.history, network.objective
         self.n_iter_ = network.fit.n_sweeps
         self.converged_ = network.fit.outcome is Outcome.CONVERGED
-        self.n_kernels_, self.covariance_type_ = len(self.means_), config.kernel.covariance_type
+        self.n_kernels_, self.covariance_type_ = len(self.means_), network.covariance_type
         self.kernel_prior_, self.overlap_penalty_ = config.kernel.prior, float(config.penalty.strength)
         self.sharing_degree_ = float("nan") if hasattr(config.sharing, "__len__") else float(config.sharing)
         kept = {"selection_": selection, "parents_": network.parents, "probabilities_": network.probability}
@@ -772,9 +781,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         >>> SharedKernelClassifier.prbf(12, random_state=0)
         SharedKernelClassifier(covariance_type='spherical', kernel_prior=None,
                                n_kernels=12, random_state=0, sharing=1.0,
-                               training='em')
+                               standardize=False, training='em')
         """
-        paper = {"covariance_type": "spherical", "sharing": 1.0, "kernel_prior": None, "training": "em"}
+        paper = {
+            "covariance_type": "spherical",
+            "standardize": False,
+            "sharing": 1.0,
+            "kernel_prior": None,
+            "training": "em",
+        }
         return cls(n_kernels, **{**paper, **parameters})
 
     @classmethod
@@ -874,6 +889,30 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             share = self.mixing_ @ self.class_prior_
             frame = mixture_frame(kernel, kernels, share / share.sum())
         return SharedKernel(kernel, np.ones_like(self.mixing_)), kernel.into(kernels, frame), frame
+
+    def _trained_type(self) -> str:
+        """The family that the kernels had among the features as training saw them."""
+        asked, columns = self.covariance_type, known_columns(self)
+        if is_auto(asked) and hasattr(self, "selection_"):
+            asked = str(self.selection_["covariance_type"][np.argmax(self.selection_["chosen"])])
+        words_alone = columns is not None and min(columns.levels) > 0
+        stretched = self.standardize and not words_alone and FAMILIES[asked].scaled == self.covariance_type_
+        return asked if stretched else self.covariance_type_
+
+    def _trained_network(self) -> tuple[SharedKernel, Kernels, Frame]:
+        """The network of `_trained_type`, its kernels in a frame in which they are of that family, and that frame."""
+        trained = self._trained_type()
+        if trained == self.covariance_type_:
+            return self._network()
+        network, _, frame = self._network()
+        # round among standardized features, kernels have variances that differ by a factor alone: the squares of the units
+        numbers = np.array([categories is None for categories in getattr(self, "categories_", [None] * len(frame.unit))])
+        unit = np.sqrt(self.covariances_[0])
+        unit = np.where(numbers, unit * np.exp(np.mean(np.log(frame.unit / unit)[numbers])), 1.0)
+        columns = known_columns(self)
+        kernel = family_for(trained, np.zeros(len(unit)), None if columns is None else columns.levels)
+        frame = Frame(frame.origin, unit)
+        return SharedKernel(kernel, network.sharing), kernel.unstretched(self._kernels(), frame), frame
 
     def _density(self, rows: Rows) -> RowFunction:
         network, kernels, frame = self._network()
@@ -1126,7 +1165,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """Number of free parameters: kernels, mixing weights that are not fixed at zero, and class priors."""
         check_is_fitted(self)
         n_kernels, n_classes = self.mixing_.shape
-        kernel = self._kernel()
+        kernel = self._trained_network()[0].kernel
         # a weight that learned sharing has all but closed is no longer free
         free = getattr(self, "sharing_", np.ones_like(self.mixing_)) > CLOSED
         n_mixing = int(free.sum()) - n_classes
@@ -1191,9 +1230,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             :math:`\Sigma_{jk}`, by `covariance_type`; of tied kernels one matrix a class, (n_classes, n_features, n_features).
         """
         kernel, _, subkernels, frame = self._subkernels(X, y, sample_weight)
+        outside = kernel.out_of if kernel.name == self.covariance_type_ else kernel.stretched
         if not isinstance(kernel, Gaussian):
             raise KernelpoolError("subkernels has means and covariances of numbers; this model holds words besides.")
-        by_class = [kernel.out_of(part, frame) for part in subkernels.kernels]
+        by_class = [outside(part, frame) for part in subkernels.kernels]
         common = kernel.shape(1, self.n_features_in_) == kernel.shape(2, self.n_features_in_)  # one matrix for all kernels
         means = np.stack([np.asarray(part.mean) for part in by_class], axis=1)
         return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=0 if common else 1)
@@ -1203,7 +1243,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         check_is_fitted(self)
         X = checked_rows(self, X, holes=self._takes_holes, columns=known_columns(self))
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
-        plain, kernels, frame = self._network()
+        plain, kernels, frame = self._trained_network()
         kernel = plain.kernel
         if not isinstance(kernel, Gaussian | Product):
             raise KernelpoolError(

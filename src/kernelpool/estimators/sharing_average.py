@@ -49,6 +49,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         Degrees of sharing, each in [0, 1] or "learned".
     covariance_type : {"spherical", "diag", "full", "tied"}, default="spherical"
         Shape of the kernels.
+    standardize : bool, default=True
+        Whether spherical kernels are round among features of variance one, as in `SharedKernelClassifier`; the paper's are
+        round among the features as they are.
     owners, class_prior, means_init, covariances_init, mixing_init : array-like, default=None
         As in `SharedKernelClassifier`.
     init : {"kmeans", "random", "mixtures"}, default="kmeans"
@@ -152,6 +155,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         *,
         sharing: Sequence[float] = (0, 0.25, 0.5, 0.75, 1),
         covariance_type: str = "spherical",
+        standardize: bool = True,
         owners: Any = None,
         class_prior: Any = None,
         means_init: Any = None,
@@ -182,6 +186,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.n_kernels = n_kernels
         self.sharing = sharing
         self.covariance_type = covariance_type
+        self.standardize = standardize
         self.owners = owners
         self.class_prior = class_prior
         self.means_init = means_init
@@ -307,7 +312,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
 
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """The network now in training stands for all."""
-        member = SharedKernelClassifier.prbf(covariance_type=self.covariance_type)
+        member = SharedKernelClassifier.prbf(covariance_type=self.covariance_type, standardize=self.standardize)
         for name, value in parameters.items():
             setattr(member, name, value)
         return {

@@ -220,7 +220,10 @@ def _check_close(name: str, found: Any, expected: Any) -> None:
 def shared_kernel(model: Any, sizes: Sizes) -> None:
     """Of a SharedKernelClassifier."""
     words_alone = hasattr(model, "categories_") and all(words is not None for words in model.categories_)  # without a shape
-    if model.covariance_type not in ("auto", model.covariance_type_) and not words_alone:
+    allowed = ["auto", model.covariance_type_]
+    if model.standardize:  # among features of one unit each
+        allowed += [name for name, family in families().items() if family.cls.scaled == model.covariance_type_]
+    if model.covariance_type not in allowed and not words_alone:
         raise ModelFileError(f"covariance_type_ must be the covariance_type asked for; got {model.covariance_type_!r}.")
     if model.n_kernels_ != sizes["M"]:
         raise ModelFileError(f"n_kernels_ must be the number of kernels, {sizes['M']}; got {model.n_kernels_}.")

@@ -74,6 +74,8 @@ class Kernel(ABC):
     name: ClassVar[str]
     equivariant: ClassVar[bool] = True
     """Whether the family is closed under scaling the features one by one."""
+    scaled: ClassVar[str | None] = None
+    """Of one that is not: the family that its kernels are of once features are scaled one by one, where `stretched` says so."""
     looks_up: ClassVar[bool] = False
     """Whether log-densities have a part that `look_up` finds in tables, beside the features."""
 
@@ -238,3 +240,11 @@ class Kernel(ABC):
     @abstractmethod
     def out_of(self, kernels: Parameters, frame: Frame) -> Parameters:
         """Kernels of the frame, in the units of the data."""
+
+    def stretched(self, kernels: Parameters, frame: Frame) -> Parameters:
+        """Kernels of a frame with a unit for each feature, in the units of the data: of the family `scaled`."""
+        return self.out_of(kernels, frame)
+
+    def unstretched(self, kernels: Parameters, frame: Frame) -> Parameters:
+        """The way back from `stretched`."""
+        return self.into(kernels, frame)

@@ -87,6 +87,7 @@ class Product(Kernel):
         self.gaussian, self.levels, self.strength = gaussian, levels, strength
         """`levels` tells of each column how many levels its words have, 0 for a number, (d,)."""
         self.name, self.equivariant, self.matrices = gaussian.name, gaussian.equivariant, gaussian.matrices  # type: ignore[misc]
+        self.scaled = gaussian.scaled  # type: ignore[misc]
         self.numbers = [i for i, n in enumerate(levels) if not n]
         self.words = [i for i, n in enumerate(levels) if n]
         ends = [0]
@@ -389,6 +390,15 @@ class Product(Kernel):
 
     def out_of(self, kernels: ProductKernels, frame: Frame) -> ProductKernels:
         gaussian = self.gaussian.out_of(self.parts(kernels)[1], self._frame_of_numbers(frame))
+        return self._joined(gaussian, kernels.probability)
+
+    def stretched(self, kernels: ProductKernels, frame: Frame) -> ProductKernels:
+        gaussian = self.gaussian.stretched(self.parts(kernels)[1], self._frame_of_numbers(frame))
+        return self._joined(gaussian, kernels.probability)
+
+    def unstretched(self, kernels: ProductKernels, frame: Frame) -> ProductKernels:
+        numbers = Kernels(self._take(kernels.mean, self.numbers), self._take(kernels.covariance, self.numbers))
+        gaussian = self.gaussian.unstretched(numbers, self._frame_of_numbers(frame))
         return self._joined(gaussian, kernels.probability)
 
 

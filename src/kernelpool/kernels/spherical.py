@@ -1,7 +1,8 @@
 r"""Spherical Gaussians: one variance a kernel, :math:`\Sigma_j = \sigma_j^2 I` (Titsias & Likas 2001, (39))."""
 
 from ..arrays import Array, empty, namespace, sum_squares_into
-from ..rows import Block
+from ..rows import Block, Frame
+from .diag import Diag
 from .gaussian import INVERSE_GAMMA_DOF, Gaussian, Kernels
 
 
@@ -10,6 +11,7 @@ class Spherical(Gaussian):
 
     name = "spherical"
     equivariant = False
+    scaled = Diag.name
 
     def square(self, x: Array) -> Array:
         out = empty((1, x.shape[1]), x)
@@ -81,3 +83,10 @@ class Spherical(Gaussian):
 
     def variances(self, kernels: Kernels) -> Array:
         return kernels.covariance[:, None] + namespace(kernels.mean).zeros_like(kernels.mean)
+
+    def stretched(self, kernels: Kernels, frame: Frame) -> Kernels:
+        return Diag(self.floor).out_of(Kernels(kernels.mean, self.variances(kernels)), frame)
+
+    def unstretched(self, kernels: Kernels, frame: Frame) -> Kernels:
+        inside = Diag(self.floor).into(kernels, frame)
+        return Kernels(inside.mean, namespace(inside.mean).mean(inside.covariance, axis=1))

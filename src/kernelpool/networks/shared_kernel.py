@@ -45,6 +45,7 @@ from ..arrays import (
     shares_of,
     sums_within_range,
     transpose_into,
+    without_overflow_warnings,
 )
 from ..errors import KernelpoolError
 from ..kernels import Kernel, KernelSums, NaturalParams, Observed, Parameters
@@ -538,10 +539,11 @@ class SharedKernel:
         mixed = mixing @ given.class_prior  # (M,)
         density = exp_within_range(make_scores())
         if density is not None:
-            by_class = mixing.T @ density  # p(x|C_k), (K, n)
-            own = xp.sum(of_class * by_class, axis=0)
-            own = xp.where(weight > 0, own, xp.ones_like(own))
-            evidence = given.class_prior @ by_class
+            with without_overflow_warnings():
+                by_class = mixing.T @ density  # p(x|C_k), (K, n)
+                own = xp.sum(of_class * by_class, axis=0)
+                own = xp.where(weight > 0, own, xp.ones_like(own))
+                evidence = given.class_prior @ by_class
             if sums_within_range(xp.stack([own, evidence])):
                 ratio = xp.concat(
                     [of_class * (weight / own), given.evidence_weight * (weight / evidence)[None, :]]

@@ -126,7 +126,7 @@ class SampledRows:
 
 def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> SampledRows:
     """Rows on the host; of each class, and of the rows without one, no more than its part of `most_rows`."""
-    unit = float(np.sqrt(data.variance.mean())) or 1.0
+    unit = _unit(data)
     most = max(most_rows // (len(data.classes) + 1), most_rows // 20)
     drawn = data.rows.total(_of_block, seed, most, data.mean, unit)
     order = np.argsort(drawn.key * drawn.weight, kind="stable")
@@ -144,10 +144,15 @@ def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingDa
     return np.asarray((total / np.maximum(drawn, 1) * (drawn.sum() / total.sum()))[code + 1])
 
 
-def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: float) -> Sample:
+def _unit(data: TrainingData) -> np.ndarray:
+    """By which features are divided, so that numbers made from the content of rows are the same in any units, (d,)."""
+    return np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
+
+
+def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: np.ndarray) -> Sample:
     x, code = block.x if block.holes is None else with_missing(block), to_numpy(block.y)
     weight = np.ones(len(code)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
-    content = (as_float64(x) - as_float64(match_array(mean, like=x))) / unit
+    content = (as_float64(x) - as_float64(match_array(mean, like=x))) / as_float64(match_array(unit, like=x))
     # as in starts.sample, but rows without a label are drawn too
     return drawn_rows(x, content, code, weight, np.flatnonzero(weight > 0), seed, most)
 
@@ -177,7 +182,8 @@ class Division:
     share: float
     mean: np.ndarray
     """(d,)."""
-    unit: float
+    unit: np.ndarray
+    """(d,)."""
     spared: np.ndarray
     """Whether the rows of a class always train, and (last) those without a class, (K + 1,)."""
     frame: Frame | None = None
@@ -189,7 +195,7 @@ class Division:
         frame = Frame(np.zeros_like(self.mean), np.ones_like(self.mean)) if self.frame is None else self.frame
         seen = frame.beside(x)  # as these rows are seen, in their float type
         offset = as_float64(seen.origin) - match_array(self.mean, like=as_float64(seen.origin))
-        away = (as_float64(x) * as_float64(seen.unit) + offset) / self.unit
+        away = (as_float64(x) * as_float64(seen.unit) + offset) / match_array(self.unit, like=offset)
         # a thousandth of a deviation: in a frame of float32 rows are not known much more exactly than that
         key = content_key(away * 2.0**-10, self.seed)
         code = xp.where(block.y < 0, (len(self.spared) - 1) * xp.ones_like(block.y), block.y)  # type: ignore[operator]
@@ -248,7 +254,7 @@ def divide(data: TrainingData, seed: int, most_rows: int) -> tuple[TrainingData,
     """
     share = min(most_rows / max(data.n_rows, 1.0), 0.2)
     spared = np.append(data.class_weight * data.n_rows < FEWEST * data.weight, True)
-    division = Division(seed, share, data.mean, float(np.sqrt(data.variance.mean())) or 1.0, spared)
+    division = Division(seed, share, data.mean, _unit(data), spared)
     drawn = data.rows.total(division.drawn)
     order = np.lexsort((drawn.code, *drawn.x.T))
     out = SampledRows(drawn.x[order], drawn.code[order], drawn.weight[order], drawn.key[order])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels import FAMILIES
 from ..penalties import DISTANCES, Overlap
 
 AUTO, LEARNED = "auto", "learned"
@@ -35,6 +36,18 @@ class KernelConfig:
     """"conjugate", "auto" or None."""
     category_prior: float = 1.0
     """Rows' worth of belief that all levels of a column of words are alike."""
+    standardize: bool = False
+    """Whether a family that depends on the units of single features sees them with variance one."""
+
+    @property
+    def is_stretched(self) -> bool:
+        """Whether kernels are of another family in the units of the data than in those of training."""
+        return self.standardize and FAMILIES[self.covariance_type].scaled is not None
+
+    @property
+    def type_in_data_units(self) -> str:
+        """The family of the kernels in the units of the data."""
+        return FAMILIES[self.covariance_type].scaled or "" if self.is_stretched else self.covariance_type
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespace, to_numpy
 from ..em import Outcome
 from ..errors import KernelpoolError
-from ..kernels import Diag, Gaussian, Kernels, Spherical
+from ..kernels import Gaussian, Kernels
 from ..networks.em_log import EMLog, EMLogRun, Hidden, Mixture, OutputLayer, Peaks, RBFParams, train
 from ..networks.readout import Values
 from ..networks.shared_kernel import Params
@@ -28,7 +28,7 @@ from .config import FitConfig, KernelConfig
 from .monitor import Progress
 from .shared_kernel import MixtureTraining
 from .survey import TrainingData, mean_and_variance
-from .validation import FLOATS, check_elsewhere, frame_of, given_weights
+from .validation import FLOATS, check_elsewhere, given_weights
 
 LARGEST_TARGET = 1e140
 
@@ -130,25 +130,9 @@ def fit_rbf(
 class HiddenTraining(MixtureTraining):
     """The hidden layer: a shared-kernel network with one class."""
 
-    def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig, standardize: bool = False) -> None:
+    def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig) -> None:
         alone = replace(data, classes=np.zeros(1, int), class_weight=np.array([data.weight]), unlabeled_weight=0.0)
         super().__init__(alone, kernel, fit, class_prior=np.ones(1))
-        self.family = kernel.covariance_type
-        if standardize and self.family == "spherical":
-            self.family = "diag"  # which they are in the units of the data
-            self.frame, self.variance = frame_of(Diag, data.mean, data.variance)
-            self.host_kernel = Spherical(kernel.floor * self.variance)
-            self.kernel = Spherical(match_array(self.host_kernel.floor, like=data.rows.home))
-            self.rows = data.rows.framed(self.frame, self._width + 32)
-
-    def in_data_units(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, covariances of `family` and mixing weights."""
-        if self.family == self.kernel.name:
-            return super().in_data_units(params)
-        mean, variance, mixing = (to_numpy(a) for a in (params.kernels.mean, params.kernels.covariance, params.mixing))
-        wide = Kernels(mean, variance[:, None] * np.ones_like(mean))
-        kernels = Diag(self.host_kernel.floor).out_of(wide, self.frame)
-        return kernels.mean, kernels.covariance, np.array(mixing)
 
     def samples(self, seed: int) -> list[ClassSample]:
         """Rows of all classes, labeled or not."""
@@ -194,8 +178,8 @@ class _RBFTraining:
     def __init__(self, data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer]) -> None:
         self.data, self.config, self.make_output = data, config, make_output
         in_units_of_data = isinstance(config.hidden, GivenMixture) or config.hidden in ("uniform", "normal") or config.widths
-        standardize = config.standardize and not in_units_of_data
-        self.mixture = HiddenTraining(data, config.kernel, FitConfig(config.max_iter, config.tol), standardize)
+        kernel = replace(config.kernel, standardize=config.standardize and not in_units_of_data)
+        self.mixture = HiddenTraining(data, kernel, FitConfig(config.max_iter, config.tol))
         self.rng = np.random.default_rng(config.seed)
         self.samples: list[ClassSample] = []
         if isinstance(config.hidden, GivenMixture):
@@ -294,7 +278,7 @@ class _RBFTraining:
         return FittedRBF(
             means=means,
             covariances=covariances,
-            covariance_type=self.mixture.family,
+            covariance_type=self.mixture.type_in_data_units,
             mixing=mixing[:, 0],
             log_scale=log_scale,
             temperature=temperature,

@@ -68,6 +68,8 @@ class FittedNetwork:
     """The run that it comes from, in the frame of the training."""
     n_kernels_asked: int
     """Kernels at the start."""
+    covariance_type: str
+    """Of `covariances`: spherical kernels of standardized features are diagonal in the units of the data."""
     starved: str | None = None
     """What is to be said of kernels that were dropped because they lost their rows."""
     parents: np.ndarray | None = None
@@ -171,6 +173,7 @@ def _network(
         history=np.asarray(fit.history) - training.log_volume,
         fit=fit,
         n_kernels_asked=len(starts.owners),
+        covariance_type=training.type_in_data_units,
         starved=_starved_message(starved, owners, training.data.classes) if starved else None,
         parents=parents,
         probability=training.probability(params),
@@ -204,9 +207,10 @@ class MixtureTraining:
     ) -> None:
         family = FAMILIES[kernel.covariance_type]
         if data.levels is None:
-            self.frame, variance = frame_of(family, data.mean, data.variance)
+            self.frame, variance = frame_of(family, data.mean, data.variance, kernel.is_stretched)
         else:
-            self.frame, variance = frame_of_table(family, data.mean, data.variance, data.levels)
+            self.frame, variance = frame_of_table(family, data.mean, data.variance, data.levels, kernel.is_stretched)
+        self.is_stretched, self.type_in_data_units = kernel.is_stretched, kernel.type_in_data_units
         d, n_classes = len(data.mean), len(data.classes)
         floor = kernel.floor * variance
         words = data.levels, kernel.category_prior
@@ -396,8 +400,13 @@ class MixtureTraining:
 
     def in_data_units(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""
-        kernels = self.host_kernel.out_of(match_array(params.kernels, like=np.empty(0)), self.frame)
+        inside = match_array(params.kernels, like=np.empty(0))
+        kernels = (self.host_kernel.stretched if self.is_stretched else self.host_kernel.out_of)(inside, self.frame)
         return kernels.mean, kernels.covariance, np.array(to_numpy(params.mixing))
+
+    def in_frame(self, kernels: Kernels) -> Kernels:
+        """Kernels given in the units of the data, in the frame."""
+        return (self.host_kernel.unstretched if self.is_stretched else self.host_kernel.into)(kernels, self.frame)  # type: ignore[no-any-return]
 
     def probability(self, params: Params) -> np.ndarray | None:
         """Of words, (M, W), as a NumPy array; None where there are none."""
@@ -412,7 +421,7 @@ class MixtureTraining:
         constants = {
             "classes_": self.data.classes,
             "class_prior_": self.class_prior,
-            "covariance_type_": self.kernel.name,
+            "covariance_type_": self.type_in_data_units,
         }
         return {"parameters": parameters, "constants": constants, "log_volume": self.log_volume}
 
@@ -537,7 +546,7 @@ class Starts:
         """Kernels of one start, in the frame: those given, the others placed."""
         training, means, covariances = self.training, self._means, self._covariances
         if means is not None and covariances is not None:
-            return training.host_kernel.into(kernels_of(means, covariances, self._given_probability()), training.frame)
+            return training.in_frame(kernels_of(means, covariances, self._given_probability()))
         method = "random" if self.config.start.init == "random" else "kmeans"
         placed = training.place(method, self._samples, self._counts, self._rng)
         order = np.argsort(np.argsort(self.owners, kind="stable"), kind="stable")
@@ -549,16 +558,17 @@ class Starts:
             raise KernelpoolError(
                 f"means_init must lie where rows can be told apart; one lies {farthest:.0e} deviations from their mean."
             )
-        factor = 1 / np.asarray(frame.unit)
-        wide = placed.covariance if covariances is None else training.host_kernel.rescaled(covariances, factor)
-        return replace(placed, mean=mean, covariance=wide)
+        if covariances is not None:
+            given = training.in_frame(replace(placed, mean=training.frame.outside(mean), covariance=covariances))
+            return replace(placed, mean=mean, covariance=given.covariance)
+        return replace(placed, mean=mean)
 
     def _given_probability(self) -> np.ndarray | None:
         start = self.config.start
         return start.probability if start.previous is None else start.previous.probability
 
     def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
-        start, family, d = self.config.start, self.config.kernel.covariance_type, self.data.rows.n_features
+        start, family, d = self.config.start, self.config.kernel.type_in_data_units, self.data.rows.n_features
         if start.previous is not None:
             return start.previous.means, start.previous.covariances
         means, covariances, n = start.means, start.covariances, start.n_total
@@ -613,7 +623,7 @@ class Starts:
         """The previous fit must be one that this one can go on from."""
         before, d = self.config.start.previous, self.data.rows.n_features
         assert before is not None
-        shape = FAMILIES[self.config.kernel.covariance_type].shape(len(before.means), d)
+        shape = FAMILIES[self.config.kernel.type_in_data_units].shape(len(before.means), d)
         if not np.array_equal(before.classes, self.classes) or before.means.shape[1] != d:
             changed = "classes and features"
         elif before.covariances.shape != shape:

@@ -286,7 +286,8 @@ class StreamNetwork:
 
     def in_data_units(self) -> tuple[np.ndarray, np.ndarray]:
         """Means and covariances in the units of the data."""
-        kernels = self.kernel.out_of(self.params.kernels, self.state.frame)
+        outside = self.kernel.stretched if self.config.kernel.is_stretched else self.kernel.out_of
+        kernels = outside(self.params.kernels, self.state.frame)
         return np.asarray(kernels.mean), np.asarray(kernels.covariance)
 
 
@@ -417,7 +418,7 @@ def begin(data: TrainingData, config: SharedKernelConfig, stream: StreamConfig, 
     short = replace(config, fit=replace(config.fit, max_iter=START_SWEEPS, starving="drop"))
     fitted = fit_shared_kernel(data, short)
     training = MixtureTraining(data, config.kernel, config.fit, class_prior=class_prior_of(config.class_prior, data))
-    kernels = training.host_kernel.into(Kernels(fitted.means, fitted.covariances), training.frame)
+    kernels = training.in_frame(Kernels(fitted.means, fitted.covariances))
     n_classes = len(data.classes)
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
     empty = StreamState(
@@ -441,8 +442,7 @@ def begin(data: TrainingData, config: SharedKernelConfig, stream: StreamConfig, 
 
 
 def resume(
-    means: np.ndarray,
-    covariances: np.ndarray,
+    kernels: Kernels,
     mixing: np.ndarray,
     owners: np.ndarray,
     class_prior: np.ndarray,
@@ -451,10 +451,8 @@ def resume(
     objective: float,
     stream: StreamConfig,
 ) -> StreamNetwork:
-    """A stream that goes on from a fitted network, in the units of the data."""
-    family = FAMILIES[stream.kernel.covariance_type]
-    plain = family(np.zeros(means.shape[1]))
-    kernels = plain.into(Kernels(means, covariances), frame)
+    """A stream that goes on from a fitted network, whose kernels are given in the frame."""
+    plain = FAMILIES[stream.kernel.covariance_type](np.zeros(kernels.mean.shape[1]))
     mean, share, mass = np.asarray(kernels.mean), mixing @ class_prior, mixing * class_prior
     state = StreamState(
         frame=frame,
@@ -469,7 +467,7 @@ def resume(
         seen=seen,
         objective=objective,
         n_steps=0,
-        most_kernels=MOST * len(means),
+        most_kernels=MOST * len(mean),
     )
     return StreamNetwork(state, stream)
 

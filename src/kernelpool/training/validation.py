@@ -289,14 +289,17 @@ def _factor(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
     return np.where(codes < 0, unlabeled_weight, 1.0)
 
 
-def frame_of(kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray) -> tuple[Frame, np.ndarray]:
+def frame_of(
+    kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, standardize: bool = False
+) -> tuple[Frame, np.ndarray]:
     """The frame that suits a family, and the variance of each feature in it (that of a constant feature is one).
 
-    Families that are closed under scaling features one by one get a unit for each; the spherical one a common unit.
+    Families that are closed under scaling features one by one get a unit for each; the spherical one a common unit, unless
+    features are to be standardized.
     """
     typical = variance[variance > 0].mean() if variance.any() else 1.0
     filled = np.where(variance > 0, variance, typical)
-    unit = np.sqrt(filled if kernel.equivariant else np.full_like(filled, filled.mean()))
+    unit = np.sqrt(filled if kernel.equivariant or standardize else np.full_like(filled, filled.mean()))
     return Frame(mean, unit), filled / unit**2
 
 
@@ -313,11 +316,11 @@ def mixture_frame(kernel: Gaussian | Product, kernels: Kernels, share: np.ndarra
 
 
 def frame_of_table(
-    kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, levels: tuple[int, ...]
+    kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, levels: tuple[int, ...], standardize: bool = False
 ) -> tuple[Frame, np.ndarray]:
     """`frame_of` for the numbers among the features; codes of words stay as they are."""
     numbers = np.array(levels) == 0
-    frame, inside = frame_of(kernel, mean[numbers], variance[numbers])
+    frame, inside = frame_of(kernel, mean[numbers], variance[numbers], standardize)
     origin, unit, found = np.zeros(len(mean)), np.ones(len(mean)), np.ones(len(mean))
     origin[numbers], unit[numbers], found[numbers] = frame.origin, frame.unit, inside
     return Frame(origin, unit), found
