@@ -437,7 +437,7 @@ def test_bad_rows(plane):
     with pytest.raises(KernelpoolError, match="a label for every row; some are None"):
         CompetitiveNeuronsClassifier().fit(x, np.where(np.arange(len(x)) < 5, None, y))
     with pytest.raises(ValueError, match="NaN"):
-        CompetitiveNeuronsClassifier().fit(np.where(x > 1, np.nan, x), y)
+        CompetitiveNeuronsClassifier(missing="error").fit(np.where(x > 1, np.nan, x), y)
     with pytest.raises(ValueError, match=r"3 features.*expecting 2"):
         CompetitiveNeuronsClassifier(2, random_state=0).fit(x, y).predict(np.zeros((1, 3)))
     with pytest.raises(ValueError, match=r"[Nn]egative"):

@@ -18,11 +18,12 @@ from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, Esti
 from ..rows import Block, Frame, Rows
 from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
-from ..training.validation import training_data
-from ._base import ProbabilityClassifier, RowFunction, Transform, fit_monitor, identity
+from ..training.validation import known_columns, training_data
+from ._base import RowFunction, Transform, fit_monitor, identity
+from .describing import DESCRIPTION, TableClassifier, in_memory
 
 
-class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
+class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
     r"""A mixture of simple neurons that compete for the rows and are kept different from each other.
 
     The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM
@@ -61,6 +62,16 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     standardize : bool, default=True
         Whether neurons see features of mean zero and variance one, rather than the features as they come; `weights_`, `means_`
         and `covariances_` are in the units of the data either way.
+    missing : {"marginalize", "error"}, default="marginalize"
+        What NaN in X means, and None, pandas' NA and masked cells: a missing cell, or an error. Neurons have no marginals: the
+        answer is the mean of theirs over eight fillings that are drawn from a small mixture (`describing_network_`) given the
+        cells that are known, and they are trained on one. What is drawn in prediction depends on the row alone. Rows in NumPy
+        and in tables may have missing cells.
+    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+        Which columns of X hold words, as in `SharedKernelClassifier`. Neurons see an indicator for each word.
+    min_frequency : int, float or None, default=None
+        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others have no
+        indicator, as words that come up in prediction alone; so have all but the 255 most frequent of a column.
     n_init : int, default=1
         Number of starts; the one with the highest objective is kept.
     max_iter : int, default=100
@@ -81,13 +92,20 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     weights_ : ndarray of shape (n_neurons, n_features + 1) or (n_neurons, n_classes, n_features + 1)
-        Weights in the units of the features, the bias last.
+        Weights in the units of the features, the bias last. With words, of the numbers and then of the indicators, column after
+        column; `means_`, `covariances_`, `location_` and `scale_` likewise.
     mixing_ : ndarray of shape (n_neurons,)
         Share of each neuron; they sum to one.
     means_, covariances_ : ndarray of shape (n_neurons, n_features)
         Place of each neuron, where `local` is set: mean and variances.
     location_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation by which features are standardized; zeros and ones where they are not.
+    categories_ : list of (ndarray of str or None)
+        The words that are told apart in each column, the most frequent first, None for numbers; where there are such columns.
+    describing_network_ : SharedKernelClassifier
+        The mixture from which missing cells are drawn.
+    class_shares_ : ndarray of shape (n_classes,)
+        Shares of the classes: what is said of a row of which nothing is known.
     objective_ : float
         Objective per row of the parameters above.
     history_ : ndarray
@@ -120,7 +138,10 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     1.0
     """
 
+    _others = False
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **TableClassifier._parameter_constraints,
         "n_neurons": [Interval(Integral, 1, None, closed="left")],
         "precision": [Interval(Real, 0, None, closed="neither")],
         "repulsion": [Interval(Real, 0, None, closed="left")],
@@ -155,6 +176,9 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         local: bool = False,
         margin: bool = False,
         standardize: bool = True,
+        missing: str = "marginalize",
+        categorical_features: Any = "from_dtype",
+        min_frequency: float | None = None,
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -174,6 +198,9 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         self.local = local
         self.margin = margin
         self.standardize = standardize
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.min_frequency = min_frequency
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -205,7 +232,8 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
         self : CompetitiveNeuronsClassifier
             The fitted estimator.
         """
-        data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs)
+        holes = self.missing != "error" and in_memory(X)
+        data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs, holes=holes)
         if data.unlabeled_weight > 0:
             raise KernelpoolError("y must hold a label for every row; some are None. Drop those rows: neurons need labels.")
         if self.repulsion_on == "bias" and self.solver != "gradient":
@@ -227,8 +255,11 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
             tol=self.tol,
             seed=check_random_state(self.random_state).randint(2**31),
         )
+        describing = self._described(data, config.seed)
+        data = self._every_cell(data, describing, config.seed)
         found = fit_neurons(data, config, fit_monitor(self, X, y, sample_weight))
         self._set_attributes(found)
+        self._keep_description(describing, data)
         fell = f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, or solver='lbfgs'."
         warn_if_unfinished(found.fit, self.max_iter, fell if self.solver == "gradient" else None)
         return self
@@ -248,20 +279,20 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, ProbabilityClassifier):
     def _network(self, eps: float) -> tuple[Competitive, NeuronEStepParams, Frame]:
         """The fitted network, its parameters in the frame of the data, and that frame."""
         frame = Frame(self.location_, self.scale_)
-        kernel = Diag(np.zeros(self.n_features_in_)) if self.local else None
+        kernel = Diag(np.zeros(len(self.location_))) if self.local else None
         network = Competitive(len(self.classes_), precision=self.precision, margin=self.margin, kernel=kernel)
         weight = np.asarray(self.weights_).reshape(len(self.mixing_), network.n_outputs, -1)
         kernels = None if kernel is None else kernel.into(Kernels(self.means_, self.covariances_), frame)
         params = NeuronParams(weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
         return network, network.e_step_params(params, eps), frame
 
-    def _row_function(self, rows: Rows, function: Callable[..., Array]) -> RowFunction:
+    def _row_function(self, rows: Rows, function: Callable[..., Array], *, priors: bool = False) -> RowFunction:
         network, e_step_params, frame = self._network(rows.eps)
-        framed = rows.framed(frame, 2 * self.n_features_in_ + 4 * len(e_step_params.weight))
-        return RowFunction(framed, function, (network, e_step_params))
+        width = 2 * len(self.location_) + 4 * len(e_step_params.weight)
+        return self._shown_to(rows, frame, width, function, (network, e_step_params), logs=False, priors=priors)
 
     def _scores(self, rows: Rows) -> RowFunction:
-        return self._row_function(rows, _mean_output)
+        return self._row_function(rows, _mean_output, priors=True)
 
     def _posterior(self, rows: Rows) -> RowFunction:
         return self._row_function(rows, _neuron_posterior)
@@ -329,8 +360,8 @@ register(
             **CLASSES,
             "mixing_": Field("shares", ("M",)),
             "weights_": Field("floats"),
-            "location_": Field("floats", ("d",)),
-            "scale_": Field("floats", ("d",), low=0.0, open_low=True),
+            "location_": Field("floats", ("D",)),
+            "scale_": Field("floats", ("D",), low=0.0, open_low=True),
             "history_": HISTORY,
             "bound_history_": Field("floats", ("B",), finite=False),
             "penalty_history_": Field("floats", ("B",), finite=False),
@@ -340,11 +371,14 @@ register(
         },
         optional={
             **FEATURE_NAMES,
-            "means_": Field("floats", ("M", "d")),
-            "covariances_": Field("floats", ("M", "d"), low=0.0, open_low=True),
+            **DESCRIPTION,
+            "means_": Field("floats", ("M", "D")),
+            "covariances_": Field("floats", ("M", "D"), low=0.0, open_low=True),
         },
         check="kernelpool.files.checks:competitive",
-        probe=lambda model: model.location_[None, :],
+        probe=lambda model: (
+            model._as_given(np.zeros((1, model.n_features_in_))) if known_columns(model) else model.location_[None, :]
+        ),
         onnx="kernelpool.export.networks:neurons",
     )
 )

@@ -47,7 +47,7 @@ from ..training.parzen import (
 from ..training.validation import class_prior_for, known_columns, validation_rows
 from ..training.views import learned_metric
 from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
-from .describing import describing_network, drawn_fillings
+from .describing import MOST_WORDS, describing_network, drawn_fillings
 
 BLOCK_WIDTH = 4 * TILE
 """Scratch of a row: blocks of so few rows that what they make of a tile of kernels stays in the processor's caches."""
@@ -55,9 +55,6 @@ BLOCK_WIDTH = 4 * TILE
 
 WORD_DISTANCES = (0.5, 0.7, 1.0, 1.4, 2.0)
 """Distances between two words that are tried, in units of the root-mean-square distance of two rows along a feature."""
-
-MOST_WORDS = 255
-"""Words of a column that are told apart; the others are one level."""
 
 
 class ParzenNetwork(DensityClassifier):
@@ -554,7 +551,7 @@ class ParzenClassifier(ParzenNetwork):
     filled_ : ndarray of shape (n_kernels, n_features)
         1 where a cell of a kernel was missing and has been drawn; where any were.
     categories_ : list of (ndarray of str or None)
-        The words that are told apart in each column, sorted, None for numbers; where there are columns of words.
+        The words that are told apart in each column, the most frequent first, None for numbers; where there are such columns.
     kernel_classes_ : ndarray of shape (n_kernels,)
         Their classes.
     kernel_weights_ : ndarray of shape (n_kernels,)
@@ -789,7 +786,7 @@ class ReducedParzenClassifier(ParzenNetwork):
     filled_ : ndarray of shape (n_kernels, n_features)
         1 where a cell of a kernel was missing and has been drawn; where any were.
     categories_ : list of (ndarray of str or None)
-        The words that are told apart in each column, sorted, None for numbers; where there are columns of words.
+        The words that are told apart in each column, the most frequent first, None for numbers; where there are such columns.
     kept_indices_ : ndarray of shape (n_kernels,)
         The training rows that they are.
     edited_indices_ : ndarray

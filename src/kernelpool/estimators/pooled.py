@@ -78,21 +78,23 @@ def word_candidates(budget: str, n_classes: int, levels: tuple[int, ...]) -> lis
 
 
 def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
-    """The networks that a budget allows, cheap ones first."""
+    """The networks that a budget allows, cheap ones first; what is missing is filled for those that are no mixtures."""
+    rbf = RBFNetworkClassifier(standardize=False, missing="error")
+    parzen = ParzenClassifier(standardize=False, missing="error")
     fast = [
         PoolCandidate("tied mixture, 1 a class", _mixture("tied", 1, n_classes)),
         PoolCandidate("diagonal mixture, 3 a class", _mixture("diag", 3, n_classes)),
-        PoolCandidate("RBF network", RBFNetworkClassifier(standardize=False)),
-        PoolCandidate("Parzen network, warped", ParzenClassifier(standardize=False, missing="error"), WARPED),
+        PoolCandidate("RBF network", rbf),
+        PoolCandidate("Parzen network, warped", parzen, WARPED),
     ]
     if budget == "fast":
         return fast
     balanced = [
         *fast,
-        PoolCandidate("Parzen network", ParzenClassifier(standardize=False, missing="error")),
+        PoolCandidate("Parzen network", parzen),
         PoolCandidate("full mixture, 1 a class", _mixture("full", 1, n_classes, kernel_prior="conjugate")),
-        PoolCandidate("RBF network, warped, learned metric", RBFNetworkClassifier(standardize=False), WARPED, metric=True),
-        PoolCandidate("RBF network, learned metric", RBFNetworkClassifier(standardize=False), metric=True),
+        PoolCandidate("RBF network, warped, learned metric", rbf, WARPED, metric=True),
+        PoolCandidate("RBF network, learned metric", rbf, metric=True),
         PoolCandidate("diagonal mixture, 8 a class", _mixture("diag", 8, n_classes)),
     ]
     if budget == "balanced":
@@ -100,10 +102,10 @@ def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
     return [
         *balanced,
         PoolCandidate("tied mixture, 6 a class, warped", _mixture("tied", 6, n_classes), WARPED),
-        PoolCandidate("RBF network, warped", RBFNetworkClassifier(standardize=False), WARPED),
-        PoolCandidate("Parzen network, learned metric", ParzenClassifier(standardize=False, missing="error"), metric=True),
+        PoolCandidate("RBF network, warped", rbf, WARPED),
+        PoolCandidate("Parzen network, learned metric", parzen, metric=True),
         PoolCandidate("full mixture, 4 a class", _mixture("full", 4, n_classes, kernel_prior="conjugate")),
-        PoolCandidate("RBF network, 600 kernels", RBFNetworkClassifier(600, standardize=False)),
+        PoolCandidate("RBF network, 600 kernels", RBFNetworkClassifier(600, standardize=False, missing="error")),
     ]
 
 

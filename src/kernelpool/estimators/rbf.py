@@ -22,13 +22,24 @@ from ..networks.least_squares import LeastSquares
 from ..networks.logistic import Logistic
 from ..networks.parzen_kernels import squared_distances
 from ..networks.readout import ClassTargets, Values
-from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FEATURES, FLOAT, HISTORY, EstimatorRecord, Field, register
+from ..registry import (
+    BOOL,
+    CLASSES,
+    COUNT,
+    FEATURE_NAMES,
+    FEATURES,
+    FLOAT,
+    HISTORY,
+    EstimatorRecord,
+    Field,
+    register,
+)
 from ..rows import Block, Frame, Rows, one_blas_thread
 from ..selection.held_out import stratified_folds
 from ..starts.sample import content_key
 from ..training.config import KernelConfig
 from ..training.monitor import Progress
-from ..training.parzen import labeled_rows
+from ..training.parzen import ParzenRows, labeled_rows
 from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regression_data
 from ..training.readout_path import (
     DEFAULT,
@@ -42,15 +53,30 @@ from ..training.readout_path import (
     train_readout,
 )
 from ..training.survey import TrainingData
-from ..training.validation import frame_of, mixture_frame, named_features, query_rows, training_data, validation_rows
+from ..training.validation import (
+    family_for,
+    frame_of,
+    frame_of_table,
+    kernels_of,
+    known_columns,
+    mixture_frame,
+    named_features,
+    query_rows,
+    training_data,
+    validation_rows,
+)
 from ..training.views import learned_metric
-from ._base import ProbabilityClassifier, RowFunction, Transform, log_softmax
+from ._base import RowFunction, Transform, log_softmax
+from .describing import DESCRIPTION, TableClassifier, filled_rows, in_memory
 
 HELD_OUT_FOLDS, FEW_ROWS = 4, 500
 """One of so many folds is held out where width and ridge are chosen; each in turn where rows are few."""
 
 PLACES = ("kmeans", "random", "em", "uniform", "normal")
 """Where kernels may start, by the names under which users ask for them."""
+
+WORD_DISTANCES = (0.5, 1.0, 2.0)
+"""Distances between two words that are tried, in units of the root-mean-square distance of two rows along a feature."""
 
 KERNELS_ON_PATH = 300
 KERNELS_PER_CLASS = 10
@@ -95,6 +121,8 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         family = self.covariance_type
         if not isinstance(hidden, str):
             hidden, family = _given_mixture(hidden, data.rows.n_features)
+        if data.levels is not None and min(data.levels) > 0:  # without numbers kernels have no shape
+            family = "diag"
         config = RBFConfig(
             n_kernels=self.n_kernels,
             default_kernels=default_kernels,
@@ -126,6 +154,9 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         self.loss_, self.history_ = fitted.loss, np.asarray(fitted.run.history)
         self.n_iter_, self.best_iter_ = fitted.run.n_sweeps, fitted.run.best_sweep
         self.converged_ = fitted.settled
+        self.__dict__.pop("probabilities_", None)
+        if fitted.probability is not None:
+            self.probabilities_ = fitted.probability
 
     def _warn_if_unfinished(self, fitted: FittedRBF) -> None:
         if not fitted.settled:
@@ -139,22 +170,26 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
 
     def _layers(self, rows: Rows) -> tuple[Rows, Hidden, Layer]:
         """Rows in the frame of the kernels, the hidden layer, and its parameters in that frame."""
-        kernel = FAMILIES[self.covariance_type_](np.zeros(self.n_features_in_))
-        kernels = Kernels(self.means_, self.covariances_)
+        columns = known_columns(self)
+        kernel = family_for(self.covariance_type_, np.zeros(self.n_features_in_), None if columns is None else columns.levels)
+        kernels = kernels_of(self.means_, self.covariances_, getattr(self, "probabilities_", None))
         frame = mixture_frame(kernel, kernels, self.mixing_)
         natural_params = kernel.natural_params(kernel.into(kernels, frame), rows.eps)
         log_scale = self.activation_log_scale_ + (
             0.0 if self.activation == "normalized" else frame.log_volume / self.temperature_
         )
         layer = Layer(natural_params, safe_log(self.mixing_), log_scale, np.zeros_like(log_scale))
-        framed = rows.framed(frame, natural_params.weight.shape[1] + 5 * natural_params.weight.shape[0])
+        framed = rows.framed(frame, natural_params.weight.shape[1] + 5 * len(self.means_))
         return framed, Hidden(kernel, self.activation, self.temperature_), layer
 
     def _of_columns(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
         """`answer(columns, *params)` of every row."""
-        check_is_fitted(self)
-        framed, hidden, layer = self._layers(query_rows(self, X, self.n_jobs))
+        framed, hidden, layer = self._layers(self._rows(X))
         return framed.each(_of_block_columns, answer, hidden, layer, *params)
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return query_rows(self, X, self.n_jobs)
 
     def activations(self, X: Any) -> Any:
         """What the kernels say of each row: the columns that `readout_` weighs.
@@ -220,7 +255,7 @@ def _given_mixing(mixture: Any, n_kernels: int) -> np.ndarray:
     return np.asarray(mixing / mixing.sum())
 
 
-class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
+class RBFNetworkClassifier(TableClassifier, RBFNetwork):
     r"""Radial basis function network: Gaussian kernels, and an output layer on what they say.
 
     By default (``training="path"``) there are some hundred round kernels of one width at the centers that k-means finds, and
@@ -299,6 +334,22 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     metric : {"learned"} or None, default=None
         For "path", "learned" makes kernels round in a linear map of the features under which near rows are of one class:
         neighborhood components (Goldberger et al. 2004), learned on a sample of 600 rows. `covariances_` are then one matrix.
+    missing : {"marginalize", "error"}, default="marginalize"
+        What NaN in X means, and None, pandas' NA and masked cells: a missing cell, or an error. In the networks of the paper
+        with normalized activations, missing cells are integrated out of the kernels, in training and in prediction; the other
+        activations have no such meaning and refuse them. "path" answers the mean of its probabilities over eight fillings that
+        are drawn from a small mixture (`describing_network_`) given the cells that are known, and is trained on one; what is
+        drawn in prediction depends on the row alone. Rows in NumPy and in tables may have missing cells.
+    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+        Which columns of X hold words, as in `SharedKernelClassifier`. Kernels are products of one over the numbers and one over
+        each column of words: in the networks of the paper a table of probabilities; for "path" round kernels in which all words
+        of a column are equally far from one another (Aitchison & Aitken 1976).
+    min_frequency : int, float or None, default=None
+        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others are one
+        level, with the words that come up in prediction alone; so are all but the 255 most frequent of a column.
+    word_distance : float or "auto", default="auto"
+        For "path", distance between two words of a column, in the units of `width_`. "auto" tries three and takes the one with
+        the least log-loss on the rows that are held out.
     path_setting : tuple of two int or None, default=None
         Where on the path to look: `path_setting_` of a network fitted to other rows of the same data. Only its width and the
         ridges beside it are tried; see `narrowed`.
@@ -327,6 +378,17 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         two classes: for "logistic" the log-odds of the second class, else its probability. One output a class for more.
     width_ : float
         Standard deviation of the kernels of "path", in units of the features' deviations where `standardize` is set.
+    word_distance_ : float
+        Distance between two words of a column, for "path"; where there are columns of words. `means_` and `readout_` have a
+        column for each number and then one for each word and for all others, 0 or 1.
+    categories_ : list of (ndarray of str or None)
+        The words that are told apart in each column, the most frequent first, None for numbers; where there are such columns.
+    probabilities_ : ndarray of shape (n_kernels, n_levels)
+        Probability of each word, and of all others, in each kernel of a network of the paper, column after column.
+    describing_network_ : SharedKernelClassifier
+        The mixture from which "path" draws missing cells.
+    class_shares_ : ndarray of shape (n_classes,)
+        Shares of the classes among the labeled rows: what is said of a row of which nothing is known.
     path_setting_ : tuple of two int
         Place of the width and of the ridge on the path, for "path".
     activation_log_scale_ : ndarray of shape (n_kernels,)
@@ -372,6 +434,8 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **RBFNetwork._parameter_constraints,
+        **TableClassifier._parameter_constraints,
+        "word_distance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "training": [StrOptions({"path", "two_stage", "em_log", "em_log_link"})],
         "metric": [StrOptions({"learned"}), None],
         "path_setting": [tuple, list, None],
@@ -402,6 +466,10 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         standardize: bool = True,
         metric: str | None = None,
         path_setting: tuple[int, int] | None = None,
+        missing: str = "marginalize",
+        categorical_features: Any = "from_dtype",
+        min_frequency: float | None = None,
+        word_distance: float | str = "auto",
         unlabeled: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -426,6 +494,10 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         self.standardize = standardize
         self.metric = metric
         self.path_setting = path_setting
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.min_frequency = min_frequency
+        self.word_distance = word_distance
         self.unlabeled = unlabeled
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -463,7 +535,9 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             raise KernelpoolError(
                 f"metric='learned' is for training='path'; got training={self.training!r}, which shapes kernels itself."
             )
-        data = training_data(self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs)
+        data = training_data(
+            self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs, holes=self._takes_holes and in_memory(X)
+        )
         n_classes = len(data.classes)
         output = partial(self._output, n_classes=n_classes)
         fitted = self._fit_layers(data, KERNELS_PER_CLASS * n_classes, output, once=self.solver != "damped")
@@ -476,8 +550,15 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         self._forget_path()
         self.readout_ = np.array(weight)
         self._smallest = 1 / (data.weight + n_classes)
+        self.class_shares_ = np.asarray(data.class_weight / data.class_weight.sum())
         self._warn_if_unfinished(fitted)
         return self
+
+    @property
+    def _takes_holes(self) -> bool:
+        if self._on_path:
+            return super()._takes_holes
+        return bool(self.missing != "error" and self.activation == "normalized")
 
     # -- the path ---------------------------------------------------------------------------------------------------
 
@@ -494,10 +575,13 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             given = repr(self.hidden) if isinstance(self.hidden, str) else type(self.hidden).__name__
             raise KernelpoolError(f"training='path' needs hidden='kmeans' or 'random'; got {given}. Use training='two_stage'.")
         near = None if self.path_setting is None else _checked_setting(self.path_setting)
-        data = training_data(self, X, y, sample_weight, self.unlabeled, 0.0, self.n_jobs)
-        rows = labeled_rows(data).merge_duplicates()
-        frame = frame_of(Diag if self.standardize else Spherical, data.mean, data.variance)[0]
+        data = training_data(
+            self, X, y, sample_weight, self.unlabeled, 0.0, self.n_jobs, holes=self.missing != "error" and in_memory(X)
+        )
         seed = check_random_state(self.random_state).randint(2**31)
+        describing = self._described(data, seed)
+        rows = labeled_rows(data)
+        rows = replace(rows, x=filled_rows(rows.x, describing, seed)).merge_duplicates()
         settings: dict[str, Any] = {
             "n_kernels": KERNELS_ON_PATH if self.n_kernels is None else self.n_kernels,
             "n_classes": len(data.classes),
@@ -505,40 +589,73 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             "hidden": self.hidden,
             "ridge": None if isinstance(self.strength, str) else 0.5 * float(self.strength),
         }
-        x, metric = np.asarray(frame.inside(np.asarray(rows.x, np.float64))), None
-        if self.metric is not None:
-            metric = learned_metric(x, rows.codes, rows.weight, np.random.default_rng(seed))
+        held_out: ParzenRows | None = None
+        if X_val is not None:
+            x_val, codes = validation_rows(self, X_val, y_val, data.classes, holes=self.missing != "error")
+            x_val = filled_rows(x_val, describing, seed)
+            held_out = replace(rows, x=x_val, codes=codes, weight=np.ones(len(codes)), index=np.arange(len(codes)))
 
-        def seen(x: np.ndarray) -> np.ndarray:
-            return x if metric is None else x @ metric.T
+        def fitted(frame: Frame, progress: Progress) -> tuple[ReadoutFit, np.ndarray | None]:
+            """The network of rows that are seen in a frame, and the metric that was learned in it."""
+            x, metric = self._path_rows(rows.x, frame), None
+            if self.metric is not None:
+                metric = learned_metric(x, rows.codes, rows.weight, np.random.default_rng(seed))
 
-        train = seen(x), rows.codes, rows.weight
+            def seen(x: np.ndarray) -> np.ndarray:
+                return x if metric is None else x @ metric.T
+
+            def on_setting(n: int, loss: float) -> None:
+                progress.sweep(n, -loss, float("nan"))
+
+            def search(train: LabeledArrays, held_out: LabeledArrays) -> ReadoutFit:
+                return fit_readout_path(train, held_out, near=near, on_setting=on_setting, **settings)
+
+            train = seen(x), rows.codes, rows.weight
+            if held_out is not None:
+                return search(train, (seen(self._path_rows(held_out.x, frame)), held_out.codes, held_out.weight)), metric
+            fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
+            out = [f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()]
+            losses = mean_losses([search(_where(train, fold != f), _where(train, fold == f)) for f in out])
+            setting = min(losses, key=lambda setting: losses[setting]) if losses else near or DEFAULT
+            found = train_readout(train, setting, **settings)
+            return replace(found, loss=losses.get(setting, np.nan), losses=losses), metric
+
+        frames = self._path_frames(data)
         # the products are small: what a second thread of BLAS brings, its waiting costs several times where cores are busy
         with one_blas_thread(), Progress(self.verbose, 1, len(WIDTHS) * len(RIDGES), type(self).__name__) as progress:
             progress.start(0)
-
-            def search(train: LabeledArrays, held_out: LabeledArrays) -> ReadoutFit:
-                def on_setting(n: int, loss: float) -> None:
-                    progress.sweep(n, -loss, float("nan"))
-
-                return fit_readout_path(train, held_out, near=near, on_setting=on_setting, **settings)
-
-            if X_val is not None:
-                x_val, codes = validation_rows(self, X_val, y_val, data.classes)
-                found = search(train, (seen(frame.inside(np.asarray(x_val, np.float64))), codes, np.ones(len(codes))))
-            else:
-                fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
-                held_out = [f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()]
-                losses = mean_losses([search(_where(train, fold != f), _where(train, fold == f)) for f in held_out])
-                setting = min(losses, key=lambda setting: losses[setting]) if losses else near or DEFAULT
-                found = train_readout(train, setting, **settings)
-                found = replace(found, loss=losses.get(setting, np.nan), losses=losses)
+            tried = [(*fitted(frame, progress), frame) for frame in frames]
+        found, metric, frame = min(tried, key=lambda one: one[0].loss if np.isfinite(one[0].loss) else np.inf)
         self._set_path(found, data.classes, frame, metric)
+        self._keep_description(describing, data)
         return self
+
+    def _path_frames(self, data: TrainingData) -> list[Frame]:
+        """The frames to be tried, over numbers and then indicators of words: one, or one for each distance between words."""
+        family, indicators = Diag if self.standardize else Spherical, self._indicators
+        if indicators is None or data.levels is None:
+            return [frame_of(family, data.mean, data.variance)[0]]
+        numbers, n_words = indicators.numbers, sum(indicators.words)
+        frame, variance = frame_of_table(family, data.mean, data.variance, data.levels)
+        origin, unit = frame.origin[numbers], frame.unit[numbers]
+        typical = np.sqrt(2 * variance[numbers].mean()) if numbers else 1.0
+        scale = 1.0 if self.standardize or not numbers else float(unit[0])
+        distances = [typical * factor for factor in (WORD_DISTANCES if numbers else (1.0,))]
+        distances = distances if isinstance(self.word_distance, str) else [float(self.word_distance) / scale]
+        return [
+            Frame(np.append(origin, np.zeros(n_words)), np.append(unit, np.full(n_words, np.sqrt(2) / distance)))
+            for distance in distances
+        ]
+
+    def _path_rows(self, x: np.ndarray, frame: Frame) -> np.ndarray:
+        """Complete rows as they are seen in a frame, (n, D)."""
+        x = np.asarray(x, np.float64)
+        return np.asarray(frame.inside(x if self._indicators is None else self._indicators.of(x)))
 
     def _set_path(self, found: ReadoutFit, classes: np.ndarray, frame: Frame, metric: np.ndarray | None) -> None:
         n_kernels, d = found.center.shape
         self._forget_path()
+        self.__dict__.pop("probabilities_", None)
         weight, center = found.readout.copy(), found.center
         if metric is not None:
             self.metric_ = metric / frame.unit
@@ -555,7 +672,7 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
             unmapped = np.linalg.inv(self.metric_)
             self.covariance_type_, self.covariances_ = "tied", found.variance * unmapped @ unmapped.T
             log_peak += float(np.linalg.slogdet(metric)[1])
-        elif self.standardize:
+        elif self.standardize or self._indicators is not None:
             self.covariance_type_, self.covariances_ = "diag", np.tile(variance, (n_kernels, 1))
         else:
             self.covariance_type_, self.covariances_ = "spherical", np.full(n_kernels, variance[0])
@@ -566,10 +683,13 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         self.loss_, self.history_ = found.loss, np.array(list(found.losses.values()))
         self.n_iter_, self.converged_ = len(found.losses), True
         self.best_iter_ = 1 + int(np.argmin(self.history_)) if found.losses else 0
+        if self._indicators is not None:
+            scale = 1.0 if self.standardize or not self._indicators.numbers else float(frame.unit[0])
+            self.word_distance_ = float(scale * np.sqrt(2) / frame.unit[-1])
         self._smallest = 0.5  # of readouts that are no probabilities by themselves; this one's are
 
     def _forget_path(self) -> None:
-        for name in ("width_", "path_setting_", "metric_"):
+        for name in ("width_", "path_setting_", "metric_", "word_distance_", "describing_network_"):
             self.__dict__.pop(name, None)
 
     def narrowed(self) -> Self:
@@ -585,11 +705,14 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         """
         check_is_fitted(self)
         copy: Self = clone(self)
-        return copy.set_params(path_setting=self.path_setting_) if self._on_path else copy  # type: ignore[no-any-return]
+        if not self._on_path:
+            return copy
+        known = {"word_distance": self.word_distance_} if hasattr(self, "word_distance_") else {}
+        return copy.set_params(path_setting=self.path_setting_, **known)  # type: ignore[no-any-return]
 
     def _path_layers(self) -> "PathLayers":
         """What the network is made of, in a frame in which every kernel has variance one, or by a map into one."""
-        d, n_kernels = self.n_features_in_, len(self.means_)
+        n_kernels, d = self.means_.shape
         metric = self.metric_ / self.width_ if hasattr(self, "metric_") else None
         variance = np.ones(d) if metric is not None else np.broadcast_to(np.asarray(self.covariances_)[0], (d,))
         frame = Frame(self.mixing_ @ self.means_, np.sqrt(variance))
@@ -601,10 +724,10 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     def _of_columns(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
         if not self._on_path:
             return super()._of_columns(X, answer, *params)
-        check_is_fitted(self)
-        layers = self._path_layers()
-        rows = query_rows(self, X, self.n_jobs).framed(layers.frame, 3 * len(self.means_))
-        return rows.each(_path_activation, *layers.hidden())
+        rows, layers = self._rows(X), self._path_layers()
+        return self._shown_to(
+            rows, layers.frame, 3 * len(self.means_), _path_activation, layers.hidden(), logs=False, priors=False
+        )()
 
     def _output(self, hidden: Hidden, n_classes: int) -> OutputLayer:
         first = 1 if self.readout == "logistic" or n_classes == 2 else 0
@@ -616,10 +739,13 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
     def _scores(self, rows: Rows) -> RowFunction:
         if self._on_path:
             layers = self._path_layers()
-            framed = rows.framed(layers.frame, 3 * len(self.means_))
-            return RowFunction(framed, _path_outputs, (Float64(layers.readout), *layers.hidden()))
+            params = Float64(layers.readout), *layers.hidden()
+            return self._shown_to(rows, layers.frame, 3 * len(self.means_), _path_outputs, params, logs=True)
         framed, hidden, layer = self._layers(rows)
-        return RowFunction(framed, _class_outputs, (hidden, layer, Float64(self.readout_), self.readout == "logistic"))
+        logistic = self.readout == "logistic"
+        shares = getattr(self, "class_shares_", np.zeros(len(self.classes_)))
+        at_nothing = Float64(safe_log(shares) if logistic else shares)
+        return RowFunction(framed, _class_outputs, (hidden, layer, Float64(self.readout_), logistic, at_nothing))
 
     def _log_probability(self) -> Transform:
         check_is_fitted(self)
@@ -645,9 +771,14 @@ class RBFNetworkClassifier(ProbabilityClassifier, RBFNetwork):
         return self._map_scores(X, _decision)
 
 
-def _class_outputs(block: Block, hidden: Hidden, layer: Layer, readout: Float64, logistic: bool) -> Array:
-    """One output a class, (n, K): of two classes the first is zero, or what is left of one."""
-    return _by_class(_outputs(hidden.columns(block, layer), readout), logistic)
+def _class_outputs(block: Block, hidden: Hidden, layer: Layer, readout: Float64, logistic: bool, at_nothing: Float64) -> Array:
+    """One output a class, (n, K): of two classes the first is zero, or what is left of one; `at_nothing` if none is known."""
+    output = _by_class(_outputs(hidden.columns(block, layer), readout), logistic)
+    if block.holes is None:
+        return output
+    xp = namespace(output)
+    nothing = xp.sum(block.holes.observed, axis=1, keepdims=True) == 0
+    return xp.where(nothing, at_nothing.value + xp.zeros_like(output), output)
 
 
 def _by_class(output: Array, logistic: bool) -> Array:
@@ -935,7 +1066,7 @@ def _deviation(columns: Array, spread: Float64, noise: Float64) -> Array:
 
 
 RBF_FITTED = {
-    "means_": Field("floats", ("M", "d")),
+    "means_": Field("floats", ("M", "D")),
     "covariance_type_": Field("family"),
     "covariances_": Field("covariances"),
     "mixing_": Field("shares", ("M",)),
@@ -974,11 +1105,14 @@ register(
             **FEATURE_NAMES,
             "width_": Field("float", low=0.0, open_low=True),
             "path_setting_": Field("tuple", parts=(COUNT, COUNT)),
-            "metric_": Field("floats", ("d", "d")),
+            "metric_": Field("floats", ("D", "D")),
+            **DESCRIPTION,
+            "word_distance_": Field("float", low=0.0, open_low=True),
+            "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
         },
         parameters=RBF_PARAMETERS,
         check="kernelpool.files.checks:rbf",
-        probe=lambda model: model.means_,
+        probe=lambda model: model._as_given(np.zeros((1, model.n_features_in_))) if known_columns(model) else model.means_,
         onnx="kernelpool.export.networks:rbf_classifier",
     )
 )

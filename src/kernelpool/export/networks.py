@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import KernelpoolError
-from ..kernels import FAMILIES, Gaussian, Kernels, Product
+from ..kernels import Gaussian, Kernels, Product
 from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import LARGEST
 from ..networks.parzen import log_prior_scale
@@ -21,7 +21,7 @@ from ..selection.pooling import LOWEST
 from ..tables.words import indicators_of
 from ..training.competitive import weights_in
 from ..training.parzen import LONGEST_ODDS
-from ..training.validation import frame_of
+from ..training.validation import family_for, kernels_of, known_columns, mixture_frame
 from ..training.views import FARTHEST, View
 from .graph import Graph
 
@@ -192,17 +192,16 @@ def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
     return beside(g, parts)
 
 
-def _with_indicators(g: Graph, x: str, frame: Frame, model: Any) -> str:
-    """Numbers in the frame, then indicators of words in its units: `tables.words.Indicators`."""
-    indicators, numbers = model._indicators, model._indicators.numbers
-    parts = []
-    if numbers:
-        some = str(g.op("Gather", x, g.constant(np.array(numbers)), axis=1))
-        parts.append(framed(g, some, Frame(frame.origin[numbers], frame.unit[numbers])))
+def _with_indicators(g: Graph, x: str, model: Any) -> str:
+    """Numbers, then indicators of words where the model has some: `tables.words.Indicators`."""
+    indicators = model._indicators
+    if indicators is None:
+        return x
+    parts = [str(g.op("Gather", x, g.constant(np.array(indicators.numbers)), axis=1))] if indicators.numbers else []
     for i, n_levels in enumerate(indicators.levels):
         if n_levels:
-            unit = np.broadcast_to(frame.unit, len(indicators.levels))[i]
-            hot = np.vstack([np.eye(n_levels) * model._height / unit, np.full(n_levels, np.nan)])  # nothing is known of a gap
+            codes = np.append(np.arange(float(n_levels)), np.nan)[:, None]  # the last for a gap, of which nothing is known
+            hot = type(indicators)((n_levels,), indicators.others).of(codes)
             parts.append(str(g.op("Gather", g.constant(hot), _code(g, x, i), axis=0)))
     return beside(g, parts)
 
@@ -267,7 +266,11 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     net = model._network()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
     frame = Frame(model._frame.origin, model._frame.unit * net.radius)
-    rows = _with_indicators(g, x, frame, model) if hasattr(model, "categories_") else framed(g, x, frame)
+    if model._indicators is not None:
+        numbers, n_words = model._indicators.numbers, sum(model._indicators.words)
+        scales = np.full(n_words, net.radius / model._height)
+        frame = Frame(np.append(frame.origin[numbers], np.zeros(n_words)), np.append(frame.unit[numbers], scales))
+    rows = framed(g, _with_indicators(g, x, model), frame)
     if hasattr(model, "metric_"):
         rows = g.matmul(rows, model.metric_.T)
     squared = _squared(g, rows, net.center / net.radius, net.narrow)  # (n, M)
@@ -369,10 +372,11 @@ def _from_votes(g: Graph, log_votes: str, alone: np.ndarray, together: np.ndarra
 
 def _columns(g: Graph, x: str, model: Any) -> str:
     """What the hidden layer says, without the bias, (n, M)."""
-    family = FAMILIES[model.covariance_type_]
-    kernel, kernels = family(np.zeros(model.n_features_in_)), Kernels(model.means_, model.covariances_)
-    origin = model.mixing_ @ kernels.mean
-    frame, _ = frame_of(family, origin, model.mixing_ @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2))
+    columns = known_columns(model)
+    levels = None if columns is None else columns.levels
+    kernel = family_for(model.covariance_type_, np.zeros(model.n_features_in_), levels)
+    kernels = kernels_of(model.means_, model.covariances_, getattr(model, "probabilities_", None))
+    frame = mixture_frame(kernel, kernels, model.mixing_)
     by_kernel = log_densities(g, framed(g, x, frame), kernel, kernel.into(kernels, frame))
     if model.activation == "normalized":
         return g.softmax(g.multiply(g.add(by_kernel, g.safe_log(model.mixing_)), 1 / model.temperature_), 1)
@@ -385,7 +389,8 @@ def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
     if model.training == "path":
         layers = model._path_layers()
-        readout, rows, n_kernels = layers.readout, framed(g, x, layers.frame), len(layers.center)
+        readout, n_kernels = layers.readout, len(layers.center)
+        rows = framed(g, _with_indicators(g, x, model), layers.frame)
         seen = rows if layers.metric is None else g.matmul(rows, layers.metric.T)
         kernels = g.op("Exp", g.multiply(g.clip(_squared(g, seen, layers.center, False), 0.0, None), -0.5))
         linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
@@ -423,7 +428,8 @@ def rbf_regressor(g: Graph, x: str, model: Any) -> Answers:
 def neurons(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a CompetitiveNeuronsClassifier."""
     network, view, frame = model._network(np.finfo(np.float64).eps)
-    rows, n_neurons, n_outputs = framed(g, x, frame), len(model.mixing_), network.n_outputs
+    rows = framed(g, _with_indicators(g, x, model), frame)
+    n_neurons, n_outputs = len(model.mixing_), network.n_outputs
     weight = weights_in(np.asarray(model.weights_).reshape(n_neurons, n_outputs, -1), frame).reshape(n_neurons * n_outputs, -1)
     flat = g.add(g.matmul(rows, weight[:, :-1].T), weight[:, -1])
     activation = str(g.op("Reshape", flat, g.constant(np.array([-1, n_neurons, n_outputs]))))  # (n, M, C)

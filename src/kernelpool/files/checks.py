@@ -39,6 +39,7 @@ def check_field(field: Field, where: str, value: Any, sizes: Sizes, others: Mapp
         return
     if field.kind == "covariances":
         field = families()[others["covariance_type_"]].covariances
+        sizes = {**sizes, "d": sizes.get("D", sizes["d"])}  # of the columns that kernels see
     if field.kind in ARRAYS:
         _check_array(field, where, value, sizes)
     elif field.kind in ("float", "integer"):
@@ -362,7 +363,12 @@ def multi_edit(model: Any, sizes: Sizes) -> None:  # noqa: ARG001
 def rbf(model: Any, sizes: Sizes) -> None:
     """Of an RBFNetworkClassifier or RBFNetworkRegressor."""
     (n_weights, n_outputs), on_path = model.readout_.shape, model.training == "path"
-    expected = sizes["M"] + (sizes["d"] if on_path else 0) + 1
+    _check_shown(model, sizes, indicators=on_path)
+    if not on_path and (hasattr(model, "categories_") or hasattr(model, "probabilities_")):
+        _check_words(model, sizes)
+    if on_path and hasattr(model, "categories_") != hasattr(model, "word_distance_"):
+        raise ModelFileError("categories_ and word_distance_ must be there together.")
+    expected = sizes["M"] + (sizes["D"] if on_path else 0) + 1
     if n_weights != expected:
         raise ModelFileError(f"readout_ must have {expected} rows; got {n_weights}.")
     if hasattr(model, "metric_"):
@@ -378,9 +384,25 @@ def rbf(model: Any, sizes: Sizes) -> None:
         model.predict(model.means_[:1], return_std=True)
 
 
+def _check_shown(model: Any, sizes: Sizes, *, indicators: bool = True) -> None:
+    """Kernels and neurons see a column for each feature, or for each number and word; what describes rows knows the same."""
+    columns = known_columns(model)
+    wide = sizes["d"] if columns is None or not indicators else len(model._indicators.sources)
+    if sizes["D"] != wide:
+        raise ModelFileError(f"There must be {wide} columns for the features of the model; got {sizes['D']}.")
+    network = getattr(model, "describing_network_", None)
+    if network is None:
+        return
+    words = known_columns(network)
+    alike = (None if words is None else words.levels) == (None if columns is None else columns.levels)
+    if not is_fitted(network) or network.n_features_in_ != sizes["d"] or not alike or not hasattr(model, "class_shares_"):
+        raise ModelFileError("describing_network_ must be fitted to the features of the whole, and class_shares_ be with it.")
+
+
 def competitive(model: Any, sizes: Sizes) -> None:
     """Of a CompetitiveNeuronsClassifier."""
-    n_neurons, d, n_classes = sizes["M"], sizes["d"], sizes["K"]
+    _check_shown(model, sizes)
+    n_neurons, d, n_classes = sizes["M"], sizes["D"], sizes["K"]
     shape = (n_neurons, d + 1) if n_classes == 2 else (n_neurons, n_classes, d + 1)
     if model.weights_.shape != shape:
         raise ModelFileError(f"weights_ must have shape {shape}; got {model.weights_.shape}.")

@@ -209,7 +209,8 @@ def describe_rbf(estimator: Any) -> Description:
     n = plural(len(estimator.means_), f"{_shape(estimator)} Gaussian kernel")
     task = f"for {_classes(estimator)}" if hasattr(estimator, "classes_") else "for real outputs"
     layer = estimator.readout.replace("_", "-")
-    pool = Pool(share / share.sum(), weight=np.asarray(estimator.readout_)[: len(share)], **_shapes(estimator))
+    shapes = {} if hasattr(estimator, "word_distance_") else _shapes(estimator)  # of numbers and words, not of features
+    pool = Pool(share / share.sum(), weight=np.asarray(estimator.readout_)[: len(share)], **shapes)
     if estimator.training == "path":
         n = plural(len(estimator.means_), "Gaussian kernel")
         return Description(
@@ -228,13 +229,18 @@ def describe_rbf(estimator: Any) -> Description:
 def describe_competitive(estimator: Any) -> Description:
     """`CompetitiveNeuronsClassifier`."""
     share = np.asarray(estimator.mixing_)
-    weight = np.asarray(estimator.weights_).reshape(len(share), -1, estimator.n_features_in_ + 1)[:, :, :-1]
-    placed = {"mean": estimator.means_, "variance": estimator.covariances_} if estimator.local else {}
+    placed: dict[str, Any] = {
+        "weight": np.asarray(estimator.weights_).reshape(len(share), -1, len(estimator.location_) + 1)[:, :, :-1]
+    }
+    if estimator.local:
+        placed |= {"mean": estimator.means_, "variance": estimator.covariances_}
+    if hasattr(estimator, "categories_"):  # of numbers and words, not of features
+        placed = {}
     place = ", each with a place of its own," if estimator.local else ""
     rows = f"the rows{place} of {_classes(estimator)} in {_features(estimator)}"
     return Description(
         f"A mixture of {plural(len(share), 'neuron')} that compete for {rows}{_trained(estimator)}",
-        Pool(share / share.sum(), weight=weight, word="neuron", **placed),
+        Pool(share / share.sum(), word="neuron", **placed),
     )
 
 

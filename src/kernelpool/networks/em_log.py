@@ -53,7 +53,9 @@ class Mixture(SharedKernel):
         super().__init__(kernel, namespace(like).ones_like(like), penalty)
 
     def _indicators(self, block: Block) -> Array:
-        return namespace(block.x).asarray([[1.0], [0.0]], dtype=block.x.dtype, device=device(block.x))
+        xp = namespace(block.x)
+        everyone = xp.asarray([[1.0], [0.0]], dtype=block.x.dtype, device=device(block.x))
+        return everyone if block.holes is None else xp.broadcast_to(everyone, (2, block.x.shape[0]))
 
 
 # -- what the hidden layer says -----------------------------------------------------------------------------------
@@ -110,8 +112,15 @@ class Hidden:
         return self.kernel.log_peak(params.kernels) / self.temperature
 
     def log_activation(self, block: Block, layer: Layer) -> Array:
-        """log p(x|j), or log P(j|x), (M, n), at the temperature: kernels wider by its square root."""
-        log_density = as_float64(self.kernel.log_density(layer.natural_params, block.x)) / self.temperature
+        """log p(x|j), or log P(j|x), (M, n), at the temperature: kernels wider by its square root.
+
+        Where cells are missing these are the marginals of those that are known. At temperature one P(j|known) is what P(j|x) is
+        expected to be; densities of fewer features are in other units.
+        """
+        known = block.holes is None
+        kernel, params = self.kernel, layer.natural_params
+        found = kernel.log_density(params, block.x) if known else kernel.observe(params, block).log_density
+        log_density = as_float64(found) / self.temperature
         if self.activation != "normalized":
             return log_density
         log_joint = log_density + as_float64(layer.log_mixing)[:, None] / self.temperature

@@ -38,7 +38,7 @@ class TableColumns:
     """Columns of a table, and the levels of those that hold words."""
 
     categories: tuple[np.ndarray | None, ...]
-    """Of each column the words that are told apart, sorted; None for numbers."""
+    """Of each column the words that are told apart; None for numbers."""
     names: tuple[str, ...] | None = None
 
     @property
@@ -111,7 +111,8 @@ def learn_columns(
     min_frequency : int, float or None
         How many rows, or which part of them, a word must be in to have a level of its own.
     most_words : int or None
-        How many words of a column have levels of their own at most: the most frequent ones.
+        How many words of a column have levels of their own at most: the most frequent ones, in that order. None takes all,
+        sorted by their spelling.
     """
     if categorical_features is None or not (hasattr(X, "shape") or isinstance(X, list | tuple)) or _is_sparse(X):
         return None
@@ -158,12 +159,13 @@ def _as_told(X: Any, words: dict[Any, Any]) -> TableColumns | None:
 def _levels(column: Any, min_frequency: Any, most_words: int | None) -> np.ndarray:
     counts = Counter(as_words(column))
     del counts[None]
-    if most_words is not None and len(counts) > most_words:
-        counts = Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most_words]))  # type: ignore[arg-type]
     least = 0.0 if min_frequency is None else float(min_frequency)
     if isinstance(min_frequency, Real) and not isinstance(min_frequency, Integral):
         least *= sum(counts.values())
-    return np.array(sorted(word for word, n in counts.items() if word is not None and n >= least), dtype=object)
+    words = sorted(word for word, n in counts.items() if word is not None and n >= least)
+    if most_words is not None:  # by how frequent they are, so that it does not matter how they are spelled
+        words = sorted(words, key=lambda word: -counts[word])[:most_words]
+    return np.array(words, dtype=object)
 
 
 def _named(given: Any, d: int, names: list[str] | None) -> list[int]:
@@ -211,6 +213,8 @@ class Indicators:
 
     levels: tuple[int, ...]
     """How many levels each column has, other words included; 0 for numbers."""
+    others: bool = True
+    """Whether other words have an indicator too, or none at all."""
 
     @cached_property
     def numbers(self) -> list[int]:
@@ -219,13 +223,16 @@ class Indicators:
 
     @cached_property
     def words(self) -> tuple[int, ...]:
-        """Levels of the columns of words."""
-        return tuple(n for n in self.levels if n)
+        """Indicators of the columns of words."""
+        return tuple(self._n_indicators(n) for n in self.levels if n)
 
     @cached_property
     def sources(self) -> np.ndarray:
         """The column that each number and each indicator comes from, (D,)."""
-        return np.array([*self.numbers, *(i for i, n in enumerate(self.levels) for _ in range(n))], int)
+        return np.array([*self.numbers, *(i for i, n in enumerate(self.levels) for _ in range(self._n_indicators(n)))], int)
+
+    def _n_indicators(self, n_levels: int) -> int:
+        return n_levels if self.others else max(n_levels - 1, 0)
 
     def of(self, x: Array, height: float = 1.0) -> Array:
         """Coded rows, (n, d), as numbers and indicators, (n, D); all indicators of a missing word are NaN."""
@@ -234,8 +241,9 @@ class Indicators:
         for i, n_levels in enumerate(self.levels):
             if n_levels:
                 code = x[:, i : i + 1]
-                hot = xp.astype(code == xp.arange(n_levels, dtype=x.dtype, device=device(x)), x.dtype) * height
-                parts.append(xp.where(xp.isnan(code), code, hot))
+                n = self._n_indicators(n_levels)
+                hot = xp.astype(code == xp.arange(n, dtype=x.dtype, device=device(x)), x.dtype) * height
+                parts.append(xp.where(xp.isnan(code), code + xp.zeros_like(hot), hot))
         return xp.concat(parts, axis=1)
 
 

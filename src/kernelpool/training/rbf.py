@@ -84,6 +84,8 @@ class FittedRBF:
     covariances: np.ndarray
     covariance_type: str
     mixing: np.ndarray
+    probability: np.ndarray | None
+    """Of words, (M, W)."""
     log_scale: np.ndarray
     """log of what each column is divided by, (M,)."""
     temperature: float
@@ -154,7 +156,9 @@ class HiddenTraining(MixtureTraining):
 
 def _sample_of(block: Block, seed: int, most: int) -> Sample:
     xp = namespace(block.x)
-    return sample_block(Block(block.x, xp.zeros(block.x.shape[0], dtype=xp.int64), block.weight), seed, most)
+    everyone = Block(block.x, xp.zeros(block.x.shape[0], dtype=xp.int64), block.weight)
+    everyone.holes = block.holes
+    return sample_block(everyone, seed, most)
 
 
 DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
@@ -177,6 +181,12 @@ class _RBFTraining:
 
     def __init__(self, data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer]) -> None:
         self.data, self.config, self.make_output = data, config, make_output
+        placed = isinstance(config.hidden, str) and config.hidden in ("kmeans", "random", "em") and config.widths is None
+        if data.levels is not None and not placed:
+            raise KernelpoolError(
+                "X has columns of words, of which hidden='uniform', hidden='normal', a fitted mixture and widths say nothing; "
+                "use hidden='kmeans', 'random' or 'em', and widths=None."
+            )
         in_units_of_data = isinstance(config.hidden, GivenMixture) or config.hidden in ("uniform", "normal") or config.widths
         kernel = replace(config.kernel, standardize=config.standardize and not in_units_of_data)
         self.mixture = HiddenTraining(data, kernel, FitConfig(config.max_iter, config.tol))
@@ -280,6 +290,7 @@ class _RBFTraining:
             covariances=covariances,
             covariance_type=self.mixture.type_in_data_units,
             mixing=mixing[:, 0],
+            probability=self.mixture.probability(run.network.hidden),
             log_scale=log_scale,
             temperature=temperature,
             loss=loss,

@@ -132,8 +132,8 @@ def _refuse_words(estimator: Any, X: Any) -> None:
     if hasattr(estimator, "categorical_features"):
         raise KernelpoolError(f"{what}, and categorical_features={estimator.categorical_features!r} takes it for numbers.")
     raise KernelpoolError(
-        f"{what}, and {type(estimator).__name__} takes numbers alone: SharedKernelClassifier and PooledClassifier take words "
-        f"as they are, or put an encoder before it, such as kernelpool.tables.encoder.TableEncoder."
+        f"{what}, and {type(estimator).__name__} takes numbers alone: put an encoder before it, such as "
+        f"kernelpool.tables.encoder.TableEncoder."
     )
 
 
