@@ -353,3 +353,46 @@ def test_many_rows_may_be_judged_on_others(clouds, monkeypatch):
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
     (network_,) = model.deciding_networks_
     assert model.conditional_loss_ == pytest.approx(log_loss(y_test, network_.predict_proba(X_test)), rel=1e-6)
+
+
+# -- no more work than it takes -------------------------------------------------------------------------------------
+
+
+def test_rows_that_are_given_as_held_out_cost_no_second_em(clouds, monkeypatch):
+    from kernelpool.networks.shared_kernel import SharedKernel
+
+    (X, y), (X_test, y_test) = clouds
+    sweeps = []
+    sweep = SharedKernel.sweep
+    monkeypatch.setattr(SharedKernel, "sweep", lambda *args: sweeps.append(1) or sweep(*args))
+    settings = {"n_kernels": 6, "covariance_type": "diag", "random_state": 0}
+    em = SharedKernelClassifier(**settings, training="em").fit(X, y)
+    n_sweeps = len(sweeps)
+    model = SharedKernelClassifier(**settings).fit(X, y, X_val=X_test[:300], y_val=y_test[:300])
+    assert len(sweeps) - n_sweeps <= n_sweeps + 1
+    (network_,) = model.deciding_networks_
+    assert np.abs(network_.means_ - em.means_).max() > 1e-3  # and it has been trained on from there
+    np.testing.assert_array_equal(model.means_, em.means_)
+
+
+def test_a_climb_that_lies_behind_another_ends(clouds, monkeypatch):
+    from kernelpool.training import conditional
+
+    (X, y), _ = clouds
+    begun = []
+    climb = conditional._climb
+
+    def remember(*args):
+        begun.append((args[-1], climb(*args)))
+        return begun[-1][1]
+
+    monkeypatch.setattr(conditional, "_climb", remember)
+    losses = iter([np.arange(20.0), np.arange(20.0) - 1, np.arange(20.0) + 1])
+    monkeypatch.setattr(conditional, "tempered_losses", lambda *_: next(losses))
+    SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(X, y, X_val=X[:500], y_val=y[:500])
+    (none, first), (rival, second) = begun
+    assert none == ()
+    assert rival == first.losses
+    behind = [i for i, loss in enumerate(second.losses) if loss > first.losses[min(i, len(first.losses) - 1)]]
+    assert not [i for i in behind if conditional.HEAD_START <= i < len(second.losses) - 1]
+    assert all(b <= a for a, b in zip(second.losses, second.losses[1:], strict=False))

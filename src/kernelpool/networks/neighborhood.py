@@ -22,6 +22,8 @@ Deviations: the logarithm of :math:`p_i` (the paper's KL objective (5)) with :ma
 strangers does not decide alone; half the squared distance, as in a Gaussian; the ridge; rows have weights.
 """
 
+from typing import Any
+
 from ..arrays import Array, device, namespace
 
 EPSILON = 1e-4
@@ -29,23 +31,46 @@ EPSILON = 1e-4
 
 
 def neighborhood_objective(metric: Array, x: Array, codes: Array, weight: Array, ridge: float) -> tuple[float, Array]:
-    """(5): the mean of log p_i less the ridge, and its gradient, (d, d)."""
+    """(5): the mean of log p_i less the ridge, and its gradient, (d, d).
+
+    With rows in the order of their classes, neighbors of the same class are blocks on the diagonal of p_ij, and the matrix
+    need not be looked at more often than a softmax does.
+    """
     xp, (n, d) = namespace(x), x.shape
-    home = device(x)
-    one = xp.eye(d, dtype=x.dtype, device=home)
+    order = xp.argsort(codes)
+    x, codes, weight = (xp.take(a, order, axis=0) for a in (x, codes, weight))
     mapped = x @ metric.T  # (n, d)
     square = xp.sum(mapped * mapped, axis=1)
-    logit = mapped @ mapped.T - 0.5 * (square[:, None] + square[None, :])  # (n, n)
-    itself = xp.eye(n, dtype=x.dtype, device=home)
-    logit = xp.where(itself > 0, -xp.inf * xp.ones_like(itself), logit)
-    logit = logit - xp.max(logit, axis=1, keepdims=True)
-    share = xp.exp(logit) * weight[None, :]
-    share = share / xp.sum(share, axis=1, keepdims=True)
-    same = xp.astype(codes[:, None] == codes[None, :], x.dtype)
-    right = xp.sum(share * same, axis=1)
-    pull = weight / (xp.sum(weight) * (right + EPSILON))
-    slope = share * (same - right[:, None]) * pull[:, None]  # of the objective by each logit
-    slope = slope + slope.T
-    gradient = (slope @ mapped - mapped * xp.sum(slope, axis=1)[:, None]).T @ x
+    score = mapped @ mapped.T  # (n, n); what is common to a line cancels
+    score -= 0.5 * square[None, :]
+    every = xp.arange(n, device=device(x))
+    score = xp.where(every[:, None] == every[None, :], xp.asarray(-xp.inf, dtype=x.dtype, device=device(x)), score)
+    score -= xp.max(score, axis=1, keepdims=True)
+    vote = xp.exp(score)
+    if not bool(xp.all(weight == weight[0])):
+        vote *= weight[None, :]
+    total = xp.sum(vote, axis=1)
+    right = xp.zeros_like(square)
+    blocks = _runs(xp, codes)
+    for block in blocks:
+        right[block] = xp.sum(vote[block, block], axis=1) / total[block]
+    pull = weight / (xp.sum(weight) * (right + EPSILON) * total)
+    # of the objective by the score of i and j: pull_i vote_ij (1 if the classes are the same, less right_i)
+    against = (pull * right)[:, None] * mapped
+    toward = -(pull * right)[:, None] * (vote @ mapped) - vote.T @ against
+    of_row = -(pull * right * total) - vote.T @ (pull * right)
+    for block in blocks:
+        own, mine = vote[block, block], (pull[block])[:, None] * mapped[block, :]
+        toward[block, :] += pull[block][:, None] * (own @ mapped[block, :]) + own.T @ mine
+        of_row[block] += pull[block] * xp.sum(own, axis=1) + own.T @ pull[block]
+    gradient = (toward - mapped * of_row[:, None]).T @ x
+    one = xp.eye(d, dtype=x.dtype, device=device(x))
     objective = xp.sum(weight * xp.log(right + EPSILON)) / xp.sum(weight) - ridge * xp.sum((metric - one) ** 2)
     return float(objective), gradient - 2 * ridge * (metric - one)
+
+
+def _runs(xp: Any, codes: Array) -> list[slice]:
+    """Where each class lies among sorted codes."""
+    n = int(codes.shape[0])
+    ends = [*(int(i) + 1 for i in xp.nonzero(codes[1:] != codes[:-1])[0]), n]
+    return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]

@@ -88,18 +88,18 @@ def _parts(
         part, out = (data, held_out) if held_out is not None else divide(data, config.fit.seed, MOST_HELD_OUT)
         yield part, _going_on_from(described, config), out
         return
+    if held_out is not None:  # all rows train, and the network that describes them is what EM comes to
+        yield data, _going_on_from(described, config, 0), held_out
+        return
     rows = draw_rows(data, config.fit.seed)
-    if held_out is not None:
-        parts = [(rows, held_out)]
-    else:
-        fold = stratified_folds(rows.code, n_folds, key=rows.key, weight=rows.weight)
-        parts = [(rows.where(fold != f), rows.where(fold == f)) for f in np.unique(fold[fold >= 0])]
-    for train, out in parts:
+    fold = stratified_folds(rows.code, n_folds, key=rows.key, weight=rows.weight)
+    for f in np.unique(fold[fold >= 0]):
+        train = rows.where(fold != f)
         start = limit_kernels(config.start, train, len(data.classes))
-        yield fold_data(data, train, config.fit.n_jobs), replace(config, start=start), out
+        yield fold_data(data, train, config.fit.n_jobs), replace(config, start=start), rows.where(fold == f)
 
 
-def _going_on_from(described: FittedNetwork, config: SharedKernelConfig) -> SharedKernelConfig:
+def _going_on_from(described: FittedNetwork, config: SharedKernelConfig, n_sweeps: int = FORGETTING) -> SharedKernelConfig:
     """Settings that start from a network, for as many sweeps as it takes to forget some of its rows."""
     previous = PreviousFit(
         described.means,
@@ -114,7 +114,7 @@ def _going_on_from(described: FittedNetwork, config: SharedKernelConfig) -> Shar
         float("nan"),
         probability=described.probability,
     )
-    fit = replace(config.fit, max_iter=min(config.fit.max_iter, FORGETTING))
+    fit = replace(config.fit, max_iter=min(config.fit.max_iter, n_sweeps))
     return replace(config, start=StartConfig(previous=previous), sharing=described.sharing, fit=fit)
 
 

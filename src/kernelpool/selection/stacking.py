@@ -21,7 +21,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import logsumexp
 from ..em import Outcome, Stop, best_of, em
 from ..training.config import SharedKernelConfig
 from ..training.shared_kernel import Starts
@@ -40,12 +39,13 @@ def stacked(log_density: np.ndarray, weight: np.ndarray, prior_rows: float = PRI
     """The weights of the networks, (L,)."""
     n_networks = len(log_density)
     total = weight.sum() + prior_rows * n_networks
+    most = log_density.max(axis=0)
+    density, constant = np.exp(log_density - most), weight @ most  # (L, n), as parts of the largest
 
     def sweep(share: np.ndarray) -> tuple[np.ndarray, float]:
-        log_joint = log_density + np.log(share)[:, None]  # (L, n)
-        log_evidence = logsumexp(log_joint, axis=0)
-        mass = np.exp(log_joint - log_evidence) @ weight
-        objective = (weight @ log_evidence + prior_rows * np.log(share).sum()) / total
+        evidence = share @ density
+        mass = share * (density @ (weight / evidence))
+        objective = (weight @ np.log(evidence) + constant + prior_rows * np.log(share).sum()) / total
         return (mass + prior_rows) / total, float(objective)
 
     return em(sweep, np.full(n_networks, 1 / n_networks), Stop(max_iter=2000, tol=1e-10)).params

@@ -53,6 +53,9 @@ TOO_FAR = -1e6
 PATIENCE = 12
 """Steps without a lower loss on held-out rows before the climb ends."""
 
+HEAD_START = 8
+"""Steps after which a climb from a second start must not lie behind where the first one was by then."""
+
 GAIN = 1e-4
 """A loss lower by less than this part of it is no lower."""
 
@@ -81,6 +84,8 @@ class ConditionalFit:
     n_steps: int
     """The step that was kept."""
     outcome: Outcome
+    losses: tuple[float, ...] = ()
+    """The lowest loss on held-out rows up to each step."""
 
 
 @record
@@ -120,33 +125,46 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, co
     pulls = PULLS if config.pull == "auto" else (float(config.pull),)
     n_parameters = training.host_kernel.n_parameters(*start.kernels.mean.shape)
     max_iter = config.max_iter if n_parameters <= MOST_PARAMETERS * training.data.n_rows else 0
-    fits = []
+    fits: list[ConditionalFit] = []
     for (shrinkage, beta), pull in product([places[begin] for begin in begins], pulls):
         begin = tempered(network, _shrunk(network, start, shrinkage), beta)
-        fits.append(_climb(network, training.rows, held_out, begin, beta, pull, max_iter))
+        rival = next((fit.losses for fit in fits if fit.pull == pull), ())
+        fits.append(_climb(network, training.rows, held_out, begin, beta, pull, max_iter, rival))
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
     return min(fits, key=lambda fit: fit.loss)
 
 
 def _climb(
-    network: SharedKernel, rows: Rows, held_out: Rows, start: Params, beta: float, pull: float, max_iter: int
+    network: SharedKernel,
+    rows: Rows,
+    held_out: Rows,
+    start: Params,
+    beta: float,
+    pull: float,
+    max_iter: int,
+    rival: tuple[float, ...] = (),
 ) -> ConditionalFit:
     best, lowest, best_step = start, float(conditional_losses(network, held_out, [start])[0]), 0
     if not max_iter:
         likelihood = -float(conditional_losses(network, rows, [start])[0])
         return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED)
     n_steps = -1  # the start is told of too
+    losses: list[float] = []
 
     def watch(vector: np.ndarray, _: float) -> bool:
         nonlocal best, lowest, best_step, n_steps
         n_steps += 1
         if n_steps == 0:
+            losses.append(lowest)
             return False
         params = network.from_vector(vector, start)
         loss = float(conditional_losses(network, held_out, [params])[0])
         if loss < (1 - GAIN) * lowest:
             best, lowest, best_step = params, loss, n_steps
+        losses.append(lowest)
+        if rival and n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
+            return True
         return n_steps >= best_step + PATIENCE
 
     def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
@@ -158,7 +176,7 @@ def _climb(
 
     with one_blas_thread():
         top = maximize(objective, np.asarray(to_numpy(network.to_vector(start))), max_iter=max_iter, memory=15, on_step=watch)
-    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome)
+    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses))
 
 
 def conditional_losses(network: SharedKernel, rows: Rows, params: Sequence[Params]) -> np.ndarray:
@@ -199,7 +217,9 @@ def _summed(block: Block, joints: Iterable[np.ndarray]) -> LossSums:
     losses = []
     for joint in joints:
         labeled = joint[known]
-        losses.append(weight @ (logsumexp(labeled, axis=1) - labeled[np.arange(len(known)), codes[known]]))
+        most = labeled.max(axis=1)
+        log_evidence = np.log(np.exp(labeled - most[:, None]).sum(axis=1)) + most
+        losses.append(weight @ (log_evidence - labeled[np.arange(len(known)), codes[known]]))
     return LossSums(np.array(losses), float(weight.sum()))
 
 
