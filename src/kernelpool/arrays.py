@@ -27,6 +27,7 @@ from array_api_compat import (
     is_writeable_array,
 )
 from numpy.lib.stride_tricks import as_strided
+from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dtrtri
 from scipy.special import ndtr
 
@@ -66,6 +67,8 @@ __all__ = [
     "rows_that_count",
     "safe_log",
     "shares_of",
+    "solve_factored",
+    "squared_distances",
     "sum_squares_into",
     "sums_within_range",
     "thread_scratch",
@@ -527,6 +530,27 @@ NEGLIGIBLE = 1e-20
 """A weight this small beside the largest is left out of sums of squares: what n rows lose is below n * 1e-20 of one row."""
 
 
+IN_CACHE, FEWEST_IN_CACHE = 1 << 15, 256
+"""Numbers, and rows at least, of which distances are taken at once: what is made of them stays in the caches."""
+
+
+def squared_distances(x: Array, mean: Array, factor: Array) -> Array:
+    """|factor (x - mean)|², (n,), of rows (n, d) and a lower triangular matrix (d, d)."""
+    if not is_numpy_array(x):
+        white = (x - mean) @ factor.T
+        return namespace(x).vecdot(white, white)
+    (n, d), out = x.shape, np.empty(len(x), x.dtype)
+    step, part = min(n, max(IN_CACHE // max(d, 1), FEWEST_IN_CACHE)), d if d < 128 else -(-d // 4)
+    away, white = thread_scratch("away", (step, d), x), thread_scratch("white", (step, d), x)
+    for i in range(0, n, max(step, 1)):
+        k = min(step, n - i)
+        np.subtract(x[i : i + k], mean, out=away[:k])
+        for j in range(0, d, max(part, 1)):  # what stands above the diagonal is zero
+            np.matmul(away[:k, : j + part], factor[j : j + part, : j + part].T, out=white[:k, j : j + part])
+        np.einsum("nd,nd->n", white[:k], white[:k], out=out[i : i + k])
+    return out
+
+
 def rows_above(a: Array, limit: float) -> Array | None:
     """Where `a` (n,) exceeds `limit`; None where that is nearly everywhere, or where to ask would make an accelerator wait."""
     if not is_numpy_array(a):
@@ -661,6 +685,14 @@ def with_diagonal(a: Array, diagonal: Array) -> Array:
         return out
     one = xp.eye(d, dtype=a.dtype, device=device(a))
     return a * (1 - one) + diagonal[..., None] * one
+
+
+def solve_factored(factor: Array, b: Array) -> Array:
+    """(L L')^-1 b from a lower Cholesky factor L (d, d)."""
+    if is_numpy_array(factor):
+        return cho_solve((factor, True), b, check_finite=False)
+    inverse = inverse_of_lower(factor)
+    return inverse.T @ (inverse @ b)
 
 
 def inverse_of_lower(factor: Array, *, overwrite: bool = False) -> Array:

@@ -28,8 +28,9 @@ class Diag(Gaussian):
     def gram(self, whitening: Array) -> Array:
         return whitening * whitening
 
-    def whiten(self, whitening: Array, x: Array) -> Array:
-        return x * whitening
+    def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
+        white = (x - point) * whitening
+        return namespace(x).vecdot(white, white)
 
     def apply(self, precision: Array, x: Array) -> Array:
         return precision * x if x.ndim == 2 else precision[:, None, :] * x

@@ -12,6 +12,7 @@ from ..arrays import (
     multiply_pairs_into,
     namespace,
     outer_sums,
+    squared_distances,
     triangle,
     triangle_pairs,
     weighted_gram,
@@ -84,8 +85,8 @@ class Full(Gaussian):
     def gram(self, whitening: Array) -> Array:
         return namespace(whitening).matrix_transpose(whitening) @ whitening
 
-    def whiten(self, whitening: Array, x: Array) -> Array:
-        return x @ whitening.T
+    def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
+        return squared_distances(x, point, whitening)
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Patterns:
         return Patterns(self, natural_params, block)

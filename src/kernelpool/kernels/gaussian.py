@@ -26,6 +26,7 @@ distance from that origin; such kernels (``guarded``) are computed from x - mean
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import Any, ClassVar
 
 from ..arrays import (
@@ -48,6 +49,7 @@ from ..errors import CollapsedKernelError
 from ..rows import Block, Frame, max_abs_value
 from ..sums import Sums, record
 from .kernel import Kernel, KernelSums, NaturalParams, Observed
+from .tangents import Tangents, tangents, write_near
 
 
 def _columns(block: Block) -> Array:
@@ -59,11 +61,12 @@ def _columns(block: Block) -> Array:
 
 LOG_2_PI = math.log(2 * math.pi)
 
-WIDE = 64
+WIDE = 96
 """From so many features on full kernels are taken one after the other: products of all pairs of features are huge, and slower.
 
-With two kernels three times slower, with thirty as fast here and twice as slow at 128 (`python -m benchmarks wide`).
+With two kernels four times slower, with thirty about as fast (`python -m benchmarks wide`).
 """
+
 
 INVERSE_GAMMA_DOF = 3
 """Degrees of freedom of the conjugate prior on one variance: the smallest whole number for which it has a mean."""
@@ -88,6 +91,8 @@ class GaussianNaturalParams(NaturalParams):
     """W with W' W = precision, in the shape of the covariances: worked out before anything is rounded to the rows' type."""
     log_size: Array
     """log |covariance|, (M,), or () in the tied family."""
+    tangents: Tangents | None = None
+    """Bounds that tell which kernels count in a row, where kernels are taken one after the other."""
 
 
 @record
@@ -150,8 +155,8 @@ class Gaussian(Kernel):
         """W' W, in the same shape."""
 
     @abstractmethod
-    def whiten(self, whitening: Array, x: Array) -> Array:
-        """W x for rows (n, d) and the W of one kernel."""
+    def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
+        """|W (x - point)|², (n,), for rows (n, d) and the W of one kernel."""
 
     @abstractmethod
     def apply(self, precision: Array, x: Array) -> Array:
@@ -293,7 +298,8 @@ class Gaussian(Kernel):
         whitening = clip(whitening, -narrow, narrow)
         if self.one_by_one(d):
             offset, every = -0.5 * (log_size + d * LOG_2_PI), tuple(range(kernels.mean.shape[0]))
-            return GaussianNaturalParams(xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size)
+            bounds = tangents(kernels.mean, kernels.covariance, whitening, offset)
+            return GaussianNaturalParams(xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size, bounds)
         precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
@@ -350,14 +356,19 @@ class Gaussian(Kernel):
             else:  # the others may not use the kernel, and what stands there says so
                 log_joint[j, rows] = self.exact_log_density(natural_params, j, x[rows, :]) + more[rows]
 
+    def correct_shares(self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array) -> None:
+        bounds = natural_params.tangents
+        more = constant - natural_params.offset[:, None]
+        if bounds is None or not write_near(log_joint, bounds, partial(self.exact_log_density, natural_params), x, more):
+            self.correct(log_joint, natural_params, x, constant)
+
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Observed:
         """Features are independent given the kernel, where covariances are variances alone."""
         return IndependentFeatures(self, natural_params, block)
 
     def exact_log_density(self, natural_params: GaussianNaturalParams, j: int, x: Array) -> Array:
         """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
-        white = self.whiten(self.of_kernel(natural_params.whitening, j), x - natural_params.kernels.mean[j, :])
-        distance = namespace(x).vecdot(white, white)
+        distance = self.squared_distance(self.of_kernel(natural_params.whitening, j), x, natural_params.kernels.mean[j, :])
         return -0.5 * (distance + self.of_kernel(natural_params.log_size, j) + x.shape[1] * LOG_2_PI)
 
     def distance(self, kernels: Kernels, away: Array) -> Array:

@@ -117,6 +117,10 @@ class Kernel(ABC):
     def correct(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:  # noqa: B027
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
 
+    def correct_shares(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:
+        """`correct`, where shares of kernels in rows are all that is asked for: what is below rounding may be log 0."""
+        self.correct(log_joint, natural_params, x, constant)
+
     def look_up(self, natural_params: Natural, x: Array, of: Array | None = None) -> Array:
         """What is added to offset + weight . features(x), (M, n), where the family `looks_up`; of some kernels, (m, n)."""
         raise NotImplementedError

@@ -34,8 +34,9 @@ class Spherical(Gaussian):
     def gram(self, whitening: Array) -> Array:
         return whitening * whitening
 
-    def whiten(self, whitening: Array, x: Array) -> Array:
-        return x * whitening
+    def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
+        white = (x - point) * whitening
+        return namespace(x).vecdot(white, white)
 
     def apply(self, precision: Array, x: Array) -> Array:
         return namespace(x).reshape(precision, (-1,) + (1,) * (x.ndim - 1)) * x

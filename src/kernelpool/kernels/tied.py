@@ -35,8 +35,8 @@ class Tied(Full):
         """-x' precision x / 2, (n,); guarded kernels, and then all are, leave nothing out."""
         if natural_params.guarded:
             return 0.0
-        white = self.whiten(natural_params.whitening, x)
-        return -0.5 * namespace(x).sum(white * white, axis=1)
+        origin = namespace(x).zeros_like(natural_params.kernels.mean[0, :])
+        return -0.5 * self.squared_distance(natural_params.whitening, x, origin)
 
     def elongation(self, precision: Array, covariance: Array) -> float:
         return 0.0  # `common` is a sum of squares and does not cancel

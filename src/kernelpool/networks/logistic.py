@@ -79,12 +79,12 @@ class Logistic:
         outputs, width = range(p.shape[0]), columns.shape[0]
         if len(outputs) == 1:
             return Curve(loss, xp.sum(count), slope, (columns * (count * _w(p, 0, 0))) @ columns.T)
-        # W = diag(p) - p p': the second part is one product for all pairs of outputs
-        beside = xp.reshape(p[:, None, :] * columns[None, :, :], (len(outputs) * width, -1))  # (o (M + 1), n)
-        curvature = -((beside * count) @ beside.T)
+        # W = diag(p) - p p': the second part is one product for all pairs of outputs, of a matrix with itself
+        beside = xp.reshape(p[:, None, :] * (columns * count**0.5), (len(outputs) * width, -1))  # (o (M + 1), n)
+        curvature = -(beside @ beside.T)
         for k in outputs:
             span = slice(k * width, (k + 1) * width)
-            curvature[span, span] += (beside[span, :] * count) @ columns.T
+            curvature[span, span] += (columns * (p[k, :] * count)) @ columns.T
         return Curve(loss, xp.sum(count), slope, curvature)
 
     def left_out(self, block: Block, layer: Layer, weight: Array, inverse: Array) -> Array:
@@ -101,11 +101,12 @@ class Logistic:
             moved = logit + lever / xp.clip(1 - _w(p, 0, 0) * lever, min=1e-6) * pull
         else:
             wide = as_float64(inverse)
-            cells = [
-                xp.sum(xp.reshape(wide[:, k * width : (k + 1) * width] @ columns, (n_outputs, width, -1)) * columns, axis=1)
-                for k in range(n_outputs)
-            ]  # (o, n) each
-            lever = xp.permute_dims(xp.stack(cells), (2, 1, 0))  # (n, o, o)
+            cells = []  # x' inverse_km x for m >= k, (o - k, n) each: it is symmetric
+            for k in range(n_outputs):
+                turned = wide[k * width :, k * width : (k + 1) * width] @ columns
+                cells.append(xp.sum(xp.reshape(turned, (n_outputs - k, width, -1)) * columns, axis=1))
+            both = [[cells[min(k, m)][abs(k - m), :] for m in range(n_outputs)] for k in range(n_outputs)]
+            lever = xp.stack([xp.stack(row, axis=1) for row in both], axis=1)  # (n, o, o)
             spread = xp.stack([xp.stack([_w(p, k, m) for m in range(n_outputs)], axis=1) for k in range(n_outputs)], axis=1)
             one = xp.eye(n_outputs, dtype=lever.dtype, device=device(lever)) * (1 + 1e-9)
             moved = logit + (lever @ xp.linalg.solve(one - spread @ lever, pull.T[:, :, None]))[:, :, 0].T

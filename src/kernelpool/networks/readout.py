@@ -17,7 +17,7 @@ Deviations from the paper: any number of classes and real outputs. What is singu
 
 from typing import Protocol
 
-from ..arrays import Array, as_float64, cholesky, device, namespace
+from ..arrays import Array, as_float64, cholesky, device, inverse_of_lower, namespace, solve_factored
 from ..rows import Block
 from ..sums import record
 
@@ -86,7 +86,7 @@ def solved(a: Array, b: Array) -> Array:
     unit, scaled = _unit_diagonal(a)
     factor = cholesky(scaled)
     if factor is not None and float(xp.min(xp.linalg.diagonal(factor))) ** 2 > SMALLEST:
-        return xp.linalg.solve(scaled, b / unit[:, None]) / unit[:, None]
+        return solve_factored(factor, b / unit[:, None]) / unit[:, None]
     return pseudo_inverse(a) @ b
 
 
@@ -96,8 +96,8 @@ def pseudo_inverse(a: Array) -> Array:
     unit, scaled = _unit_diagonal(a)
     factor = cholesky(scaled)
     if factor is not None and float(xp.min(xp.linalg.diagonal(factor))) ** 2 > SMALLEST:  # several times quicker
-        one = xp.eye(a.shape[0], dtype=a.dtype, device=device(a))
-        return xp.linalg.solve(scaled, one) / (unit[:, None] * unit[None, :])
+        root = inverse_of_lower(factor, overwrite=True)
+        return root.T @ root / (unit[:, None] * unit[None, :])
     value, vector = xp.linalg.eigh(scaled)
     live = value > max(SMALLEST * float(value[-1]), FLAT)
     inverse = xp.where(live, 1 / xp.where(live, value, xp.ones_like(value)), xp.zeros_like(value))
