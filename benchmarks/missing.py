@@ -1,6 +1,7 @@
 """Missing values: deleted at random, everywhere or only where predictions are made; and what a sweep over them costs.
 
 python -m benchmarks missing            # errors and log-losses, every fit a line of docs/missing.csv
+python -m benchmarks.missing table      # the means, as the guide shows them
 python -m benchmarks.missing sweeps     # seconds of one EM sweep beside complete rows
 python -m benchmarks.missing pima       # Pima, its impossible zeros as numbers and as missing cells
 
@@ -51,7 +52,7 @@ PROBLEMS = [
 
 
 def mixture(n_classes):
-    """The classifier that every imputer is put before, and that takes the holes as they are."""
+    """The classifier that every imputer is put before, trained by EM alone, and that takes the holes as they are."""
     return SharedKernelClassifier.prbf(
         2 * n_classes, covariance_type="full", sharing=0, kernel_prior="conjugate", covariance_floor=1e-2, random_state=0
     )
@@ -69,6 +70,7 @@ def imputers():
 def methods(n_classes):
     """Classifiers by name; a flag says whether they are trained on masked copies of the rows besides."""
     found = {
+        "default": (SharedKernelClassifier(random_state=0), False),
         "mixture": (mixture(n_classes), False),
         "pool": (PooledClassifier(budget="fast", random_state=0), False),
         "boosting": (HistGradientBoostingClassifier(random_state=0), False),
@@ -120,6 +122,27 @@ def main(names=()):
                         writer.writerow(line)
                         file.flush()
                         print(*line, sep="\t", flush=True)
+
+
+def table():
+    """Errors and log-losses in Markdown, for each share and place of the deleted cells; the least log-loss is bold."""
+    with OUTPUT.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    data, names = (list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "method"))
+    for share, where in sorted({(row["share"], row["deleted"]) for row in rows}):
+        print(f"\nDeleted: {share}, {where}\n\n| | " + " | ".join(data) + " |\n|---|" + "---|" * len(data))
+        found = {
+            (row["method"], row["data"]): (100 * float(row["error"]), float(row["log_loss"]))
+            for row in rows
+            if (row["share"], row["deleted"]) == (share, where)
+        }
+        for method in names:
+            cells = []
+            for name in data:
+                error, loss = found[method, name]
+                least = loss == min(found[other, name][1] for other in names)
+                cells.append(f"{error:.1f}, " + (f"**{loss:.3f}**" if least else f"{loss:.3f}"))
+            print(f"| {method} | " + " | ".join(cells) + " |")
 
 
 def sweeps(n=100_000, d=10, n_kernels=10, share=0.2):
@@ -180,5 +203,5 @@ def pima():
 
 
 if __name__ == "__main__":
-    commands = {"sweeps": sweeps, "pima": pima}
+    commands = {"table": table, "sweeps": sweeps, "pima": pima}
     commands[sys.argv[1]]() if len(sys.argv) > 1 and sys.argv[1] in commands else main(sys.argv[1:])
