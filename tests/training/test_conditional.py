@@ -296,14 +296,15 @@ def test_losses_of_all_temperatures_from_one_look(family):
     np.testing.assert_allclose(tempered_losses(network_, rows, params), each, rtol=1e-9)
 
 
-def test_a_step_to_where_there_is_no_network_is_taken_back(clouds, monkeypatch):
+@pytest.mark.parametrize("error", [KernelpoolError("positive definite no longer"), FloatingPointError("beyond the range")])
+def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkeypatch):
     (X, y), (X_test, _) = clouds
     calls, gradient = [], SharedKernel.gradient
 
     def failing(self, *given):
         calls.append(given)
         if len(calls) % 5 == 2:
-            raise KernelpoolError("A covariance is positive definite no longer.")
+            raise error
         return gradient(self, *given)
 
     monkeypatch.setattr(SharedKernel, "gradient", failing)

@@ -170,7 +170,7 @@ def _climb(
     def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
         try:
             gradient, value = network.gradient(rows, network.from_vector(vector, start), pull)
-        except KernelpoolError:  # a step so long that covariances are none any more: the search turns back
+        except (KernelpoolError, FloatingPointError):  # too long a step, covariances are none any more: back
             return np.zeros_like(vector), TOO_FAR
         return np.asarray(to_numpy(gradient)), value
 
