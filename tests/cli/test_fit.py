@@ -182,7 +182,7 @@ def test_numbers_beside_words_need_no_scale(run, tmp_path, kind):
     found = unwrap(model)
     x = found.transform(pa.table({"a": [float(row[0]) for row in rows], "sort": [row[1] for row in rows]}))
     np.testing.assert_array_equal(x[:, 0], [float(row[0]) for row in rows])
-    assert x.shape == (len(rows), 3 if "neurons" in kind else 2)  # indicators of both words, or the code of one
+    assert x.shape == (len(rows), 2)  # words by their codes
     run("predict", "data.safetensors", data, "-o", "out.csv")
 
 
@@ -216,6 +216,31 @@ def test_rows_without_a_class(run, tmp_path):
     assert "neurons need labels" in ran.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-m", "parzen"],
+        ["-m", "reduced-parzen", "--kernels", 20],
+        ["-m", "rbf", "--kernels", 20],
+        ["-m", "rbf", "--kernels", 6, "--set", "training=two_stage", "--set", "covariance_type=diag"],
+        ["-m", "neurons", "--kernels", 3, "--set", "max_iter=200"],
+        ["-m", "sharing-average", "--kernels", 3],
+        ["-m", "shared-kernel", "--kernels", 3, "--set", "add_indicator=true"],
+    ],
+)
+def test_every_model_takes_words_and_missing_cells(run, tmp_path, words):
+    rows = [[a, b, "yes" if color == "red" else "no", color] for a, b, color in colors()]
+    for i in range(0, 90, 7):
+        rows[i][i % 3] = ""
+    data = write_csv(tmp_path / "data.csv", ["a", "b", "sort", "color"], rows)
+    ran = run("fit", data, "-t", "color", *words)
+    assert "Words: 'sort' (2 words). Numbers: 'a', 'b'." in ran.err
+    assert run("predict", "data.safetensors", data, "-o", "out.csv", "--json").json["with_missing_cells"] == 13
+    named = [line.split(",")[0] for line in Path("out.csv").read_text().splitlines()[1:]]
+    assert sum(name == row[-1] for name, row in zip(named, rows, strict=True)) > 65
+    run("info", "data.safetensors")
+
+
 def test_missing_cells_of_numbers_and_words_are_learned_from_and_judged(run, tmp_path):
     rows = [[a, b, "yes" if color == "red" else "no", str(i % 2), color] for i, (a, b, color) in enumerate(colors())]
     rows[1][0], rows[2][0], rows[2][1], rows[5][2] = "", "NA", "?", ""
@@ -234,8 +259,8 @@ def test_missing_cells_of_numbers_and_words_are_learned_from_and_judged(run, tmp
     assert told["counted"] == "rows held out"
     whole = [row if all(row) and "NA" not in row else ["0", "0", "no", "0", row[-1]] for row in rows]
     write_csv(tmp_path / "whole.csv", ["a", "b", "sort", "code", "color"], whole)
-    run("fit", tmp_path / "whole.csv", "-t", "color", "-m", "neurons", "-o", "n.st")
-    assert "3 rows got no label" in run("predict", "n.st", data, "-o", "n.csv").err  # neurons need every cell
+    run("fit", tmp_path / "whole.csv", "-t", "color", "-m", "neurons", "--set", "missing=error", "-o", "n.st")
+    assert "3 rows got no label" in run("predict", "n.st", data, "-o", "n.csv").err  # it was told to refuse
 
 
 def test_a_number_that_is_none_is_not_taken_for_a_word(run, tmp_path):
@@ -249,7 +274,7 @@ def test_missing_cells_are_counted_and_refused(run, tmp_path):
     rows = colors()
     rows[1][0], rows[2][0], rows[2][1] = "", "NA", "?"
     data = write_csv(tmp_path / "data.csv", ["a", "b", "color"], rows)
-    ran = run("fit", data, "-t", "color", "-m", "rbf", "--json", code=3)
+    ran = run("fit", data, "-t", "color", "-m", "rbf", "--set", "missing=error", "--json", code=3)
     message = ran.json["error"]["message"]
     assert "3 missing cells in 2 of 90 rows" in message
     assert "choose a model that takes them: pool, auto, shared-kernel" in message

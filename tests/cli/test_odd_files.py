@@ -236,7 +236,7 @@ def test_a_bad_cell_far_down_is_named_by_its_own_row(run, monkeypatch):
 def test_nulls_and_nans_in_parquet_are_missing_cells(run):
     b = [None if i == 3 else float("nan") if i == 5 else 1.0 * i for i in range(90)]
     pq.write_table(table(c=b, d=pa.nulls(90)), "d.parquet")
-    ran = run("fit", "d.parquet", "-t", "color", "-m", "neurons", code=3)
+    ran = run("fit", "d.parquet", "-t", "color", "-m", "neurons", "--set", "missing=error", code=3)
     assert (
         "92 missing cells in 90 of 90 rows: 'd' (90, first in d.parquet, row 1), 'c' (2, first in d.parquet, row 4)" in ran.text
     )

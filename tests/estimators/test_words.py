@@ -409,10 +409,36 @@ def test_missing_cells_are_filled_in_a_pipeline():
     assert chain.score(numbers, y) > 0.7
 
 
-def test_who_takes_numbers_alone_names_the_words():
+@pytest.mark.parametrize("weights", ["equal", "held_out"])
+def test_an_average_over_degrees_of_sharing_takes_words(weights, tmp_path):
+    """Of one degree it is that network; of two, the mean of their densities."""
+    table, y = some_table(200)
+    gaps = holed(table)
+    settings = {"covariance_type": "diag", "random_state": 0}
+    both = SharingAverageClassifier(4, sharing=(0, 1), weights=weights, **settings).fit(gaps, y)
+    alone = [SharedKernelClassifier.prbf(4, sharing=degree, standardize=True, **settings).fit(gaps, y) for degree in (0.0, 1.0)]
+    parts = [np.exp(model.log_density(gaps)) for model in alone]
+    expected = both.weights_[0] * parts[0] + both.weights_[1] * parts[1]
+    np.testing.assert_allclose(np.exp(both.log_density(gaps)), expected, rtol=1e-6)
+    assert both.score(table, y) > 0.85
+    kernelpool.save(both, tmp_path / "m.safetensors")
+    again = kernelpool.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(gaps), both.predict_proba(gaps))
+    assert set(both.sample(50, random_state=0)[0][:, 1]) <= {*TOWNS, None}
+    words = SharingAverageClassifier(2, sharing=(0, 1), random_state=0).fit(table[["town", "yes"]], y)
+    assert words.score(table[["town", "yes"]], y) > 0.6
+
+
+def test_where_words_are_not_taken_one_sentence_says_so():
     table, y = some_table(50)
-    with pytest.raises(KernelpoolError, match="Column 'town' of X holds words, and SharingAverageClassifier takes numbers"):
-        SharingAverageClassifier().fit(table, y)
+    with pytest.raises(KernelpoolError, match="partial_fit takes numbers alone, and X has columns of words; leave them out"):
+        SharedKernelClassifier().partial_fit(table, y, classes=["a", "b"])
+    frames = pytest.importorskip("dask.dataframe")
+    with pytest.raises(KernelpoolError, match=r"Column 'town' of X holds .*, not numbers; leave it out, or code it first"):
+        SharedKernelClassifier().fit(frames.from_pandas(table.assign(y=y), npartitions=2), "y")
+    torch = pytest.importorskip("torch")
+    with pytest.raises(KernelpoolError, match=r"categorical_features=\[1\] needs rows in NumPy or a table; code the words"):
+        SharedKernelClassifier(categorical_features=[1]).fit(torch.zeros((50, 2)), y)
     with pytest.raises(KernelpoolError, match="Column 'town' of X holds words, and categorical_features=None takes it for"):
         SharedKernelClassifier(categorical_features=None).fit(table, y)
 

@@ -245,8 +245,11 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         check_is_fitted(self)
         one = np.ndim(X) == 1 if not hasattr(X, "__dataframe__") else False
         x = explained_rows(self, X)
-        names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(x.shape[1])])
+        names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(self.n_features_in_)])
         given, columns = self._as_given(x), known_columns(self)
+        if columns is not None and columns.patterns:
+            given = np.hstack([given.astype(object), x[:, given.shape[1] :] > 0])
+            names = [*names, *(f"{names[i]} missing" for i in columns.patterns)]
         features = [
             ExplainedFeature(str(name), (i,), given[:, i].tolist(), None if columns is not None and columns.levels[i] else 1.0)
             for i, name in enumerate(names)

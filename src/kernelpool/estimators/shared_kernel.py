@@ -169,6 +169,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     missing : {"marginalize", "error"}, default="marginalize"
         What NaN in X means, and None, pandas' NA and masked cells: a missing cell, which is integrated out, in training by
         EM and in prediction by the marginal densities of the cells that are known; or an error, as in most of scikit-learn.
+    add_indicator : bool, default=False
+        Whether it tells of the classes which cells are missing: every kernel then has, beside all else, a probability that a
+        cell is missing for each column that lacks one in training. It helps where cells go missing because of what they, or
+        the class, are; it hurts where they will go missing for other reasons than in training.
     categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
         Which columns of X hold words: those whose type says so (strings, categories, booleans; of an array of Python objects,
         columns with text in them); those named, counted or marked; those of which a dict gives the words; or none. A kernel has
@@ -263,6 +267,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     probabilities_ : ndarray of shape (n_kernels, n_levels)
         Probability of each word of `categories_` in each kernel, then of all other words, column after column; where there are
         columns of words. `means_` and `covariances_` hold zeros and ones for these columns, which mean nothing.
+    indicator_features_ : ndarray of int
+        The columns of whose missing cells it is told, with `add_indicator`. `means_` and `covariances_` have a column for each
+        behind all others, `probabilities_` two: of a cell that is known, and of one that is missing.
     label_noise_ : ndarray of shape (n_classes, n_classes)
         P(label|class), given or estimated; with `label_noise` alone.
     n_features_in_ : int
@@ -322,6 +329,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         "pull": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "missing": [StrOptions({"marginalize", "error"})],
+        "add_indicator": ["boolean"],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
         "min_frequency": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither"), None],
         "category_prior": [Interval(Real, 0, None, closed="left")],
@@ -367,6 +375,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         pull: float | str = 0.0,
         n_folds: int = 4,
         missing: str = "marginalize",
+        add_indicator: bool = False,
         categorical_features: Any = "from_dtype",
         min_frequency: float | None = None,
         category_prior: float = 1.0,
@@ -408,6 +417,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.pull = pull
         self.n_folds = n_folds
         self.missing = missing
+        self.add_indicator = add_indicator
         self.categorical_features = categorical_features
         self.min_frequency = min_frequency
         self.category_prior = category_prior
@@ -673,7 +683,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def _lend_words(self, other: "SharedKernelClassifier", probability: np.ndarray | None) -> None:
         """Another network over the same columns has the same words."""
         if probability is not None:
-            other.categories_, other.probabilities_ = self.categories_, probability
+            known = np.array(["known"], object)  # what tells of missing cells is a column of words like others to it
+            patterns = [known for _ in getattr(self, "indicator_features_", ())]
+            other.categories_, other.probabilities_ = [*self.categories_, *patterns], probability
 
     def _config(self, checkpoint: CheckpointFile | None = None, seed: int | None = None) -> SharedKernelConfig:
         """The parameters as records; the seed is that of the fit which is to go on, if there is one."""
@@ -957,7 +969,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         network, kernels, frame = self._network()
-        x = np.empty((len(codes), self.n_features_in_))
+        x = np.empty((len(codes), self.means_.shape[1]))
         chosen = np.empty(len(codes), int)
         for k in range(len(self.classes_)):
             mine = codes == k
@@ -966,6 +978,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             mine = chosen == j
             x[mine] = network.kernel.sample(kernels, j, mine.sum(), rng)
         outside: np.ndarray = frame.outside(x)
+        for place, feature in enumerate(getattr(self, "indicator_features_", ())):
+            outside[outside[:, self.n_features_in_ + place] > 0, feature] = np.nan
         return outside
 
     # -- what is missing --------------------------------------------------------------------------------------------
@@ -1119,8 +1133,11 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         check_is_fitted(self)
         columns = known_columns(self)
         row = np.asarray(x, dtype=np.float64) if columns is None else columns.coded(_one_row(x))[0]
-        check_shape("x", row, (self.n_features_in_,))
+        n_patterns = 0 if columns is None else len(columns.patterns)
+        check_shape("x", row, (self.n_features_in_ + n_patterns,))
         at = np.flatnonzero(~np.isnan(row)).tolist() if given is None else self._positions(given, "given")
+        if given is not None:  # which cells are missing is known in any case
+            at = [*at, *range(self.n_features_in_, len(row))]
         rest = [i for i in range(self.n_features_in_) if i not in at]
         if not rest or not np.isfinite(row[at]).all():
             what = "known values of all features in `given`" if rest else "a feature that is not given"
@@ -1389,7 +1406,7 @@ register(
         fitted={
             **CLASSES,
             "class_prior_": Field("shares", ("K",)),
-            "means_": Field("floats", ("M", "d")),
+            "means_": Field("floats", ("M", "D")),
             "covariance_type_": Field("family"),
             "covariances_": Field("covariances"),
             "mixing_": Field("shares", ("M", "K")),
@@ -1403,6 +1420,7 @@ register(
             "sharing_": Field("floats", ("M", "K"), low=0.0, high=1 + 1e-9),
             "parents_": Field("integers", ("M",)),
             "categories_": CATEGORIES,
+            "indicator_features_": Field("integers", ("I",), distinct=True),
             "label_noise_": Field("floats", ("K", "K"), low=0.0, high=1.0),
             "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
             "selection_": Field("dict"),
@@ -1419,7 +1437,7 @@ register(
         },
         not_kept=frozenset({"_stream"}),
         check="kernelpool.files.checks:shared_kernel",
-        probe=lambda model: model._as_given(model.means_),
+        probe=lambda model: model._as_given(model.means_[:, : model.n_features_in_]),
         onnx="kernelpool.export.networks:shared_kernel",
     )
 )

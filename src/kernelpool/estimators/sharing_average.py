@@ -16,7 +16,7 @@ from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import NaturalParams
 from ..networks.shared_kernel import SharedKernel
-from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, FamilyNames, Field, register
+from ..registry import BOOL, CATEGORIES, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, FamilyNames, Field, register
 from ..rows import Block, Rows
 from ..selection.stacking import held_out_weights
 from ..training.config import SharedKernelConfig, is_learned
@@ -89,6 +89,12 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         What becomes of kernels that lose their rows.
     missing : {"marginalize", "error"}, default="marginalize"
         What NaN in X means: a missing cell, which is integrated out, or an error; see `SharedKernelClassifier`.
+    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+        Which columns of X hold words, as in `SharedKernelClassifier`.
+    min_frequency : int, float or None, default=None
+        How many rows, or which part of those in which it is known, a word must be in to be told apart.
+    category_prior : float, default=1.0
+        Rows' worth of belief, for each kernel and column of words, that all levels are alike.
     unlabeled : int, float, str or None, default=None
         The label that marks rows without a label.
     unlabeled_weight : float, default=1.0
@@ -112,6 +118,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         Labels, sorted.
     class_prior_ : ndarray of shape (n_classes,)
         Prior probabilities of the classes.
+    categories_ : list of (ndarray of str or None)
+        The words that are told apart in each column, sorted, None for numbers; where there are columns of words.
     n_iter_ : int
         Sweeps made by the slowest network.
     converged_ : bool
@@ -176,6 +184,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         acceleration: str | None = "squarem",
         starving: str = "move",
         missing: str = "marginalize",
+        categorical_features: Any = "from_dtype",
+        min_frequency: float | None = None,
+        category_prior: float = 1.0,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         random_state: Any = None,
@@ -207,6 +218,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.acceleration = acceleration
         self.starving = starving
         self.missing = missing
+        self.categorical_features = categorical_features
+        self.min_frequency = min_frequency
+        self.category_prior = category_prior
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.random_state = random_state
@@ -243,6 +257,10 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         data = training_data(
             self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
         )
+        if data.levels is not None:
+            members[0]._check_words(data)
+            if min(data.levels) > 0:  # without numbers kernels have no shape
+                configs = [replace(config, kernel=replace(config.kernel, covariance_type="diag")) for config in configs]
         with named_features(getattr(self, "feature_names_in_", None)):
             networks = fit_from_common_starts(data, configs, fit_monitor(self, X, y, sample_weight))
             self._keep(members, networks, configs)
@@ -299,6 +317,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         for member, network, config in zip(members, networks, configs, strict=False):
             member._keep(network, config)
             member.n_features_in_ = self.n_features_in_
+            if hasattr(self, "categories_"):
+                member.categories_ = self.categories_
             if hasattr(self, "feature_names_in_"):
                 member.feature_names_in_ = self.feature_names_in_
         self.weights_ = np.full(len(networks), 1 / len(networks))
@@ -397,9 +417,9 @@ register(
             "n_iter_": COUNT,
             "converged_": BOOL,
         },
-        optional=FEATURE_NAMES,
+        optional={**FEATURE_NAMES, "categories_": CATEGORIES},
         check="kernelpool.files.checks:sharing_average",
-        probe=lambda model: model.estimators_[0].means_,
+        probe=lambda model: model._as_given(model.estimators_[0].means_),
         onnx="kernelpool.export.networks:sharing_average",
     )
 )

@@ -124,6 +124,8 @@ def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
         raise KernelpoolError(
             f"{type(estimator).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
         )
+    if hasattr(estimator, "indicator_features_"):
+        raise KernelpoolError("add_indicator=True cannot be exported to ONNX, whose graphs take no missing cells; fit without.")
     return [step for step in _one_by_one(steps) if step is not None and not isinstance(step, str)], estimator
 
 

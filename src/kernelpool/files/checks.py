@@ -226,6 +226,9 @@ def shared_kernel(model: Any, sizes: Sizes) -> None:
         allowed += [name for name, family in families().items() if family.cls.scaled == model.covariance_type_]
     if model.covariance_type not in allowed and not words_alone:
         raise ModelFileError(f"covariance_type_ must be the covariance_type asked for; got {model.covariance_type_!r}.")
+    patterns = getattr(model, "indicator_features_", np.zeros(0, int))
+    if sizes["D"] != sizes["d"] + len(patterns) or (patterns >= sizes["d"]).any():
+        raise ModelFileError("means_ must have a column for each feature, and one for each of indicator_features_.")
     if model.n_kernels_ != sizes["M"]:
         raise ModelFileError(f"n_kernels_ must be the number of kernels, {sizes['M']}; got {model.n_kernels_}.")
     _check_members("owners_", model.owners_, model.classes_)
@@ -239,7 +242,9 @@ def _check_words(model: Any, sizes: Sizes) -> None:
     """Every column of words has a table in each kernel, which sums to one."""
     if not (hasattr(model, "categories_") and hasattr(model, "probabilities_")):
         raise ModelFileError("categories_ and probabilities_ must be there together.")
-    ends = np.cumsum([0, *(len(words) + 1 for words in model.categories_ if words is not None)])
+    columns = known_columns(model)
+    assert columns is not None
+    ends = np.cumsum([0, *(n for n in columns.levels if n)])
     if ends[-1] != sizes["W"] or not ends[-1]:
         raise ModelFileError(
             f"probabilities_ must have one column for each word of categories_ and one for others, {ends[-1]}."
@@ -253,7 +258,7 @@ def _check_deciding(model: Any, sizes: Sizes) -> None:
     if not model.deciding_networks_ or not hasattr(model, "class_shares_"):
         raise ModelFileError("deciding_networks_ must hold one network at least, and class_shares_ must be there with them.")
     for network in model.deciding_networks_:
-        if not is_fitted(network) or network.n_features_in_ != sizes["d"] or hasattr(network, "deciding_networks_"):
+        if not is_fitted(network) or network.n_features_in_ != sizes["D"] or hasattr(network, "deciding_networks_"):
             raise ModelFileError("deciding_networks_ must be fitted to the features of the whole, and have none of their own.")
         alike = network.covariance_type_ == model.covariance_type_
         if not alike or not np.array_equal(network.classes_, model.classes_):
@@ -268,6 +273,9 @@ def sharing_average(model: Any, sizes: Sizes) -> None:
         alike = member.covariance_type_ == model.estimators_[0].covariance_type_
         if not alike or not np.array_equal(member.classes_, model.classes_):
             raise ModelFileError("estimators_ must have one covariance_type and the classes of the whole.")
+        words, own = known_columns(member), known_columns(model)
+        if (None if words is None else words.levels) != (None if own is None else own.levels):
+            raise ModelFileError("estimators_ must have the words of the whole.")
 
 
 def pooled(model: Any, sizes: Sizes) -> None:

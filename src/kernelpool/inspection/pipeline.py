@@ -159,6 +159,8 @@ def of_codes(estimator: Any) -> Any:
         other.estimators_ = [of_codes(part) if known_columns(part) is None else part for part in other.estimators_]
     if columns is not None:
         other.categories_ = [np.array([str(code) for code in range(n - 1)], object) if n else None for n in columns.levels]
+        other.__dict__.pop("indicator_features_", None)  # coded rows hold what tells of missing cells by themselves
+        other.n_features_in_ = len(columns.levels)
     return other
 
 
@@ -225,7 +227,9 @@ def _(transformer: StandardScaler, features: list[Feature]) -> list[Feature]:
 @features_after.register
 def _(transformer: Coding, features: list[Feature]) -> list[Feature]:
     told = zip(features, transformer.columns.categories, strict=True)
-    return [f if words is None else replace(f, words=tuple(str(word) for word in words)) for f, words in told]
+    found = [f if words is None else replace(f, words=tuple(str(word) for word in words)) for f, words in told]
+    names = [f"{features[i].name} missing" for i in transformer.columns.patterns]
+    return [*found, *(Feature(name, words=("known",), made=True) for name in names)]
 
 
 @features_after.register

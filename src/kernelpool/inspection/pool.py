@@ -290,6 +290,10 @@ def _shapes(estimator: Any) -> dict[str, Any]:
     kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))  # of words: zeros and ones
     variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
     covariance = kernels.covariance if family.matrices else None
+    d = len(kernels.mean[0]) - len(getattr(estimator, "indicator_features_", ()))  # without what tells of missing cells
+    kernels = Kernels(kernels.mean[:, :d], kernels.covariance)
+    variance = np.broadcast_to(variance, (len(kernels.mean), estimator.means_.shape[1]))[:, :d]
+    covariance = None if covariance is None else covariance[..., :d, :d]
     return {"mean": kernels.mean, "variance": np.broadcast_to(variance, kernels.mean.shape), "covariance": covariance}
 
 

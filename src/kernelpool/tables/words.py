@@ -15,7 +15,7 @@ Python objects                                     words, if any of them is text
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
@@ -40,11 +40,13 @@ class TableColumns:
     categories: tuple[np.ndarray | None, ...]
     """Of each column the words that are told apart; None for numbers."""
     names: tuple[str, ...] | None = None
+    patterns: tuple[int, ...] = ()
+    """Columns of which it is told, in columns behind all others, whether a cell is missing: 1 where it is."""
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """How many levels each column has, other words included; 0 for numbers."""
-        return tuple(0 if words is None else len(words) + 1 for words in self.categories)
+        """How many levels each column has, other words included; 0 for numbers, 2 for what tells of missing cells."""
+        return (*(0 if words is None else len(words) + 1 for words in self.categories), *(2 for _ in self.patterns))
 
     @cached_property
     def _codes(self) -> list[dict[str, int] | None]:
@@ -59,16 +61,23 @@ class TableColumns:
                 out[:, i] = as_numbers(column, self.name(i))
             else:
                 out[:, i] = _codes_of(column, place)
-        return out
+        return np.hstack([out, np.isnan(out[:, list(self.patterns)])]) if self.patterns else out
 
     def decoded(self, x: np.ndarray) -> np.ndarray:
         """Rows of numbers as the table has them, (n, d), objects: words as text, None for a word that has no level."""
+        x = x[:, : len(self.categories)]
+        if all(words is None for words in self.categories):
+            return x
         out = np.array(x, dtype=object)
         for i, words in enumerate(self.categories):
             if words is not None:
                 known = np.array([*words, None, np.nan], dtype=object)
                 out[:, i] = known[np.where(np.isnan(x[:, i]), len(words) + 1, x[:, i]).astype(int)]
         return out
+
+    def with_patterns(self, X: Any) -> "TableColumns":
+        """The same, and told of each column of X that lacks a cell which of its cells are missing."""
+        return replace(self, patterns=tuple(np.flatnonzero(np.isnan(self.coded(X)).any(axis=0)).tolist()))
 
     def unknown_words(self, X: Any) -> dict[str, int]:
         """How many cells of each column of words hold one that has no level."""

@@ -26,7 +26,7 @@ from ..rows import (
     of_parts,
 )
 from ..tables.batches import is_source
-from ..tables.words import TableColumns, learn_columns
+from ..tables.words import TableColumns, columns_of, learn_columns
 from .batched import batched_query_rows, batched_training_data
 from .labels import class_codes, distinct_labels, with_two_classes
 from .survey import TrainingData, check_finite, check_total_weight, surveyed
@@ -47,11 +47,12 @@ def training_data(
 ) -> TrainingData:
     """Checks everything that can be checked before any work is done; with `holes`, cells may be missing."""
     names, columns = None, None
-    estimator.__dict__.pop("categories_", None)
+    for name in ("categories_", "indicator_features_"):
+        estimator.__dict__.pop(name, None)
     if is_lazy_frame(X):
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
     elif is_source(X, y):
-        if not isinstance(getattr(X, "columns", None), TableColumns):  # it codes words itself
+        if not isinstance(getattr(X, "columns", None), TableColumns) or getattr(estimator, "add_indicator", False):
             _refuse_told_words(estimator, "rows in memory")
         return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs, holes=holes)
     if y is None:
@@ -78,9 +79,27 @@ def learned_columns(estimator: Any, X: Any) -> TableColumns | None:
         return None
     most_words = getattr(estimator, "_most_words", None)
     columns = learn_columns(X, estimator.categorical_features, estimator.min_frequency, most_words)
+    estimator.__dict__.pop("indicator_features_", None)
+    if getattr(estimator, "add_indicator", False):
+        columns = _with_patterns(X, columns)
+        if columns is not None and columns.patterns:
+            estimator.indicator_features_ = np.array(columns.patterns, int)
     if columns is not None:
         estimator.categories_ = list(columns.categories)
     return columns
+
+
+def _with_patterns(X: Any, columns: TableColumns | None) -> TableColumns | None:
+    """What the columns hold, with those in which cells are missing told of; None where there are neither words nor gaps."""
+    if columns is None and hasattr(X, "tocsr"):
+        return None
+    if columns is None:
+        X = as_nan(X if hasattr(X, "shape") else np.asarray(X, np.float64))
+        cells, names = columns_of(X)
+        columns = TableColumns((None,) * len(cells), None if names is None else tuple(names))
+        found = columns.with_patterns(X)
+        return found if found.patterns else None
+    return columns.with_patterns(X)
 
 
 def known_columns(estimator: Any) -> TableColumns | None:
@@ -89,7 +108,8 @@ def known_columns(estimator: Any) -> TableColumns | None:
     if categories is None:
         return None
     names = getattr(estimator, "feature_names_in_", None)
-    return TableColumns(tuple(categories), None if names is None else tuple(str(name) for name in names))
+    patterns = tuple(int(i) for i in getattr(estimator, "indicator_features_", ()))
+    return TableColumns(tuple(categories), None if names is None else tuple(str(name) for name in names), patterns)
 
 
 def checked_rows(
@@ -110,13 +130,16 @@ def checked_rows(
     if not reset:
         return np.asarray(check_array(x, ensure_all_finite=finite, input_name="X"))
     x = np.asarray(validate_data(estimator, x, ensure_min_samples=fewest, ensure_all_finite=finite))
+    estimator.n_features_in_ = len(columns.categories)
     if columns.names is not None:
         estimator.feature_names_in_ = np.array(columns.names, dtype=object)
     return x
 
 
 def _refuse_told_words(estimator: Any, what: str) -> None:
-    """Columns that are named as words cannot be coded where rows live elsewhere."""
+    """Columns that are named as words cannot be coded where rows live elsewhere, and no pattern is told of there."""
+    if getattr(estimator, "add_indicator", False):
+        raise KernelpoolError(f"add_indicator=True needs {what}; add the pattern as columns of your own, or leave it out.")
     told = getattr(estimator, "categorical_features", None)
     if told is not None and not isinstance(told, str) and len(told):
         raise KernelpoolError(f"categorical_features={told!r} needs {what}; code the words first, or leave it out.")
