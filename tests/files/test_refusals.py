@@ -252,7 +252,10 @@ EDITS = {
     "an owner that is no class": (lambda h, m, a: put(a["owners_"], ord("q")), "owners_ must hold labels of classes_ only"),
     "no code point": (lambda h, m, a: put(a["classes_"], 0x110000), "Text holds 1114112, which is no code point"),
     "float32 for float64": (lambda h, m, a: a.update(means_=a["means_"].astype("f4")), "means_ must be an array of float64"),
-    "another shape": (lambda h, m, a: a.update(means_=a["means_"][:, :2].copy()), r"means_ must be of shape \(M, d\) = "),
+    "another shape": (
+        lambda h, m, a: a.update(means_=a["means_"][:, :2].copy()),
+        r"covariances_ must be of shape \(M, d, d\) = ",
+    ),
     "other kernels": (
         lambda h, m, a: a.update(mixing_=a["mixing_"][:3].copy()),
         r"must be of shape \(M, K\) = \(4, 3\)",
