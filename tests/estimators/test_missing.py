@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from kernelpool import PooledClassifier, SharedKernelClassifier, SharingAverageClassifier
 from kernelpool.datasets import make_clouds
@@ -419,3 +420,16 @@ def test_a_pool_without_a_description_of_the_rows_refuses_them():
     assert PooledClassifier(trees, n_folds=2, random_state=0).fit(X, y).predict(holed).shape == y.shape  # these take them
     with pytest.raises(ValueError, match="contains NaN"):
         small_pool(missing="error").fit(holed, y)
+
+
+def test_a_pool_knows_how_features_go_together_where_cells_are_missing():
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(2, 6, 6))
+    covariances = factor @ factor.swapaxes(1, 2) + 0.1 * np.eye(6)
+    truth = SharedKernelClassifier.from_parameters(np.zeros((2, 6)), covariances, np.eye(2), [0.5, 0.5], [0, 1], "full")
+    (X, y), (X_test, y_test) = (truth.sample(600, random_state=i) for i in (1, 2))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X_test[rng.random(X_test.shape) < 0.3] = np.nan
+    pool = PooledClassifier(budget="fast", random_state=0).fit(X, y)
+    least, constant = log_loss(y_test, truth.predict_proba(X_test)), np.log(2)
+    assert log_loss(y_test, pool.predict_proba(X_test)) < least + 0.15 * (constant - least)

@@ -77,8 +77,11 @@ def word_candidates(budget: str, n_classes: int, levels: tuple[int, ...]) -> lis
     ]
 
 
-def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
-    """The networks that a budget allows, cheap ones first; what is missing is filled for those that are no mixtures."""
+def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[PoolCandidate]:
+    """The networks that a budget allows, cheap ones first; what is missing is filled for those that are no mixtures.
+
+    Where cells are missing, mixtures that know how features go together have the most to say, and are tried first.
+    """
     rbf = RBFNetworkClassifier(standardize=False, missing="error")
     parzen = ParzenClassifier(standardize=False, missing="error")
     fast = [
@@ -87,6 +90,8 @@ def candidates_for(budget: str, n_classes: int) -> list[PoolCandidate]:
         PoolCandidate("RBF network", rbf),
         PoolCandidate("Parzen network, warped", parzen, WARPED),
     ]
+    if holes:
+        fast = [PoolCandidate("full mixture", SharedKernelClassifier()), *fast]
     if budget == "fast":
         return fast
     balanced = [
@@ -320,11 +325,12 @@ class PooledClassifier(DensityClassifier):
         n_classes = len(data.classes)
         columns = known_columns(self)
         levels = None if columns is None else columns.levels
-        candidates = self._candidates(n_classes, levels)
         if self.class_prior is not None:
             class_prior_for(self.class_prior, data.classes, np.full(n_classes, 1 / n_classes))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, n = np.asarray(data.x, np.float64), len(data.x)
+        holes = bool(np.isnan(x).any())
+        candidates = self._candidates(n_classes, levels, holes)
         n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
         key = _row_keys(x, np.asarray(data.weight, np.float64), seed)
         fold = stratified_folds(data.codes, n_folds, key=key, weight=data.weight)
@@ -333,7 +339,7 @@ class PooledClassifier(DensityClassifier):
                 f"y must have a class with at least two distinct rows to hold some out; the {n} rows have one for each class."
             )
         rows = LabeledRows(x, data.codes, data.weight, fold, n_classes, levels=levels)
-        if np.isnan(x).any():
+        if holes:
             fillings = drawn_fillings(describing_network(x, data.weight, levels, seed), x, None, 1 + N_DRAWS, seed)
             rows = replace(rows, x=fillings[0], holed=x, draws=fillings[1:])
         fit = fit_pool(
@@ -359,11 +365,11 @@ class PooledClassifier(DensityClassifier):
             )
         return self
 
-    def _candidates(self, n_classes: int, levels: tuple[int, ...] | None) -> list[PoolCandidate]:
+    def _candidates(self, n_classes: int, levels: tuple[int, ...] | None, holes: bool) -> list[PoolCandidate]:
         if isinstance(self.members, str):
             budget = self.budget if isinstance(self.budget, str) else "best"
             over_words = [] if levels is None else word_candidates(budget, n_classes, levels)
-            return [*over_words, *candidates_for(budget, n_classes)]
+            return [*over_words, *candidates_for(budget, n_classes, holes and not over_words)]
         candidates = []
         for i, member in enumerate(self.members):
             name, estimator = member if isinstance(member, tuple) else (f"{type(member).__name__} {i + 1}", member)
