@@ -138,7 +138,8 @@ class Full(Gaussian):
         if smallest == 0.0 and float(value[0]) < eps_of(value):
             raise CollapsedKernelError(j, int(xp.argmax(xp.abs(vector[:, 0]))), float(value[0]))
         value = xp.clip(value, min=smallest)
-        raised = (vector * value) @ vector.T * (metric[:, None] * metric[None, :])
+        root = metric[:, None] * vector * value**0.5
+        raised = root @ root.T
         return 0.5 * (raised + raised.T)
 
     def rescaled(self, covariance: Array, factor: Array) -> Array:
