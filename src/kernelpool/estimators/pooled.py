@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
+from ..kernels import FAMILIES
 from ..registry import CATEGORIES, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows, with_missing
 from ..selection.cross_fitting import (
@@ -112,6 +113,10 @@ def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[Poo
         PoolCandidate("full mixture, 4 a class", _mixture("full", 4, n_classes, kernel_prior="conjugate")),
         PoolCandidate("RBF network, 600 kernels", RBFNetworkClassifier(600, standardize=False, missing="error")),
     ]
+
+
+def _has_matrices(estimator: Any) -> bool:
+    return isinstance(estimator, SharedKernelClassifier) and FAMILIES[estimator.covariance_type].matrices
 
 
 @dataclass(frozen=True)
@@ -368,8 +373,12 @@ class PooledClassifier(DensityClassifier):
     def _candidates(self, n_classes: int, levels: tuple[int, ...] | None, holes: bool) -> list[PoolCandidate]:
         if isinstance(self.members, str):
             budget = self.budget if isinstance(self.budget, str) else "best"
-            over_words = [] if levels is None else word_candidates(budget, n_classes, levels)
-            return [*over_words, *candidates_for(budget, n_classes, holes and not over_words)]
+            if levels is None:
+                return candidates_for(budget, n_classes, holes)
+            others = candidates_for(budget, n_classes)
+            if holes:  # covariances of indicators, for every pattern of missing ones, cost much and tell what words tell
+                others = [c for c in others if not _has_matrices(c.estimator)]
+            return [*word_candidates(budget, n_classes, levels), *others]
         candidates = []
         for i, member in enumerate(self.members):
             name, estimator = member if isinstance(member, tuple) else (f"{type(member).__name__} {i + 1}", member)
