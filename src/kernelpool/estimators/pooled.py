@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 
 from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
-from ..kernels import FAMILIES
 from ..registry import CATEGORIES, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows, with_missing
 from ..selection.cross_fitting import (
@@ -27,6 +26,7 @@ from ..selection.cross_fitting import (
     PoolMember,
     Trial,
     average,
+    can_take_holes,
     fit_pool,
     member_log_proba,
     network_log_proba,
@@ -113,10 +113,6 @@ def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[Poo
         PoolCandidate("full mixture, 4 a class", _mixture("full", 4, n_classes, kernel_prior="conjugate")),
         PoolCandidate("RBF network, 600 kernels", RBFNetworkClassifier(600, standardize=False, missing="error")),
     ]
-
-
-def _has_matrices(estimator: Any) -> bool:
-    return isinstance(estimator, SharedKernelClassifier) and FAMILIES[estimator.covariance_type].matrices
 
 
 @dataclass(frozen=True)
@@ -373,12 +369,8 @@ class PooledClassifier(DensityClassifier):
     def _candidates(self, n_classes: int, levels: tuple[int, ...] | None, holes: bool) -> list[PoolCandidate]:
         if isinstance(self.members, str):
             budget = self.budget if isinstance(self.budget, str) else "best"
-            if levels is None:
-                return candidates_for(budget, n_classes, holes)
-            others = candidates_for(budget, n_classes)
-            if holes:  # covariances of indicators, for every pattern of missing ones, cost much and tell what words tell
-                others = [c for c in others if not _has_matrices(c.estimator)]
-            return [*word_candidates(budget, n_classes, levels), *others]
+            over_words = [] if levels is None else word_candidates(budget, n_classes, levels)
+            return [*over_words, *candidates_for(budget, n_classes, holes and not over_words)]
         candidates = []
         for i, member in enumerate(self.members):
             name, estimator = member if isinstance(member, tuple) else (f"{type(member).__name__} {i + 1}", member)
@@ -532,12 +524,13 @@ class _Pool:
         views = {i: None if self.seen[i] < 0 else self.views[self.seen[i]] for i in heard}
         draws = None
         if not all(takes_holes(self.networks[i], views[i]) for i in heard):
-            if describing is None or not describing.networks:
+            if describing is not None and describing.networks:
+                draws = describing.fillings(x[np.isnan(x).any(axis=1)])
+            elif not all(can_take_holes(self.networks[i], views[i]) for i in heard):
                 raise KernelpoolError(
                     "X has missing values, and this pool has no member that describes the rows, from which they could be "
                     "drawn: impute them, or add a SharedKernelClassifier to members."
                 )
-            draws = describing.fillings(x[np.isnan(x).any(axis=1)])
         return {i: network_log_proba(self.networks[i], views[i], x, draws) for i in heard}
 
 

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from ..arrays import safe_log
+from ..kernels import FAMILIES
 from ..rows import as_rows
 from ..training.views import View, indicator_view, learned_metric, plain_view, warped_view
 from .pooling import LOWEST, Pooling, log_loss, normalized, pool
@@ -166,25 +167,31 @@ def member_log_proba(estimator: Any, x: np.ndarray) -> np.ndarray:
     return normalized(np.maximum(found, LOWEST))
 
 
-def takes_holes(estimator: Any, view: View | None) -> bool:
-    """Whether a network takes rows with missing cells as they are; a metric mixes them with the others."""
+def can_take_holes(estimator: Any, view: View | None) -> bool:
+    """Whether a network can take rows with missing cells as they are; a metric mixes them with the others."""
     return bool(get_tags(estimator).input_tags.allow_nan) and (view is None or view.metric is None)
+
+
+def takes_holes(estimator: Any, view: View | None) -> bool:
+    """Whether it is given them, and not fillings: whole covariances of indicators, for every pattern, take minutes."""
+    family = FAMILIES.get(getattr(estimator, "covariance_type", ""))
+    costly = view is not None and view.levels is not None and getattr(family, "matrices", False)
+    return can_take_holes(estimator, view) and not costly
 
 
 def network_log_proba(estimator: Any, view: View | None, x: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
     """log P(C_k|x) of rows in the units of the data, (n, K).
 
-    Of rows with missing cells a network that takes them is asked directly, and any other for the mean of what it says of
-    several fillings, `draws` (S, rows with holes, d).
+    Of rows with missing cells a network that takes them, or for which there are no `draws`, is asked directly, and any other
+    for the mean of what it says of several fillings, `draws` (S, rows with holes, d).
     """
 
     def said(x: np.ndarray) -> np.ndarray:
         return member_log_proba(estimator, x if view is None else view.transform(x))
 
     holed = np.isnan(x).any(axis=1)
-    if not holed.any() or takes_holes(estimator, view):
+    if draws is None or not holed.any() or takes_holes(estimator, view):
         return said(x)
-    assert draws is not None
     of_holed = average(np.stack([said(filled) for filled in draws]))
     out = np.empty((len(x), of_holed.shape[1]))
     out[holed] = of_holed
