@@ -144,7 +144,9 @@ def journeys():
         table.write_text(
             "a,b,c,d,kind\n" + "\n".join(",".join(f"{v:.4f}" for v in row) + f",k{k}" for row, k in zip(x, y, strict=True))
         )
-        words = ["fit", str(table), "-t", "kind", "-o", str(Path(place) / "model.safetensors"), "--model", "shared-kernel"]
+        words = ["fit", str(table), "-t", "kind", "--model", "shared-kernel", "-o"]
+        CliRunner().invoke(app, [*words, str(Path(place) / "first.safetensors")])  # what is only imported is not passed
+        words.append(str(Path(place) / "model.safetensors"))
         result = []
         passed = journey(lambda: result.append(CliRunner().invoke(app, words)))
         if result[0].exit_code:
