@@ -327,3 +327,16 @@ def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
         assert found[1] == pytest.approx(expected[1], rel=1e-12)
         np.testing.assert_allclose(found[0].kernels.covariance, expected[0].kernels.covariance, rtol=1e-9)
         np.testing.assert_allclose(found[0].mixing, expected[0].mixing, rtol=1e-12)
+
+
+def test_a_kernel_moves_away_from_others_of_weights_that_nothing_can_be_divided_by(family):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    kernel = FAMILIES[family](np.zeros(2))
+    one = {"spherical": np.ones(3), "diag": np.ones((3, 2)), "full": np.tile(np.eye(2), (3, 1, 1)), "tied": np.eye(2)}
+    kernels = Kernels(x[:3], one[family])
+    mixing = np.array([[1.0, 0.5], [2.5e-312, 0.25], [2.5e-312, 0.25]])
+    network = SharedKernel(kernel, np.ones((3, 2)))
+    rows = ArrayRows(x, y, frame=Frame(np.zeros(2), np.ones(2)))
+    moved = network.moved(rows, Params(kernels, mixing, np.array([0.5, 0.5])), [0], np.array([0, 1, 1]), np.array([1e-3, 10.0]))
+    np.testing.assert_allclose(moved.mixing.sum(axis=0), 1)

@@ -618,8 +618,9 @@ class SharedKernel:
             to[j] = worst_rows.x[k, :]
             mixing[j, k] = 0
             others = float(xp.sum(mixing[:, k]))
-            mixing[:, k] = mixing[:, k] * ((1 - share) / others if others > 0 else 0.0)
-            mixing[j, k] = share if others > 0 else 1.0  # a light class may have no other kernel
+            alone = others < 1e-290  # a light class may have no other kernel, or none that can be divided by
+            mixing[:, k] = mixing[:, k] * (0.0 if alone else (1 - share) / others)
+            mixing[j, k] = 1.0 if alone else share
         kernels = self.kernel.move(params.kernels, to, reset=True)
         return Params(kernels, mixing, params.class_prior, subkernels=params.subkernels)
 
