@@ -265,3 +265,23 @@ def test_a_cluster_that_loses_its_last_worker_is_told_of(monkeypatch):
     assert alone.cancelled
     other = Waiting([{"a", "b"}, {"a"}])  # one of the workers that it waits for is gone, and others are there
     assert dask._result(other, other, {"b"}) == (False, None)
+
+
+class Late(Waiting):
+    """One that is done just as its time is up."""
+
+    calls = 0
+
+    def result(self, timeout):
+        self.calls += 1
+        if self.calls == 1:
+            raise TimeoutError
+        return 7
+
+    def done(self):
+        return self.calls > 0
+
+
+def test_a_task_that_is_done_just_as_its_time_is_up_is_fetched():
+    late = Late([{"a"}])
+    assert dask_rows._result(late, late, {"a"}) == (True, 7)

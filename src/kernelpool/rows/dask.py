@@ -223,9 +223,9 @@ def _result(client: Any, future: Any, needed: set[str]) -> tuple[bool, Any]:
     seen = time.monotonic()
     while True:
         try:
-            return True, future.result(timeout=PATIENCE)
+            return True, future.result(timeout=10 * PATIENCE if future.done() else PATIENCE)  # done: it is on its way
         except TimeoutError:
-            if future.done():
+            if future.status == "error":  # the task's own; one that came just after the time was up is fetched
                 raise
             workers = set(client.scheduler_info(n_workers=-1)["workers"]) if client.status == "running" else set()
             if client.status != "running" or not needed <= workers:
