@@ -317,7 +317,7 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
 
 @pytest.mark.parametrize("family_name", ["full", "tied"])
 def test_densities_of_wide_rows_are_scipys(family_name):
-    rng, d = np.random.default_rng(0), 140  # above `full.WIDE`, where kernels are taken one after the other
+    rng, d = np.random.default_rng(0), 140  # above `gaussian.WIDE`, where kernels are taken one after the other
     factor = rng.normal(size=(2, d, d)) / d**0.5
     covariance = factor @ factor.swapaxes(1, 2) + np.eye(d)
     mean, x = rng.normal(size=(2, d)), rng.normal(size=(5, d))

@@ -200,6 +200,8 @@ def at_home(home, X, y):
 def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clouds, monkeypatch):
     monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
     (X, y), (X_test, y_test) = clouds
+    slanted = np.array([[1.0, 1.0], [0.0, 0.3]])  # diagonal kernels describe these badly: there is something to gain
+    X, X_test = X @ slanted, X_test @ slanted
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
     expected = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, weight)
     rows, labels = at_home(home, X, y)
@@ -208,8 +210,7 @@ def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clo
     assert len(model.deciding_networks_) == 1
     np.testing.assert_allclose(model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7)
     em = SharedKernelClassifier(2, covariance_type="diag", training="em", random_state=0).fit(X, y, weight)
-    # one kernel a class is nearly right here: there is little to gain, and nothing may be lost
-    assert log_loss(y_test, model.predict_proba(X_test)) < 1.005 * log_loss(y_test, em.predict_proba(X_test))
+    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, em.predict_proba(X_test))
 
 
 @pytest.mark.parametrize(

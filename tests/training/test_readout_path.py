@@ -17,7 +17,8 @@ def rings(n, seed):
 
 
 def test_the_output_layer_is_logistic_regression_with_that_ridge(monkeypatch):
-    monkeypatch.setattr(readout_path, "STEPS", 2000)
+    monkeypatch.setattr(readout_path, "STEPS", 5000)
+    monkeypatch.setattr(readout_path, "TOLERANCE", 1e-13)
     train, other = rings(300, 0), rings(300, 1)
     found = fit_readout_path(train, other, n_kernels=20, n_classes=3, seed=0)
     activations = np.hstack(
@@ -29,7 +30,7 @@ def test_the_output_layer_is_logistic_regression_with_that_ridge(monkeypatch):
     )
     scores = found.scores(train[0])
     proba = np.exp(scores - scores.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(proba / proba.sum(axis=1, keepdims=True), reference.predict_proba(activations), atol=1e-2)
+    np.testing.assert_allclose(proba / proba.sum(axis=1, keepdims=True), reference.predict_proba(activations), atol=2e-3)
 
 
 def test_rings_are_told_apart():

@@ -84,8 +84,8 @@ class Describing:
         said = np.stack([log_density_in_view(network, view, x) for network, view in self.networks])
         return np.asarray(logsumexp(said + self.log_weights[:, None, None], axis=0))
 
-    def fillings(self, x: np.ndarray) -> np.ndarray:
-        """Rows with their missing cells drawn given the others, (N_DRAWS, n, d): a function of the row alone, not of chance."""
+    def _seen(self, x: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """The rows as each network sees them, and log(weight p(x)) of each, (networks, n)."""
         seen = [x if view is None else view.transform(x) for _, view in self.networks]
         evidence = np.stack(
             [
@@ -93,6 +93,11 @@ class Describing:
                 for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
             ]
         )
+        return seen, evidence
+
+    def fillings(self, x: np.ndarray) -> np.ndarray:
+        """Rows with their missing cells drawn given the others, (N_DRAWS, n, d): a function of the row alone, not of chance."""
+        seen, evidence = self._seen(x)
         below = np.cumsum(np.exp(evidence - logsumexp(evidence, axis=0)), axis=0)  # (networks, n)
         d, nobody = x.shape[1], np.full(len(x), -1)
         out = np.repeat(x[None], N_DRAWS, axis=0)
@@ -108,13 +113,7 @@ class Describing:
 
     def kernel_posterior(self, x: np.ndarray) -> np.ndarray:
         """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
-        seen = [x if view is None else view.transform(x) for _, view in self.networks]
-        evidence = np.stack(
-            [
-                np.asarray(network.score_samples(z)) + (0.0 if view is None else view.log_jacobian(x)) + log_weight
-                for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
-            ]
-        )
+        seen, evidence = self._seen(x)
         share = shares_of(evidence, axis=0)  # (networks, n)
         parts = [np.asarray(network.kernel_posterior(z)) for (network, _), z in zip(self.networks, seen, strict=True)]
         return np.hstack([part * s[:, None] for part, s in zip(parts, share, strict=True)])

@@ -39,6 +39,9 @@ RIDGES = (10.0, 1.0, 0.1, 0.01, 1e-3)
 STEPS = 20
 """Steps of L-BFGS for each ridge."""
 
+TOLERANCE = 1e-7
+"""Gain of a step, as a part of the objective, at which that ends."""
+
 WORSE = 1.02
 """A ridge, and then a width, at which the held-out loss is this many times the lowest ends the way."""
 
@@ -249,7 +252,7 @@ class _Path:
             return np.vstack([slope, residual.sum(axis=0)]).ravel(), float(value)
 
         start = np.vstack([self.weight * unit, self.bias]).ravel()
-        point = maximize(objective, start, max_iter=STEPS, tol=1e-7).point.reshape(-1, n_classes)
+        point = maximize(objective, start, max_iter=STEPS, tol=TOLERANCE).point.reshape(-1, n_classes)
         self.weight, self.bias = point[:-1] / unit, point[-1]
         weight = self.vector @ self.weight
         return np.vstack([weight, self.bias - self.mean @ weight])
