@@ -8,7 +8,7 @@ import torture
 
 
 def test_hostile_problems_end_in_answers_or_in_sentences():
-    _, failures = torture.hostile_problems(9, seed=100)  # one for each kind of classifier
+    _, failures = torture.hostile_problems(15, seed=100)  # one for each kind of estimator
     assert failures == []
 
 

@@ -3,7 +3,7 @@
     python tests/torture.py --problems 10000 --files 100000 --kills 100 --workers 20
 
 A problem passes if the fit ends with probabilities that are finite and sum to one, densities without NaN, kernel posteriors
-that sum to one and a history that never falls; or with an error that names what is wrong (`KernelpoolError`, or scikit-learn's
+that sum to one and a history that never falls (a regressor: with finite answers); or with an error that names what is wrong (`KernelpoolError`, or scikit-learn's
 own validation). Beside it stand scikit-learn's mixtures, one a class, on the same rows.
 """
 
@@ -23,9 +23,13 @@ from sklearn.mixture import GaussianMixture
 import kernelpool
 from kernelpool import (
     CompetitiveNeuronsClassifier,
+    ConformalClassifier,
     ParzenClassifier,
+    PooledClassifier,
     RBFNetworkClassifier,
+    RBFNetworkRegressor,
     ReducedParzenClassifier,
+    RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
@@ -46,7 +50,7 @@ VALIDATION = (
 
 
 def estimators(rng):
-    """Every kind of classifier, with settings drawn at random."""
+    """Every kind of estimator, with settings drawn at random."""
     family, seed = str(rng.choice(FAMILIES)), int(rng.integers(1000))
     kwargs = {"covariance_type": family, "max_iter": 30, "random_state": seed}
     sharing = float(rng.choice([0.0, 0.5, 1.0]))
@@ -66,6 +70,12 @@ def estimators(rng):
         "rbf": lambda: RBFNetworkClassifier(random_state=seed),
         "rbf, em_log": lambda: RBFNetworkClassifier(3, training="em_log", max_iter=5, random_state=seed),
         "neurons": lambda: CompetitiveNeuronsClassifier(2, max_iter=20, random_state=seed),
+        "default": lambda: SharedKernelClassifier(random_state=seed),
+        "search": lambda: SharedKernelClassifier.auto(max_iter=20, random_state=seed),
+        "pool": lambda: PooledClassifier(budget="fast", random_state=seed),
+        "reject": lambda: RejectClassifier(SharedKernelClassifier.prbf(**kwargs)),
+        "conformal": lambda: ConformalClassifier(SharedKernelClassifier.prbf(**kwargs)),
+        "regressor": lambda: RBFNetworkRegressor(random_state=seed),
     }
 
 
@@ -125,6 +135,14 @@ def attack(name, make, x, y, weight):
             if not np.isfinite(rows).all():
                 continue
             try:
+                if name == "regressor":
+                    if not np.isfinite(model.predict(rows)).all():
+                        return f"{name}: answers that are not finite"
+                    continue
+                if name == "conformal" and np.shape(model.predict_set(rows)) != (len(rows), len(model.classes_)):
+                    return f"{name}: sets of another shape"
+                if name == "reject" and not np.isin(model.predict(rows), [*model.classes_, -1, -2]).all():
+                    return f"{name}: labels that are neither a class nor a refusal"
                 probability = np.asarray(model.predict_proba(rows), np.float64)
                 if not np.isfinite(probability).all() or np.abs(probability.sum(axis=1) - 1).max() > 1e-4:
                     return f"{name}: probabilities do not sum to one"
