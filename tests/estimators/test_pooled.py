@@ -157,3 +157,10 @@ def test_a_pool_whose_members_know_nothing_still_has_one():
     model = PooledClassifier([("coin", Coin())], pooling="log_linear", n_folds=2, random_state=0).fit(x, y)
     assert len(model.members_) == 1
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
+
+
+def test_a_class_without_weight_is_named():
+    x, y = make_clouds(60, random_state=0)
+    y = np.where(np.arange(len(y)) < 5, 7, y)
+    with pytest.raises(KernelpoolError, match="Every class needs a row of positive weight; class 7 has none"):
+        PooledClassifier(budget="fast").fit(x, y, sample_weight=(y != 7).astype(float))

@@ -614,3 +614,9 @@ def test_a_fitted_or_loaded_model_is_taken_as_it_is(tmp_path):
         RejectClassifier(Posterior(("a", "b")).fit(None, None), novelty=0.1).predict(X)
     with pytest.raises(NotFittedError):
         RejectClassifier(SharedKernelClassifier.prbf()).predict(X)
+
+
+def test_few_rows_are_divided_into_as_many_folds_as_the_largest_class_has_rows():
+    x, y = np.arange(12.0).reshape(6, 2), np.array([0, 0, 0, 1, 1, 1])
+    model = RejectClassifier(SharedKernelClassifier.prbf(2, random_state=0), ambiguity=0.2).fit(x, y)
+    assert np.isin(model.predict(x), [0, 1, -2]).all()

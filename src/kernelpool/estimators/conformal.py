@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -38,6 +38,7 @@ from ..errors import KernelpoolError, warn
 from ..inspection.notebook import NotebookMixin
 from ..inspection.pipeline import is_fitted_estimator, knows_log_density, log_density
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
+from ..selection.held_out import splitter
 from .pooled import PooledClassifier
 
 SCORES = ("auto", "probability", "density", "both")
@@ -206,9 +207,15 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
             cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
         else:
-            cv = check_cv(self.cv, y, classifier=True)
+            cv = splitter(self.cv, y)
         models, parts = [], []
         for train, test in cv.split(X, y):
+            unseen = np.setdiff1d(y[test], y[train])
+            if len(unseen):
+                raise KernelpoolError(
+                    f"Every class needs rows both to fit and to calibrate; class {unseen.tolist()[0]!r} has {(y == unseen[0]).sum()}, "
+                    f"all of which are held out at once. Drop the class, or pass an estimator that is fitted."
+                )
             model = clone(self.estimator).fit(
                 _safe_indexing(X, train), y[train], **{name: value[train] for name, value in given.items()}
             )

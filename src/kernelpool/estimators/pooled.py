@@ -326,6 +326,12 @@ class PooledClassifier(DensityClassifier):
         n_classes = len(data.classes)
         columns = known_columns(self)
         levels = None if columns is None else columns.levels
+        weightless = sorted(set(range(n_classes)) - set(data.codes.tolist()))
+        if weightless:
+            raise KernelpoolError(
+                f"Every class needs a row of positive weight; class {data.classes.tolist()[weightless[0]]!r} has none. Drop its rows, "
+                f"or give them some weight."
+            )
         if self.class_prior is not None:
             class_prior_for(self.class_prior, data.classes, np.full(n_classes, 1 / n_classes))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import Bunch, _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
@@ -31,6 +31,7 @@ from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
 from ..inspection.notebook import NotebookMixin
 from ..inspection.pipeline import is_fitted_estimator, unwrap
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
+from ..selection.held_out import splitter
 from ..selection.reject import HeldOutPredictions, ambiguity_threshold, is_novel, novelty_threshold
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
@@ -369,7 +370,7 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
             cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
         else:
-            cv = check_cv(self.cv, y, classifier=True)
+            cv = splitter(self.cv, y)
         splits = list(cv.split(X, y, **split_params))
         if not self.refit and len(splits) != 1:
             raise KernelpoolError(

@@ -21,9 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import check_cv, train_test_split
 
 from ..arrays import Array, as_float64, device, match_array, namespace, to_numpy
+from ..errors import KernelpoolError
 from ..rows import Block, Frame, Rows, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
 from ..training.survey import TrainingData
@@ -294,6 +295,18 @@ def stratified_folds(
             fold[in_class] = (start + place) % n_folds
             start += len(distinct)
     return fold
+
+
+def splitter(cv: Any, y: np.ndarray) -> Any:
+    """What divides labeled rows; None is for five stratified folds, or as many as the largest class has rows."""
+    if cv is None:
+        counts = np.unique(y, return_counts=True)[1]
+        if counts.max(initial=0) < 2:
+            raise KernelpoolError(
+                f"y must have a class with at least two rows to hold some out; the {len(y)} rows have one for each class."
+            )
+        cv = min(5, int(counts.max()))
+    return check_cv(cv, y, classifier=True)
 
 
 def folds(codes: np.ndarray, n_folds: int, rng: np.random.RandomState) -> list[np.ndarray]:
