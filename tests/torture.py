@@ -3,8 +3,8 @@
     python tests/torture.py --problems 10000 --files 100000 --kills 100 --workers 20
 
 A problem passes if the fit ends with probabilities that are finite and sum to one, densities without NaN, kernel posteriors
-that sum to one and a history that never falls (a regressor: with finite answers); or with an error that names what is wrong (`KernelpoolError`, or scikit-learn's
-own validation). Beside it stand scikit-learn's mixtures, one a class, on the same rows.
+that sum to one and a history that never falls (a regressor: with finite answers); or with an error that names what is wrong
+(`KernelpoolError`, or scikit-learn's own validation). Beside it stand scikit-learn's mixtures, one a class, on the same rows.
 """
 
 import argparse

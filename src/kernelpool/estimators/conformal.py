@@ -212,9 +212,10 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         for train, test in cv.split(X, y):
             unseen = np.setdiff1d(y[test], y[train])
             if len(unseen):
+                name, count = unseen.tolist()[0], int((y == unseen[0]).sum())
                 raise KernelpoolError(
-                    f"Every class needs rows both to fit and to calibrate; class {unseen.tolist()[0]!r} has {(y == unseen[0]).sum()}, "
-                    f"all of which are held out at once. Drop the class, or pass an estimator that is fitted."
+                    f"Every class needs rows both to fit and to calibrate; class {name!r} has {count}, all of which are held out "
+                    f"at once. Drop the class, or pass an estimator that is fitted."
                 )
             model = clone(self.estimator).fit(
                 _safe_indexing(X, train), y[train], **{name: value[train] for name, value in given.items()}

@@ -328,9 +328,9 @@ class PooledClassifier(DensityClassifier):
         levels = None if columns is None else columns.levels
         weightless = sorted(set(range(n_classes)) - set(data.codes.tolist()))
         if weightless:
+            name = data.classes.tolist()[weightless[0]]
             raise KernelpoolError(
-                f"Every class needs a row of positive weight; class {data.classes.tolist()[weightless[0]]!r} has none. Drop its rows, "
-                f"or give them some weight."
+                f"Every class needs a row of positive weight; class {name!r} has none. Drop its rows, or give them some weight."
             )
         if self.class_prior is not None:
             class_prior_for(self.class_prior, data.classes, np.full(n_classes, 1 / n_classes))
