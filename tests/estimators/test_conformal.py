@@ -166,7 +166,7 @@ def test_few_rows_are_divided_into_fewer_folds_and_a_class_of_one_row_is_named()
     x, y = np.random.default_rng(0).normal(size=(9, 2)), np.repeat([0, 1, 2], 3)
     model = ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x, y)
     assert len(model.estimators_) == 3  # each class has so many rows
-    with pytest.raises(KernelpoolError, match="class 2 has 1, all of which are held out at once"):
+    with pytest.raises(KernelpoolError, match="class 2 has 1, all of them held out at once"):
         ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x[:7], y[:7])
     with pytest.raises(KernelpoolError, match="a class with at least two rows to hold some out; the 3 rows have one for each"):
         ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x[::3], y[::3])

@@ -214,7 +214,7 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
             if len(unseen):
                 name, count = unseen.tolist()[0], int((y == unseen[0]).sum())
                 raise KernelpoolError(
-                    f"Every class needs rows both to fit and to calibrate; class {name!r} has {count}, all of which are held out "
+                    f"Every class needs rows both to fit and to calibrate; class {name!r} has {count}, all of them held out "
                     f"at once. Drop the class, or pass an estimator that is fitted."
                 )
             model = clone(self.estimator).fit(
