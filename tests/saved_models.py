@@ -111,6 +111,7 @@ UNFITTED = {
     "rbf": (RBFNetworkClassifier(5, training="em_log_link", random_state=0, max_iter=20), "two"),
     "rbf path": (RBFNetworkClassifier(20, random_state=0), "text"),
     "rbf path in a metric": (RBFNetworkClassifier(20, metric="learned", random_state=0), "text"),
+    "rbf path of few features": (RBFNetworkClassifier(20, max_features=2, random_state=0), "text"),
     "rbf path of two": (RBFNetworkClassifier(20, standardize=False, path_setting=(1, 2), random_state=0), "two"),
     "rbf of a mixture": (
         RBFNetworkClassifier(hidden=FrozenEstimator(kernels().fit(*rows()[:2])), training="em_log_link", readout="ridge"),

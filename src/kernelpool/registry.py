@@ -32,6 +32,7 @@ Kind = Literal[
     "covariances",  # array as the family named by covariance_type_ has it
     "matrices",  # array of float64, symmetric and positive definite along the last two axes
     "integers",  # array of whole numbers
+    "bools",  # array of booleans
     "labels",  # array of numbers, booleans or text
     "names",  # array of text
     "float",

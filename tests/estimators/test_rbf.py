@@ -701,15 +701,16 @@ def three():
 def path_scores(network, X):
     """The formula, kernel by kernel, from the public attributes alone."""
     variance = np.broadcast_to(np.reshape(network.covariances_, (len(network.means_), -1)), network.means_.shape)
-    away = (X[:, None, :] - network.means_) ** 2 / variance
+    away = (X[:, None, :] - network.means_) ** 2 / variance * getattr(network, "kernel_features_", 1)
     columns = np.hstack([np.exp(-0.5 * away.sum(axis=2)), X, np.ones((len(X), 1))])
     return columns @ network.readout_
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-def test_path_attributes_are_the_network(three, rows, standardize):
+@pytest.mark.parametrize("max_features", [None, 2])
+def test_path_attributes_are_the_network(three, rows, standardize, max_features):
     for X, y in (three, rows):
-        network = RBFNetworkClassifier(30, standardize=standardize, random_state=0).fit(X, y)
+        network = RBFNetworkClassifier(30, standardize=standardize, max_features=max_features, random_state=0).fit(X, y)
         scores = path_scores(network, X)
         scores = np.hstack([0 * scores, scores]) if len(network.classes_) == 2 else scores
         expected = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -768,15 +769,61 @@ def test_narrowed_copies_look_nearby(rows):
     assert em_network(3, random_state=0).fit(X, y).narrowed().path_setting is None
 
 
-def test_path_is_scaled_inside(three):
+@pytest.mark.parametrize("max_features", [None, 1, 2])
+def test_kernels_of_few_features_know_no_more_than_these_together(max_features):
+    """The odds are a sum of functions of so many features: differences of a higher order vanish."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X.prod(axis=1) + X[:, 0] > 0
+    network = RBFNetworkClassifier(60, max_features=max_features, random_state=0).fit(X, y)
+
+    def odds(*others):
+        """At the corners of a box along these features, with the sign of each corner: the mixed difference."""
+        corners = np.array(np.meshgrid(*([0, 1] if i in others else [0] for i in range(3)), indexing="ij")).reshape(3, -1).T
+        at = np.where(corners, [1.0, -0.5, 0.8], [-0.7, 0.4, -0.9])
+        return abs(((-1.0) ** corners.sum(axis=1)) @ network.decision_function(at))
+
+    assert (odds(0, 1) < 1e-10) == (max_features == 1)
+    assert (odds(0, 1, 2) < 1e-10) == (max_features is not None)
+    if max_features is not None:
+        assert network.kernel_features_.shape == network.means_.shape
+        assert set(network.kernel_features_.sum(axis=1)) == set(range(1, max_features + 1))
+
+
+def test_kernels_of_one_feature_add_up_where_round_ones_are_near_no_row():
+    """Twenty features, each with a wave of its own in the log-odds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2500, 20))
+    odds = 2 * np.sin(3 * X).sum(axis=1)
+    y = rng.random(2500) < 1 / (1 + np.exp(-odds))
+    train, test = slice(0, 1500), slice(1500, 2500)
+    best_possible = (y[test] == (odds[test] > 0)).mean()
+    few = RBFNetworkClassifier(max_features=1, random_state=0).fit(X[train], y[train])
+    round_ones = RBFNetworkClassifier(random_state=0).fit(X[train], y[train])
+    assert few.score(X[test], y[test]) > best_possible - 0.06
+    assert round_ones.score(X[test], y[test]) < best_possible - 0.15
+
+
+def test_kernels_of_few_features_do_not_depend_on_the_order_of_the_rows(three):
+    X, y = three
+    order = np.random.default_rng(0).permutation(len(X))
+    one = RBFNetworkClassifier(30, max_features=2, path_setting=(1, 1), random_state=0).fit(X, y)
+    other = RBFNetworkClassifier(30, max_features=2, path_setting=(1, 1), random_state=0).fit(X[order], y[order])
+    np.testing.assert_allclose(other.means_, one.means_, rtol=1e-12)
+    np.testing.assert_array_equal(other.kernel_features_, one.kernel_features_)
+
+
+@pytest.mark.parametrize("max_features", [None, 2])
+def test_path_is_scaled_inside(three, max_features):
     X, y = three
     scaler = StandardScaler().fit(X)
-    inside = RBFNetworkClassifier(40, random_state=0).fit(X, y)
-    before = RBFNetworkClassifier(40, standardize=False, random_state=0).fit(scaler.transform(X), y)
+    settings = {"max_features": max_features, "random_state": 0}
+    inside = RBFNetworkClassifier(40, **settings).fit(X, y)
+    before = RBFNetworkClassifier(40, standardize=False, **settings).fit(scaler.transform(X), y)
     np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-9)
     np.testing.assert_allclose(scaler.transform(inside.means_), before.means_, atol=1e-8)
     assert inside.width_ == pytest.approx(before.width_, rel=1e-9)
-    raw = RBFNetworkClassifier(40, standardize=False, random_state=0).fit(X, y)
+    raw = RBFNetworkClassifier(40, standardize=False, **settings).fit(X, y)
     assert np.abs(raw.predict_proba(X) - inside.predict_proba(X)).max() > 0.1
 
 
@@ -805,7 +852,9 @@ def test_regressor_is_scaled_inside(three):
     assert before.covariance_type_ == "spherical"
 
 
-@pytest.mark.parametrize("change", [{"n_kernels": 10}, {"hidden": "random"}, {"strength": 5.0}, {"path_setting": (4, 0)}])
+@pytest.mark.parametrize(
+    "change", [{"n_kernels": 10}, {"hidden": "random"}, {"strength": 5.0}, {"path_setting": (4, 0)}, {"max_features": 1}]
+)
 def test_every_parameter_of_the_path_matters(rows, change):
     X, y = rows
     base = {"n_kernels": 40, "random_state": 0}
@@ -823,16 +872,17 @@ def test_unlabeled_rows_take_no_part_in_the_path(rows):
 
 
 @pytest.mark.parametrize("home", ["torch", "cuda", "dask"])
-def test_homes_of_the_path_agree(rows, home):
+@pytest.mark.parametrize("max_features", [None, 1])
+def test_homes_of_the_path_agree(rows, home, max_features):
     from contracts.test_homes import at_home, compute
 
     X, y = rows
-    network = RBFNetworkClassifier(20, random_state=0).fit(X, y)
+    network = RBFNetworkClassifier(20, max_features=max_features, random_state=0).fit(X, y)
     there, labels = at_home(home, X, y)
     found = network.predict_proba(there)
     assert type(found) is type(there)
     np.testing.assert_allclose(compute(found), network.predict_proba(X), atol=1e-12)
-    again = RBFNetworkClassifier(20, random_state=0).fit(there, labels)
+    again = RBFNetworkClassifier(20, max_features=max_features, random_state=0).fit(there, labels)
     np.testing.assert_allclose(again.predict_proba(X), network.predict_proba(X), atol=1e-9)
 
 
@@ -841,6 +891,8 @@ def test_homes_of_the_path_agree(rows, home):
     [
         ({"readout": "ridge"}, "training='path' has a logistic output layer; got readout='ridge'"),
         ({"hidden": "em"}, "training='path' needs hidden='kmeans' or 'random'; got 'em'"),
+        ({"metric": "learned", "max_features": 2}, "max_features and metric='learned' exclude each other"),
+        ({"max_features": 2, "training": "em_log"}, "max_features is for training='path'; got training='em_log'"),
         ({"metric": "learned", "training": "em_log"}, "metric='learned' is for training='path'; got training='em_log'"),
         ({"path_setting": (9, 0)}, r"place of a width, below 5, and of a ridge, below 5; got \(9, 0\)"),
     ],

@@ -398,3 +398,19 @@ def test_a_climb_that_lies_behind_another_ends(clouds, monkeypatch):
     behind = [i for i, loss in enumerate(second.losses) if loss > first.losses[min(i, len(first.losses) - 1)]]
     assert not [i for i in behind if conditional.HEAD_START <= i < len(second.losses) - 1]
     assert all(b <= a for a, b in zip(second.losses, second.losses[1:], strict=False))
+
+
+def test_no_row_is_judged_by_the_step_that_it_has_chosen():
+    """Of coins no forecast has a mean loss below log 2; the least loss on the very rows that end the climb is below."""
+    rng = np.random.default_rng(0)
+    chosen, judged = [], []
+    for seed in range(20):
+        (x, y), (x_out, y_out) = ((rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40))
+        model = SharedKernelClassifier(4, training="conditional", random_state=seed).fit(x, y, X_val=x_out, y_val=y_out)
+        assert model.validation_log_proba_.shape == (40, 2)
+        np.testing.assert_allclose(np.exp(model.validation_log_proba_).sum(axis=1), 1, atol=1e-12)
+        chosen.append(model.conditional_loss_)
+        judged.append(-model.validation_log_proba_[np.arange(40), y_out].mean())
+    assert np.mean(chosen) < np.log(2) - 0.01
+    assert np.mean(judged) > np.log(2) - 2 * np.std(judged) / np.sqrt(20)
+    assert not hasattr(model.fit(x, y), "validation_log_proba_")

@@ -81,12 +81,15 @@ def word_candidates(budget: str, n_classes: int, levels: tuple[int, ...]) -> lis
 def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[PoolCandidate]:
     """The networks that a budget allows, cheap ones first; what is missing is filled for those that are no mixtures.
 
-    Where cells are missing, mixtures that know how features go together have the most to say, and are tried first.
+    The first is never given up, so that every pool has a mixture, and with it densities. Where cells are missing, mixtures
+    that know how features go together have the most to say, and are tried first.
     """
     rbf = RBFNetworkClassifier(standardize=False, missing="error")
+    few = RBFNetworkClassifier(standardize=False, missing="error", max_features=3)
     parzen = ParzenClassifier(standardize=False, missing="error")
     fast = [
         PoolCandidate("tied mixture, 1 a class", _mixture("tied", 1, n_classes)),
+        PoolCandidate("RBF network, kernels of few features", few),
         PoolCandidate("diagonal mixture, 3 a class", _mixture("diag", 3, n_classes)),
         PoolCandidate("RBF network", rbf),
         PoolCandidate("Parzen network, warped", parzen, WARPED),
@@ -107,6 +110,7 @@ def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[Poo
         return balanced
     return [
         *balanced,
+        PoolCandidate("RBF network, kernels of few features, warped", few, WARPED),
         PoolCandidate("tied mixture, 6 a class, warped", _mixture("tied", 6, n_classes), WARPED),
         PoolCandidate("RBF network, warped", rbf, WARPED),
         PoolCandidate("Parzen network, learned metric", parzen, metric=True),

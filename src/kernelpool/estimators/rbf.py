@@ -37,6 +37,7 @@ from ..registry import (
 from ..rows import Block, Frame, Rows, one_blas_thread
 from ..selection.held_out import stratified_folds
 from ..starts.sample import content_key
+from ..training.conditional import N_PARTS
 from ..training.config import KernelConfig
 from ..training.monitor import Progress
 from ..training.parzen import ParzenRows, labeled_rows
@@ -331,6 +332,10 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         Whether kernels are round in features of mean zero and variance one, rather than in the features as they come; what the
         network says stays in the units of the data. It matters for "path" and for spherical kernels, whose `covariances_` are
         then diagonal: the other families do not depend on units.
+    max_features : int or None, default=None
+        For "path", how many features a kernel may see. None lets each see all. With a number, kernels lie at rows, and each
+        sees from one to so many features that are drawn at random, whatever the others are, as trees of a forest do. Two or
+        three suit tables of many columns, of which few go together.
     metric : {"learned"} or None, default=None
         For "path", "learned" makes kernels round in a linear map of the features under which near rows are of one class:
         neighborhood components (Goldberger et al. 2004), learned on a sample of 600 rows. `covariances_` are then one matrix.
@@ -371,6 +376,8 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         The hidden layer: centers (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
         weights (n_kernels,) of the mixture; for "path" the same covariance for all kernels, and the shares of the rows that are
         nearest to each.
+    kernel_features_ : ndarray of bool of shape (n_kernels, n_features)
+        The features that each kernel sees, where `max_features` is set.
     metric_ : ndarray of shape (n_features, n_features)
         The map of the features in which kernels are round, of standard deviation `width_`, where a metric was learned.
     readout_ : ndarray of shape (n_kernels + 1, n_outputs) or (n_kernels + n_features + 1, n_outputs)
@@ -391,6 +398,9 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         Shares of the classes among the labeled rows: what is said of a row of which nothing is known.
     path_setting_ : tuple of two int
         Place of the width and of the ridge on the path, for "path".
+    validation_log_proba_ : ndarray of shape (n_validation_samples, n_classes)
+        log P(C_k|x) of the rows of `X_val`, for "path": of each fifth by the width and ridge that suit the others best, so
+        that no row is judged by what it has chosen. Not kept in model files.
     activation_log_scale_ : ndarray of shape (n_kernels,)
         log of what each column was divided by: readout_ / exp(activation_log_scale_) are the weights of densities.
     strength_ : float
@@ -437,6 +447,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         **TableClassifier._parameter_constraints,
         "word_distance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "training": [StrOptions({"path", "two_stage", "em_log", "em_log_link"})],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "metric": [StrOptions({"learned"}), None],
         "path_setting": [tuple, list, None],
         "readout": [StrOptions({"logistic", "least_squares", "ridge"})],
@@ -464,6 +475,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         covariance_floor: float = 1e-6,
         kernel_prior: str | None = "conjugate",
         standardize: bool = True,
+        max_features: int | None = None,
         metric: str | None = None,
         path_setting: tuple[int, int] | None = None,
         missing: str = "marginalize",
@@ -492,6 +504,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         self.covariance_floor = covariance_floor
         self.kernel_prior = kernel_prior
         self.standardize = standardize
+        self.max_features = max_features
         self.metric = metric
         self.path_setting = path_setting
         self.missing = missing
@@ -531,6 +544,10 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             raise KernelpoolError(f"strength='gcv' is for readout='ridge'; got readout={self.readout!r}. Use strength='loo'.")
         if self._on_path:
             return self._fit_path(X, y, sample_weight, X_val, y_val)
+        if self.max_features is not None:
+            raise KernelpoolError(
+                f"max_features is for training='path'; got training={self.training!r}, whose kernels see every feature."
+            )
         if self.metric is not None:
             raise KernelpoolError(
                 f"metric='learned' is for training='path'; got training={self.training!r}, which shapes kernels itself."
@@ -574,6 +591,10 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         if self.hidden not in ("kmeans", "random"):
             given = repr(self.hidden) if isinstance(self.hidden, str) else type(self.hidden).__name__
             raise KernelpoolError(f"training='path' needs hidden='kmeans' or 'random'; got {given}. Use training='two_stage'.")
+        if self.max_features is not None and self.metric is not None:
+            raise KernelpoolError(
+                "max_features and metric='learned' exclude each other: a map mixes the features of which a kernel sees a few."
+            )
         near = None if self.path_setting is None else _checked_setting(self.path_setting)
         data = training_data(
             self, X, y, sample_weight, self.unlabeled, 0.0, self.n_jobs, holes=self.missing != "error" and in_memory(X)
@@ -587,6 +608,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             "n_classes": len(data.classes),
             "seed": seed,
             "hidden": self.hidden,
+            "max_features": self.max_features,
             "ridge": None if isinstance(self.strength, str) else 0.5 * float(self.strength),
         }
         held_out: ParzenRows | None = None
@@ -607,12 +629,14 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             def on_setting(n: int, loss: float) -> None:
                 progress.sweep(n, -loss, float("nan"))
 
-            def search(train: LabeledArrays, held_out: LabeledArrays) -> ReadoutFit:
-                return fit_readout_path(train, held_out, near=near, on_setting=on_setting, **settings)
+            def search(train: LabeledArrays, held_out: LabeledArrays, part: np.ndarray | None = None) -> ReadoutFit:
+                return fit_readout_path(train, held_out, near=near, part=part, on_setting=on_setting, **settings)
 
             train = seen(x), rows.codes, rows.weight
             if held_out is not None:
-                return search(train, (seen(self._path_rows(held_out.x, frame)), held_out.codes, held_out.weight)), metric
+                apart = seen(self._path_rows(held_out.x, frame))
+                part = stratified_folds(held_out.codes, N_PARTS, key=content_key(apart, seed), spare_single=False)
+                return search(train, (apart, held_out.codes, held_out.weight), part), metric
             fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
             out = [f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()]
             losses = mean_losses([search(_where(train, fold != f), _where(train, fold == f)) for f in out])
@@ -627,6 +651,8 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             tried = [(*fitted(frame, progress), frame) for frame in frames]
         found, metric, frame = min(tried, key=lambda one: one[0].loss if np.isfinite(one[0].loss) else np.inf)
         self._set_path(found, data.classes, frame, metric)
+        if found.judged is not None:
+            self.validation_log_proba_ = found.judged
         self._keep_description(describing, data)
         return self
 
@@ -666,6 +692,8 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         weight = weight - weight.mean(axis=1, keepdims=True)
         variance = found.variance * frame.unit**2
         log_peak = -0.5 * (d * LOG_2_PI + np.log(variance).sum())
+        if found.seen is not None:
+            self.kernel_features_ = found.seen
         self.classes_ = classes
         self.means_, self.mixing_ = center * frame.unit + frame.origin, found.share
         if metric is not None:
@@ -689,7 +717,8 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         self._smallest = 0.5  # of readouts that are no probabilities by themselves; this one's are
 
     def _forget_path(self) -> None:
-        for name in ("width_", "path_setting_", "metric_", "word_distance_", "describing_network_"):
+        kept = ("width_", "path_setting_", "kernel_features_", "metric_", "word_distance_", "describing_network_")
+        for name in (*kept, "validation_log_proba_"):
             self.__dict__.pop(name, None)
 
     def narrowed(self) -> Self:
@@ -719,7 +748,8 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         readout, center = np.array(self.readout_), (self.means_ - frame.origin) / frame.unit
         readout[-1] += frame.origin @ readout[n_kernels:-1]
         readout[n_kernels:-1] *= frame.unit[:, None]
-        return PathLayers(frame, center if metric is None else center @ metric.T, readout, metric)
+        seen = np.asarray(self.kernel_features_, np.float64) if hasattr(self, "kernel_features_") else None
+        return PathLayers(frame, center if metric is None else center @ metric.T, readout, metric, seen)
 
     def _of_columns(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
         if not self._on_path:
@@ -799,24 +829,31 @@ class PathLayers:
     """(M + d + 1, o); the features are those of the frame."""
     metric: np.ndarray | None
     """(d, d)."""
+    seen: np.ndarray | None
+    """One for the features that each kernel sees, and zero for the others, (M, d); None where all see all."""
 
-    def hidden(self) -> tuple[Float64, ...]:
-        """What kernels need to know."""
-        return (Float64(self.center),) if self.metric is None else (Float64(self.center), Float64(self.metric))
+    def hidden(self) -> tuple[Float64, Float64 | None, Float64 | None]:
+        """What kernels need to know: centers, the metric, and the features that they see."""
+        metric, seen = (None if a is None else Float64(a) for a in (self.metric, self.seen))
+        return Float64(self.center), metric, seen
 
 
-def _path_activation(block: Block, center: Float64, metric: Float64 | None = None) -> Array:
-    """exp(-|x - mean|^2 / 2), (n, M), of rows and centers in the frame."""
-    xp, x = namespace(block.x), as_float64(block.x)
-    squared = squared_distances(x if metric is None else x @ metric.value.T, center.value)
+def _path_activation(block: Block, center: Float64, metric: Float64 | None, seen: Float64 | None) -> Array:
+    """exp(-|x - mean|^2 / 2), (n, M), of rows and centers in the frame, along the features that are seen."""
+    xp, x, at = namespace(block.x), as_float64(block.x), center.value
+    if seen is not None:
+        among = seen.value
+        squared = (x * x) @ among.T - 2 * x @ (at * among).T + xp.sum(at * at * among, axis=1)
+    else:
+        squared = squared_distances(x if metric is None else x @ metric.value.T, at)
     return xp.exp(-0.5 * xp.clip(squared, min=0.0))
 
 
-def _path_outputs(block: Block, readout: Float64, center: Float64, metric: Float64 | None = None) -> Array:
+def _path_outputs(block: Block, readout: Float64, center: Float64, metric: Float64 | None, seen: Float64 | None) -> Array:
     """One output a class, (n, K): kernels, features and bias, weighed."""
     n_kernels, weight = center.value.shape[0], readout.value
     n_columns = weight.shape[0] - 1
-    output = _path_activation(block, center, metric) @ weight[:n_kernels, :]
+    output = _path_activation(block, center, metric, seen) @ weight[:n_kernels, :]
     output = output + as_float64(block.x) @ weight[n_kernels:n_columns, :] + weight[n_columns, :]
     return _by_class(output, logistic=True)
 
@@ -1106,6 +1143,7 @@ register(
             "width_": Field("float", low=0.0, open_low=True),
             "path_setting_": Field("tuple", parts=(COUNT, COUNT)),
             "metric_": Field("floats", ("D", "D")),
+            "kernel_features_": Field("bools", ("M", "D")),
             **DESCRIPTION,
             "word_distance_": Field("float", low=0.0, open_low=True),
             "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
@@ -1113,6 +1151,7 @@ register(
         parameters=RBF_PARAMETERS,
         check="kernelpool.files.checks:rbf",
         probe=lambda model: model._as_given(np.zeros((1, model.n_features_in_))) if known_columns(model) else model.means_,
+        not_kept=frozenset({"validation_log_proba_"}),
         onnx="kernelpool.export.networks:rbf_classifier",
     )
 )

@@ -37,7 +37,7 @@ from ..registry import (
 )
 from ..rows import Block, Frame, Rows, as_rows, is_lazy_frame, lives_elsewhere, one_blas_thread
 from ..selection.conditional import DecidingNetworks, fit_deciding
-from ..selection.held_out import SampledRows
+from ..selection.held_out import SampledRows, rows_apart
 from ..selection.search import resolve_auto
 from ..tables.batches import is_source
 from ..training.checkpoint import Checkpoint, CheckpointFile
@@ -258,7 +258,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     deciding_networks_ : list of SharedKernelClassifier
         The networks whose averaged probabilities decide; with ``training="conditional"`` alone.
     conditional_loss_ : float
-        Their log-loss a row on the rows that each has not seen.
+        Their log-loss a row on the rows that each has not seen, and was stopped on.
+    validation_log_proba_ : ndarray of shape (n_validation_samples, n_classes)
+        log P(C_k|x) of the rows of `X_val`, where these stopped conditional training: of each fifth by the network as stopped
+        on the others, so that no row is judged by what it has chosen. Not kept in model files.
     class_shares_ : ndarray of shape (n_classes,)
         Shares of the classes among the labeled rows, on which they were trained: where `class_prior_` differs, their
         probabilities are adjusted to it.
@@ -539,13 +542,13 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                     ConditionalConfig(self.pull),
                     network,
                     n_folds=self.n_folds,
-                    held_out=None if X_val is None else self._validation_rows(X_val, y_val, data.classes),
+                    held_out=None if X_val is None else self._validation_rows(X_val, y_val, data),
                 )
         if config.start.previous is None:
             self._n_kernels_asked = network.n_kernels_asked
         self._keep(network, resolved.config, resolved.selection)
         self.weight_seen_ = data.weight
-        self._keep_deciding(deciding, data.class_weight / data.class_weight.sum())
+        self._keep_deciding(deciding, data.class_weight / data.class_weight.sum(), validated=X_val is not None)
         if network.starved is not None and not is_auto(self.n_kernels):  # a network that was grown is pruned without a word
             warn(network.starved, StarvedKernelWarning)
         warn_if_unfinished(network.fit, self.max_iter)
@@ -645,7 +648,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.weight_seen_, self._stream = state.seen, state
         if not hasattr(self, "_n_kernels_asked"):
             self._n_kernels_asked = self.n_kernels_
-        for name in ("selection_", "parents_", "deciding_networks_", "conditional_loss_", "class_shares_"):
+        decided = ("deciding_networks_", "conditional_loss_", "class_shares_", "validation_log_proba_")
+        for name in ("selection_", "parents_", *decided):
             self.__dict__.pop(name, None)
 
     def _check_words(self, data: TrainingData) -> None:
@@ -662,12 +666,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """The fitted kernels, in the units of the data."""
         return kernels_of(self.means_, self.covariances_, getattr(self, "probabilities_", None))
 
-    def _validation_rows(self, X_val: Any, y_val: Any, classes: np.ndarray) -> SampledRows:
-        x, codes = validation_rows(self, X_val, y_val, classes, holes=self._takes_holes)
-        return SampledRows(x.astype(np.float64), codes, np.ones(len(x)), np.zeros(len(x)))
+    def _validation_rows(self, X_val: Any, y_val: Any, data: TrainingData) -> SampledRows:
+        x, codes = validation_rows(self, X_val, y_val, data.classes, holes=self._takes_holes)
+        return rows_apart(x.astype(np.float64), codes, data)
 
-    def _keep_deciding(self, deciding: DecidingNetworks | None, class_shares: np.ndarray) -> None:
-        for name in ("deciding_networks_", "conditional_loss_", "class_shares_"):
+    def _keep_deciding(self, deciding: DecidingNetworks | None, class_shares: np.ndarray, *, validated: bool) -> None:
+        for name in ("deciding_networks_", "conditional_loss_", "class_shares_", "validation_log_proba_"):
             self.__dict__.pop(name, None)
         if deciding is not None and deciding.networks:  # no row of too few could be held out
             self.deciding_networks_ = [
@@ -679,6 +683,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             for network, fitted in zip(self.deciding_networks_, deciding.networks, strict=True):
                 self._lend_words(network, fitted.probability)
             self.conditional_loss_, self.class_shares_ = deciding.loss, class_shares
+            if validated:
+                self.validation_log_proba_ = deciding.networks[0].judged
 
     def _lend_words(self, other: "SharedKernelClassifier", probability: np.ndarray | None) -> None:
         """Another network over the same columns has the same words."""
@@ -1435,7 +1441,7 @@ register(
             "conditional_loss_": FLOAT,
             "class_shares_": Field("shares", ("K",)),
         },
-        not_kept=frozenset({"_stream"}),
+        not_kept=frozenset({"_stream", "validation_log_proba_"}),
         check="kernelpool.files.checks:shared_kernel",
         probe=lambda model: model._as_given(model.means_[:, : model.n_features_in_]),
         onnx="kernelpool.export.networks:shared_kernel",

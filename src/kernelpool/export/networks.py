@@ -392,7 +392,8 @@ def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
         readout, n_kernels = layers.readout, len(layers.center)
         rows = framed(g, _with_indicators(g, x, model), layers.frame)
         seen = rows if layers.metric is None else g.matmul(rows, layers.metric.T)
-        kernels = g.op("Exp", g.multiply(g.clip(_squared(g, seen, layers.center, False), 0.0, None), -0.5))
+        squared = _squared(g, seen, layers.center, False) if layers.seen is None else _squared_along(g, rows, layers)
+        kernels = g.op("Exp", g.multiply(g.clip(squared, 0.0, None), -0.5))
         linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
         scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)  # (n, o)
     else:
@@ -405,6 +406,13 @@ def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
         return {"scores": scores, "probabilities": g.softmax(scores, 1)}
     raised = g.clip(scores, model._smallest, None)
     return {"scores": scores, "probabilities": str(g.op("Div", raised, g.total(raised, 1, keepdims=True)))}
+
+
+def _squared_along(g: Graph, rows: str, layers: Any) -> str:
+    """Squared distances to the centers of an RBF network along the features that each kernel sees, (n, M)."""
+    center, seen = layers.center, layers.seen
+    squares = g.add(g.matmul(g.multiply(rows, rows), seen.T), (center * center * seen).sum(axis=1))
+    return g.add(squares, g.matmul(rows, -2 * (center * seen).T))
 
 
 def rbf_regressor(g: Graph, x: str, model: Any) -> Answers:

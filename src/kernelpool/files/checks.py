@@ -65,7 +65,7 @@ def check_field(field: Field, where: str, value: Any, sizes: Sizes, others: Mapp
 
 # -- arrays -----------------------------------------------------------------------------------------------------------------
 
-ARRAYS = {"floats": "f", "shares": "f", "matrices": "f", "integers": "iu", "labels": "biufU", "names": "O"}
+ARRAYS = {"floats": "f", "shares": "f", "matrices": "f", "integers": "iu", "bools": "b", "labels": "biufU", "names": "O"}
 """Kinds of arrays, and NumPy's letters of what they may hold."""
 
 
@@ -379,10 +379,12 @@ def rbf(model: Any, sizes: Sizes) -> None:
     expected = sizes["M"] + (sizes["D"] if on_path else 0) + 1
     if n_weights != expected:
         raise ModelFileError(f"readout_ must have {expected} rows; got {n_weights}.")
-    if hasattr(model, "metric_"):
-        if not on_path or model.covariance_type_ != "tied" or not np.linalg.slogdet(model.metric_)[0]:
-            raise ModelFileError("metric_ must map different rows to different rows, for a path whose kernels have one matrix.")
-    elif on_path and (model.covariances_ != model.covariances_[0]).any():
+    mapped = hasattr(model, "metric_")
+    if mapped and not (on_path and model.covariance_type_ == "tied" and np.linalg.slogdet(model.metric_)[0]):
+        raise ModelFileError("metric_ must map different rows to different rows, for a path whose kernels have one matrix.")
+    if hasattr(model, "kernel_features_") and (not on_path or mapped or not model.kernel_features_.any(axis=1).all()):
+        raise ModelFileError("kernel_features_ must name a feature for each kernel, of a path without metric_.")
+    if on_path and not mapped and (model.covariances_ != model.covariances_[0]).any():
         raise ModelFileError("covariances_ must be the same for all kernels of a path.")
     if "K" in sizes and n_outputs != (1 if sizes["K"] == 2 else sizes["K"]):
         raise ModelFileError(f"readout_ must have one output a class, of two classes one; got {n_outputs}.")

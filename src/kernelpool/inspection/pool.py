@@ -213,9 +213,10 @@ def describe_rbf(estimator: Any) -> Description:
     pool = Pool(share / share.sum(), weight=np.asarray(estimator.readout_)[: len(share)], **shapes)
     if estimator.training == "path":
         n = plural(len(estimator.means_), "Gaussian kernel")
+        few = f", each of at most {estimator.max_features} of them," if hasattr(estimator, "kernel_features_") else ""
         return Description(
-            f"A radial basis function network: {n} of one width in {_features(estimator)} and a logistic output layer {task} "
-            f"on them and on the features; width and ridge are the best of {plural(estimator.n_iter_, 'setting')}.",
+            f"A radial basis function network: {n} of one width in {_features(estimator)}{few} and a logistic output layer "
+            f"{task} on them and on the features; width and ridge are the best of {plural(estimator.n_iter_, 'setting')}.",
             pool,
         )
     how = "the two layers trained one after the other" if estimator.training == "two_stage" else "both layers trained together"

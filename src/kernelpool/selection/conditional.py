@@ -9,7 +9,7 @@ from ..arrays import to_numpy
 from ..em import Outcome, best_of
 from ..networks.shared_kernel import Params
 from ..rows import as_rows
-from ..training.conditional import ConditionalConfig, ConditionalFit, fit_conditional, on_host
+from ..training.conditional import N_PARTS, ConditionalConfig, ConditionalFit, HeldOut, fit_conditional, on_host
 from ..training.config import PreviousFit, SharedKernelConfig, StartConfig
 from ..training.shared_kernel import FittedNetwork, Starts
 from ..training.survey import TrainingData
@@ -39,6 +39,8 @@ class DecidingNetwork:
     """Of the rows that it was judged on."""
     probability: np.ndarray | None = None
     """Of words, (M, W)."""
+    judged: np.ndarray | None = None
+    """log P(C_k|x) of the rows that it was judged on, each by the network as stopped on others of them, (n, K)."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,10 @@ def _trained(
     judging = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs, holes=True)
     width = params.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
     start = on_host(Params(params.kernels, params.mixing, params.class_prior))  # a learned sharing plays no part from here on
-    fit = fit_conditional(training, start, judging.framed(training.frame, width), conditional)
+    part = np.maximum(stratified_folds(out.code, N_PARTS, key=out.key, spare_single=False), 0)
+    held_out = HeldOut(judging.framed(training.frame, width), out.code, out.weight, part)
+    fit = fit_conditional(training, start, held_out, conditional)
     parameters = training.in_data_units(fit.params)
     class_prior, probability = np.array(to_numpy(fit.params.class_prior)), training.probability(fit.params)
-    return DecidingNetwork(*parameters, class_prior, fit, float(out.weight.sum()), probability)
+    judged = held_out.judged([one.log_proba for one in fit.judged])
+    return DecidingNetwork(*parameters, class_prior, fit, float(out.weight.sum()), probability, judged)

@@ -24,8 +24,8 @@ from ..rows import as_rows
 from ..training.views import View, indicator_view, learned_metric, plain_view, warped_view
 from .pooling import LOWEST, Pooling, log_loss, normalized, pool
 
-HOPELESS = 1e-3
-"""A candidate must lower the loss of the pool on its first fold by this part of it to be trained on the others."""
+HOPELESS = 0.0
+"""A candidate must lower the loss of the pool on its first fold by more than this part of it to be trained on the others."""
 
 PLAIN, WARPED, RAW, INDICATORS = "plain", "warped", "raw", "indicators"
 
@@ -114,6 +114,13 @@ class FoldNetwork:
     def log_proba(self, x: np.ndarray, draws: np.ndarray | None = None) -> np.ndarray:
         """log P(C_k|x) of rows in the units of the data, (n, K); see `network_log_proba`."""
         return network_log_proba(self.estimator, self.view, x, draws)
+
+    def judged(self, rows: LabeledRows, out: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of the rows of its fold, which may have chosen when it was to stop: none is judged by its own choice."""
+        said = self.estimator.__dict__.pop("validation_log_proba_", None)
+        if said is None or rows.holed is not None:
+            return self.log_proba(*rows.at(out))
+        return normalized(np.maximum(said, LOWEST))
 
 
 @dataclass(frozen=True)
@@ -269,12 +276,12 @@ def _try(
             raise
         return Trial(candidate.name, np.nan, np.nan, perf_counter() - begun, f"failed: {type(error).__name__}: {error}")
     out = (rows.fold == folds[0]) & (rows.weight > 0)
-    said = first.log_proba(*rows.at(out))
+    said = first.judged(rows, out)
     loss = log_loss(said, rows.codes[out], rows.weight[out])
     if fit.members and len(folds) > 1:
-        before = np.stack([member.held_out[out] for member in fit.members])
-        without = pool(before, rows.codes[out], rows.weight[out], kind).loss
-        joined = pool(np.concatenate([before, said[None]]), rows.codes[out], rows.weight[out], kind).loss
+        before, part = np.stack([member.held_out[out] for member in fit.members]), 1 / len(folds)
+        without = pool(before, rows.codes[out], rows.weight[out], kind, part).loss
+        joined = pool(np.concatenate([before, said[None]]), rows.codes[out], rows.weight[out], kind, part).loss
         if joined > (1 - HOPELESS) * without:
             return Trial(candidate.name, loss, joined, perf_counter() - begun, "given up after one fold")
     narrowed = first.estimator.narrowed() if hasattr(first.estimator, "narrowed") else candidate.estimator
@@ -310,7 +317,7 @@ def _member(name: str, networks: tuple[FoldNetwork, ...], rows: LabeledRows, sec
     held_out = np.empty((len(rows.x), rows.n_classes))
     for network in networks:
         out = rows.fold == network.fold
-        held_out[out] = network.log_proba(*rows.at(out))
+        held_out[out] = network.judged(rows, out)
     never = rows.fold < 0
     if never.any():
         held_out[never] = average(np.stack([network.log_proba(*rows.at(never)) for network in networks]))

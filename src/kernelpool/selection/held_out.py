@@ -135,6 +135,11 @@ def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> Samp
     return SampledRows(x, code, weight, content_key((x - data.mean) / unit, seed))
 
 
+def rows_apart(x: np.ndarray, code: np.ndarray, data: TrainingData) -> SampledRows:
+    """Rows that are not among the training data, each of weight one."""
+    return SampledRows(x, code, np.ones(len(x)), content_key((x - data.mean) / _unit(data), 0))
+
+
 def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingData) -> np.ndarray:
     """Weights that make each class as common in the sample as it is in the data."""
     drawn = np.bincount(code + 1, minlength=len(data.classes) + 1)  # rows of no class come first

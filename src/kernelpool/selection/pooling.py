@@ -33,7 +33,7 @@ from .stacking import stacked
 PRICE = 1e-3
 """Log-loss a row that a unit of weight must save."""
 
-RIDGE = 5.0
+RIDGE = 20.0
 """Rows' worth of belief that all members are to be heard alike: of few rows, held-out losses tell little."""
 
 SMALLEST = 0.01
@@ -74,19 +74,23 @@ def log_loss(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -
     return float(-(row_weight @ log_proba[np.arange(len(codes)), codes]) / row_weight.sum())
 
 
-def pool(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray, kind: str = "auto") -> Pooling:
-    """The weights that suit held-out rows best; of kind "auto", the better of the two pools."""
+def pool(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray, kind: str = "auto", part: float = 1.0) -> Pooling:
+    """The weights that suit held-out rows best; of kind "auto", the better of the two pools.
+
+    Of rows that are `part` of all that there will be, the pull towards equal weights is that of all.
+    """
     kinds = KINDS if kind == "auto" else (kind,)
     fitted = [
-        _log_linear(log_proba, codes, row_weight) if k == "log_linear" else _linear(log_proba, codes, row_weight) for k in kinds
+        _log_linear(log_proba, codes, row_weight, part * RIDGE) if k == "log_linear" else _linear(log_proba, codes, row_weight)
+        for k in kinds
     ]
     return min(fitted, key=lambda pooling: pooling.loss)
 
 
-def _log_linear(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -> Pooling:
+def _log_linear(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray, rows_of_belief: float) -> Pooling:
     clipped, share, at = np.maximum(log_proba, LOWEST), row_weight / row_weight.sum(), np.arange(len(codes))
     own = clipped[:, at, codes] @ share  # (L,)
-    n_members, ridge = len(log_proba), RIDGE / row_weight.sum()
+    n_members, ridge = len(log_proba), rows_of_belief / row_weight.sum()
 
     def objective(weight: np.ndarray) -> tuple[np.ndarray, float]:
         scores = np.tensordot(weight, clipped, axes=1)
@@ -100,7 +104,7 @@ def _log_linear(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray
     if 0 < np.count_nonzero(weight >= SMALLEST) < n_members:
         keep = weight >= SMALLEST
         weight = np.zeros(n_members)
-        weight[keep] = _log_linear(log_proba[keep], codes, row_weight).weight
+        weight[keep] = _log_linear(log_proba[keep], codes, row_weight, rows_of_belief).weight
     pooling = Pooling(weight, "log_linear", 0.0)
     return Pooling(weight, "log_linear", log_loss(pooling.log_proba(log_proba), codes, row_weight))
 

@@ -50,6 +50,9 @@ MOST_PARAMETERS = 500
 TOO_FAR = -1e6
 """The objective where there is no network; finite, so that a search can interpolate."""
 
+N_PARTS = 5
+"""Parts of the held-out rows, each of which is judged by what suits the others."""
+
 PATIENCE = 12
 """Steps without a lower loss on held-out rows before the climb ends."""
 
@@ -86,6 +89,51 @@ class ConditionalFit:
     outcome: Outcome
     losses: tuple[float, ...] = ()
     """The lowest loss on held-out rows up to each step."""
+    judged: "tuple[Judged, ...]" = ()
+    """For each part of the held-out rows, the step that suits all others best."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that are held out, in the frame of the training, in parts: what suits all others is judged on each."""
+
+    rows: Rows
+    codes: np.ndarray
+    """(n,); -1 without a class."""
+    weight: np.ndarray
+    """(n,)."""
+    part: np.ndarray
+    """The part that a row is of, (n,)."""
+
+    def log_proba(self, network: SharedKernel, params: Params) -> np.ndarray:
+        """log P(C_k|x), (n, K)."""
+        natural_params = network.kernel.natural_params(params.kernels, self.rows.eps)
+        log_density = np.asarray(to_numpy(self.rows.each(_log_densities, network, natural_params, params.mixing)), np.float64)
+        joint = log_density + safe_log(np.asarray(to_numpy(params.class_prior), np.float64))
+        joint -= joint.max(axis=1, keepdims=True)
+        return np.asarray(joint - np.log(np.exp(joint).sum(axis=1, keepdims=True)))
+
+    def losses(self, log_proba: np.ndarray) -> tuple[float, ...]:
+        """Log-loss a row on all of them, and on all but each part."""
+        weight = np.where(self.codes >= 0, self.weight, 0.0)
+        loss = -weight * log_proba[np.arange(len(self.codes)), self.codes]
+        loss_of, weight_of = (np.bincount(self.part, a, minlength=N_PARTS) for a in (loss, weight))
+        others = (loss.sum() - loss_of) / np.maximum(weight.sum() - weight_of, 1e-300)
+        return float(loss.sum() / max(weight.sum(), 1e-300)), *others.tolist()
+
+    def judged(self, log_proba: Sequence[np.ndarray]) -> np.ndarray:
+        """Of what is said at several steps, one for each part, what is said of this part, (n, K)."""
+        return np.stack(log_proba)[self.part, np.arange(len(self.part))]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A step that suits some of the held-out rows best."""
+
+    loss: float
+    """On these."""
+    log_proba: np.ndarray
+    """log P(C_k|x) of all of them, (n, K)."""
 
 
 @record
@@ -115,11 +163,11 @@ def _shrunk(network: SharedKernel, params: Params, shrinkage: float) -> Params:
     return replace(params, kernels=network.kernel.shrunk(params.kernels, share / share.sum(), shrinkage))
 
 
-def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, config: ConditionalConfig) -> ConditionalFit:
-    """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`."""
+def fit_conditional(training: MixtureTraining, start: Params, held_out: HeldOut, config: ConditionalConfig) -> ConditionalFit:
+    """The network with the least loss on `held_out` on the way up from `start`."""
     network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
     places = [(shrinkage, beta) for shrinkage in SHRINKAGES for beta in BETAS]
-    losses = np.concatenate([tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES])
+    losses = np.concatenate([tempered_losses(network, held_out.rows, _shrunk(network, start, s)) for s in SHRINKAGES])
     # the best start is not always the start of the best way up: from the covariances as they are it goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
     pulls = PULLS if config.pull == "auto" else (float(config.pull),)
@@ -132,23 +180,26 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: Rows, co
         fits.append(_climb(network, training.rows, held_out, begin, beta, pull, max_iter, rival))
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
-    return min(fits, key=lambda fit: fit.loss)
+    judged = tuple(min((fit.judged[part] for fit in fits), key=lambda one: one.loss) for part in range(N_PARTS))
+    return replace(min(fits, key=lambda fit: fit.loss), judged=judged)
 
 
 def _climb(
     network: SharedKernel,
     rows: Rows,
-    held_out: Rows,
+    held_out: HeldOut,
     start: Params,
     beta: float,
     pull: float,
     max_iter: int,
     rival: tuple[float, ...] = (),
 ) -> ConditionalFit:
-    best, lowest, best_step = start, float(conditional_losses(network, held_out, [start])[0]), 0
+    said = held_out.log_proba(network, start)
+    lowest, *of_others = held_out.losses(said)
+    best, best_step, judged = start, 0, [Judged(loss, said) for loss in of_others]
     if not max_iter:
         likelihood = -float(conditional_losses(network, rows, [start])[0])
-        return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED)
+        return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED, judged=tuple(judged))
     n_steps = -1  # the start is told of too
     losses: list[float] = []
 
@@ -159,7 +210,11 @@ def _climb(
             losses.append(lowest)
             return False
         params = network.from_vector(vector, start)
-        loss = float(conditional_losses(network, held_out, [params])[0])
+        said = held_out.log_proba(network, params)
+        loss, *of_others = held_out.losses(said)
+        for part, new in enumerate(of_others):
+            if new < (1 - GAIN) * judged[part].loss:
+                judged[part] = Judged(new, said)
         if loss < (1 - GAIN) * lowest:
             best, lowest, best_step = params, loss, n_steps
         losses.append(lowest)
@@ -176,7 +231,7 @@ def _climb(
 
     with one_blas_thread():
         top = maximize(objective, np.asarray(to_numpy(network.to_vector(start))), max_iter=max_iter, memory=15, on_step=watch)
-    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses))
+    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses), tuple(judged))
 
 
 def conditional_losses(network: SharedKernel, rows: Rows, params: Sequence[Params]) -> np.ndarray:
@@ -201,6 +256,10 @@ def _tempered_losses(block: Block, network: SharedKernel, natural_params: Any, m
     by_kernel = np.asarray(to_numpy(network.by_kernel(block, natural_params)), np.float64)
     mixing, log_prior = np.asarray(to_numpy(mixing), np.float64), safe_log(np.asarray(to_numpy(class_prior), np.float64))
     return _summed(block, (log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior for beta in BETAS))
+
+
+def _log_densities(block: Block, network: SharedKernel, natural_params: Any, mixing: Any) -> Any:
+    return network.log_density(block, natural_params, mixing)
 
 
 def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) -> LossSums:

@@ -3,13 +3,14 @@ r"""RBF networks of many narrow-to-wide kernels: width and ridge of a logistic o
 .. math::
 
     P(C_k \mid x) \propto \exp(b_k + \sum_j v_{jk}\, h_j(x) + \sum_i u_{ik}\, x_i), \qquad
-    h_j(x) = \exp\left(-\frac{\|x - \mu_j\|^2}{2 \sigma^2}\right)
+    h_j(x) = \exp\left(-\frac{1}{2 \sigma^2} \sum_{i \in S_j} (x_i - \mu_{ji})^2\right)
 
 ==================  ====================  ===========  ==================================================================
 symbol              here                  shape        meaning
 ==================  ====================  ===========  ==================================================================
-:math:`\mu_j`       ``center``            (M, d)       k-means centers of all rows
-:math:`\sigma^2`    ``variance``          scalar       one of `WIDTHS` times the median distance to the second center
+:math:`\mu_j`       ``center``            (M, d)       k-means centers of all rows, or rows
+:math:`S_j`         ``seen``              (M, d)       the features that kernel j sees: all, or a few drawn at random
+:math:`\sigma^2`    ``variance``          scalar       one of `WIDTHS` times a unit
 :math:`v, u, b`     ``readout``           (M+d+1, K)   weights of the kernels, of the features as they are, and biases
 ==================  ====================  ===========  ==================================================================
 
@@ -17,7 +18,12 @@ For each width the activations are turned into their principal components once; 
 of a bound of the curvature (Böhning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical
 Mathematics 44(1), 1992: a quarter of the activations' second moments), the objective is nearly round, and L-BFGS needs some
 twenty steps a ridge. Ridges go from strong to weak, each from the solution of the one before, until rows that took no part say
-that it no longer helps; then the next width. A network that is trained again on other rows of the same data need only look
+that it no longer helps; then the next width. The unit is the median squared distance of a row to its second-nearest center.
+
+Kernels that see a few features each (Ho, "The random subspace method for constructing decision forests", IEEE Transactions on
+Pattern Analysis and Machine Intelligence 20(8), 1998) are what trees are to a forest: in many features a round kernel is near
+no row, while one of two or three features tells how these go together, whatever the others are. They lie at rows; the unit is
+a quarter of the variance of a feature. A network that is trained again on other rows of the same data need only look
 at the `neighbors` of the setting that was best before.
 """
 
@@ -31,7 +37,10 @@ from sklearn.cluster import KMeans
 from ..solvers.lbfgs import maximize
 
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
-"""Variances of the kernels, in units of the median squared distance from a row to its second-nearest center."""
+"""Variances of the kernels, in the unit of their layer."""
+
+NARROWEST = 0.25
+"""That unit for kernels of a few features, as a part of the variance of a feature."""
 
 RIDGES = (10.0, 1.0, 0.1, 0.01, 1e-3)
 """The loss is that of all rows and this times the squared weights."""
@@ -78,11 +87,15 @@ class ReadoutFit:
     """Log-loss a row on the rows that took no part."""
     losses: dict[Setting, float] = field(default_factory=dict)
     """That loss at every setting that was tried, in their order."""
+    seen: np.ndarray | None = None
+    """Which features each kernel sees, (M, d); None where all see all."""
+    judged: np.ndarray | None = None
+    """log P(C_k|x) of the rows that took no part, each by the setting that suits others of them best, (n, K)."""
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) up to a constant of the row, (n, K)."""
         n_kernels = len(self.center)
-        scores = np.exp(squared_distances(x, self.center) * (-0.5 / self.variance)) @ self.readout[:n_kernels]
+        scores = np.exp(squared_distances(x, self.center, self.seen) * (-0.5 / self.variance)) @ self.readout[:n_kernels]
         return np.asarray(scores + x @ self.readout[n_kernels:-1] * linear_unit(x) + self.readout[-1])
 
 
@@ -91,11 +104,17 @@ def linear_unit(x: np.ndarray) -> float:
     return float(x.shape[1] ** -0.5)
 
 
-def squared_distances(x: np.ndarray, center: np.ndarray) -> np.ndarray:
-    """(n, M)."""
-    distance = x @ (-2 * center.T)
-    distance += (center * center).sum(axis=1)
-    distance += (x * x).sum(axis=1)[:, None]
+def squared_distances(x: np.ndarray, center: np.ndarray, seen: np.ndarray | None = None) -> np.ndarray:
+    """(n, M), along the features that are seen."""
+    if seen is None:
+        distance = x @ (-2 * center.T)
+        distance += (center * center).sum(axis=1)
+        distance += (x * x).sum(axis=1)[:, None]
+    else:
+        seen = seen.astype(center.dtype)
+        distance = x @ (-2 * (center * seen).T)
+        distance += (center * center * seen).sum(axis=1)
+        distance += (x * x) @ seen.T
     return np.asarray(np.maximum(distance, 0, out=distance))
 
 
@@ -107,41 +126,62 @@ def fit_readout_path(
     n_classes: int,
     seed: int,
     hidden: str = "kmeans",
+    max_features: int | None = None,
     ridge: float | None = None,
     near: Setting | None = None,
+    part: np.ndarray | None = None,
     on_setting: Callable[[int, float], None] | None = None,
 ) -> ReadoutFit:
-    """The network with the least loss on `held_out`.
+    """The network with the least loss on `held_out`. With the `part` of each of these rows, what suits others is judged on it.
 
     With `near`, a setting that was best for other rows of the same data, only its width and the ridges beside it are tried;
     with `ridge`, no other. After each setting `on_setting` is told how many there were and the loss of this one.
     """
-    layer, ridges = _Centers(train, n_kernels, seed, hidden), _ridges(ridge)
-    distance_out = squared_distances(held_out[0], layer.center)
+    layer, ridges = _layer(train, n_kernels, seed, hidden, max_features), _ridges(ridge)
+    distance_out = squared_distances(held_out[0], layer.center, layer.seen)
     best: ReadoutFit | None = None
     losses: dict[Setting, float] = {}
+    others = [] if part is None else [_Others(part != p) for p in range(int(part.max()) + 1)]
     for i in range(len(WIDTHS)) if near is None else (near.width,):
         variance = WIDTHS[i] * layer.unit
         path = _Path(layer.activations(variance), *train, n_classes)
-        seen = np.hstack([np.exp(distance_out * (-0.5 / variance)), held_out[0] * linear_unit(held_out[0])])
+        inputs = np.hstack([np.exp(distance_out * (-0.5 / variance)), held_out[0] * linear_unit(held_out[0])])
         lowest = np.inf
         for r in _walk(ridges, near):
             readout = path.to(ridges[r])
             if ridge is not None and r < len(ridges) - 1:
                 continue
-            loss = _loss(seen @ readout[:-1] + readout[-1], *held_out[1:])
+            scores = inputs @ readout[:-1] + readout[-1]
+            loss = _loss(scores, *held_out[1:])
             losses[Setting(i, r)] = loss
+            for rows in others:
+                rows.see(scores, *held_out[1:])
             if on_setting is not None:
                 on_setting(len(losses), loss)
             if best is None or loss < best.loss:
-                best = ReadoutFit(layer.center, layer.share, variance, readout, Setting(i, r), ridges[r], loss)
+                best = layer.fit(variance, readout, Setting(i, r), ridges[r], loss)
             if loss > WORSE * lowest:
                 break
             lowest = min(lowest, loss)
         if best is not None and lowest > WORSE * best.loss:
             break
     assert best is not None
-    return replace(best, losses=losses)
+    if part is None:
+        return replace(best, losses=losses)
+    judged = np.stack([rows.scores for rows in others])[part, np.arange(len(part))]
+    return replace(best, losses=losses, judged=judged - logsumexp(judged, axis=1, keepdims=True))
+
+
+class _Others:
+    """All but a part of the rows that take no part in training, and the scores of all at the setting that suits them best."""
+
+    def __init__(self, mask: np.ndarray) -> None:
+        self.mask, self.loss, self.scores = mask, np.inf, np.empty(0)
+
+    def see(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
+        loss = _loss(scores[self.mask], codes[self.mask], weight[self.mask]) if self.mask.any() else 0.0
+        if loss < self.loss:
+            self.loss, self.scores = loss, scores
 
 
 def mean_losses(fits: Sequence[ReadoutFit]) -> dict[Setting, float]:
@@ -158,15 +198,16 @@ def train_readout(
     n_classes: int,
     seed: int,
     hidden: str = "kmeans",
+    max_features: int | None = None,
     ridge: float | None = None,
 ) -> ReadoutFit:
     """The network at one setting, reached from the ridges before it; no row is held out, so its loss is NaN."""
-    layer, ridges = _Centers(train, n_kernels, seed, hidden), _ridges(ridge)
+    layer, ridges = _layer(train, n_kernels, seed, hidden, max_features), _ridges(ridge)
     variance, last = WIDTHS[setting.width] * layer.unit, min(setting.ridge, len(ridges) - 1)
     path = _Path(layer.activations(variance), *train, n_classes)
     for r in range(last + 1):
         readout = path.to(ridges[r])
-    return ReadoutFit(layer.center, layer.share, variance, readout, setting, ridges[last], np.nan)
+    return layer.fit(variance, readout, setting, ridges[last], np.nan)
 
 
 def _ridges(last: float | None) -> Sequence[float]:
@@ -178,23 +219,54 @@ def _walk(ridges: Sequence[float], near: Setting | None) -> range:
     return range(len(ridges)) if near is None or ridges is not RIDGES else _beside(near.ridge)
 
 
-class _Centers:
-    """Where the kernels are, how far the rows are from them, and the unit of their variance."""
+@dataclass(frozen=True)
+class _Layer:
+    """Where the kernels are, what they see, how far the rows are from them, and the unit of their variance."""
 
-    def __init__(self, train: LabeledArrays, n_kernels: int, seed: int, hidden: str) -> None:
-        x, _, weight = train
-        self.center = _centers(x, weight, min(n_kernels, max(2, len(x) // 2)), seed, hidden)
-        self.distance = squared_distances(x, self.center)
-        n_before = min(1, len(self.center) - 1)
-        second = np.partition(self.distance[:: -(-len(x) // 2000)], n_before, axis=1)[:, n_before]
-        self.unit = max(float(np.median(second)), 1e-12)
-        mass = np.bincount(self.distance.argmin(axis=1), weight, minlength=len(self.center))
-        self.share = mass / mass.sum()
+    center: np.ndarray
+    """(M, d)."""
+    seen: np.ndarray | None
+    """(M, d)."""
+    distance: np.ndarray
+    """(n, M), squared."""
+    unit: float
+    share: np.ndarray
+    """(M,)."""
 
     def activations(self, variance: float) -> np.ndarray:
         """(n, M)."""
         exponent = self.distance * (-0.5 / variance)
         return np.asarray(np.exp(exponent, out=exponent))
+
+    def fit(self, variance: float, readout: np.ndarray, setting: Setting, ridge: float, loss: float) -> ReadoutFit:
+        """The network with this layer and an output layer."""
+        return ReadoutFit(self.center, self.share, variance, readout, setting, ridge, loss, seen=self.seen)
+
+
+def _layer(train: LabeledArrays, n_kernels: int, seed: int, hidden: str, max_features: int | None) -> _Layer:
+    x, _, weight = train
+    if max_features is not None:
+        return _layer_of_few(x, weight, n_kernels, seed, max_features)
+    center = _centers(x, weight, min(n_kernels, max(2, len(x) // 2)), seed, hidden)
+    distance = squared_distances(x, center)
+    n_before = min(1, len(center) - 1)
+    second = np.partition(distance[:: -(-len(x) // 2000)], n_before, axis=1)[:, n_before]
+    mass = np.bincount(distance.argmin(axis=1), weight, minlength=len(center))
+    return _Layer(center, None, distance, max(float(np.median(second)), 1e-12), mass / mass.sum())
+
+
+def _layer_of_few(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, max_features: int) -> _Layer:
+    """Kernels at rows, each of which sees as many features as is drawn, up to `max_features`."""
+    rng, d = np.random.default_rng(seed), x.shape[1]
+    n_kernels = min(n_kernels, max(len(x), 4 * d))
+    distinct = np.unique(x, axis=0)  # in an order of their own, whatever that of the rows
+    center = distinct[rng.integers(len(distinct), size=n_kernels)]
+    size = rng.integers(1, min(max_features, d) + 1, size=n_kernels)
+    seen = rng.random((n_kernels, d)).argsort(axis=1).argsort(axis=1) < size[:, None]
+    share = weight / weight.sum()
+    variance = (share @ (x - share @ x) ** 2).mean()
+    unit = max(NARROWEST * float(variance), 1e-12)
+    return _Layer(center, seen, squared_distances(x, center, seen), unit, np.full(n_kernels, 1 / n_kernels))
 
 
 def _beside(ridge: int) -> range:

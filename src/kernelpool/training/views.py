@@ -174,10 +174,13 @@ def learned_metric(z: np.ndarray, codes: np.ndarray, weight: np.ndarray, rng: np
     chosen = np.sort(rng.permutation(len(z))[:METRIC_ROWS])
     z, codes, weight, d = z[chosen], codes[chosen], weight[chosen], z.shape[1]
     near = np.median([np.sort(((z - row) ** 2).sum(axis=1))[min(3, len(z) - 1)] for row in z[:200]])
-    unit = np.sqrt(near) if near > 0 else 1.0
+    z = z / (np.sqrt(near) if near > 0 else 1.0)
+    # exponentials of all pairs are the cost, and half as wide they take a third of it; far rows would be infinitely far
+    dtype, tol = (np.float32, 1e-6) if np.abs(z).max(initial=0.0) < 1e6 else (np.float64, 1e-9)
+    z, weight = z.astype(dtype), weight.astype(dtype)
 
     def objective(a: np.ndarray) -> tuple[np.ndarray, float]:
-        value, gradient = neighborhood_objective(a.reshape(d, d), z / unit, codes, weight, METRIC_RIDGE)
-        return gradient.ravel(), value
+        value, gradient = neighborhood_objective(a.reshape(d, d).astype(dtype), z, codes, weight, METRIC_RIDGE)
+        return gradient.ravel().astype(np.float64), value
 
-    return np.asarray(maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS).point.reshape(d, d))
+    return np.asarray(maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS, tol=tol).point.reshape(d, d))
