@@ -180,10 +180,10 @@ def rivals(x, y, weight):
             return False
 
 
-def hostile_problems(n, seed=0, say=print, first=0):
+def hostile_problems(n, seed=0, say=print, first=0, only=()):
     """(problems, failures, those of ordinary scale, problems that scikit-learn took, its failures).
 
-    Problem i is the same whatever is run before it: `first` goes on where an earlier run ended.
+    Problem i is the same whatever is run before it: `first` goes on where an earlier run ended. `only` are names of estimators.
     """
     counts, failures = Counter(), []
     for i in range(first, first + n):
@@ -192,8 +192,10 @@ def hostile_problems(n, seed=0, say=print, first=0):
         x, y, weight = problem(rng, ordinary)
         makers = estimators(rng)
         name = list(makers)[i % len(makers)]
+        if only and name not in only:
+            continue
         wrong = attack(name, makers[name], x, y, weight)
-        counts["problems"] += 1
+        counts["problems", ordinary] += 1
         if wrong is not None:
             counts["failures", ordinary] += 1
             failures.append((i, wrong))
@@ -281,15 +283,16 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
+    parser.add_argument("--only", nargs="*", default=(), help="names of estimators")
     asked = parser.parse_args()
     begun = time.perf_counter()
     wrong = 0
     if asked.problems:
-        counts, failures = hostile_problems(asked.problems, asked.seed, first=asked.first)
+        counts, failures = hostile_problems(asked.problems, asked.seed, first=asked.first, only=asked.only)
         wrong += len(failures)
         for ordinary, words in ((True, "ordinary"), (False, "extreme")):
             print(
-                f"| hostile problems, {words} scales | {asked.problems // 2:,} | {counts['failures', ordinary]} | "
+                f"| hostile problems, {words} scales | {counts['problems', ordinary]:,} | {counts['failures', ordinary]} | "
                 f"{counts['rival failed', ordinary]} of {counts['rival', ordinary]:,} |"
             )
     if asked.files:
