@@ -1,5 +1,6 @@
 """Choices on held-out rows: against independent computations, on problems whose answer is known, and on awkward data."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,8 +18,8 @@ from kernelpool.errors import CollapsedKernelError, StarvedKernelWarning
 from kernelpool.networks import shared_kernel
 from kernelpool.selection.candidates import Candidate, CandidateFits
 from kernelpool.selection.held_out import Loss, draw_rows, held_out_loss, stratified_folds
-from kernelpool.selection.search import Search
-from kernelpool.training.config import FitConfig, SharedKernelConfig, StartConfig
+from kernelpool.selection.search import DECIDING_SWEEPS, Search, resolve_auto
+from kernelpool.training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from kernelpool.training.validation import training_data
 
 SMALL = {"max_iter": 30, "tol": 1e-3}
@@ -85,7 +86,7 @@ def test_held_out_losses_are_those_of_gaussians_fitted_without_the_fold(blobs):
     rows = draw_rows(training_data(model, x, y, None, None, 1.0, None), seed)
     fold = stratified_folds(rows.code, 5, key=rows.key, weight=rows.weight)
     assert sorted(map(tuple, rows.x)) == sorted(map(tuple, x))
-    losses = []
+    joints = []
     for i, family in enumerate(tried["covariance_type"]):
         joint = np.empty((len(x), 3))
         for f in range(5):
@@ -94,22 +95,28 @@ def test_held_out_losses_are_those_of_gaussians_fitted_without_the_fold(blobs):
             prior = np.bincount(rows.code[train]) / train.sum()
             for k in range(3):
                 joint[~train, k] = multivariate_normal(mean[k], covariance[k]).logpdf(rows.x[~train]) + np.log(prior[k])
+        joints.append(joint)
+        judged = fold < tried["n_folds"][i]  # those that were clearly behind are judged on the first folds alone
+        joint, code = joint[judged], rows.code[judged]
         chance = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
-        assert tried["log_loss"][i] == pytest.approx(log_loss(rows.code, chance), abs=1e-6)
-        assert tried["error"][i] == pytest.approx(np.mean(chance.argmax(axis=1) != rows.code))
+        assert tried["log_loss"][i] == pytest.approx(log_loss(code, chance), abs=1e-6)
+        assert tried["error"][i] == pytest.approx(np.mean(chance.argmax(axis=1) != code))
         # the temperature by brute force
         betas = np.geomspace(0.2, 2, 400)
         scaled = [b * joint - np.logaddexp.reduce(b * joint, axis=1)[:, None] for b in betas]
-        assert tried["tempered_loss"][i] == pytest.approx(
-            min(-s[np.arange(len(x)), rows.code].mean() for s in scaled), abs=1e-4
-        )
-        losses.append(held_out_loss(joint, rows.code, rows.weight))
-    best = losses[int(np.argmin(tried["tempered_loss"]))]
-    for i, loss in enumerate(losses):
-        difference = loss.tempered - best.tempered
+        assert tried["tempered_loss"][i] == pytest.approx(min(-s[np.arange(len(code)), code].mean() for s in scaled), abs=1e-4)
+    all_folds = tried["n_folds"] == 5
+    assert all_folds.any()
+    best = int(np.argmin(np.where(all_folds, tried["tempered_loss"], np.inf)))
+    for i in range(4):
+        judged = fold < tried["n_folds"][i]
+        loss, lowest = (held_out_loss(joints[j][judged], rows.code[judged], rows.weight[judged]) for j in (i, best))
+        difference = loss.tempered - lowest.tempered
         assert tried["behind"][i] == pytest.approx(difference.mean(), abs=1e-6)
-        assert tried["behind_error"][i] == pytest.approx(difference.std() / np.sqrt(len(x)), abs=1e-5)
+        assert tried["behind_error"][i] == pytest.approx(difference.std() / np.sqrt(judged.sum()), abs=1e-5)
+        assert all_folds[i] or tried["behind"][i] > tried["behind_error"][i]
     chosen = int(np.flatnonzero(tried["chosen"])[0])
+    assert all_folds[chosen]
     assert tried["behind"][chosen] <= tried["behind_error"][chosen]
     assert model.covariance_type_ == tried["covariance_type"][chosen]
 
@@ -198,14 +205,21 @@ def test_kernels_are_added_where_classes_are_mixed_up_not_where_rows_are_many():
 
 
 def test_classes_of_one_density_share():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 2)), np.repeat([0, 1], 30)
-    model = SharedKernelClassifier.prbf(6, sharing="auto", random_state=0).fit(x, y)
-    assert model.sharing_degree_ >= 0.5
-    assert model.selection_["sharing"][model.selection_["chosen"]] == model.sharing_degree_ == model.sharing_.min()
-    loss = dict(zip(model.selection_["sharing"], model.selection_["log_loss"], strict=True))
-    assert set(loss) == {0, 0.1, 0.25, 0.5, 0.75, 1}
-    assert loss[0] > loss[model.sharing_degree_]  # separate mixtures see differences that are not there
+    degrees, gains = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(200, 2)), np.repeat([0, 1], 100)
+        model = SharedKernelClassifier.prbf(6, sharing="auto", random_state=0, **SMALL).fit(x, y)
+        tried = model.selection_
+        assert tried["sharing"][tried["chosen"]] == model.sharing_degree_ == model.sharing_.min()
+        assert set(tried["sharing"]) <= {0, 0.1, 0.25, 0.5, 0.75, 1}
+        loss = dict(zip(tried["sharing"], tried["log_loss"], strict=True))
+        if tried["n_folds"][tried["sharing"] == 0] == 5:
+            gains.append(loss[0] - loss[model.sharing_degree_])
+        degrees.append(model.sharing_degree_)
+    assert np.mean(degrees) > 0.6  # a degree drawn at random is 0.43; by chance the classes of some sets are not alike
+    assert len(gains) > 2
+    assert np.mean(gains) > 0  # separate mixtures see differences that are not there
 
 
 def test_sharing_can_be_opened_again():
@@ -228,8 +242,11 @@ def test_sharing_can_be_opened_again():
 def test_penalty_is_chosen_from_the_papers_range():
     x, y = chessboard(200)
     model = SharedKernelClassifier.prbf(4, overlap_penalty="auto", random_state=0).fit(x, y)
-    assert set(model.selection_["overlap_penalty"]) == {0, 5, 20}
     tried = model.selection_
+    assert {0, 5} <= set(tried["overlap_penalty"]) <= {0, 5, 20}
+    # after what changes nothing in the first fold, or is clearly behind, nothing stronger is tried
+    given_up = tried["n_folds"][tried["overlap_penalty"] == 5] == 1
+    assert not given_up or 20 not in tried["overlap_penalty"]
     assert tried["overlap_penalty"][tried["chosen"]].tolist() == [model.overlap_penalty_]
     assert tried["behind"][tried["chosen"]] <= tried["behind_error"][tried["chosen"]]
     given = SharedKernelClassifier.prbf(4, overlap_penalty=model.overlap_penalty_, random_state=0).fit(x, y)
@@ -247,8 +264,57 @@ def test_a_family_is_given_up_at_twice_the_numbers_of_a_better_one(n_kernels, ah
     search = object.__new__(Search)
     search.data = SimpleNamespace(rows=SimpleNamespace(n_features=2))
     search.folds = [SimpleNamespace(owners={full.size_key: np.zeros(2), diag.size_key: np.zeros(n_kernels)})]
-    search.tried = {full: best, diag: worse}
+    search.tried = {full: {1: best}, diag: {1: worse}}
     assert search._hopeless(diag) == given_up
+
+
+def test_what_is_clearly_behind_in_one_fold_is_not_trained_on_the_others():
+    # both classes have one mean and the same variances: without correlations of their own nothing tells them apart
+    x, y = crossed(600)
+    model = SharedKernelClassifier.prbf(2, covariance_type="auto", sharing=0)
+    data, said = training_data(model, x, y, None, None, 1.0, None), []
+    config = SharedKernelConfig(start=StartConfig(2), kernel=KernelConfig("auto"), fit=FitConfig(20, 1e-4), sharing=0.0)
+    search = Search(config, data, said.append)
+    chosen = search.run()
+    assert chosen.covariance_type == "full"
+    assert [{candidate.covariance_type for candidate in fold.params} for fold in search.folds] == [
+        {"tied", "full", "diag", "spherical"},
+        {"full"},
+        {"full"},
+    ]
+    tried = search.table(chosen)
+    assert tried["n_folds"].tolist() == [1, 3, 1, 1]
+    np.testing.assert_allclose(tried["tempered_loss"][[0, 2, 3]], np.log(2), atol=0.03)
+
+
+def test_a_search_that_is_interrupted_in_the_second_heat_keeps_who_led_in_the_first():
+    x, y = chessboard(200)
+    model = SharedKernelClassifier.prbf(4, covariance_type="auto", sharing=0)
+    config = SharedKernelConfig(start=StartConfig(4), kernel=KernelConfig("auto"), fit=FitConfig(20, 1e-4), sharing=0.0)
+    said = []
+
+    def stop(line):
+        said.append(line)
+        if line.endswith("on 2 of 5 folds"):
+            raise KeyboardInterrupt
+
+    resolved = resolve_auto(config, training_data(model, x, y, None, None, 1.0, None), stop)
+    assert resolved.interrupted
+    tried = resolved.selection
+    assert sorted(tried["n_folds"]) == [1, 1, 1, 2]
+    heat = {line.split(",")[0]: float(line.split("loss ")[1].split()[0]) for line in said[:4]}
+    assert resolved.config.kernel.covariance_type == min(heat, key=heat.get)
+
+
+def test_networks_that_decide_go_on_from_the_grown_one_for_some_sweeps():
+    x, y = chessboard(200)
+    data = training_data(SharedKernelClassifier.prbf("auto"), x, y, None, None, 1.0, None)
+    grown = resolve_auto(SharedKernelConfig(start=StartConfig("auto"), fit=FitConfig(500, 1e-5)), data, lambda _: None)
+    assert grown.config.fit.max_iter == 500
+    assert grown.deciding == replace(grown.config, fit=replace(grown.config.fit, max_iter=DECIDING_SWEEPS))
+    placed = SharedKernelConfig(start=StartConfig(4), sharing="auto", fit=FitConfig(500, 1e-5))
+    placed = resolve_auto(placed, data, lambda _: None)
+    assert placed.deciding is placed.config
 
 
 # -- awkward data and other parameters ----------------------------------------------------------------------------
@@ -387,8 +453,15 @@ def test_verbose_tells_what_was_tried(capsys):
     x, y = chessboard(100)
     model = SharedKernelClassifier.prbf(4, covariance_type="auto", sharing=0, verbose=1, random_state=0, **SMALL).fit(x, y)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("auto:")]
-    assert len(lines) == len(model.selection_["chosen"]) == 4
-    assert f"tied, 4 kernels, sharing 0, penalty 0: held-out loss {model.selection_['tempered_loss'][0]:.4f}" in lines[0]
+    tried = model.selection_
+    assert len(tried["chosen"]) == 4
+    assert [line.split()[1] for line in lines[:4]] == [f"{family}," for family in tried["covariance_type"]]  # all on one fold
+    assert all(line.endswith("on 1 of 5 folds") for line in lines[:4])
+    assert len(lines) == tried["n_folds"].sum()  # a line for every fold more
+    for family, loss, n_folds in zip(tried["covariance_type"], tried["tempered_loss"], tried["n_folds"], strict=True):
+        last = [line for line in lines if line.startswith(f"auto: {family}, 4 kernels, sharing 0, penalty 0")][-1]
+        assert f"held-out loss {loss:.4f} tempered" in last
+        assert last.endswith(f"on {n_folds} of 5 folds")
 
 
 def test_a_seed_gives_the_same_choice_again():

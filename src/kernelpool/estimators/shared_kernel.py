@@ -240,7 +240,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     selection_ : dict of str to ndarray
         What was tried on held-out rows where something is "auto", one entry a column: the settings, ``tempered_loss`` and how
         far it is ``behind`` the lowest (with its standard error, ``behind_error``), ``log_loss``, ``error``, ``beta`` (the
-        inverse temperature) and ``chosen``. The guide explains them.
+        inverse temperature), ``n_folds`` (on how many folds it was judged: what was clearly behind after one was given up) and
+        ``chosen``. The guide explains them.
     sharing_ : ndarray of shape (n_kernels, n_classes)
         How far each class could use each kernel while training; the table that was learned, where it was.
     parents_ : ndarray of shape (n_kernels,)
@@ -538,7 +539,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             if self.training == "conditional" and network.fit.outcome is not Outcome.INTERRUPTED:
                 deciding = fit_deciding(
                     data,
-                    resolved.config,
+                    resolved.deciding,
                     ConditionalConfig(self.pull),
                     network,
                     n_folds=self.n_folds,

@@ -490,7 +490,7 @@ class SharedKernel:
         by_kernels = self.kernel.pullback(params.kernels, totals.moments, moment_origin)
         by_mixing = xp.reshape(signed - mixing * by_prior, (-1,))
         by_prior = by_prior - params.class_prior * xp.sum(by_prior)
-        known = xp.where(of_class > 0, of_class * safe_log(params.class_prior), xp.zeros_like(of_class))
+        known = of_class * xp.where(of_class > 0, safe_log(params.class_prior), xp.zeros_like(of_class))
         objective = (float(totals.log_likelihood) + float(xp.sum(known))) / n_rows
         return xp.concat([by_kernels, by_mixing, by_prior]) / n_rows, objective
 

@@ -87,8 +87,8 @@ class CandidateFits:
         self.owners[candidate.size_key] = starts.owners
         self._run(candidate, starts.start(next(iter(starts.places())), self.sharing(candidate)))
 
-    def grow(self, candidate: Candidate, before: Candidate, n_new: int) -> bool:
-        """From the network of `before`, with `n_new` kernels split; False if none could be."""
+    def grow(self, candidate: Candidate, before: Candidate, n_new: int) -> None:
+        """From the network of `before`, with `n_new` kernels split; fewer, or none, where they could not be."""
         training, params = self.training(before), self.params[before]
         kernel, owners = training.host_kernel, self.owners[before.size_key]
         rows = self.train.where((self.train.code >= 0) & (self.train.weight > 0))
@@ -104,7 +104,8 @@ class CandidateFits:
         self.owners[candidate.size_key] = owners[parent]
         if len(parent) > len(owners):
             self._run(candidate, Params(kernels, mixing, params.class_prior))
-        return len(parent) > len(owners)
+        else:
+            self.params[candidate] = params
 
     def change(self, candidate: Candidate, before: Candidate) -> None:
         """From the network of `before`, which has the same kernels under another sharing, penalty or prior."""

@@ -4,6 +4,9 @@ Networks are warm-started from each other, so that a combination costs some swee
 grows from one kernel a class by splitting (`starts.grown`) until that no longer helps; the best then goes through degrees of
 sharing and strengths of the overlap penalty, and its number of kernels is looked at once more. The network that is trained on
 all rows starts from the one that the search ended with.
+
+Most of what is tried is far from the best, and one fold shows it. So every network is judged on one fold first, and only those
+that are not clearly behind there are trained on the others (a race, after Maron & Moore, "Hoeffding races", NIPS 1993).
 """
 
 from collections.abc import Callable, Iterable
@@ -45,8 +48,14 @@ ROWS_A_FEATURE = 2
 MOST_ROWS = 8_000
 """Settings are compared on a sample of about this many rows where there are more."""
 
-MOST_SWEEPS, LOOSEST = 20, 1e-3
-"""Networks that are only compared need not settle as far as the one that is kept."""
+NOTHING = 1e-3
+"""The penalty, which costs most, is not tried in other folds where it changes no loss by this part of it in the first."""
+
+MOST_SWEEPS, LOOSEST = 8, 1e-3
+"""Networks that are only compared need not settle as far as the one that is kept: each goes on from another."""
+
+DECIDING_SWEEPS = 20
+"""Sweeps without a fold from the network that was grown on all rows, before it is trained to decide."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,16 @@ class Resolved:
     """What was tried, a column an entry; None where nothing was to be chosen."""
     interrupted: bool = False
     """Whether the user ended the search (Ctrl-C): the best setting so far was taken."""
+    grown: bool = False
+    """Whether the start is a network that was grown on all rows."""
+
+    @property
+    def deciding(self) -> SharedKernelConfig:
+        """Settings of the networks that are trained to decide, each without a fold: from a grown one it is not far to go."""
+        fit = self.config.fit
+        if not self.grown:
+            return self.config
+        return replace(self.config, fit=replace(fit, max_iter=min(fit.max_iter, DECIDING_SWEEPS)))
 
 
 def resolve_auto(config: SharedKernelConfig, data: TrainingData, say: Callable[[str], None]) -> Resolved:
@@ -77,7 +96,7 @@ def resolve_auto(config: SharedKernelConfig, data: TrainingData, say: Callable[[
         if not search.tried:
             raise
         chosen, interrupted = search.best, True
-    return Resolved(search.finish(chosen), search.table(chosen), interrupted)
+    return Resolved(search.finish(chosen), search.table(chosen), interrupted, search.grows)
 
 
 def _going_on(config: SharedKernelConfig) -> Resolved:
@@ -134,7 +153,10 @@ class Search:
             CandidateFits(compared, data, rows.where(fold != f), rows.where(fold == f)) for f in np.unique(fold[fold >= 0])
         ]
         self.whole = CandidateFits(compared, data, rows, rows.where(fold == -2))
-        self.tried: dict[Candidate, Loss] = {}
+        self.tried: dict[Candidate, dict[int, Loss]] = {}
+        """What each came to on the first folds, by how many they are."""
+        self.before: dict[Candidate, Candidate | None] = {}
+        """The network from which each is trained; None for the start that the settings describe."""
 
     def _compared(self) -> SharedKernelConfig:
         """The settings of networks that are only compared."""
@@ -161,6 +183,7 @@ class Search:
         if not self.folds:
             return replace(first, covariance_type=families[0])
         self._each_family(first, families)
+        self._race()
         if is_auto(self.config.kernel.prior) and self._rows_a_kernel(self.best) > ROWS_A_FEATURE * self.data.rows.n_features:
             self._along([replace(self.best, prior=None)], self.best)
         if is_auto(sharing):
@@ -169,49 +192,75 @@ class Search:
             self._penalize(self.best)
         if self.grows:
             self._resize(self.best)
-        candidates = list(self.tried)
+        candidates = self._finalists
         sizes = [(self.size(candidate), candidate.overlap_penalty) for candidate in candidates]
-        return candidates[choose([self.tried[candidate] for candidate in candidates], sizes)]
+        return candidates[choose([self.loss(candidate) for candidate in candidates], sizes)]
+
+    @property
+    def _finalists(self) -> list[Candidate]:
+        """Those that have been judged on the most folds."""
+        most = max(max(losses) for losses in self.tried.values())
+        return [candidate for candidate, losses in self.tried.items() if most in losses]
 
     @property
     def best(self) -> Candidate:
-        """The candidate with the lowest tempered loss so far."""
-        return min(self.tried, key=self._loss)
+        """The one of these with the lowest tempered loss so far; of equals (to six places) the first."""
+        return min(self._finalists, key=self._tempered)
 
-    def _loss(self, candidate: Candidate) -> float:
-        loss = self.tried[candidate]
-        return loss.mean(loss.tempered)
+    def loss(self, candidate: Candidate) -> Loss:
+        """On as many folds as it was judged on."""
+        return self.tried[candidate][max(self.tried[candidate])]
+
+    def _tempered(self, candidate: Candidate) -> float:
+        loss = self.loss(candidate)
+        return round(loss.mean(loss.tempered), 6)
+
+    def behind(self, candidate: Candidate, other: Candidate) -> tuple[float, float]:
+        """By how much a candidate is behind another on the folds that both were judged on, and the standard error of that."""
+        losses, others = self.tried[candidate], self.tried[other]
+        n_first = max(losses.keys() & others.keys())
+        return losses[n_first].behind(others[n_first])
 
     def _each_family(self, first: Candidate, families: list[str]) -> None:
+        """Every family on the first fold."""
         collapsed = None
         for family in families:
             try:
                 self._grow(replace(first, covariance_type=family))
             except CollapsedKernelError as error:  # without a floor, some families have no fit on few rows
                 collapsed = error
-            for fold in self.folds:
-                fold.forget_other_families(self.best.covariance_type if self.tried else family)
+            self.folds[0].forget_other_families(self.best.covariance_type if self.tried else family)
         if not self.tried and collapsed is not None:
             raise collapsed
 
-    def _grow(self, candidate: Candidate) -> None:
-        """From few kernels to many, until that brings nothing any more."""
+    def _race(self) -> None:
+        """One fold more at a time, the best first, for those that are not clearly behind on the folds before."""
+        for n_first in range(2, len(self.folds) + 1):
+            for candidate in [known for known in sorted(self._finalists, key=self._tempered) if not self._lags(known)]:
+                self._judged(candidate, n_first)
         for fold in self.folds:
-            fold.begin(candidate)
-        self._judge(candidate)
+            fold.forget_other_families(self.best.covariance_type)
+
+    def _grow(self, candidate: Candidate) -> None:
+        """From few kernels to many, until that brings nothing any more on the first fold."""
+        self.before[candidate] = None
+        self._judge(candidate, 1)
         best, enough = candidate, EARLY * len(self.data.classes)
         while self.grows and (best == candidate or self.n_kernels(candidate) < enough):
             before, candidate = candidate, replace(candidate, n_splits=candidate.n_splits + 1)
             n_new = self._n_new(self.n_kernels(before))
             if (self.n_kernels(before) + n_new) * ROWS_A_KERNEL > self.whole.train.weight.sum():
                 return
-            if not all(fold.grow(candidate, before, n_new) for fold in self.folds):
+            self.before[candidate] = before
+            self._train(self.folds[0], candidate)
+            if self.n_kernels(candidate) == self.n_kernels(before):
                 return
-            self._judge(candidate)
+            self._judge(candidate, 1)
             if self.n_kernels(candidate) >= enough and self._hopeless(candidate):
                 return
-            behind, error = self.tried[candidate].behind(self.tried[best])
-            if behind < -error:  # by less than a standard error, growing on is not worth its time
+            behind, error = self.behind(candidate, best)
+            # by less than a standard error of all folds, growing on is not worth its time
+            if behind < -error / np.sqrt(len(self.folds)):
                 best = candidate
 
     def _n_new(self, n_kernels: int) -> int:
@@ -222,8 +271,7 @@ class Search:
         others = [other for other in self.tried if other.covariance_type != candidate.covariance_type]
         if not others:
             return False
-        best = min(others, key=self._loss)
-        behind, error = self.tried[candidate].behind(self.tried[best])
+        behind, error = self.behind(candidate, best := min(others, key=self._tempered))
         return behind > 2 * error and self.size(candidate) > HOPELESS * self.size(best)
 
     def _share(self, candidate: Candidate) -> None:
@@ -240,7 +288,7 @@ class Search:
         equal = [other for other in shared if other.sharing != 0.0 and not self._lags(other)]  # separate ones have no overlap
         if equal:
             first = max(equal, key=lambda other: other.sharing or 0.0)
-            self._along([replace(first, overlap_penalty=s) for s in STRENGTHS], first)
+            self._along([replace(first, overlap_penalty=s) for s in STRENGTHS], first, self._matters)
 
     def _resize(self, candidate: Candidate) -> None:
         """Fewer or more kernels, under the sharing and the penalty that were best."""
@@ -250,19 +298,29 @@ class Search:
             if grown and other not in self.tried:
                 self._along([other], grown[0])
 
-    def _along(self, candidates: Iterable[Candidate], before: Candidate) -> None:
-        """One candidate after the other, each from the one before, until one is clearly worse than the best so far."""
+    def _along(
+        self, candidates: Iterable[Candidate], before: Candidate, worth: Callable[[Candidate], bool] = lambda _: True
+    ) -> None:
+        """One candidate after the other, each from the one before, until one is clearly worse than the best so far.
+
+        Already in the first fold: `worth` is asked there whether a candidate is to be trained on the others.
+        """
         for candidate in candidates:
-            for fold in self.folds:
-                fold.change(candidate, before)
-            self._judge(candidate)
-            if self._lags(candidate):
+            self.before[candidate] = before
+            if not self._judged(candidate, 1) or self._lags(candidate) or not worth(candidate):
+                return
+            if not self._judged(candidate, len(self.folds)) or self._lags(candidate):
                 return
             before = candidate
 
+    def _matters(self, candidate: Candidate) -> bool:
+        """Whether the tempered or the plain loss is another than that of the best in the first fold."""
+        loss, best = self.tried[candidate][1], self.tried[self.best][1]
+        return any(abs(loss.behind(best, kind)[0]) > NOTHING * best.mean(getattr(best, kind)) for kind in ("tempered", "plain"))
+
     def _lags(self, candidate: Candidate) -> bool:
         """Whether the loss is above the lowest by more than a standard error."""
-        behind, error = self.tried[candidate].behind(self.tried[self.best])
+        behind, error = self.behind(candidate, self.best)
         return behind > error
 
     def finish(self, chosen: Candidate) -> SharedKernelConfig:
@@ -293,25 +351,33 @@ class Search:
         return replace(config, start=start)
 
     def _grown(self, chosen: Candidate) -> Candidate:
-        """The chosen network on all rows, by the way it was reached on the folds; or one nearly as large."""
-        whole = self.whole
-        candidate = next((other for other in self.tried if other.covariance_type == chosen.covariance_type), chosen)
-        whole.begin(candidate)
-        for n_splits in range(1, chosen.n_splits + 1):
-            before, candidate = candidate, replace(candidate, n_splits=n_splits)
-            if not whole.grow(candidate, before, self._n_new(len(whole.owners[before.size_key]))):
-                candidate = before
-                break
-        last = replace(chosen, n_splits=candidate.n_splits)
-        if last != candidate:
-            whole.change(last, candidate)
-        return last
+        """The chosen network on all rows, by the way it was grown on the folds."""
+        grown = next(other for other in self.before if other.size_key == chosen.size_key) if self.tried else chosen
+        self.before.setdefault(grown, None)
+        if chosen != grown:
+            self.before[chosen] = grown
+        self._train(self.whole, chosen)
+        return chosen
+
+    def _train(self, fits: CandidateFits, candidate: Candidate) -> None:
+        """By the way it was reached first, with the networks on that way where they are not there yet."""
+        if candidate in fits.params:
+            return
+        before = self.before[candidate]
+        if before is None:
+            fits.begin(candidate)
+            return
+        self._train(fits, before)
+        if before.size_key == candidate.size_key:
+            fits.change(candidate, before)
+        else:
+            fits.grow(candidate, before, self._n_new(len(fits.owners[before.size_key])))
 
     # -- the record -------------------------------------------------------------------------------------------------
 
     def n_kernels(self, candidate: Candidate) -> int:
         """Kernels of the networks of a candidate; where a fold could not be grown as far as the others, the fewest."""
-        return min(len(fold.owners[candidate.size_key]) for fold in self.folds)
+        return min(len(fold.owners[candidate.size_key]) for fold in self.folds if candidate.size_key in fold.owners)
 
     def _rows_a_kernel(self, candidate: Candidate) -> float:
         return float(self.whole.train.weight.sum()) / self.n_kernels(candidate)
@@ -321,25 +387,48 @@ class Search:
         n_kernels, d = self.n_kernels(candidate), self.data.rows.n_features
         return FAMILIES[candidate.covariance_type](np.zeros(d)).n_parameters(n_kernels, d)
 
-    def _judge(self, candidate: Candidate) -> None:
+    def _judged(self, candidate: Candidate, n_first: int) -> bool:
+        """Judge it, if it has a fit: without a floor, some families have none on few rows, and are out of the race."""
+        try:
+            self._judge(candidate, n_first)
+        except CollapsedKernelError:
+            folds = self.folds[:n_first]
+            first = next(known for known in self._way(candidate) if any(known not in fold.params for fold in folds))
+            for known in list(self.tried):
+                if first in self._way(known):
+                    del self.tried[known]
+            return False
+        return True
+
+    def _way(self, candidate: Candidate) -> list[Candidate]:
+        """From the first network to this one."""
+        before = self.before[candidate]
+        return [candidate] if before is None else [*self._way(before), candidate]
+
+    def _judge(self, candidate: Candidate, n_first: int) -> None:
+        """On the first of the folds."""
+        folds = self.folds[:n_first]
+        for fold in folds:
+            self._train(fold, candidate)
         loss = held_out_loss(
-            np.concatenate([fold.log_joint(candidate) for fold in self.folds]),
-            np.concatenate([fold.held_out.code for fold in self.folds]),
-            np.concatenate([fold.held_out.weight for fold in self.folds]),
+            np.concatenate([fold.log_joint(candidate) for fold in folds]),
+            np.concatenate([fold.held_out.code for fold in folds]),
+            np.concatenate([fold.held_out.weight for fold in folds]),
         )
-        self.tried[candidate] = loss
+        self.tried.setdefault(candidate, {})[n_first] = loss
         sharing = "given" if candidate.sharing is None else f"{candidate.sharing:g}"
         self.say(
             f"{candidate.covariance_type}, {self.n_kernels(candidate)} kernels, sharing {sharing}, "
             f"penalty {candidate.overlap_penalty:g}: "
             f"held-out loss {loss.mean(loss.tempered):.4f} tempered, {loss.mean(loss.plain):.4f} plain, "
-            f"error {100 * loss.mean(loss.wrong):.1f} %"
+            f"error {100 * loss.mean(loss.wrong):.1f} %, on {n_first} of {len(self.folds)} folds"
         )
 
     def table(self, chosen: Candidate) -> dict[str, np.ndarray]:
         """What was tried and what it came to, a column an entry; `pandas.DataFrame` takes it as it is."""
-        candidates, losses = list(self.tried), list(self.tried.values())
-        best = self.tried[self.best] if candidates else None
+        candidates = list(self.tried)
+        losses = [self.loss(candidate) for candidate in candidates]
+        behind = np.array([self.behind(candidate, self.best) for candidate in candidates]).reshape(-1, 2)
         return {
             "covariance_type": np.array([candidate.covariance_type for candidate in candidates]),
             "n_kernels": np.array([self.n_kernels(candidate) for candidate in candidates], dtype=int),
@@ -349,10 +438,11 @@ class Search:
             "kernel_prior": np.array([candidate.prior or "none" for candidate in candidates]),
             "overlap_penalty": np.array([candidate.overlap_penalty for candidate in candidates], dtype=float),
             "tempered_loss": np.array([loss.mean(loss.tempered) for loss in losses]),
-            "behind": np.array([loss.behind(best)[0] for loss in losses]) if best else np.array([]),
-            "behind_error": np.array([loss.behind(best)[1] for loss in losses]) if best else np.array([]),
+            "behind": behind[:, 0],
+            "behind_error": behind[:, 1],
             "log_loss": np.array([loss.mean(loss.plain) for loss in losses]),
             "error": np.array([loss.mean(loss.wrong) for loss in losses]),
             "beta": np.array([loss.beta for loss in losses]),
+            "n_folds": np.array([max(self.tried[candidate]) for candidate in candidates], dtype=int),
             "chosen": np.array([candidate == chosen for candidate in candidates], dtype=bool),
         }
