@@ -553,3 +553,10 @@ def test_the_defaults_tell_more_than_a_shrunk_quadratic_discriminant_on_most_set
         ours, theirs = np.mean(losses, axis=0)
         ahead.append(ours < theirs)
     assert sum(ahead) >= 2
+
+
+def test_heavy_rows_are_no_more_rows():
+    """Weights count rows, but there are never more kernels than rows that differ: the search ends whatever they weigh."""
+    x, y = crossed(40)
+    model = SharedKernelClassifier.auto(random_state=0, **SMALL).fit(x, y, sample_weight=np.full(40, 1e9))
+    assert max(model.selection_["n_kernels"]) <= 40

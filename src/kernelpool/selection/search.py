@@ -11,6 +11,7 @@ that are not clearly behind there are trained on the others (a race, after Maron
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -249,7 +250,7 @@ class Search:
         while self.grows and (best == candidate or self.n_kernels(candidate) < enough):
             before, candidate = candidate, replace(candidate, n_splits=candidate.n_splits + 1)
             n_new = self._n_new(self.n_kernels(before))
-            if (self.n_kernels(before) + n_new) * ROWS_A_KERNEL > self.whole.train.weight.sum():
+            if self.n_kernels(before) + n_new > self._most_kernels:
                 return
             self.before[candidate] = before
             self._train(self.folds[0], candidate)
@@ -262,6 +263,12 @@ class Search:
             # by less than a standard error of all folds, growing on is not worth its time
             if behind < -error / np.sqrt(len(self.folds)):
                 best = candidate
+
+    @cached_property
+    def _most_kernels(self) -> float:
+        """As many as have rows enough; however heavy rows are, no more than differ."""
+        rows = self.whole.train
+        return min(float(rows.weight.sum()) / ROWS_A_KERNEL, len(np.unique(rows.key[rows.weight > 0])))
 
     def _n_new(self, n_kernels: int) -> int:
         """Kernels to split in one step."""
