@@ -951,8 +951,13 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             for network, (part, kernels, _) in zip(deciding, parts, strict=True)
         )
         width = sum(max(member[1].weight.shape) for member in members[:1]) + 2 * len(self.classes_)
-        shift = safe_log(self.class_prior_) - safe_log(self.class_shares_)
-        return RowFunction(rows.framed(frame, width), _average_log_proba, (members, shift, safe_log(self.class_prior_)))
+        params = members, self._log_prior_shift(), safe_log(self.class_prior_)
+        return RowFunction(rows.framed(frame, width), _average_log_proba, params)
+
+    def _log_prior_shift(self) -> np.ndarray:
+        """What other class priors than those of the training rows add to log P(C_k|x), (K,)."""
+        shares = np.asarray(self.class_shares_)  # of a class without weight nothing is known that could be shifted
+        return np.asarray(safe_log(self.class_prior_) - np.log(np.where(shares > 0, shares, 1.0)))
 
     def _marginals(self) -> Marginals:
         network, kernels, frame = self._network()
@@ -966,7 +971,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 (MixtureParams(part.kernel, inside, member.mixing_), safe_log(member.class_prior_))
                 for member, part, inside in deciding
             ),
-            safe_log(self.class_prior_) - safe_log(self.class_shares_) if deciding else 0.0,
+            self._log_prior_shift() if deciding else 0.0,
         )
 
     def _posterior(self, rows: Rows) -> RowFunction:

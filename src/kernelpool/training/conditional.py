@@ -53,6 +53,9 @@ TOO_FAR = -1e6
 N_PARTS = 5
 """Parts of the held-out rows, each of which is judged by what suits the others."""
 
+LONGEST_ODDS = 1e6
+"""A class that a network rules out costs so much, and not infinitely much: losses are added and taken away."""
+
 PATIENCE = 12
 """Steps without a lower loss on held-out rows before the climb ends."""
 
@@ -116,7 +119,7 @@ class HeldOut:
     def losses(self, log_proba: np.ndarray) -> tuple[float, ...]:
         """Log-loss a row on all of them, and on all but each part."""
         weight = np.where(self.codes >= 0, self.weight, 0.0)
-        loss = -weight * log_proba[np.arange(len(self.codes)), self.codes]
+        loss = -weight * np.maximum(log_proba[np.arange(len(self.codes)), self.codes], -LONGEST_ODDS)
         loss_of, weight_of = (np.bincount(self.part, a, minlength=N_PARTS) for a in (loss, weight))
         others = (loss.sum() - loss_of) / np.maximum(weight.sum() - weight_of, 1e-300)
         return float(loss.sum() / max(weight.sum(), 1e-300)), *others.tolist()
