@@ -496,10 +496,10 @@ def test_an_interrupted_choice_of_settings_ends_with_the_best_so_far(run, data, 
 
     judge, judged = Search._judge, []
 
-    def judging(search, cell):
+    def judging(search, cell, n_folds):
         if len(judged) == 3:
             raise KeyboardInterrupt
-        judge(search, cell)
+        judge(search, cell, n_folds)
         judged.append(cell)
 
     monkeypatch.setattr(Search, "_judge", judging)
