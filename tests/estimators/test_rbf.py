@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
-from kernelpool import RBFNetworkClassifier, RBFNetworkRegressor, SharedKernelClassifier
+from kernelpool import RBFNetworkClassifier, RBFNetworkRegressor, SharedKernelClassifier, load, save
 from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
 
@@ -936,3 +936,20 @@ def test_a_learned_metric_finds_the_direction_that_matters(standardize):
     inner = np.linalg.inv(learned.metric_.T @ learned.metric_)
     np.testing.assert_allclose(learned.covariances_, learned.width_**2 * inner, rtol=1e-6, atol=1e-9)
     assert not hasattr(learned.set_params(metric=None).fit(X[:100], y[:100]), "metric_")
+
+
+def test_kernels_of_few_features_take_words_and_holes(tmp_path):
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=200), "b": rng.choice(["x", "y", "z"], 200), "c": rng.normal(size=200)})
+    y = (frame.a > 0) ^ (frame.b == "x")
+    frame.loc[::7, "a"], frame.loc[::9, "b"] = np.nan, None
+    network = RBFNetworkClassifier(max_features=2, random_state=0).fit(frame, y)
+    known = frame.notna().all(axis=1)
+    assert network.score(frame[known], y[known]) > 0.9  # a number and a word decide together
+    assert network.kernel_features_.sum(axis=1).max() == 2
+    save(network, tmp_path / "network.safetensors")
+    found = load(tmp_path / "network.safetensors").predict_proba(frame)
+    np.testing.assert_array_equal(found, network.predict_proba(frame))
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
