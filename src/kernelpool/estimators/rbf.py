@@ -20,7 +20,7 @@ from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer, OutputLayer
 from ..networks.least_squares import LeastSquares
 from ..networks.logistic import Logistic
-from ..networks.parzen_kernels import squared_distances
+from ..networks.parzen_kernels import distances_along, squared_distances
 from ..networks.readout import ClassTargets, Values
 from ..registry import (
     BOOL,
@@ -35,10 +35,10 @@ from ..registry import (
     register,
 )
 from ..rows import Block, Frame, Rows, one_blas_thread
-from ..selection.held_out import stratified_folds
+from ..selection.held_out import judged_parts, stratified_folds
 from ..starts.sample import content_key
-from ..training.conditional import N_PARTS
 from ..training.config import KernelConfig
+from ..training.judging import Judging
 from ..training.monitor import Progress
 from ..training.parzen import ParzenRows, labeled_rows
 from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regression_data
@@ -375,7 +375,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
     means_, covariances_, mixing_ : ndarray
         The hidden layer: centers (n_kernels, n_features), covariances in the shape of `covariance_type_`, and the mixing
         weights (n_kernels,) of the mixture; for "path" the same covariance for all kernels, and the shares of the rows that are
-        nearest to each.
+        nearest to each, or with `max_features` equal ones.
     kernel_features_ : ndarray of bool of shape (n_kernels, n_features)
         The features that each kernel sees, where `max_features` is set.
     metric_ : ndarray of shape (n_features, n_features)
@@ -612,6 +612,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             "ridge": None if isinstance(self.strength, str) else 0.5 * float(self.strength),
         }
         held_out: ParzenRows | None = None
+        judging: Judging | None = None
         if X_val is not None:
             x_val, codes = validation_rows(self, X_val, y_val, data.classes, holes=self.missing != "error")
             x_val = filled_rows(x_val, describing, seed)
@@ -629,14 +630,15 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             def on_setting(n: int, loss: float) -> None:
                 progress.sweep(n, -loss, float("nan"))
 
-            def search(train: LabeledArrays, held_out: LabeledArrays, part: np.ndarray | None = None) -> ReadoutFit:
-                return fit_readout_path(train, held_out, near=near, part=part, on_setting=on_setting, **settings)
+            def search(train: LabeledArrays, held_out: LabeledArrays, judging: Judging | None = None) -> ReadoutFit:
+                return fit_readout_path(train, held_out, near=near, judging=judging, on_setting=on_setting, **settings)
 
             train = seen(x), rows.codes, rows.weight
             if held_out is not None:
-                apart = seen(self._path_rows(held_out.x, frame))
-                part = stratified_folds(held_out.codes, N_PARTS, key=content_key(apart, seed), spare_single=False)
-                return search(train, (apart, held_out.codes, held_out.weight), part), metric
+                nonlocal judging
+                apart = seen(self._path_rows(held_out.x, frame)), held_out.codes, held_out.weight
+                judging = judging or Judging(*apart[1:], judged_parts(held_out.codes, content_key(apart[0], seed)))
+                return search(train, apart, judging), metric
             fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
             out = [f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()]
             losses = mean_losses([search(_where(train, fold != f), _where(train, fold == f)) for f in out])
@@ -651,8 +653,8 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             tried = [(*fitted(frame, progress), frame) for frame in frames]
         found, metric, frame = min(tried, key=lambda one: one[0].loss if np.isfinite(one[0].loss) else np.inf)
         self._set_path(found, data.classes, frame, metric)
-        if found.judged is not None:
-            self.validation_log_proba_ = found.judged
+        if judging is not None:
+            self.validation_log_proba_ = judging.log_proba
         self._keep_description(describing, data)
         return self
 
@@ -842,8 +844,7 @@ def _path_activation(block: Block, center: Float64, metric: Float64 | None, seen
     """exp(-|x - mean|^2 / 2), (n, M), of rows and centers in the frame, along the features that are seen."""
     xp, x, at = namespace(block.x), as_float64(block.x), center.value
     if seen is not None:
-        among = seen.value
-        squared = (x * x) @ among.T - 2 * x @ (at * among).T + xp.sum(at * at * among, axis=1)
+        squared = distances_along(x, at, seen.value)
     else:
         squared = squared_distances(x if metric is None else x @ metric.value.T, at)
     return xp.exp(-0.5 * xp.clip(squared, min=0.0))

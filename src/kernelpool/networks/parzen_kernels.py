@@ -224,6 +224,12 @@ def squared_distances(x: Array, center: Array, narrow: bool = False) -> Array:
     return squared
 
 
+def distances_along(x: Array, center: Array, seen: Array) -> Array:
+    """`squared_distances` along the features that each center sees, one in `seen` (m, d) and zero for the others, (n, m)."""
+    xp = namespace(x)
+    return (x * x) @ seen.T - 2 * x @ (center * seen).T + xp.sum(center * center * seen, axis=1)
+
+
 def observed_distances(x: Array, observed: Array, center: Array, narrow: bool = False) -> Array:
     """`squared_distances` along the features that are known of each row, (n, m)."""
     xp = namespace(x)

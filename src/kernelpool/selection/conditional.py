@@ -9,12 +9,13 @@ from ..arrays import to_numpy
 from ..em import Outcome, best_of
 from ..networks.shared_kernel import Params
 from ..rows import as_rows
-from ..training.conditional import N_PARTS, ConditionalConfig, ConditionalFit, HeldOut, fit_conditional, on_host
+from ..training.conditional import GAIN, ConditionalConfig, ConditionalFit, fit_conditional, on_host
 from ..training.config import PreviousFit, SharedKernelConfig, StartConfig
+from ..training.judging import Judging
 from ..training.shared_kernel import FittedNetwork, Starts
 from ..training.survey import TrainingData
 from .candidates import limit_kernels
-from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data, stratified_folds
+from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data, judged_parts, stratified_folds
 
 MOST_HELD_OUT = 10_000
 """Rows that are held out of more than `MOST_ROWS`."""
@@ -130,13 +131,11 @@ def _trained(
     if described.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     training, params = starts.training, described.params
-    judging = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs, holes=True)
+    held_out = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs, holes=True)
     width = params.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
     start = on_host(Params(params.kernels, params.mixing, params.class_prior))  # a learned sharing plays no part from here on
-    part = np.maximum(stratified_folds(out.code, N_PARTS, key=out.key, spare_single=False), 0)
-    held_out = HeldOut(judging.framed(training.frame, width), out.code, out.weight, part)
-    fit = fit_conditional(training, start, held_out, conditional)
+    judging = Judging(out.code, out.weight, judged_parts(out.code, out.key), GAIN)
+    fit = fit_conditional(training, start, held_out.framed(training.frame, width), judging, conditional)
     parameters = training.in_data_units(fit.params)
     class_prior, probability = np.array(to_numpy(fit.params.class_prior)), training.probability(fit.params)
-    judged = held_out.judged([one.log_proba for one in fit.judged])
-    return DecidingNetwork(*parameters, class_prior, fit, float(out.weight.sum()), probability, judged)
+    return DecidingNetwork(*parameters, class_prior, fit, float(out.weight.sum()), probability, judging.log_proba)

@@ -35,6 +35,9 @@ MOST_ROWS = 20_000
 FEWEST = 20
 """Rows of a class from which on some are held out where rows stay where they live."""
 
+N_PARTS = 5
+"""Parts of held-out rows that choose for each other."""
+
 COLDEST, HOTTEST = 1e-4, 2.0
 """Bounds of beta; mixtures of full kernels in a hundred dimensions want a hundredth and less."""
 
@@ -300,6 +303,11 @@ def stratified_folds(
             fold[in_class] = (start + place) % n_folds
             start += len(distinct)
     return fold
+
+
+def judged_parts(code: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """The part of each held-out row, (n,), that is judged by what the others choose; see `training.judging`."""
+    return np.maximum(stratified_folds(code, N_PARTS, key=key, spare_single=False), 0)
 
 
 def splitter(cv: Any, y: np.ndarray) -> Any:

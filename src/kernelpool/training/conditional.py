@@ -33,6 +33,7 @@ from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows, one_blas_thread
 from ..solvers.lbfgs import maximize
 from ..sums import Sums, record
+from .judging import Judging
 from .shared_kernel import MixtureTraining
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
@@ -49,12 +50,6 @@ MOST_PARAMETERS = 500
 
 TOO_FAR = -1e6
 """The objective where there is no network; finite, so that a search can interpolate."""
-
-N_PARTS = 5
-"""Parts of the held-out rows, each of which is judged by what suits the others."""
-
-LONGEST_ODDS = 1e6
-"""A class that a network rules out costs so much, and not infinitely much: losses are added and taken away."""
 
 PATIENCE = 12
 """Steps without a lower loss on held-out rows before the climb ends."""
@@ -92,51 +87,6 @@ class ConditionalFit:
     outcome: Outcome
     losses: tuple[float, ...] = ()
     """The lowest loss on held-out rows up to each step."""
-    judged: "tuple[Judged, ...]" = ()
-    """For each part of the held-out rows, the step that suits all others best."""
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Rows that are held out, in the frame of the training, in parts: what suits all others is judged on each."""
-
-    rows: Rows
-    codes: np.ndarray
-    """(n,); -1 without a class."""
-    weight: np.ndarray
-    """(n,)."""
-    part: np.ndarray
-    """The part that a row is of, (n,)."""
-
-    def log_proba(self, network: SharedKernel, params: Params) -> np.ndarray:
-        """log P(C_k|x), (n, K)."""
-        natural_params = network.kernel.natural_params(params.kernels, self.rows.eps)
-        log_density = np.asarray(to_numpy(self.rows.each(_log_densities, network, natural_params, params.mixing)), np.float64)
-        joint = log_density + safe_log(np.asarray(to_numpy(params.class_prior), np.float64))
-        joint -= joint.max(axis=1, keepdims=True)
-        return np.asarray(joint - np.log(np.exp(joint).sum(axis=1, keepdims=True)))
-
-    def losses(self, log_proba: np.ndarray) -> tuple[float, ...]:
-        """Log-loss a row on all of them, and on all but each part."""
-        weight = np.where(self.codes >= 0, self.weight, 0.0)
-        loss = -weight * np.maximum(log_proba[np.arange(len(self.codes)), self.codes], -LONGEST_ODDS)
-        loss_of, weight_of = (np.bincount(self.part, a, minlength=N_PARTS) for a in (loss, weight))
-        others = (loss.sum() - loss_of) / np.maximum(weight.sum() - weight_of, 1e-300)
-        return float(loss.sum() / max(weight.sum(), 1e-300)), *others.tolist()
-
-    def judged(self, log_proba: Sequence[np.ndarray]) -> np.ndarray:
-        """Of what is said at several steps, one for each part, what is said of this part, (n, K)."""
-        return np.stack(log_proba)[self.part, np.arange(len(self.part))]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A step that suits some of the held-out rows best."""
-
-    loss: float
-    """On these."""
-    log_proba: np.ndarray
-    """log P(C_k|x) of all of them, (n, K)."""
 
 
 @record
@@ -166,11 +116,16 @@ def _shrunk(network: SharedKernel, params: Params, shrinkage: float) -> Params:
     return replace(params, kernels=network.kernel.shrunk(params.kernels, share / share.sum(), shrinkage))
 
 
-def fit_conditional(training: MixtureTraining, start: Params, held_out: HeldOut, config: ConditionalConfig) -> ConditionalFit:
-    """The network with the least loss on `held_out` on the way up from `start`."""
+def fit_conditional(
+    training: MixtureTraining, start: Params, held_out: Rows, judging: Judging, config: ConditionalConfig
+) -> ConditionalFit:
+    """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`.
+
+    `judging` takes notice of every step.
+    """
     network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
     places = [(shrinkage, beta) for shrinkage in SHRINKAGES for beta in BETAS]
-    losses = np.concatenate([tempered_losses(network, held_out.rows, _shrunk(network, start, s)) for s in SHRINKAGES])
+    losses = np.concatenate([tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES])
     # the best start is not always the start of the best way up: from the covariances as they are it goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
     pulls = PULLS if config.pull == "auto" else (float(config.pull),)
@@ -180,29 +135,27 @@ def fit_conditional(training: MixtureTraining, start: Params, held_out: HeldOut,
     for (shrinkage, beta), pull in product([places[begin] for begin in begins], pulls):
         begin = tempered(network, _shrunk(network, start, shrinkage), beta)
         rival = next((fit.losses for fit in fits if fit.pull == pull), ())
-        fits.append(_climb(network, training.rows, held_out, begin, beta, pull, max_iter, rival))
+        fits.append(_climb(network, training.rows, held_out, judging, begin, beta, pull, max_iter, rival))
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
-    judged = tuple(min((fit.judged[part] for fit in fits), key=lambda one: one.loss) for part in range(N_PARTS))
-    return replace(min(fits, key=lambda fit: fit.loss), judged=judged)
+    return min(fits, key=lambda fit: fit.loss)
 
 
 def _climb(
     network: SharedKernel,
     rows: Rows,
-    held_out: HeldOut,
+    held_out: Rows,
+    judging: Judging,
     start: Params,
     beta: float,
     pull: float,
     max_iter: int,
     rival: tuple[float, ...] = (),
 ) -> ConditionalFit:
-    said = held_out.log_proba(network, start)
-    lowest, *of_others = held_out.losses(said)
-    best, best_step, judged = start, 0, [Judged(loss, said) for loss in of_others]
+    best, lowest, best_step = start, judging.see(log_proba(network, held_out, start)), 0
     if not max_iter:
         likelihood = -float(conditional_losses(network, rows, [start])[0])
-        return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED, judged=tuple(judged))
+        return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED)
     n_steps = -1  # the start is told of too
     losses: list[float] = []
 
@@ -213,11 +166,7 @@ def _climb(
             losses.append(lowest)
             return False
         params = network.from_vector(vector, start)
-        said = held_out.log_proba(network, params)
-        loss, *of_others = held_out.losses(said)
-        for part, new in enumerate(of_others):
-            if new < (1 - GAIN) * judged[part].loss:
-                judged[part] = Judged(new, said)
+        loss = judging.see(log_proba(network, held_out, params))
         if loss < (1 - GAIN) * lowest:
             best, lowest, best_step = params, loss, n_steps
         losses.append(lowest)
@@ -234,7 +183,16 @@ def _climb(
 
     with one_blas_thread():
         top = maximize(objective, np.asarray(to_numpy(network.to_vector(start))), max_iter=max_iter, memory=15, on_step=watch)
-    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses), tuple(judged))
+    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses))
+
+
+def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
+    """log P(C_k|x), (n, K)."""
+    natural_params = network.kernel.natural_params(params.kernels, rows.eps)
+    log_density = np.asarray(to_numpy(rows.each(_log_densities, network, natural_params, params.mixing)), np.float64)
+    joint = log_density + safe_log(np.asarray(to_numpy(params.class_prior), np.float64))
+    joint -= joint.max(axis=1, keepdims=True)
+    return np.asarray(joint - np.log(np.exp(joint).sum(axis=1, keepdims=True)))
 
 
 def conditional_losses(network: SharedKernel, rows: Rows, params: Sequence[Params]) -> np.ndarray:

@@ -31,10 +31,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
+from ..networks.parzen_kernels import distances_along
 from ..solvers.lbfgs import maximize
+from .judging import Judging
 
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the kernels, in the unit of their layer."""
@@ -89,8 +91,6 @@ class ReadoutFit:
     """That loss at every setting that was tried, in their order."""
     seen: np.ndarray | None = None
     """Which features each kernel sees, (M, d); None where all see all."""
-    judged: np.ndarray | None = None
-    """log P(C_k|x) of the rows that took no part, each by the setting that suits others of them best, (n, K)."""
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) up to a constant of the row, (n, K)."""
@@ -106,15 +106,11 @@ def linear_unit(x: np.ndarray) -> float:
 
 def squared_distances(x: np.ndarray, center: np.ndarray, seen: np.ndarray | None = None) -> np.ndarray:
     """(n, M), along the features that are seen."""
-    if seen is None:
-        distance = x @ (-2 * center.T)
-        distance += (center * center).sum(axis=1)
-        distance += (x * x).sum(axis=1)[:, None]
-    else:
-        seen = seen.astype(center.dtype)
-        distance = x @ (-2 * (center * seen).T)
-        distance += (center * center * seen).sum(axis=1)
-        distance += (x * x) @ seen.T
+    if seen is not None:
+        return np.asarray(np.maximum(distances_along(x, center, seen.astype(center.dtype)), 0))
+    distance = x @ (-2 * center.T)
+    distance += (center * center).sum(axis=1)
+    distance += (x * x).sum(axis=1)[:, None]
     return np.asarray(np.maximum(distance, 0, out=distance))
 
 
@@ -129,10 +125,10 @@ def fit_readout_path(
     max_features: int | None = None,
     ridge: float | None = None,
     near: Setting | None = None,
-    part: np.ndarray | None = None,
+    judging: Judging | None = None,
     on_setting: Callable[[int, float], None] | None = None,
 ) -> ReadoutFit:
-    """The network with the least loss on `held_out`. With the `part` of each of these rows, what suits others is judged on it.
+    """The network with the least loss on `held_out`; `judging` takes notice of every setting.
 
     With `near`, a setting that was best for other rows of the same data, only its width and the ridges beside it are tried;
     with `ridge`, no other. After each setting `on_setting` is told how many there were and the loss of this one.
@@ -141,7 +137,7 @@ def fit_readout_path(
     distance_out = squared_distances(held_out[0], layer.center, layer.seen)
     best: ReadoutFit | None = None
     losses: dict[Setting, float] = {}
-    others = [] if part is None else [_Others(part != p) for p in range(int(part.max()) + 1)]
+    judging = Judging(*held_out[1:]) if judging is None else judging
     for i in range(len(WIDTHS)) if near is None else (near.width,):
         variance = WIDTHS[i] * layer.unit
         path = _Path(layer.activations(variance), *train, n_classes)
@@ -151,11 +147,8 @@ def fit_readout_path(
             readout = path.to(ridges[r])
             if ridge is not None and r < len(ridges) - 1:
                 continue
-            scores = inputs @ readout[:-1] + readout[-1]
-            loss = _loss(scores, *held_out[1:])
+            loss = judging.see(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
             losses[Setting(i, r)] = loss
-            for rows in others:
-                rows.see(scores, *held_out[1:])
             if on_setting is not None:
                 on_setting(len(losses), loss)
             if best is None or loss < best.loss:
@@ -166,22 +159,7 @@ def fit_readout_path(
         if best is not None and lowest > WORSE * best.loss:
             break
     assert best is not None
-    if part is None:
-        return replace(best, losses=losses)
-    judged = np.stack([rows.scores for rows in others])[part, np.arange(len(part))]
-    return replace(best, losses=losses, judged=judged - logsumexp(judged, axis=1, keepdims=True))
-
-
-class _Others:
-    """All but a part of the rows that take no part in training, and the scores of all at the setting that suits them best."""
-
-    def __init__(self, mask: np.ndarray) -> None:
-        self.mask, self.loss, self.scores = mask, np.inf, np.empty(0)
-
-    def see(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
-        loss = _loss(scores[self.mask], codes[self.mask], weight[self.mask]) if self.mask.any() else 0.0
-        if loss < self.loss:
-            self.loss, self.scores = loss, scores
+    return replace(best, losses=losses)
 
 
 def mean_losses(fits: Sequence[ReadoutFit]) -> dict[Setting, float]:
@@ -281,11 +259,6 @@ def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, hidde
         return np.asarray(np.random.default_rng(seed).permutation(distinct)[:n_kernels])
     means = KMeans(n_kernels, init="random", n_init=1, max_iter=10, random_state=seed)
     return np.asarray(means.fit(x, sample_weight=weight).cluster_centers_)
-
-
-def _loss(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
-    own = scores[np.arange(len(codes)), codes]
-    return float(weight @ (logsumexp(scores, axis=1) - own) / weight.sum())
 
 
 class _Path:
