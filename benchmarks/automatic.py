@@ -81,7 +81,9 @@ class SeparateMixtures:
         for kind in self.types:
             since, lowest = 0, np.inf
             for n in range(1, len(X) // 2):
-                mixture = GaussianMixture(n, covariance_type=kind, random_state=0, max_iter=200).fit(X)
+                mixture = GaussianMixture(
+                    n, covariance_type=kind, random_state=0, max_iter=200
+                ).fit(X)
                 bic = mixture.bic(X)
                 since, lowest = (0, bic) if bic < lowest else (since + 1, lowest)
                 found.append((bic, len(found), mixture))
@@ -90,7 +92,10 @@ class SeparateMixtures:
         return min(found)[2]
 
     def predict_proba(self, X):
-        joint = np.column_stack([mixture.score_samples(X) for mixture in self.mixtures_]) + self.log_prior_
+        joint = (
+            np.column_stack([mixture.score_samples(X) for mixture in self.mixtures_])
+            + self.log_prior_
+        )
         joint = np.exp(joint - joint.max(axis=1, keepdims=True))
         return joint / joint.sum(axis=1, keepdims=True)
 
@@ -98,9 +103,17 @@ class SeparateMixtures:
 def folds(name, repeat):
     """Every fold of a set: (repeat, fold), training rows and labels, test rows and labels."""
     X, y = SETS[name][1]()
-    for fold, (train, test) in enumerate(StratifiedKFold(FOLDS, shuffle=True, random_state=repeat).split(X, y)):
-        scaler = StandardScaler(with_mean=name != "satimage5", with_std=name != "satimage5").fit(X[train])
-        yield (repeat, fold), (scaler.transform(X[train]), y[train]), (scaler.transform(X[test]), y[test])
+    for fold, (train, test) in enumerate(
+        StratifiedKFold(FOLDS, shuffle=True, random_state=repeat).split(X, y)
+    ):
+        scaler = StandardScaler(with_mean=name != "satimage5", with_std=name != "satimage5").fit(
+            X[train]
+        )
+        yield (
+            (repeat, fold),
+            (scaler.transform(X[train]), y[train]),
+            (scaler.transform(X[test]), y[test]),
+        )
 
 
 def score(model, train, test):
@@ -112,7 +125,11 @@ def score(model, train, test):
     # a class that gets no probability at all counts as 1e-300, not as infinity
     loss = log_loss(test[1], np.clip(probability, 1e-300, 1), labels=model.classes_)
     wrong = model.classes_[probability.argmax(axis=1)] != test[1]
-    return {"error": f"{100 * wrong.mean():.4f}", "log_loss": f"{loss:.6f}", "seconds": f"{seconds:.2f}"}
+    return {
+        "error": f"{100 * wrong.mean():.4f}",
+        "log_loss": f"{loss:.6f}",
+        "seconds": f"{seconds:.2f}",
+    }
 
 
 def auto(_, train, test):
@@ -126,7 +143,12 @@ def mixtures(_, train, test, types=("full",)):
     model = SeparateMixtures(types)
     scores = score(model, train, test)
     parts = model.mixtures_
-    return [scores | _settings("+".join(m.covariance_type for m in parts), sum(m.n_components for m in parts), 0, 0)]
+    return [
+        scores
+        | _settings(
+            "+".join(m.covariance_type for m in parts), sum(m.n_components for m in parts), 0, 0
+        )
+    ]
 
 
 def mixtures_any(name, train, test):
@@ -137,10 +159,16 @@ def grid(name, train, test):
     rows = []
     n_classes = len(np.unique(train[1]))
     for each, sharing, penalty in itertools.product(SETS[name][2], SHARING, PENALTY):
-        if sharing == 0 and penalty:  # separate mixtures have no overlap to penalize: the same network
+        if (
+            sharing == 0 and penalty
+        ):  # separate mixtures have no overlap to penalize: the same network
             continue
-        model = SharedKernelClassifier.prbf(each * n_classes, sharing=sharing, overlap_penalty=penalty, random_state=0)
-        rows.append(score(model, train, test) | _settings("spherical", each * n_classes, sharing, penalty))
+        model = SharedKernelClassifier.prbf(
+            each * n_classes, sharing=sharing, overlap_penalty=penalty, random_state=0
+        )
+        rows.append(
+            score(model, train, test) | _settings("spherical", each * n_classes, sharing, penalty)
+        )
     return rows
 
 
@@ -154,7 +182,9 @@ def unit(model, name, place, train, test):
         warnings.simplefilter("ignore")  # some fits stop at max_iter
         fits = {"auto": auto, "mixtures": mixtures, "grid": grid, "mixtures_any": mixtures_any}
         rows = fits[model](name, train, test)
-    return [{"set": name, "repeat": place[0], "fold": place[1], "model": model, **row} for row in rows]
+    return [
+        {"set": name, "repeat": place[0], "fold": place[1], "model": model, **row} for row in rows
+    ]
 
 
 def run(path, n_jobs, models):
@@ -163,7 +193,9 @@ def run(path, n_jobs, models):
     done = {(row["model"], row["set"], row["repeat"], row["fold"]) for row in read(path)}
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")
-    present = [name for name, (source, *_) in SETS.items() if source is None or not missing_reason(source)]
+    present = [
+        name for name, (source, *_) in SETS.items() if source is None or not missing_reason(source)
+    ]
     for name in set(SETS) - set(present):
         print(f"{name} left out: {missing_reason(SETS[name][0])}", file=sys.stderr)
     work = (
@@ -174,11 +206,16 @@ def run(path, n_jobs, models):
         for place, train, test in folds(name, repeat)
         if (model, name, *map(str, place)) not in done
     )
-    for rows in Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(delayed(unit)(*w) for w in work):
+    for rows in Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(
+        delayed(unit)(*w) for w in work
+    ):
         with path.open("a", newline="") as file:
             csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerows(rows)
         last = rows[-1]
-        print(f"{last['model']:13}{last['set']:11} {last['repeat']}.{last['fold']}  error {last['error']}", file=sys.stderr)
+        print(
+            f"{last['model']:13}{last['set']:11} {last['repeat']}.{last['fold']}  error {last['error']}",
+            file=sys.stderr,
+        )
 
 
 def read(path):
@@ -200,19 +237,32 @@ def cells_of(rows):
     """The lines of every cell of the grid."""
     cells = {}
     for row in rows:
-        cells.setdefault((int(row["n_kernels"]), float(row["sharing"]), float(row["overlap_penalty"])), []).append(row)
+        cells.setdefault(
+            (int(row["n_kernels"]), float(row["sharing"]), float(row["overlap_penalty"])), []
+        ).append(row)
     return cells
 
 
 def report(path):
     rows = read(path)
-    of = {(model, name): [r for r in rows if r["model"] == model and r["set"] == name] for model in MODELS for name in SETS}
+    of = {
+        (model, name): [r for r in rows if r["model"] == model and r["set"] == name]
+        for model in MODELS
+        for name in SETS
+    }
     names = [name for name in SETS if of["auto", name]]
-    print("\nMean test error, percent, with the standard deviation over folds; the best cell was picked on the test folds")
-    print("| data | auto | best cell of the grid | its kernels, sharing, penalty | within one deviation | mean of all cells |")
+    print(
+        "\nMean test error, percent, with the standard deviation over folds; the best cell was picked on the test folds"
+    )
+    print(
+        "| data | auto | best cell of the grid | its kernels, sharing, penalty | within one deviation | mean of all cells |"
+    )
     print("|---|---|---|---|---|---|")
     for name in names:
-        cells = {cell: mean_and_deviation(lines, "error") for cell, lines in cells_of(of["grid", name]).items()}
+        cells = {
+            cell: mean_and_deviation(lines, "error")
+            for cell, lines in cells_of(of["grid", name]).items()
+        }
         if not cells:
             continue
         error, spread = mean_and_deviation(of["auto", name], "error")
@@ -220,22 +270,33 @@ def report(path):
         verdict = "yes" if error <= best + deviation else "NO"
         print(f"| {name} | {error:.1f} ± {spread:.1f} | {best:.1f} ± {deviation:.1f} | {cell[0]}, {cell[1]:g}, {cell[2]:g} | "
               f"{verdict} | {np.mean([mean for mean, _ in cells.values()]):.1f} |")  # fmt: skip
-    print("\nMean test log-loss; last, what it would cost to choose the cell of the grid by log-loss")
-    print("| data | auto | mixtures, full, BIC | mixtures, any type, BIC | lowest cell of the grid | its error |")
+    print(
+        "\nMean test log-loss; last, what it would cost to choose the cell of the grid by log-loss"
+    )
+    print(
+        "| data | auto | mixtures, full, BIC | mixtures, any type, BIC | lowest cell of the grid | its error |"
+    )
     print("|---|---|---|---|---|---|")
     for name in names:
         cells = [[mean_and_deviation(lines, column)[0] for column in ("log_loss", "error")]
                  for lines in cells_of(of["grid", name]).values()]  # fmt: skip
         loss, error = min(cells, default=[np.nan, np.nan])
-        figures = [_loss(of[model, name], len(of["auto", name])) for model in ("auto", "mixtures", "mixtures_any")]
+        figures = [
+            _loss(of[model, name], len(of["auto", name]))
+            for model in ("auto", "mixtures", "mixtures_any")
+        ]
         print(f"| {name} | " + " | ".join([*figures, f"{loss:.3f}"]) + f" | {error:.1f} |")
     print("\nWhat was chosen, how often in the folds, and the processor's seconds of a fit")
-    print("| data | shapes | kernels | sharing | penalty | tried | seconds | error of mixtures, full, BIC |")
+    print(
+        "| data | shapes | kernels | sharing | penalty | tried | seconds | error of mixtures, full, BIC |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
         chosen = of["auto", name]
         kernels = sorted(int(r["n_kernels"]) for r in chosen)
-        baseline = mean_and_deviation(of["mixtures", name], "error")[0] if of["mixtures", name] else np.nan
+        baseline = (
+            mean_and_deviation(of["mixtures", name], "error")[0] if of["mixtures", name] else np.nan
+        )
         print(f"| {name} | {_counts(chosen, 'covariance_type')} | {kernels[0]} to {kernels[-1]}, median "
               f"{kernels[len(kernels) // 2]} | {_counts(chosen, 'sharing')} | {_counts(chosen, 'overlap_penalty')} | "
               f"{np.mean([int(r['tried']) for r in chosen]):.0f} | {mean_and_deviation(chosen, 'seconds')[0]:.1f} | "
@@ -250,12 +311,17 @@ def _loss(rows, n_folds):
 def _counts(rows, column):
     values = [row[column] for row in rows]
     values = [value if value.isalpha() else f"{float(value):g}" for value in values]
-    return ", ".join(f"{value} {values.count(value)}" for value in sorted(set(values), key=lambda v: -values.count(v)))
+    return ", ".join(
+        f"{value} {values.count(value)}"
+        for value in sorted(set(values), key=lambda v: -values.count(v))
+    )
 
 
 def criterion():
     """Of the networks tried on all rows of a set: the one that is chosen, and the one that the plain log-loss would choose."""
-    print("| data | chosen | held-out error | log-loss | lowest log-loss | held-out error | log-loss | seconds |")
+    print(
+        "| data | chosen | held-out error | log-loss | lowest log-loss | held-out error | log-loss | seconds |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name, (source, rows, _) in SETS.items():
         if source is not None and missing_reason(source):
@@ -269,7 +335,9 @@ def criterion():
         cells = []
         for i in (int(np.flatnonzero(tried["chosen"])[0]), int(np.argmin(tried["log_loss"]))):
             sharing, penalty = tried["sharing"][i], tried["overlap_penalty"][i]
-            settings = f"{tried['n_kernels'][i]} {tried['covariance_type'][i]}, {sharing:g}, {penalty:g}"
+            settings = (
+                f"{tried['n_kernels'][i]} {tried['covariance_type'][i]}, {sharing:g}, {penalty:g}"
+            )
             cells += [settings, f"{100 * tried['error'][i]:.1f}", f"{tried['log_loss'][i]:.3f}"]
         print(f"| {name} | {' | '.join(cells)} | {time.process_time() - begun:.1f} |", flush=True)
 

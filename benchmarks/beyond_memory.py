@@ -53,16 +53,30 @@ def fit(home, folder, family):
         ticks.append(time.perf_counter())
         cpu.append(time.process_time())
 
-    settings = {"covariance_type": family, "max_iter": SWEEPS, "tol": 0, "acceleration": None, "random_state": 0}
+    settings = {
+        "covariance_type": family,
+        "max_iter": SWEEPS,
+        "tol": 0,
+        "acceleration": None,
+        "random_state": 0,
+    }
     SharedKernelClassifier.prbf(KERNELS, **settings, callback=note).fit(x, y)
     scale = 1 if home == "files" else ROWS / n
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(scale * np.median(np.diff(ticks)[1:]), np.diff(ticks)[0], peak, scale * np.median(np.diff(cpu)[1:]))
+    print(
+        scale * np.median(np.diff(ticks)[1:]),
+        np.diff(ticks)[0],
+        peak,
+        scale * np.median(np.diff(cpu)[1:]),
+    )
 
 
 def in_own_process(*arguments):
     run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.beyond_memory", *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "benchmarks.beyond_memory", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [float(word) for word in run.stdout.split()]
 
@@ -71,13 +85,17 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kernelpool-bench-") as folder:
         write(folder, ROWS)
         size = sum(entry.stat().st_size for entry in os.scandir(folder)) / 1e9
-        print(f"{ROWS:,} rows, {FEATURES} features, {size:.2f} GB of Parquet, {KERNELS} kernels; seconds of a sweep")
+        print(
+            f"{ROWS:,} rows, {FEATURES} features, {size:.2f} GB of Parquet, {KERNELS} kernels; seconds of a sweep"
+        )
         for family in ("full", "diag"):
             found = {"files": [], "memory": []}
             for _ in range(TURNS):
                 for home, told in found.items():
                     told.append(in_own_process(home, folder, family))
-            files, memory = (np.median([told[0] for told in found[home]]) for home in ("files", "memory"))
+            files, memory = (
+                np.median([told[0] for told in found[home]]) for home in ("files", "memory")
+            )
             pairs = list(zip(found["files"], found["memory"], strict=True))
             ratio, cpu = (np.median([a[i] / b[i] for a, b in pairs]) for i in (0, 3))
             peak = max(told[2] for told in found["files"])

@@ -41,7 +41,9 @@ def chunk(seed, n):
     rng = np.random.default_rng(seed)
     y = rng.integers(CLASSES, size=n)
     centers = 2 * np.random.default_rng(0).normal(size=(CLASSES, 8, FEATURES))
-    return np.column_stack([centers[y, rng.integers(8, size=n)] + rng.normal(size=(n, FEATURES)), y])
+    return np.column_stack(
+        [centers[y, rng.integers(8, size=n)] + rng.normal(size=(n, FEATURES)), y]
+    )
 
 
 def rows(n, n_chunks):
@@ -49,7 +51,10 @@ def rows(n, n_chunks):
     import dask.array as da
 
     size = n // n_chunks
-    made = [da.from_delayed(dask.delayed(chunk)(i, size), (size, FEATURES + 1), dtype=float) for i in range(n_chunks)]
+    made = [
+        da.from_delayed(dask.delayed(chunk)(i, size), (size, FEATURES + 1), dtype=float)
+        for i in range(n_chunks)
+    ]
     table = da.concatenate(made).persist()
     return table[:, :FEATURES].rechunk((size, FEATURES)), table[:, FEATURES].astype(int)
 
@@ -66,7 +71,10 @@ def main():
         f"{'rows':>10} {'chunks':>6} {'s a sweep':>9} {'workers send':>12} {'client sends':>12} {'chunks alone':>12} "
         f"{'ms a task':>9}"
     )
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **quiet) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **quiet) as cluster,
+        Client(cluster) as client,
+    ):
         client.run(count_bytes)
         count_bytes()
         for n, n_chunks in SIZES:
@@ -77,7 +85,13 @@ def main():
                 counted.append((sum(client.run(sent_bytes).values()), sent_bytes()))
                 ticks.append(time.perf_counter())
 
-            settings = {"covariance_type": "full", "max_iter": SWEEPS, "tol": 0, "acceleration": None, "random_state": 0}
+            settings = {
+                "covariance_type": "full",
+                "max_iter": SWEEPS,
+                "tol": 0,
+                "acceleration": None,
+                "random_state": 0,
+            }
             SharedKernelClassifier.prbf(KERNELS, **settings, callback=note).fit(x, y)
             seconds = float(np.median(np.diff(ticks)))
             by_workers, by_client = np.median(np.diff(counted, axis=0), axis=0) / 1e3
@@ -88,25 +102,43 @@ def main():
     billion()
 
 
-def billion(n_cores=128, n_sweeps=50, dollars_a_core_hour=0.04, chunk_rows=1_000_000, ms_a_task=OVERHEAD_MS):
+def billion(
+    n_cores=128, n_sweeps=50, dollars_a_core_hour=0.04, chunk_rows=1_000_000, ms_a_task=OVERHEAD_MS
+):
     """Time and cost of a billion rows, from the processor time of a sweep on one thread of this machine."""
     from kernelpool import SharedKernelClassifier
 
     warnings.simplefilter("ignore")
     some = chunk(0, 200_000)
-    print(f"\na billion rows, {FEATURES} features, {KERNELS} kernels; {n_cores} cores, {n_sweeps} sweeps,", end=" ")
+    print(
+        f"\na billion rows, {FEATURES} features, {KERNELS} kernels; {n_cores} cores, {n_sweeps} sweeps,",
+        end=" ",
+    )
     print(f"${dollars_a_core_hour} a core-hour")
-    print(f"{'kernels':>8} {'rows a second and core':>22} {'s a sweep':>9} {'minutes':>8} {'dollars':>8}")
+    print(
+        f"{'kernels':>8} {'rows a second and core':>22} {'s a sweep':>9} {'minutes':>8} {'dollars':>8}"
+    )
     for family in ("spherical", "diag", "full"):
         ticks = []
-        settings = {"covariance_type": family, "max_iter": SWEEPS, "tol": 0, "acceleration": None, "random_state": 0}
+        settings = {
+            "covariance_type": family,
+            "max_iter": SWEEPS,
+            "tol": 0,
+            "acceleration": None,
+            "random_state": 0,
+        }
         model = SharedKernelClassifier.prbf(
-            KERNELS, **settings, n_jobs=1, callback=lambda _, ticks=ticks: ticks.append(time.process_time())
+            KERNELS,
+            **settings,
+            n_jobs=1,
+            callback=lambda _, ticks=ticks: ticks.append(time.process_time()),
         )
         model.fit(some[:, :FEATURES], some[:, FEATURES].astype(int))
         rate = len(some) / float(np.median(np.diff(ticks)))
         tasks = 1e9 / chunk_rows
-        sweep = 1e9 / rate / n_cores + tasks * (1 + 1 / 8) * ms_a_task / 1e3  # the scheduler hands tasks out one by one
+        sweep = (
+            1e9 / rate / n_cores + tasks * (1 + 1 / 8) * ms_a_task / 1e3
+        )  # the scheduler hands tasks out one by one
         minutes = n_sweeps * sweep / 60
         cost = minutes / 60 * n_cores * dollars_a_core_hour
         print(f"{family:>8} {rate:22,.0f} {sweep:9.1f} {minutes:8.1f} {cost:8.2f}")
@@ -118,6 +150,8 @@ def in_memory_seconds(n, settings):
 
     some = chunk(0, 200_000)
     ticks = []
-    model = SharedKernelClassifier.prbf(KERNELS, **settings, n_jobs=1, callback=lambda _: ticks.append(time.perf_counter()))
+    model = SharedKernelClassifier.prbf(
+        KERNELS, **settings, n_jobs=1, callback=lambda _: ticks.append(time.perf_counter())
+    )
     model.fit(some[:, :FEATURES], some[:, FEATURES].astype(int))
     return float(np.median(np.diff(ticks))) * n / len(some)

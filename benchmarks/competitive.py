@@ -31,11 +31,17 @@ def main():
     X_test, y_test = rows(1)
     competitors = {
         f"MLPClassifier({N_UNITS})": MLPClassifier((N_UNITS,), random_state=0),
-        f"MLPClassifier({N_UNITS}, early_stopping)": MLPClassifier((N_UNITS,), early_stopping=True, random_state=0),
+        f"MLPClassifier({N_UNITS}, early_stopping)": MLPClassifier(
+            (N_UNITS,), early_stopping=True, random_state=0
+        ),
         "LogisticRegression": LogisticRegression(),
         f"CompetitiveNeurons({N_UNITS})": CompetitiveNeuronsClassifier(N_UNITS, random_state=0),
-        f"CompetitiveNeurons({N_UNITS}, margin)": CompetitiveNeuronsClassifier(N_UNITS, margin=True, random_state=0),
-        f"CompetitiveNeurons({N_UNITS}, local)": CompetitiveNeuronsClassifier(N_UNITS, local=True, random_state=0),
+        f"CompetitiveNeurons({N_UNITS}, margin)": CompetitiveNeuronsClassifier(
+            N_UNITS, margin=True, random_state=0
+        ),
+        f"CompetitiveNeurons({N_UNITS}, local)": CompetitiveNeuronsClassifier(
+            N_UNITS, local=True, random_state=0
+        ),
     }
     print(f"{len(X)} rows, {X.shape[1]} features, {N_UNITS} units")
     print(f"{'':42}{'fit, s':>8}{'passes':>8}{'predict, s':>12}{'test error':>12}")
@@ -49,7 +55,10 @@ def main():
             error = 1 - pipeline.score(X_test, y_test)
             done = time.perf_counter()
         passes = int(np.max(model.n_iter_))
-        print(f"{name:42}{fitted - begin:8.1f}{passes:8d}{done - fitted:12.2f}{100 * error:11.2f}%", flush=True)
+        print(
+            f"{name:42}{fitted - begin:8.1f}{passes:8d}{done - fitted:12.2f}{100 * error:11.2f}%",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

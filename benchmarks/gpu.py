@@ -31,9 +31,20 @@ RESULTS: list[dict] = []
 
 
 def note(what, n, d, m, family, dtype, where, ms, detail=""):
-    row = {"what": what, "rows": n, "features": d, "kernels": m, "family": family, "dtype": dtype, "where": where}
+    row = {
+        "what": what,
+        "rows": n,
+        "features": d,
+        "kernels": m,
+        "family": family,
+        "dtype": dtype,
+        "where": where,
+    }
     RESULTS.append(row | {"ms": round(ms, 3), "note": detail})
-    print(f"{what:12}{n:>11}{d:4}{m:5}  {family:10}{dtype:8}{where:14}{ms:12.3f} ms  {detail}", flush=True)
+    print(
+        f"{what:12}{n:>11}{d:4}{m:5}  {family:10}{dtype:8}{where:14}{ms:12.3f} ms  {detail}",
+        flush=True,
+    )
 
 
 def clusters(n, d, m, dtype=torch.float32, out=None):
@@ -44,7 +55,9 @@ def clusters(n, d, m, dtype=torch.float32, out=None):
     for i in range(0, n, 10_000_000):
         size = min(10_000_000, n - i)
         some = torch.randn(size, d, device="cuda", generator=generator)
-        out[i : i + size] = some + center[torch.randint(m, (size,), device="cuda", generator=generator)]
+        out[i : i + size] = (
+            some + center[torch.randint(m, (size,), device="cuda", generator=generator)]
+        )
     return out
 
 
@@ -52,13 +65,22 @@ class Mixture:
     """One mixture, as the estimators drive it, wherever the rows live."""
 
     def __init__(self, x, m, family, n_classes=1):
-        host = x[:20_000].cpu().double().numpy() if isinstance(x, torch.Tensor) else x[:20_000].astype(float)
+        host = (
+            x[:20_000].cpu().double().numpy()
+            if isinstance(x, torch.Tensor)
+            else x[:20_000].astype(float)
+        )
         kernels, floor = start(host, m, family)
-        frame, kernel = Frame(host.mean(axis=0), np.full(x.shape[1], host.std())), FAMILIES[family](floor / host.var())
+        frame, kernel = (
+            Frame(host.mean(axis=0), np.full(x.shape[1], host.std())),
+            FAMILIES[family](floor / host.var()),
+        )
         codes = np.arange(len(x)) % n_classes
         codes = torch.as_tensor(codes, device=x.device) if isinstance(x, torch.Tensor) else codes
         self.network = SharedKernel(kernel, np.ones((m, n_classes)))
-        self.rows = as_rows(x, codes).framed(frame, kernel.n_features(x.shape[1]) + n_classes + 1 + m)
+        self.rows = as_rows(x, codes).framed(
+            frame, kernel.n_features(x.shape[1]) + n_classes + 1 + m
+        )
         mixing = np.full((m, n_classes), 1 / m)
         self.params = Params(kernel.into(kernels, frame), mixing, np.full(n_classes, 1 / n_classes))
 
@@ -88,7 +110,10 @@ def median_ms(work, repeats, warm_up=3):
 
 def difference(a, b):
     """Largest difference of means and covariances beside the largest value."""
-    pairs = [(getattr(a.params.kernels, name), getattr(b.params.kernels, name)) for name in ("mean", "covariance")]
+    pairs = [
+        (getattr(a.params.kernels, name), getattr(b.params.kernels, name))
+        for name in ("mean", "covariance")
+    ]
     return max(np.abs(p - q).max() / np.abs(q).max() for p, q in pairs)
 
 
@@ -98,7 +123,9 @@ def sweeps():
         few = x[: n // CPU_SHARE]
         for family in FAMILIES:
             note("sweep", n, d, m, family, "float32", "H200", Mixture(x, m, family).ms())
-            here, there, exact = (Mixture(a, m, family).sweeps(5) for a in (few.cpu().numpy(), few, few.double()))
+            here, there, exact = (
+                Mixture(a, m, family).sweeps(5) for a in (few.cpu().numpy(), few, few.double())
+            )
             wide = Mixture(few.double().cpu().numpy(), m, family).sweeps(5)
             note("sweep", n, d, m, family, "float64", "H200", Mixture(x.double(), m, family).ms(5))
             found = f"5 sweeps differ by {difference(there, wide):.1e} (card), {difference(here, wide):.1e} (CPU) from float64"
@@ -108,7 +135,17 @@ def sweeps():
         for family in ("full", "diag"):
             three = Mixture(x, m, family, 3)
             ms = three.ms(5, lambda three=three: three.network.gradient(three.rows, three.params))
-            note("gradient", n, d, m, family, "float32", "H200", ms, "of the conditional likelihood, three classes")
+            note(
+                "gradient",
+                n,
+                d,
+                m,
+                family,
+                "float32",
+                "H200",
+                ms,
+                "of the conditional likelihood, three classes",
+            )
 
 
 def kernels():
@@ -120,7 +157,9 @@ def kernels():
             given = mixture.network.e_step_params(mixture.params, mixture.rows.eps)
             columns, features, indicators = mixture.network._factors(mixture.rows._block(0))
             natural = match_array(given.weight, like=x)
-            ms = median_ms(lambda c=columns, p=indicators + features, w=natural: fused_sums(c, p, None, w), 15)
+            ms = median_ms(
+                lambda c=columns, p=indicators + features, w=natural: fused_sums(c, p, None, w), 15
+            )
             rate = 4e-9 * columns.shape[1] * natural.shape[0] * natural.shape[1] / ms
             n_rows = columns.shape[1]
             note(
@@ -163,7 +202,11 @@ def pomegranate_ms(x, m, family):
 
     kernels, _ = start(x[:20_000].cpu().double().numpy(), m, family)
     parts = [
-        Normal(kernels.mean[j].astype(np.float32), kernels.covariance[j].astype(np.float32), covariance_type=family)
+        Normal(
+            kernels.mean[j].astype(np.float32),
+            kernels.covariance[j].astype(np.float32),
+            covariance_type=family,
+        )
         for j in range(m)
     ]
     model = GeneralMixtureModel(parts).cuda()
@@ -180,11 +223,17 @@ def peers():
         for family in ("full", "diag"):
             for name, run in (("gmmx", gmmx_ms), ("pomegranate", pomegranate_ms)):
                 try:
-                    note("sweep", n, d, m, family, "float32", name, run(clusters(n, d, m), m, family))
+                    note(
+                        "sweep", n, d, m, family, "float32", name, run(clusters(n, d, m), m, family)
+                    )
                 except ImportError as error:
                     print(f"{name} is not here: {error}")
                 except Exception as error:
-                    detail = "out of memory" if "memory" in str(error).lower() else f"{type(error).__name__}: {str(error)[:80]}"
+                    detail = (
+                        "out of memory"
+                        if "memory" in str(error).lower()
+                        else f"{type(error).__name__}: {str(error)[:80]}"
+                    )
                     note("sweep", n, d, m, family, "float32", name, float("nan"), detail)
                 torch.cuda.empty_cache()
 
@@ -217,10 +266,25 @@ def methods():
     d = 16
     rng = np.random.default_rng(0)
     cases = [
-        ("shared_kernel", 1_000_000, 32, SharedKernelClassifier.prbf(32, covariance_type="full", max_iter=20, random_state=0)),
-        ("conditional", 200_000, 12, SharedKernelClassifier.prbf(12, training="conditional", random_state=0)),
+        (
+            "shared_kernel",
+            1_000_000,
+            32,
+            SharedKernelClassifier.prbf(32, covariance_type="full", max_iter=20, random_state=0),
+        ),
+        (
+            "conditional",
+            200_000,
+            12,
+            SharedKernelClassifier.prbf(12, training="conditional", random_state=0),
+        ),
         ("rbf path", 20_000, 50, RBFNetworkClassifier(50, random_state=0)),
-        ("rbf em_log", 50_000, 32, RBFNetworkClassifier(32, training="em_log", max_iter=20, random_state=0)),
+        (
+            "rbf em_log",
+            50_000,
+            32,
+            RBFNetworkClassifier(32, training="em_log", max_iter=20, random_state=0),
+        ),
         ("parzen", 20_000, 20_000, ParzenClassifier("gaussian", radius=1.5)),
     ]
     for name, n, m, model in cases:
@@ -230,21 +294,39 @@ def methods():
         y = part % 3
         at = torch.as_tensor
         answers = {}
-        for where, X, Y in (("H200", at(x).cuda(), at(y).cuda()), ("H200", at(x).cuda(), at(y).cuda()), ("CPU", x, y)):
+        for where, X, Y in (
+            ("H200", at(x).cuda(), at(y).cuda()),
+            ("H200", at(x).cuda(), at(y).cuda()),
+            ("CPU", x, y),
+        ):
             fit_ms, _ = seconds(model.fit, X[:n], Y[:n])
             predict_ms, found = seconds(model.predict_proba, X[n:])
             answers[where] = fit_ms, predict_ms, found.cpu().numpy() if where == "H200" else found
         gap = np.abs(answers["H200"][2] - answers["CPU"][2]).max()
         for where, (fit_ms, predict_ms, _) in answers.items():
             note(f"fit {name}", n, d, m, "", "float32", where, fit_ms)
-            note(f"ask {name}", 200_000, d, m, "", "float32", where, predict_ms, f"probabilities differ by {gap:.1e}")
+            note(
+                f"ask {name}",
+                200_000,
+                d,
+                m,
+                "",
+                "float32",
+                where,
+                predict_ms,
+                f"probabilities differ by {gap:.1e}",
+            )
 
 
 def picture(source="docs/gpu.csv", target="docs/_static/gpu.png"):
     import matplotlib.pyplot as plt
 
     with open(source) as file:
-        rows = [row for row in csv.DictReader(file) if row["what"] == "sweep" and row["dtype"] == "float32"]
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if row["what"] == "sweep" and row["dtype"] == "float32"
+        ]
     names = {
         "H200": "kernelpool, H200",
         "gmmx": "gmmx, H200",
@@ -261,8 +343,13 @@ def picture(source="docs/gpu.csv", target="docs/_static/gpu.png"):
                 if r["where"] == where and r["family"] == family
             }
             heights = [mine.get(size, float("nan")) for size in SIZES]
-            bars = axis.bar(np.arange(3) + 0.2 * (i - 1.5), heights, 0.19, label=name, color=colors[i])
-            labels = ["out of memory" if np.isnan(h) else f"{h:.1f}" if h < 100 else f"{h:.0f}" for h in heights]
+            bars = axis.bar(
+                np.arange(3) + 0.2 * (i - 1.5), heights, 0.19, label=name, color=colors[i]
+            )
+            labels = [
+                "out of memory" if np.isnan(h) else f"{h:.1f}" if h < 100 else f"{h:.0f}"
+                for h in heights
+            ]
             for bar, label, height in zip(bars, labels, heights, strict=True):
                 at = (bar.get_x() + bar.get_width() / 2, 1.1 if np.isnan(height) else height)
                 axis.annotate(
@@ -276,7 +363,9 @@ def picture(source="docs/gpu.csv", target="docs/_static/gpu.png"):
                     rotation=90 if np.isnan(height) else 0,
                 )
         axis.set(yscale="log", title=f"{family} kernels", xticks=range(3))
-        axis.set_xticklabels([f"{n // 10**6} M rows\n{d} features\n{m} kernels" for n, d, m in SIZES], fontsize=8)
+        axis.set_xticklabels(
+            [f"{n // 10**6} M rows\n{d} features\n{m} kernels" for n, d, m in SIZES], fontsize=8
+        )
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("ms a sweep, float32")
     axes[0].legend(fontsize=7, frameon=False, loc="upper left")
@@ -287,7 +376,9 @@ def picture(source="docs/gpu.csv", target="docs/_static/gpu.png"):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "parts", nargs="*", help="sweeps, kernels, peers, pinned, methods; all of them unless named; or picture"
+        "parts",
+        nargs="*",
+        help="sweeps, kernels, peers, pinned, methods; all of them unless named; or picture",
     )
     parser.add_argument("--out", default="docs/gpu.csv")
     given = parser.parse_args()
@@ -296,7 +387,13 @@ def main():
     warnings.simplefilter("ignore")
     print(torch.cuda.get_device_name(), torch.__version__)
     for part in given.parts or ["sweeps", "kernels", "pinned", "methods", "peers"]:
-        {"sweeps": sweeps, "kernels": kernels, "peers": peers, "pinned": pinned, "methods": methods}[part]()
+        {
+            "sweeps": sweeps,
+            "kernels": kernels,
+            "peers": peers,
+            "pinned": pinned,
+            "methods": methods,
+        }[part]()
         torch.cuda.empty_cache()
         with open(given.out, "w", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(RESULTS[0]))

@@ -46,7 +46,9 @@ PROBLEMS = [
     (
         "generated",
         None,
-        lambda: make_classification(2000, 10, n_informative=6, n_redundant=3, n_classes=3, class_sep=1.5, random_state=0),
+        lambda: make_classification(
+            2000, 10, n_informative=6, n_redundant=3, n_classes=3, class_sep=1.5, random_state=0
+        ),
     ),
 ]
 
@@ -54,7 +56,12 @@ PROBLEMS = [
 def mixture(n_classes):
     """The classifier that every imputer is put before, trained by EM alone, and that takes the holes as they are."""
     return SharedKernelClassifier.prbf(
-        2 * n_classes, covariance_type="full", sharing=0, kernel_prior="conjugate", covariance_floor=1e-2, random_state=0
+        2 * n_classes,
+        covariance_type="full",
+        sharing=0,
+        kernel_prior="conjugate",
+        covariance_floor=1e-2,
+        random_state=0,
     )
 
 
@@ -78,7 +85,10 @@ def methods(n_classes):
     }
     for name, imputer in imputers().items():
         found[f"{name} + mixture"] = (make_pipeline(imputer, mixture(n_classes)), False)
-        found[f"{name} + SVM"] = (make_pipeline(StandardScaler(), imputer, SVC(probability=True, random_state=0)), False)
+        found[f"{name} + SVM"] = (
+            make_pipeline(StandardScaler(), imputer, SVC(probability=True, random_state=0)),
+            False,
+        )
     return found
 
 
@@ -95,7 +105,11 @@ def judge(model, masked, X, y, X_test, y_test, share):
     proba = model.fit(X, y).predict_proba(X_test)
     seconds = time.perf_counter() - begun
     wrong = model.classes_[proba.argmax(axis=1)] != y_test
-    return float(np.mean(wrong)), float(log_loss(y_test, np.clip(proba, 1e-15, 1), labels=model.classes_)), seconds
+    return (
+        float(np.mean(wrong)),
+        float(log_loss(y_test, np.clip(proba, 1e-15, 1), labels=model.classes_)),
+        seconds,
+    )
 
 
 def main(names=()):
@@ -111,14 +125,29 @@ def main(names=()):
                 print(f"{name} left out: {reason}", file=sys.stderr)
                 continue
             X, y = rows()
-            X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
-            (X_train, y_train), (X_test, y_test) = (X_train[:MOST], y_train[:MOST]), (X_test[:MOST], y_test[:MOST])
+            X_train, X_test, y_train, y_test = train_test_split(
+                X, y, test_size=0.5, random_state=0, stratify=y
+            )
+            (X_train, y_train), (X_test, y_test) = (
+                (X_train[:MOST], y_train[:MOST]),
+                (X_test[:MOST], y_test[:MOST]),
+            )
             for share in SHARES:
                 holed = deleted(X_test, share, 1)
                 for where, train in (("everywhere", deleted(X_train, share, 0)), ("test", X_train)):
                     for method, (model, masked) in methods(len(np.unique(y))).items():
-                        error, loss, seconds = judge(model, masked, train, y_train, holed, y_test, share)
-                        line = [name, where, share, method, f"{error:.4f}", f"{loss:.4f}", f"{seconds:.2f}"]
+                        error, loss, seconds = judge(
+                            model, masked, train, y_train, holed, y_test, share
+                        )
+                        line = [
+                            name,
+                            where,
+                            share,
+                            method,
+                            f"{error:.4f}",
+                            f"{loss:.4f}",
+                            f"{seconds:.2f}",
+                        ]
                         writer.writerow(line)
                         file.flush()
                         print(*line, sep="\t", flush=True)
@@ -130,7 +159,12 @@ def table():
         rows = list(csv.DictReader(file))
     data, names = (list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "method"))
     for share, where in sorted({(row["share"], row["deleted"]) for row in rows}):
-        print(f"\nDeleted: {share}, {where}\n\n| | " + " | ".join(data) + " |\n|---|" + "---|" * len(data))
+        print(
+            f"\nDeleted: {share}, {where}\n\n| | "
+            + " | ".join(data)
+            + " |\n|---|"
+            + "---|" * len(data)
+        )
         found = {
             (row["method"], row["data"]): (100 * float(row["error"]), float(row["log_loss"]))
             for row in rows
@@ -152,7 +186,11 @@ def sweeps(n=100_000, d=10, n_kernels=10, share=0.2):
     few = X.copy()
     few[rng.choice(n, 100, replace=False), 3] = np.nan
     wide = np.concatenate([X[: n // 50], rng.normal(size=(n // 50, 20))], axis=1)
-    cases = {"complete": X, f"{share:.0%} missing": deleted(X, share, 0), "100 rows with a hole": few}
+    cases = {
+        "complete": X,
+        f"{share:.0%} missing": deleted(X, share, 0),
+        "100 rows with a hole": few,
+    }
     wide_cases = {"complete": wide, f"{share:.0%} missing": deleted(wide, share, 0)}
     print("| family | " + " | ".join(cases) + f" | {n // 50:,} x 30, {share:.0%} missing |")
     print("|---|" + "---|" * (len(cases) + 1))
@@ -175,7 +213,9 @@ def sweep_seconds(family, X, y, n_kernels):
     kernels = kernel.place([(start[:n_kernels], start, np.ones(len(start)))])
     network = SharedKernel(kernel, np.ones((n_kernels, 2)))
     params = Params(kernels, np.full((n_kernels, 2), 1 / n_kernels), np.full(2, 0.5))
-    rows = as_rows(X, y, holes=True, n_jobs=1).framed(Frame(np.zeros(d), np.ones(d)), kernel.n_features(d) + 35)
+    rows = as_rows(X, y, holes=True, n_jobs=1).framed(
+        Frame(np.zeros(d), np.ones(d)), kernel.n_features(d) + 35
+    )
     seconds = []
     with threadpool_limits(1):
         for _ in range(6):
@@ -197,14 +237,21 @@ def pima():
             parts = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
             model = mixture(2)
             proba = model.fit(parts[0], parts[2]).predict_proba(parts[1])
-            found.append((float((model.classes_[proba.argmax(axis=1)] != parts[3]).mean()), log_loss(parts[3], proba)))
+            found.append(
+                (
+                    float((model.classes_[proba.argmax(axis=1)] != parts[3]).mean()),
+                    log_loss(parts[3], proba),
+                )
+            )
         error, loss = np.mean(found, axis=0)
         print(f"{missing}: error {100 * error:.1f} %, log-loss {loss:.3f} (10 halves)")
 
 
 def patterns(n=1000, n_seeds=5, trainings=("em", "conditional")):
     """Missingness as information: log-loss with and without `add_indicator` where a cell goes missing by its class, and not."""
-    print("| cells go missing |" + "".join(f" {name} | {name}, add_indicator |" for name in trainings))
+    print(
+        "| cells go missing |" + "".join(f" {name} | {name}, add_indicator |" for name in trainings)
+    )
     print("|---|" + "---|" * 2 * len(trainings))
     told = {
         "mostly in class 1, in training and test": (True, True),
@@ -216,10 +263,19 @@ def patterns(n=1000, n_seeds=5, trainings=("em", "conditional")):
         for seed in range(n_seeds):
             X, y = _by_pattern(n, 2 * seed, by_class)
             X_test, y_test = _by_pattern(n, 2 * seed + 1, by_class_later)
-            settings = [{"training": name, "add_indicator": add} for name in trainings for add in (False, True)]
-            models = [SharedKernelClassifier(**setting, random_state=0).fit(X, y) for setting in settings]
+            settings = [
+                {"training": name, "add_indicator": add}
+                for name in trainings
+                for add in (False, True)
+            ]
+            models = [
+                SharedKernelClassifier(**setting, random_state=0).fit(X, y) for setting in settings
+            ]
             losses.append([log_loss(y_test, model.predict_proba(X_test)) for model in models])
-        print(f"| {what} | " + " | ".join(f"{loss:.3f}" for loss in np.mean(losses, axis=0)) + " |", flush=True)
+        print(
+            f"| {what} | " + " | ".join(f"{loss:.3f}" for loss in np.mean(losses, axis=0)) + " |",
+            flush=True,
+        )
 
 
 def _by_pattern(n, seed, by_class):

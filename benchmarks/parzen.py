@@ -16,7 +16,13 @@ from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
-from kernelpool.datasets import load_phoneme, load_ripley, load_satimage, make_clouds, missing_reason
+from kernelpool.datasets import (
+    load_phoneme,
+    load_ripley,
+    load_satimage,
+    make_clouds,
+    missing_reason,
+)
 
 SIZES = (12, 25, 50, 100, 200, 400)
 
@@ -79,16 +85,22 @@ def error_of(network, X_test, y_test):
 
 def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussian")):
     """Full, edited, reduced, in one table; with the certificate of each on the test rows."""
-    print("\nset      kernel       network            kernels  error %  predict ms  fit s  certified %")
+    print(
+        "\nset      kernel       network            kernels  error %  predict ms  fit s  certified %"
+    )
     for name in names:
         rows = rows_of(name)
         for kernel in kernels if rows else ():
             X, y, X_test, y_test = rows
-            full = ParzenClassifier(kernel, "loo", standardize=False, random_state=0, n_jobs=1).fit(X, y)
+            full = ParzenClassifier(kernel, "loo", standardize=False, random_state=0, n_jobs=1).fit(
+                X, y
+            )
             same = partial(ParzenClassifier, kernel, full.radius_, n_jobs=1)
             reduced = partial(ReducedParzenClassifier, kernel=kernel, random_state=0, n_jobs=1)
             networks = {
-                "full": ParzenClassifier(kernel, "loo", standardize=False, random_state=0, n_jobs=1).fit,
+                "full": ParzenClassifier(
+                    kernel, "loo", standardize=False, random_state=0, n_jobs=1
+                ).fit,
                 "edited once": partial(edited, same, 1),
                 "edited": partial(edited, same, 100),
                 "edited, 2 %": reduced(0.02, edit=True).fit,
@@ -110,12 +122,19 @@ def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussi
 
 
 def edited(network, max_rounds, X, y):
-    return network().fit(*MultiEdit(network(), max_rounds=max_rounds, random_state=0).fit_resample(X, y))
+    return network().fit(
+        *MultiEdit(network(), max_rounds=max_rounds, random_state=0).fit_resample(X, y)
+    )
 
 
 def seeds(kernels=("hypersphere", "gaussian"), n_seeds=6):
     """Clouds, 2 % of 5,000 kernels: by how many points the error exceeds the full network's, over draws of the rows."""
-    ways = {"default": {}, "edit=True": {"edit": True}, "edit=False": {"edit": False}, "weights='em'": {"weights": "em"}}
+    ways = {
+        "default": {},
+        "edit=True": {"edit": True},
+        "edit=False": {"edit": False},
+        "weights='em'": {"weights": "em"},
+    }
     print(
         "\nclouds, 100 of 5,000 kernels, error in %: full, then points above it\nkernel       seed   full"
         + "".join(f"{w:>14}" for w in ways)
@@ -124,29 +143,56 @@ def seeds(kernels=("hypersphere", "gaussian"), n_seeds=6):
         excess = []
         for seed in range(n_seeds):
             X, y, X_test, y_test = clouds(seed)
-            full = error_of(ParzenClassifier(kernel, "loo", standardize=False, random_state=seed).fit(X, y), X_test, y_test)
+            full = error_of(
+                ParzenClassifier(kernel, "loo", standardize=False, random_state=seed).fit(X, y),
+                X_test,
+                y_test,
+            )
             networks = [
-                ReducedParzenClassifier(0.02, kernel=kernel, standardize=False, random_state=seed, **way).fit(X, y)
+                ReducedParzenClassifier(
+                    0.02, kernel=kernel, standardize=False, random_state=seed, **way
+                ).fit(X, y)
                 for way in ways.values()
             ]
             excess.append([error_of(network, X_test, y_test) - full for network in networks])
-            print(f"{kernel:<13}{seed:>4}{full:>7.2f}" + "".join(f"{v:>14.2f}" for v in excess[-1]), flush=True)
+            print(
+                f"{kernel:<13}{seed:>4}{full:>7.2f}" + "".join(f"{v:>14.2f}" for v in excess[-1]),
+                flush=True,
+            )
         for label, found in (("mean", np.mean(excess, axis=0)), ("worst", np.max(excess, axis=0))):
             print(f"{kernel:<13}{label:>11}" + "".join(f"{v:>14.2f}" for v in found))
 
 
 def auto(n_seeds=4, names=("clouds", "phoneme")):
     """The smallest network within a tolerance, found by cross-validation, and what it costs on test rows."""
-    print("\nn_kernels='auto'\nset      kernel       tolerance  kernels  error %   full %  excess  fit s")
-    tries = [("clouds", kernel, 0.01, seed) for kernel in ("hypersphere", "gaussian") for seed in range(n_seeds)]
-    tries += [*(("phoneme", "gaussian", 0.08, seed) for seed in range(3)), ("phoneme", "gaussian", 0.01, 0)]
+    print(
+        "\nn_kernels='auto'\nset      kernel       tolerance  kernels  error %   full %  excess  fit s"
+    )
+    tries = [
+        ("clouds", kernel, 0.01, seed)
+        for kernel in ("hypersphere", "gaussian")
+        for seed in range(n_seeds)
+    ]
+    tries += [
+        *(("phoneme", "gaussian", 0.08, seed) for seed in range(3)),
+        ("phoneme", "gaussian", 0.01, 0),
+    ]
     for name, kernel, tolerance, seed in (t for t in tries if t[0] in names):
         if rows_of(name) is None:
             continue
         X, y, X_test, y_test = SETS[name](seed)
-        full = error_of(ParzenClassifier(kernel, "loo", standardize=False, random_state=seed).fit(X, y), X_test, y_test)
+        full = error_of(
+            ParzenClassifier(kernel, "loo", standardize=False, random_state=seed).fit(X, y),
+            X_test,
+            y_test,
+        )
         network = ReducedParzenClassifier(
-            "auto", kernel=kernel, standardize=False, tolerance=tolerance, random_state=seed, n_jobs=1
+            "auto",
+            kernel=kernel,
+            standardize=False,
+            tolerance=tolerance,
+            random_state=seed,
+            n_jobs=1,
         )
         _, seconds = timed(partial(network.fit, X, y))
         error = error_of(network, X_test, y_test)
@@ -158,8 +204,13 @@ def auto(n_seeds=4, names=("clouds", "phoneme")):
     for seed in range(3) if "phoneme" in names and rows_of("phoneme") else ():
         X, y, X_test, y_test = phoneme(seed)
         coarse = QuadraticDiscriminantAnalysis()
-        inside, outside = 100 * (1 - cross_val_score(coarse, X, y).mean()), error_of(coarse.fit(X, y), X_test, y_test)
-        print(f"phoneme, split {seed}, quadratic discriminant: cross-validation {inside:.1f} %, test rows {outside:.1f} %")
+        inside, outside = (
+            100 * (1 - cross_val_score(coarse, X, y).mean()),
+            error_of(coarse.fit(X, y), X_test, y_test),
+        )
+        print(
+            f"phoneme, split {seed}, quadratic discriminant: cross-validation {inside:.1f} %, test rows {outside:.1f} %"
+        )
 
 
 # -- error against size ------------------------------------------------------------------------------------------------
@@ -171,18 +222,27 @@ def curve(name, kernel="gaussian", sizes=SIZES, n_random=10, n_reduced=2):
     if not rows:
         return None
     X, y, X_test, y_test = rows
-    full = 1 - ParzenClassifier(kernel, "loo", standardize=False, random_state=0).fit(X, y).score(X_test, y_test)
+    full = 1 - ParzenClassifier(kernel, "loo", standardize=False, random_state=0).fit(X, y).score(
+        X_test, y_test
+    )
     print(f"\n{name}, {kernel}: full network of {len(X)} kernels, {100 * full:.2f} %")
     print("kernels   reduced %  (worst)    herding, em %   random %   (best)")
     lines = []
     for size in sizes:
         fit = partial(ReducedParzenClassifier, size, kernel=kernel)
-        reduced = [1 - fit(random_state=seed).fit(X, y).score(X_test, y_test) for seed in range(n_reduced)]
-        herded = 1 - fit(method="herding", weights="em", random_state=0).fit(X, y).score(X_test, y_test)
+        reduced = [
+            1 - fit(random_state=seed).fit(X, y).score(X_test, y_test) for seed in range(n_reduced)
+        ]
+        herded = 1 - fit(method="herding", weights="em", random_state=0).fit(X, y).score(
+            X_test, y_test
+        )
         random = [random_error(kernel, size, seed, *rows) for seed in range(n_random)]
         lines.append((size, np.mean(reduced), max(reduced), herded, np.mean(random), min(random)))
         print(
-            f"{size:>7}" + "".join(f"{100 * v:>{w}.2f}" for v, w in zip(lines[-1][1:], (12, 9, 17, 11, 9), strict=True)),
+            f"{size:>7}"
+            + "".join(
+                f"{100 * v:>{w}.2f}" for v, w in zip(lines[-1][1:], (12, 9, 17, 11, 9), strict=True)
+            ),
             flush=True,
         )
     return full, np.array(lines)
@@ -230,20 +290,39 @@ def picture(path, curves, fall):
     """
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, len(curves) + 1, figsize=(5 * (len(curves) + 1), 3.8), layout="constrained")
+    figure, panels = plt.subplots(
+        1, len(curves) + 1, figsize=(5 * (len(curves) + 1), 3.8), layout="constrained"
+    )
     for i, (axes, (name, (full, lines))) in enumerate(zip(panels, curves.items(), strict=False)):
         size, reduced, _, herded, random, lucky = 100 * np.asarray(lines, float).T
         size = size / 100
-        axes.fill_between(size, lucky, random, color="#bbbbbb", alpha=0.5, linewidth=0, label="random: mean to best of ten")
+        axes.fill_between(
+            size,
+            lucky,
+            random,
+            color="#bbbbbb",
+            alpha=0.5,
+            linewidth=0,
+            label="random: mean to best of ten",
+        )
         axes.plot(size, herded, color="#5a9e5a", marker=".", label="herding, votes by EM")
         axes.plot(size, reduced, color="#2f6db5", marker="o", label="ReducedParzenClassifier")
         axes.axhline(100 * full, color="#e07b1a", linestyle="--", label="all kernels")
-        finish(axes, size, i == len(curves) - 1, title=name, xlabel="kernels", ylabel="test error, %")
+        finish(
+            axes, size, i == len(curves) - 1, title=name, xlabel="kernels", ylabel="test error, %"
+        )
     n, sphere, gauss = np.asarray(fall, float).T
     panels[-1].plot(n, 100 * sphere, color="#2f6db5", marker="o", label="hypersphere")
     panels[-1].plot(n, 100 * gauss, color="#5a9e5a", marker="o", label="gaussian")
     panels[-1].axhline(9.654, color="#444444", linestyle=":", label="best possible")
-    finish(panels[-1], n, True, title="clouds, full network", xlabel="training rows", ylabel="test error, %")
+    finish(
+        panels[-1],
+        n,
+        True,
+        title="clouds, full network",
+        xlabel="training rows",
+        ylabel="test error, %",
+    )
     figure.savefig(path, dpi=90)
 
 
@@ -261,7 +340,9 @@ def finish(axes, ticks, legend, **labels):
 
 def speed():
     """Ratios to scikit-learn's radius neighbors and imbalanced-learn's edited nearest neighbors, in one run."""
-    print("\nprediction against RadiusNeighborsClassifier: same rows, same radius, same answers on covered rows")
+    print(
+        "\nprediction against RadiusNeighborsClassifier: same rows, same radius, same answers on covered rows"
+    )
     print("rows x kernels, features   theirs s   ours s   ratio   answers that differ")
     for n, d in ((5000, 2), (20_000, 2), (5000, 5), (5000, 20)):
         rng = np.random.default_rng(0)
@@ -285,7 +366,9 @@ def speed():
         return
     X, y = make_clouds(20_000, random_state=0)
     X_test, y_test = make_clouds(20_000, random_state=1)
-    print("\nediting 20,000 rows of clouds                    s    rows left   error % of a Parzen network of what is left")
+    print(
+        "\nediting 20,000 rows of clouds                    s    rows left   error % of a Parzen network of what is left"
+    )
     full = ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y)
     judge = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_, n_jobs=1)
     for name, editor in {
@@ -295,10 +378,12 @@ def speed():
         "MultiEdit, 1 round": MultiEdit(judge, max_rounds=1, random_state=0),
         "MultiEdit": MultiEdit(judge, random_state=0),
     }.items():
-        (X_left, y_left), seconds = ((X, y), 0.0) if editor is None else timed(partial(editor.fit_resample, X, y))
-        error = 1 - ParzenClassifier("hypersphere", standardize=False, radius=full.radius_).fit(X_left, y_left).score(
-            X_test, y_test
+        (X_left, y_left), seconds = (
+            ((X, y), 0.0) if editor is None else timed(partial(editor.fit_resample, X, y))
         )
+        error = 1 - ParzenClassifier("hypersphere", standardize=False, radius=full.radius_).fit(
+            X_left, y_left
+        ).score(X_test, y_test)
         print(f"{name:<40}{seconds:>10.2f}{len(X_left):>13}{100 * error:>12.2f}", flush=True)
 
 
@@ -306,9 +391,15 @@ def large():
     """50,000 kernels to 500, and 100,000 rows against 100,000 kernels."""
     X, y = make_clouds(50_000, random_state=0)
     X_test, y_test = make_clouds(20_000, random_state=1)
-    full = error_of(ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y), X_test, y_test)
+    full = error_of(
+        ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y),
+        X_test,
+        y_test,
+    )
     begin = time.perf_counter()
-    network, seconds = timed(partial(ReducedParzenClassifier(500, standardize=False, random_state=0).fit, X, y))
+    network, seconds = timed(
+        partial(ReducedParzenClassifier(500, standardize=False, random_state=0).fit, X, y)
+    )
     print(
         f"\n50,000 kernels to 500: {seconds:.0f} CPU seconds, {time.perf_counter() - begin:.0f} on the clock, "
         f"error {error_of(network, X_test, y_test):.2f} %; full network {full:.2f} %",
@@ -317,7 +408,9 @@ def large():
     X, y = make_clouds(100_000, random_state=0)
     X_test, y_test = make_clouds(100_000, random_state=1)
     for algorithm in ("tree", "blocks"):
-        network = ParzenClassifier("hypersphere", standardize=False, radius=0.1, algorithm=algorithm, n_jobs=1).fit(X, y)
+        network = ParzenClassifier(
+            "hypersphere", standardize=False, radius=0.1, algorithm=algorithm, n_jobs=1
+        ).fit(X, y)
         tracemalloc.start()
         score, seconds = timed(partial(network.score, X_test, y_test))
         peak = tracemalloc.get_traced_memory()[1]

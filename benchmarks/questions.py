@@ -27,7 +27,12 @@ NETWORK = SharedKernelClassifier.prbf(6, random_state=0)
 def coverage_and_size(members, y):
     """Shares of rows whose true class is in the set, of all and of the rarest class, and mean number of classes."""
     inside = members[np.arange(len(y)), y]
-    return inside.mean(), inside[y == 2].mean(), members.sum(axis=1).mean(), (members.sum(axis=1) == 0).mean()
+    return (
+        inside.mean(),
+        inside[y == 2].mean(),
+        members.sum(axis=1).mean(),
+        (members.sum(axis=1) == 0).mean(),
+    )
 
 
 def ours(x, y, folds, **kwargs):
@@ -38,7 +43,9 @@ def ours(x, y, folds, **kwargs):
 def mapies(x, y, folds):
     from mapie.classification import CrossConformalClassifier
 
-    model = CrossConformalClassifier(NETWORK, confidence_level=1 - ERROR, conformity_score="lac", cv=folds, random_state=0)
+    model = CrossConformalClassifier(
+        NETWORK, confidence_level=1 - ERROR, conformity_score="lac", cv=folds, random_state=0
+    )
     model.fit_conformalize(x, y)
     return lambda new: model.predict_set(new)[1][:, :, 0]
 
@@ -53,14 +60,19 @@ def sets():
     }
     if find_spec("mapie") is not None:
         methods["MAPIE, LAC"] = mapies
-    print(f"sets, error {ERROR}: coverage, of class 2, classes in a set; the same where frequencies changed; far rows empty")
+    print(
+        f"sets, error {ERROR}: coverage, of class 2, classes in a set; the same where frequencies changed; far rows empty"
+    )
     for name, method in methods.items():
         rows = []
         for seed in range(SEEDS):
             x, y = TRUE.sample(600, random_state=seed)
             folds = StratifiedKFold(5, shuffle=True, random_state=seed)
             predict_set = method(x, y, folds)
-            same, other = TRUE.sample(2000, random_state=1000 + seed), SHIFTED.sample(2000, random_state=2000 + seed)
+            same, other = (
+                TRUE.sample(2000, random_state=1000 + seed),
+                SHIFTED.sample(2000, random_state=2000 + seed),
+            )
             far = np.random.default_rng(seed).normal(size=(500, 2)) * 3 + [12, -12]
             rows.append(
                 [
@@ -74,15 +86,21 @@ def sets():
 
 def priors():
     """Error of estimated frequencies, and how often their intervals hold the true ones."""
-    print("frequencies of 500 unlabeled rows: mean error, interval holds the truth, mean width, change found")
+    print(
+        "frequencies of 500 unlabeled rows: mean error, interval holds the truth, mean width, change found"
+    )
     for name, law in (("as trained", TRUE), ("changed", SHIFTED)):
         rows = []
         for seed in range(SEEDS):
             model = NETWORK.fit(*TRUE.sample(600, random_state=seed))
-            found = questions.estimate_class_prior(model, law.sample(500, random_state=3000 + seed)[0])
+            found = questions.estimate_class_prior(
+                model, law.sample(500, random_state=3000 + seed)[0]
+            )
             holds = (found.low <= law.class_prior_) & (law.class_prior_ <= found.high)
             error = np.abs(found.class_prior - law.class_prior_).mean()
-            rows.append([error, holds.mean(), (found.high - found.low).mean(), found.p_value < 0.05])
+            rows.append(
+                [error, holds.mean(), (found.high - found.low).mean(), found.p_value < 0.05]
+            )
         print(f"| {name} | " + " | ".join(f"{v:.3f}" for v in np.mean(rows, axis=0)) + " |")
 
 
@@ -96,12 +114,19 @@ def drift():
     kinds = {
         "none": lambda new: new,
         "one feature moved by 0.3 deviations": lambda new: new + np.array([0.3 * x[:, 0].std(), 0]),
-        "features exchanged between rows": lambda new: np.column_stack([new[:, 0], rng.permutation(new[:, 1])]),
-        "one row in ten far away": lambda new: np.where(rng.random((len(new), 1)) < 0.1, new + 4, new),
+        "features exchanged between rows": lambda new: np.column_stack(
+            [new[:, 0], rng.permutation(new[:, 1])]
+        ),
+        "one row in ten far away": lambda new: np.where(
+            rng.random((len(new), 1)) < 0.1, new + 4, new
+        ),
     }
     for name, change in kinds.items():
         found = [
-            questions.check_drift(model, change(TRUE.sample(200, random_state=5000 + seed)[0]), reference).p_value < 0.05
+            questions.check_drift(
+                model, change(TRUE.sample(200, random_state=5000 + seed)[0]), reference
+            ).p_value
+            < 0.05
             for seed in range(10 * SEEDS)
         ]
         print(f"| {name} | {np.mean(found):.3f} |")

@@ -40,12 +40,19 @@ def classifiers():
         "SVC": lambda: CalibratedClassifierCV(SVC(), ensemble=False),
         "MLPClassifier": lambda: MLPClassifier(max_iter=2000, random_state=0),
         "RBFNetworkClassifier()": lambda: RBFNetworkClassifier(**common),
-        'RBFNetworkClassifier(training="em_log_link")': lambda: RBFNetworkClassifier(training="em_log_link", **common),
-        'RBFNetworkClassifier(training="em_log_link", covariance_type="diag")': lambda: RBFNetworkClassifier(
-            training="em_log_link", covariance_type="diag", **common
+        'RBFNetworkClassifier(training="em_log_link")': lambda: RBFNetworkClassifier(
+            training="em_log_link", **common
         ),
-        'RBFNetworkClassifier(training="two_stage")': lambda: RBFNetworkClassifier(training="two_stage", **common),
-        **{name: lambda n=name: RBFNetworkClassifier(20, **common, **NETWORKS[n]) for name in baselines},
+        'RBFNetworkClassifier(training="em_log_link", covariance_type="diag")': lambda: (
+            RBFNetworkClassifier(training="em_log_link", covariance_type="diag", **common)
+        ),
+        'RBFNetworkClassifier(training="two_stage")': lambda: RBFNetworkClassifier(
+            training="two_stage", **common
+        ),
+        **{
+            name: lambda n=name: RBFNetworkClassifier(20, **common, **NETWORKS[n])
+            for name in baselines
+        },
     }
 
 
@@ -55,10 +62,14 @@ def regressors():
     common = {"random_state": 0, "n_jobs": 1}
     return {
         "KernelRidge": lambda: GridSearchCV(KernelRidge(kernel="rbf"), grid),
-        "GaussianProcessRegressor": lambda: GaussianProcessRegressor(process, normalize_y=True, random_state=0),
+        "GaussianProcessRegressor": lambda: GaussianProcessRegressor(
+            process, normalize_y=True, random_state=0
+        ),
         "RBFNetworkRegressor()": lambda: RBFNetworkRegressor(**common),
         "RBFNetworkRegressor(100)": lambda: RBFNetworkRegressor(100, **common),
-        'RBFNetworkRegressor(training="two_stage")': lambda: RBFNetworkRegressor(training="two_stage", **common),
+        'RBFNetworkRegressor(training="two_stage")': lambda: RBFNetworkRegressor(
+            training="two_stage", **common
+        ),
     }
 
 
@@ -88,7 +99,12 @@ def classify():
 def regress():
     X, y = load_diabetes(return_X_y=True)
     splits = [(X[a], y[a], X[b], y[b]) for a, b in KFold(5, shuffle=True, random_state=0).split(X)]
-    friedman = [(*make_friedman1(1000, noise=1.0, random_state=0), *make_friedman1(2000, noise=0.0, random_state=1))]
+    friedman = [
+        (
+            *make_friedman1(1000, noise=1.0, random_state=0),
+            *make_friedman1(2000, noise=0.0, random_state=1),
+        )
+    ]
     print(f"{'rmse, fit s, predict s':46}{'diabetes':>26}{'Friedman 1':>26}")
     for name, make in regressors().items():
         cells = []
@@ -99,7 +115,9 @@ def regress():
                 middle, unit = y_train.mean(), y_train.std()
                 model, fit = timed(make().fit, scale.transform(X_train), (y_train - middle) / unit)
                 found, predict = timed(model.predict, scale.transform(X_test))
-                results.append((np.sqrt(np.mean((found * unit + middle - y_test) ** 2)), fit, predict))
+                results.append(
+                    (np.sqrt(np.mean((found * unit + middle - y_test) ** 2)), fit, predict)
+                )
             cells.append("{:7.2f} {:7.3f} {:8.4f}".format(*np.mean(results, axis=0)))
         print(f"{name:46}" + "".join(f"{cell:>26}" for cell in cells), flush=True)
 

@@ -16,13 +16,13 @@ import numpy as np
 from sklearn.mixture import GaussianMixture
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.acceleration import Squarem
 from kernelpool.arrays import thread_scratch
 from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame, one_blas_thread
 from kernelpool.rows.threads import map_threads, n_threads_for
+from kernelpool.squarem import Squarem
 
 SIZES = [(100_000, 8, 16), (100_000, 16, 32), (50_000, 32, 32)]
 WANTED = {"full": 15, "diag": 8, "spherical": 8}
@@ -46,7 +46,9 @@ def start(x, n_kernels, family):
         "full": np.tile(np.diag(variance), (n_kernels, 1, 1)),
         "tied": np.diag(variance),
     }[family]
-    return Kernels(x[rng.choice(len(x), n_kernels, replace=False)], covariance), np.full(d, 1e-6 * variance.mean())
+    return Kernels(x[rng.choice(len(x), n_kernels, replace=False)], covariance), np.full(
+        d, 1e-6 * variance.mean()
+    )
 
 
 class Ours:
@@ -64,7 +66,12 @@ class Ours:
         self.log_volume = frame.log_volume
 
     def run(self, sweeps, tol=-1.0, accelerator=None):
-        fit = em(lambda p: self.network.sweep(self.rows, p), self.start, Stop(sweeps, tol), accelerator=accelerator)
+        fit = em(
+            lambda p: self.network.sweep(self.rows, p),
+            self.start,
+            Stop(sweeps, tol),
+            accelerator=accelerator,
+        )
         return fit.objective - self.log_volume, fit
 
     def accelerated(self, sweeps, tol):
@@ -76,7 +83,11 @@ class Theirs:
 
     def __init__(self, x, n_kernels, family):
         kernels, floor = start(x, n_kernels, family)
-        precision = np.linalg.inv(kernels.covariance) if family in ("full", "tied") else 1 / kernels.covariance
+        precision = (
+            np.linalg.inv(kernels.covariance)
+            if family in ("full", "tied")
+            else 1 / kernels.covariance
+        )
         self.x, self.model = x, GaussianMixture(
             n_kernels, covariance_type=family, means_init=kernels.mean, precisions_init=precision,
             weights_init=np.full(n_kernels, 1 / n_kernels), tol=0, reg_covar=floor[0],
@@ -95,11 +106,19 @@ class Bare:
     def __init__(self, n, d, n_kernels, family):
         rng = np.random.default_rng(0)
         n_features = FAMILIES[family](np.ones(d)).n_features(d)
-        self.weight, self.phi = rng.normal(size=(n_kernels, n_features)), rng.normal(size=(n_features, self.ROWS))
-        self.share, self.pieces = rng.uniform(size=(n_kernels, self.ROWS)), [range(i, i + 1) for i in range(n // self.ROWS)]
+        self.weight, self.phi = (
+            rng.normal(size=(n_kernels, n_features)),
+            rng.normal(size=(n_features, self.ROWS)),
+        )
+        self.share, self.pieces = (
+            rng.uniform(size=(n_kernels, self.ROWS)),
+            [range(i, i + 1) for i in range(n // self.ROWS)],
+        )
 
     def one(self, _):
-        np.matmul(self.weight, self.phi, out=thread_scratch("log_joint", self.share.shape, self.share))
+        np.matmul(
+            self.weight, self.phi, out=thread_scratch("log_joint", self.share.shape, self.share)
+        )
         np.exp(self.share, out=thread_scratch("share", self.share.shape, self.share))
         self.phi @ self.share.T
 
@@ -152,15 +171,21 @@ def sweeps():
             ours, theirs = Ours(x, n_kernels, family), Theirs(x, n_kernels, family)
             gap = abs(ours.run(LONG)[0] - theirs.run(LONG)[0])
             bare = Bare(n, d, n_kernels, family)
-            a, b, c = np.array([(sweep_time(ours), sweep_time(theirs), bare.least()) for _ in range(TURNS)]).T
+            a, b, c = np.array(
+                [(sweep_time(ours), sweep_time(theirs), bare.least()) for _ in range(TURNS)]
+            ).T
             times, ratio = 1e3 * np.median([a, b, c], axis=1), b / a
             print(
                 f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
                 f"{ratio.max():6.1f}{WANTED.get(family, '')!s:>8}{times[2]:7.1f}{np.median(b / c):7.1f}{gap:15.1e}",
                 flush=True,
             )
-    print("bare: the two products over all pairs and the exponentials alone; limit: the ratio if there were nothing else to do")
-    print("(full kernels stay below it where most pairs do not count, tied ones where squares are not summed by kernel)")
+    print(
+        "bare: the two products over all pairs and the exponentials alone; limit: the ratio if there were nothing else to do"
+    )
+    print(
+        "(full kernels stay below it where most pairs do not count, tied ones where squares are not summed by kernel)"
+    )
 
 
 def few_rows():
@@ -169,23 +194,32 @@ def few_rows():
         x = clusters(n, d, n_kernels, separation=1.0)
         for family in ("full", "diag", "spherical"):
             ours, theirs = Ours(x, n_kernels, family), Theirs(x, n_kernels, family)
-            a, b = np.array([(sweep_time(ours, LONGER), sweep_time(theirs, LONGER)) for _ in range(REPEATS)]).T
+            a, b = np.array(
+                [(sweep_time(ours, LONGER), sweep_time(theirs, LONGER)) for _ in range(REPEATS)]
+            ).T
             times = 1e3 * np.median([a, b], axis=1)
-            print(f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.2f}{times[1]:9.2f}{np.median(b / a):7.1f}", flush=True)
+            print(
+                f"{n:8}{d:4}{n_kernels:4}  {family:10}{times[0]:8.2f}{times[1]:9.2f}{np.median(b / a):7.1f}",
+                flush=True,
+            )
 
 
 def gradients():
     print(
         "\nOne gradient of the conditional likelihood beside one sweep, three classes: milliseconds (wanted: a ratio under 1.5)"
     )
-    print(f"{'rows':>8}{'d':>4}{'M':>4}  {'family':10}{'sweep':>8}{'gradient':>9}{'ratio':>7}{'from':>7}{'to':>6}")
+    print(
+        f"{'rows':>8}{'d':>4}{'M':>4}  {'family':10}{'sweep':>8}{'gradient':>9}{'ratio':>7}{'from':>7}{'to':>6}"
+    )
     for n, d, n_kernels in SIZES:
         x = clusters(n, d, n_kernels, separation=2.0)
         for family in FAMILIES:
             ours = Ours(x, n_kernels, family)
             rows = ArrayRows(x, np.arange(n) % 3).framed(ours.rows.frame, ours.rows.width)
             network = SharedKernel(ours.network.kernel, np.ones((n_kernels, 3)))
-            params = Params(ours.start.kernels, np.full((n_kernels, 3), 1 / n_kernels), np.full(3, 1 / 3))
+            params = Params(
+                ours.start.kernels, np.full((n_kernels, 3), 1 / n_kernels), np.full(3, 1 / 3)
+            )
             both = [partial(step, rows, params) for step in (network.sweep, network.gradient)]
             a, b = np.array([[best(work) for work in both] for _ in range(TURNS)]).T
             times, ratio = 1e3 * np.median([a, b], axis=1), b / a
@@ -197,13 +231,19 @@ def gradients():
 
 
 def single_precision():
-    print("\nOne sweep of float32 rows beside float64 rows: milliseconds; narrow kernels are a hundredth as wide as the data")
+    print(
+        "\nOne sweep of float32 rows beside float64 rows: milliseconds; narrow kernels are a hundredth as wide as the data"
+    )
     print(
         f"{'rows':>8}{'d':>4}{'M':>4}  {'kernels':8}{'family':10}{'float32':>8}{'float64':>9}{'ratio':>7}{'from':>7}{'to':>6}"
     )
     n, d, n_kernels = 50_000, 16, 32
     rng = np.random.default_rng(0)
-    center, noise, cluster = rng.normal(size=(n_kernels, d)), rng.normal(size=(n, d)), rng.integers(n_kernels, size=n)
+    center, noise, cluster = (
+        rng.normal(size=(n_kernels, d)),
+        rng.normal(size=(n, d)),
+        rng.integers(n_kernels, size=n),
+    )
     for name, width in (("wide", 0.5), ("narrow", 0.01)):
         x = center[cluster] + width * noise
         for family in FAMILIES:
@@ -212,8 +252,12 @@ def single_precision():
                 ours = Ours(x.astype(dtype), n_kernels, family)
                 kernel, frame = ours.network.kernel, ours.rows.frame
                 one = kernel.square(np.eye(d)).sum(axis=1)[None, :]  # of unit variances
-                covariance = width**2 * kernel.widths(np.repeat(one, n_kernels, axis=0), np.ones(n_kernels))
-                params = Params(kernel.into(Kernels(center, covariance), frame), ours.start.mixing, np.ones(1))
+                covariance = width**2 * kernel.widths(
+                    np.repeat(one, n_kernels, axis=0), np.ones(n_kernels)
+                )
+                params = Params(
+                    kernel.into(Kernels(center, covariance), frame), ours.start.mixing, np.ones(1)
+                )
                 both.append(partial(ours.network.sweep, ours.rows, params))
             a, b = np.array([[best(work) for work in both] for _ in range(TURNS)]).T
             times, ratio = 1e3 * np.median([a, b], axis=1), b / a
@@ -231,7 +275,12 @@ class Apart:
         rng = np.random.default_rng(0)
         cluster = rng.integers(n_classes * per_class, size=n)
         self.x = rng.normal(size=(n_classes * per_class, d))[cluster] + rng.normal(size=(n, d))
-        self.y, self.family, self.per_class, self.n_classes = cluster // per_class, family, per_class, n_classes
+        self.y, self.family, self.per_class, self.n_classes = (
+            cluster // per_class,
+            family,
+            per_class,
+            n_classes,
+        )
         self.means = np.concatenate([self.x[self.y == k][:per_class] for k in range(n_classes)])
 
     def ours(self, sweeps):
@@ -253,12 +302,18 @@ class Apart:
 
 
 def apart():
-    print("\nOne sweep of a mixture a class (sharing=0, 5 kernels each) beside a GaussianMixture a class: milliseconds")
-    print(f"{'rows':>8}{'d':>4}{'K':>4}  {'family':10}{'ours':>8}{'theirs':>9}{'ratio':>7}{'from':>7}{'to':>6}")
+    print(
+        "\nOne sweep of a mixture a class (sharing=0, 5 kernels each) beside a GaussianMixture a class: milliseconds"
+    )
+    print(
+        f"{'rows':>8}{'d':>4}{'K':>4}  {'family':10}{'ours':>8}{'theirs':>9}{'ratio':>7}{'from':>7}{'to':>6}"
+    )
     for n, d, n_classes in [(50_000, 16, 3), (50_000, 16, 10), (50_000, 8, 26)]:
         for family in ("full", "diag", "spherical"):
             both = Apart(n, d, n_classes, 5, family)
-            a, b = np.array([(slope(both.ours, LONGER), slope(both.theirs, LONGER)) for _ in range(TURNS)]).T
+            a, b = np.array(
+                [(slope(both.ours, LONGER), slope(both.theirs, LONGER)) for _ in range(TURNS)]
+            ).T
             times, ratio = 1e3 * np.median([a, b], axis=1), b / a
             print(
                 f"{n:8}{d:4}{n_classes:4}  {family:10}{times[0]:8.1f}{times[1]:9.1f}{np.median(ratio):7.1f}{ratio.min():7.1f}"
@@ -279,7 +334,10 @@ def acceleration():
             ours = Ours(x, 6, family)
             plain, fast = ours.run(4000, 1e-7)[1], ours.accelerated(4000, 1e-7)[1]
             target = plain.objective - 1e-4
-            steps = [next((i for i, value in enumerate(fit.history) if value >= target), np.inf) for fit in (plain, fast)]
+            steps = [
+                next((i for i, value in enumerate(fit.history) if value >= target), np.inf)
+                for fit in (plain, fast)
+            ]
             # the history holds kept parameters; rejected proposals cost sweeps too
             counts.append((steps[0], steps[1] * fast.n_sweeps / max(1, len(fast.history) - 1)))
         plain, fast = np.median(counts, axis=0)
@@ -304,15 +362,20 @@ def convergence():
 
 
 def prediction():
-    print("\npredict_proba of two classes, 200,000 rows, d = 8, 16 kernels: million rows a second and ratio")
+    print(
+        "\npredict_proba of two classes, 200,000 rows, d = 8, 16 kernels: million rows a second and ratio"
+    )
     x = clusters(200_000, 8, 16, separation=2.0)
     y = (x[:, 0] > 0).astype(int)
     for family in ("full", "diag", "spherical"):
-        model = SharedKernelClassifier.prbf(16, covariance_type=family, sharing=0, random_state=0, max_iter=5, tol=1).fit(
-            x[:5000], y[:5000]
-        )
+        model = SharedKernelClassifier.prbf(
+            16, covariance_type=family, sharing=0, random_state=0, max_iter=5, tol=1
+        ).fit(x[:5000], y[:5000])
         peers = [
-            GaussianMixture(8, covariance_type=family, random_state=0, max_iter=5).fit(x[:5000][y[:5000] == k]) for k in (0, 1)
+            GaussianMixture(8, covariance_type=family, random_state=0, max_iter=5).fit(
+                x[:5000][y[:5000] == k]
+            )
+            for k in (0, 1)
         ]
 
         def theirs(peers=peers):
@@ -321,7 +384,10 @@ def prediction():
             return joint / joint.sum(axis=1, keepdims=True)
 
         a, b = best(lambda m=model: m.predict_proba(x)), best(theirs)
-        print(f"{family:10} ours {0.2 / a:7.2f}   theirs {0.2 / b:7.2f}   ratio {b / a:5.1f}", flush=True)
+        print(
+            f"{family:10} ours {0.2 / a:7.2f}   theirs {0.2 / b:7.2f}   ratio {b / a:5.1f}",
+            flush=True,
+        )
 
 
 MEMORY = """
@@ -341,7 +407,9 @@ print(f"{peak() - resident:.0f}")
 
 
 def memory():
-    extra = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True).stdout.strip()
+    extra = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
+    ).stdout.strip()
     print(
         f"\nPeak memory beyond the data while fitting 2,000,000 x 8 rows with 32 full kernels: {extra} MB (wanted: under 200)"
     )
@@ -358,7 +426,9 @@ def main():
     convergence()
     prediction()
     memory()
-    print(f"\n(peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB)")
+    print(
+        f"\n(peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB)"
+    )
 
 
 if __name__ == "__main__":

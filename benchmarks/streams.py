@@ -28,7 +28,10 @@ KERNELS = CLASSES * PARTS
 
 def rows(n, seed):
     rng = np.random.default_rng(0)
-    centers, width = 1.2 * rng.normal(size=(CLASSES, PARTS, FEATURES)), rng.uniform(0.5, 1.5, size=(CLASSES, PARTS, FEATURES))
+    centers, width = (
+        1.2 * rng.normal(size=(CLASSES, PARTS, FEATURES)),
+        rng.uniform(0.5, 1.5, size=(CLASSES, PARTS, FEATURES)),
+    )
     rng = np.random.default_rng(seed)
     y, part = rng.integers(CLASSES, size=n), rng.integers(PARTS, size=n)
     return centers[y, part] + width[y, part] * rng.normal(size=(n, FEATURES)), y
@@ -43,7 +46,9 @@ def at_rest(init="kmeans"):
     test = rows(50_000, 2)
     settings = {"n_kernels": KERNELS, "covariance_type": "diag", "random_state": 0, "init": init}
     ten = {"max_iter": 10, "tol": 0, "acceleration": None}
-    print(f"{ROWS:,} rows, {FEATURES} features, {KERNELS} diagonal kernels, init={init!r}: held-out log-likelihood a row,")
+    print(
+        f"{ROWS:,} rows, {FEATURES} features, {KERNELS} diagonal kernels, init={init!r}: held-out log-likelihood a row,"
+    )
     print("processor seconds, seconds")
     clock = Clock()
     batch = SharedKernelClassifier.prbf(**settings, **ten).fit(x, y)
@@ -75,13 +80,22 @@ class Clock:
     def tell(self, name, model, test):
         """Stops, and prints a line."""
         self.spent = self.spent + self.now() - self.begun
-        print(f"{name:36} {held_out(model, test):9.4f} {self.spent[0]:6.2f} {self.spent[1]:6.2f}", flush=True)
+        print(
+            f"{name:36} {held_out(model, test):9.4f} {self.spent[0]:6.2f} {self.spent[1]:6.2f}",
+            flush=True,
+        )
 
 
 def after_minibatch_kmeans(x, y, test, settings):
     clock = Clock()
-    centers = [MiniBatchKMeans(PARTS, random_state=0, n_init=3, batch_size=4096).fit(x[y == k]) for k in range(CLASSES)]
-    means, owners = np.concatenate([c.cluster_centers_ for c in centers]), np.repeat(range(CLASSES), PARTS)
+    centers = [
+        MiniBatchKMeans(PARTS, random_state=0, n_init=3, batch_size=4096).fit(x[y == k])
+        for k in range(CLASSES)
+    ]
+    means, owners = (
+        np.concatenate([c.cluster_centers_ for c in centers]),
+        np.repeat(range(CLASSES), PARTS),
+    )
     model = SharedKernelClassifier.prbf(**settings, means_init=means, owners=owners).fit(x, y)
     clock.tell("MiniBatchKMeans, then 10 sweeps", model, test)
 
@@ -130,7 +144,9 @@ def learners():
 
 
 def drifting(total=20_000, batch=500):
-    print(f"\n{total:,} rows that turn, mini-batches of {batch}: error of all rows, of the last tenth, seconds")
+    print(
+        f"\n{total:,} rows that turn, mini-batches of {batch}: error of all rows, of the last tenth, seconds"
+    )
     for name, model in learners().items():
         rng, wrong, seconds = np.random.default_rng(1), [], 0.0
         for begun in range(0, total, batch):
@@ -140,7 +156,10 @@ def drifting(total=20_000, batch=500):
                 wrong.append(np.mean(model.predict(x) != y))
             model.partial_fit(x, y, classes=[0, 1])
             seconds += time.perf_counter() - start
-        print(f"{name:32} {np.mean(wrong):6.1%} {np.mean(wrong[-total // batch // 10 :]):6.1%} {seconds:7.1f}", flush=True)
+        print(
+            f"{name:32} {np.mean(wrong):6.1%} {np.mean(wrong[-total // batch // 10 :]):6.1%} {seconds:7.1f}",
+            flush=True,
+        )
 
 
 def main():

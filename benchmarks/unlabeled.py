@@ -43,17 +43,25 @@ PROBLEMS = [
 
 def errors_of(X, y, seed, per_class, standardize, family, kernels_a_class):
     """Test errors, percent: labeled rows only, then with unlabeled rows at each weight."""
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.4, random_state=seed, stratify=y
+    )
     if standardize:
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
     rng = np.random.default_rng(seed)
     classes = np.unique(y)
-    kept = np.concatenate([rng.permutation(np.flatnonzero(y_train == k))[:per_class] for k in classes])
+    kept = np.concatenate(
+        [rng.permutation(np.flatnonzero(y_train == k))[:per_class] for k in classes]
+    )
     hidden = np.full(len(y_train), -1)
     hidden[kept] = y_train[kept]
     model = SharedKernelClassifier.prbf(
-        kernels_a_class * len(classes), covariance_type=family, sharing=0, kernel_prior="conjugate", random_state=seed
+        kernels_a_class * len(classes),
+        covariance_type=family,
+        sharing=0,
+        kernel_prior="conjugate",
+        random_state=seed,
     )
     scores = [model.fit(X_train[kept], y_train[kept]).score(X_test, y_test)]
     for weight in WEIGHTS:
@@ -64,7 +72,11 @@ def errors_of(X, y, seed, per_class, standardize, family, kernels_a_class):
 
 def main(n_draws=20):
     warnings.simplefilter("ignore")  # a few fits stop at max_iter
-    print("| data | kernels | labels | labeled only | " + " | ".join(f"weight {w}" for w in WEIGHTS) + " |")
+    print(
+        "| data | kernels | labels | labeled only | "
+        + " | ".join(f"weight {w}" for w in WEIGHTS)
+        + " |"
+    )
     print("|---|---|---|" + "---|" * (1 + len(WEIGHTS)))
     for name, source, rows, family, kernels in PROBLEMS:
         if source is not None and (reason := missing_reason(source)):
@@ -73,12 +85,20 @@ def main(n_draws=20):
         for per_class in LABELS:
             with threadpool_limits(1):  # small fits: threads cost more than they bring
                 table = np.array(
-                    [errors_of(*rows(seed), seed, per_class, name != "satimage5", family, kernels) for seed in range(n_draws)]
+                    [
+                        errors_of(
+                            *rows(seed), seed, per_class, name != "satimage5", family, kernels
+                        )
+                        for seed in range(n_draws)
+                    ]
                 )
             better = (table < table[:, :1]).sum(axis=0)
             cells = [f"{table[:, 0].mean():.1f}"]
             cells += [f"{table[:, i].mean():.1f} ({better[i]})" for i in range(1, table.shape[1])]
-            print(f"| {name} | {kernels} {family} | {per_class} | " + " | ".join(cells) + " |", flush=True)
+            print(
+                f"| {name} | {kernels} {family} | {per_class} | " + " | ".join(cells) + " |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

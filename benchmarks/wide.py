@@ -46,7 +46,9 @@ class Sweep:
         kernel = family(floor)
         self.network = SharedKernel(kernel, np.ones((n_kernels, 1)))
         frame = Frame(np.zeros(d), np.ones(d))
-        self.rows = ArrayRows(x, np.zeros(n, np.int64), n_jobs=1).framed(frame, kernel.n_features(d) + 2 + n_kernels)
+        self.rows = ArrayRows(x, np.zeros(n, np.int64), n_jobs=1).framed(
+            frame, kernel.n_features(d) + 2 + n_kernels
+        )
         self.params = Params(kernels, np.full((n_kernels, 1), 1 / n_kernels), np.ones(1))
 
     def advance(self):
@@ -62,8 +64,12 @@ def where_it_turns():
     print(
         "E-step and sums, milliseconds of one core: all pairs of features at once; one kernel after the other; the same where"
     )
-    print("tangents tell which kernels count in a row; and how many times faster than by pairs each of the two is")
-    print(f"{'rows':>8}{'d':>5}{'M':>4}  {'clusters':10}{'pairs':>9}{'one':>9}{'bounded':>9}{'ratio':>7}{'ratio':>7}")
+    print(
+        "tangents tell which kernels count in a row; and how many times faster than by pairs each of the two is"
+    )
+    print(
+        f"{'rows':>8}{'d':>5}{'M':>4}  {'clusters':10}{'pairs':>9}{'one':>9}{'bounded':>9}{'ratio':>7}{'ratio':>7}"
+    )
     for n_kernels in (2, 30, 64):
         for d in WIDTHS:
             n = int(np.clip(1e9 / (n_kernels * d * d), 1000, 20_000))
@@ -104,11 +110,18 @@ print(time.process_time() - begun, memory("VmHWM") - before)
 
 
 def fits():
-    print("\nFit and predict 400 rows of two classes: seconds of one core, and MB of memory above what the imports take")
+    print(
+        "\nFit and predict 400 rows of two classes: seconds of one core, and MB of memory above what the imports take"
+    )
     print(f"{'family':8}{'d':>6}  {'training':14}{'seconds':>9}{'MB':>7}")
     for family, d in FITS:
         for way in ("em", "conditional", "peer"):
-            done = subprocess.run([sys.executable, "-c", FIT, family, str(d), way], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-c", FIT, family, str(d), way],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             seconds, megabytes = map(float, done.stdout.split())
             name = "scikit-learn" if way == "peer" else way
             print(f"{family:8}{d:6}  {name:14}{seconds:9.1f}{megabytes:7.0f}", flush=True)

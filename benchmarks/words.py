@@ -62,9 +62,16 @@ def encoded(table, last):
     """Words as indicators, a gap a word of its own; numbers standardized, a gap their mean."""
     words = list(table.select_dtypes("category").columns)
     numbers = [name for name in table.columns if name not in words]
-    text = make_pipeline(SimpleImputer(strategy="constant", fill_value="missing"), OneHotEncoder(handle_unknown="ignore"))
+    text = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="missing"),
+        OneHotEncoder(handle_unknown="ignore"),
+    )
     return make_pipeline(
-        make_column_transformer((text, words), (make_pipeline(SimpleImputer(), StandardScaler()), numbers), sparse_threshold=0),
+        make_column_transformer(
+            (text, words),
+            (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
+            sparse_threshold=0,
+        ),
         last,
     )
 
@@ -93,7 +100,13 @@ class CatBoost:
         """Gaps in words spelled out."""
         table = table.copy()
         for name in table.select_dtypes("category").columns:
-            table[name] = table[name].astype(object).where(table[name].notna(), "missing").astype(str).astype("category")
+            table[name] = (
+                table[name]
+                .astype(object)
+                .where(table[name].notna(), "missing")
+                .astype(str)
+                .astype("category")
+            )
         return table
 
 
@@ -105,7 +118,10 @@ def methods(table):
 
     return {
         "mixture": (SharedKernelClassifier(random_state=0), None),
-        "boosting": (HistGradientBoostingClassifier(random_state=0, categorical_features="from_dtype"), None),
+        "boosting": (
+            HistGradientBoostingClassifier(random_state=0, categorical_features="from_dtype"),
+            None,
+        ),
         "one-hot + SVM": (encoded(table, SVC(probability=True, random_state=0)), as_text),
         "one-hot + forest": (encoded(table, RandomForestClassifier(random_state=0)), as_text),
         "pool": (PooledClassifier(budget="fast", random_state=0), None),
@@ -115,12 +131,25 @@ def methods(table):
 
 def splits(seed):
     """Every table with every kind of deletion: names, rows that train and test, and their classes."""
-    for kind, shares in {"nothing": (0, 0), "everywhere": (SHARE, SHARE), "test rows": (0, SHARE)}.items():
+    for kind, shares in {
+        "nothing": (0, 0),
+        "everywhere": (SHARE, SHARE),
+        "test rows": (0, SHARE),
+    }.items():
         for name in TABLES:
             table, y = load(name)
-            train, test, y_train, y_test = train_test_split(table, y, test_size=0.5, random_state=seed, stratify=y)
+            train, test, y_train, y_test = train_test_split(
+                table, y, test_size=0.5, random_state=seed, stratify=y
+            )
             train, test, y_train, y_test = train[:MOST], test[:MOST], y_train[:MOST], y_test[:MOST]
-            yield name, kind, deleted(train, shares[0], 10 * seed + 1), deleted(test, shares[1], 10 * seed + 2), y_train, y_test
+            yield (
+                name,
+                kind,
+                deleted(train, shares[0], 10 * seed + 1),
+                deleted(test, shares[1], 10 * seed + 2),
+                y_train,
+                y_test,
+            )
 
 
 def main(names=()):
@@ -135,13 +164,30 @@ def main(names=()):
                     model, shown = methods(train)[method]
                     given = (train, test) if shown is None else (shown(train), shown(test))
                     begun = time.perf_counter()
-                    proba = np.clip(model.fit(given[0], y_train).predict_proba(given[1]), LEAST, None)
+                    proba = np.clip(
+                        model.fit(given[0], y_train).predict_proba(given[1]), LEAST, None
+                    )
                     seconds = time.perf_counter() - begun
-                    error = float(np.mean(np.asarray(model.classes_)[proba.argmax(axis=1)] != y_test))
-                    loss = float(log_loss(y_test, proba / proba.sum(axis=1, keepdims=True), labels=model.classes_))
-                    writer.writerow([name, seed, kind, method, f"{error:.4f}", f"{loss:.4f}", f"{seconds:.1f}"])
+                    error = float(
+                        np.mean(np.asarray(model.classes_)[proba.argmax(axis=1)] != y_test)
+                    )
+                    loss = float(
+                        log_loss(
+                            y_test, proba / proba.sum(axis=1, keepdims=True), labels=model.classes_
+                        )
+                    )
+                    writer.writerow(
+                        [name, seed, kind, method, f"{error:.4f}", f"{loss:.4f}", f"{seconds:.1f}"]
+                    )
                     file.flush()
-                    print(name, seed, kind, method, f"{error:.3f} {loss:.3f} {seconds:.1f} s", flush=True)
+                    print(
+                        name,
+                        seed,
+                        kind,
+                        method,
+                        f"{error:.3f} {loss:.3f} {seconds:.1f} s",
+                        flush=True,
+                    )
 
 
 def table():
@@ -149,14 +195,22 @@ def table():
     with OUTPUT.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for kind in ("nothing", "everywhere", "test rows"):
-        print(f"\nDeleted: {kind}\n\n| | " + " | ".join(TABLES) + " |\n|---|" + "---|" * len(TABLES))
+        print(
+            f"\nDeleted: {kind}\n\n| | " + " | ".join(TABLES) + " |\n|---|" + "---|" * len(TABLES)
+        )
         names = list(dict.fromkeys(row["method"] for row in rows))
         means = {}
         for method in names:
             for name in TABLES:
-                mine = [r for r in rows if (r["data"], r["method"], r["deleted"]) == (name, method, kind)]
+                mine = [
+                    r
+                    for r in rows
+                    if (r["data"], r["method"], r["deleted"]) == (name, method, kind)
+                ]
                 if mine:
-                    means[method, name] = [np.mean([float(r[key]) for r in mine]) for key in ("error", "log_loss")]
+                    means[method, name] = [
+                        np.mean([float(r[key]) for r in mine]) for key in ("error", "log_loss")
+                    ]
         for method in names:
             cells = []
             for name in TABLES:
@@ -165,7 +219,9 @@ def table():
                     continue
                 error, loss = means[method, name]
                 least = min(means[other, name][1] for other in names if (other, name) in means)
-                cells.append(f"{100 * error:.1f}, " + (f"**{loss:.3f}**" if loss == least else f"{loss:.3f}"))
+                cells.append(
+                    f"{100 * error:.1f}, " + (f"**{loss:.3f}**" if loss == least else f"{loss:.3f}")
+                )
             print(f"| {method} | " + " | ".join(cells) + " |")
 
 
@@ -180,7 +236,9 @@ def levels():
     tracemalloc.start()
     SharedKernelClassifier(training="em", random_state=0, n_jobs=1).fit(table, y)
     most = tracemalloc.get_traced_memory()[1]
-    print(f"most memory of a fit {most / 1e6:.0f} MB; rows times levels would be {8e-9 * n * n_words:.1f} GB")
+    print(
+        f"most memory of a fit {most / 1e6:.0f} MB; rows times levels would be {8e-9 * n * n_words:.1f} GB"
+    )
     for training in ("em", "conditional"):
         model = SharedKernelClassifier(training=training, random_state=0, n_jobs=1)
         begun = time.process_time()

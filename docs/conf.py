@@ -65,7 +65,9 @@ def skip_what_scikit_learn_documents(_app, _what, _name, obj, _skip, _options):
 def escape_trailing_underscores(_app, _what, _name, _obj, _options, lines):
     """A shape such as (n_features_in_,) is not a link, whatever reStructuredText thinks of its underscore."""
     for i, line in enumerate(lines):
-        names = re.match(r"(\w+_(, \w+_)* ?:)?", line)[0]  # of attributes, which numpydoc reads itself
+        names = re.match(r"(\w+_(, \w+_)* ?:)?", line)[
+            0
+        ]  # of attributes, which numpydoc reads itself
         if not line.lstrip().startswith((">>>", "...")):
             rest = line.removeprefix(names)
             lines[i] = names + re.sub(r"(?<![`\w])(\w+)_(?=[,.;)\s]|$)", r"\1\\_", rest)
@@ -98,7 +100,9 @@ def visit_displaymath(translator, node):
 def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)
-    app.connect("autodoc-process-docstring", escape_trailing_underscores, priority=100)  # before numpydoc
+    app.connect(
+        "autodoc-process-docstring", escape_trailing_underscores, priority=100
+    )  # before numpydoc
 
 
 # -- examples ------------------------------------------------------------------------------------------------------

@@ -114,7 +114,11 @@ def journey(action):
     def watch(frame, event, _):
         if event == "call":
             name = frame.f_code.co_filename
-            if name.startswith(str(SOURCE)) and frame.f_code.co_name != "<module>" and name not in passed:
+            if (
+                name.startswith(str(SOURCE))
+                and frame.f_code.co_name != "<module>"
+                and name not in passed
+            ):
                 passed.append(name)
 
     sys.setprofile(watch)
@@ -131,7 +135,7 @@ def journeys():
     from typer.testing import CliRunner
 
     from kernelpool import SharedKernelClassifier
-    from kernelpool.cli.app import app
+    from kernelpool.app.cli.app import app
 
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
@@ -142,10 +146,15 @@ def journeys():
     with tempfile.TemporaryDirectory() as place:
         table = Path(place) / "table.csv"
         table.write_text(
-            "a,b,c,d,kind\n" + "\n".join(",".join(f"{v:.4f}" for v in row) + f",k{k}" for row, k in zip(x, y, strict=True))
+            "a,b,c,d,kind\n"
+            + "\n".join(
+                ",".join(f"{v:.4f}" for v in row) + f",k{k}" for row, k in zip(x, y, strict=True)
+            )
         )
         words = ["fit", str(table), "-t", "kind", "--model", "shared-kernel", "-o"]
-        CliRunner().invoke(app, [*words, str(Path(place) / "first.safetensors")])  # what is only imported is not passed
+        CliRunner().invoke(
+            app, [*words, str(Path(place) / "first.safetensors")]
+        )  # what is only imported is not passed
         words.append(str(Path(place) / "model.safetensors"))
         result = []
         passed = journey(lambda: result.append(CliRunner().invoke(app, words)))
@@ -160,7 +169,9 @@ def main():
     graph = imports(known)
     table, n_lines = layers(known, graph)
     users = Counter(target for used in graph.values() for target in used)
-    single = sorted(name for name in known if users[name] == 1 and known[name].name != "__init__.py")
+    single = sorted(
+        name for name in known if users[name] == 1 and known[name].name != "__init__.py"
+    )
     page = [
         f"{len(known)} modules, {n_lines:,} lines, {sum(map(len, graph.values()))} imports between modules; "
         f"{len(single)} modules have a single user.",

@@ -45,7 +45,9 @@ class SeparateMixtures(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         self.classes_ = np.unique(y)
         reg = 1e-6 if self.floor is None else self.floor * X.var(axis=0).mean()
-        mixture = GaussianMixture(self.n_components, covariance_type=self.covariance_type, reg_covar=reg, random_state=0)
+        mixture = GaussianMixture(
+            self.n_components, covariance_type=self.covariance_type, reg_covar=reg, random_state=0
+        )
         self.mixtures_ = [clone(mixture).fit(X[y == k]) for k in self.classes_]
         self.log_prior_ = np.log([np.mean(y == k) for k in self.classes_])
         return self
@@ -65,20 +67,30 @@ def table(head, rows):
     """A Markdown table."""
     print("| " + " | ".join(map(str, head)) + " |\n|" + "---|" * len(head))
     for row in rows:
-        print("| " + " | ".join(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row) + " |")
+        print(
+            "| "
+            + " | ".join(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row)
+            + " |"
+        )
 
 
 def sharing():
     """Clouds: 2500 rows to train, 5000 to test, ten draws, by number of kernels and degree of sharing."""
     rows = []
     for n_kernels in (4, 6, 8, 12):
-        models = [SharedKernelClassifier.prbf(n_kernels, sharing=degree, random_state=0) for degree in DEGREES]
+        models = [
+            SharedKernelClassifier.prbf(n_kernels, sharing=degree, random_state=0)
+            for degree in DEGREES
+        ]
         models += [
             SharingAverageClassifier(n_kernels, standardize=False, random_state=0),
             SeparateMixtures(n_kernels // 2, covariance_type="spherical"),
         ]
         errors = [
-            [100 * (1 - model.fit(X, y).score(*make_clouds(random_state=100 + seed))) for model in models]
+            [
+                100 * (1 - model.fit(X, y).score(*make_clouds(random_state=100 + seed)))
+                for model in models
+            ]
             for seed in DRAWS
             for X, y in [make_clouds(2500, random_state=seed)]
         ]
@@ -93,7 +105,9 @@ def families():
     for family in FAMILIES:
         row = [family]
         for (X, y), n_kernels in ((clouds, 6), (clouds, 12), (digits, 10), (digits, 40)):
-            model = SharedKernelClassifier.prbf(n_kernels, covariance_type=family, covariance_floor=1e-2, random_state=0)
+            model = SharedKernelClassifier.prbf(
+                n_kernels, covariance_type=family, covariance_floor=1e-2, random_state=0
+            )
             row.append(f"{fold_errors(model, X, y).mean():.1f} ({model.fit(X, y).n_parameters()})")
         rows.append(row)
     table(["family", "clouds, 3 a class", "clouds, 6", "digits, 1 a class", "digits, 4"], rows)
@@ -103,16 +117,29 @@ def starts():
     """Handwritten digits, 40 diagonal kernels, by start: five halves to train and the other halves to test."""
     X, y = load_digits(return_X_y=True)
     rows = []
-    for init, n_init in (("kmeans", 1), ("kmeans", 5), ("random", 1), ("random", 5), ("mixtures", 1)):
+    for init, n_init in (
+        ("kmeans", 1),
+        ("kmeans", 5),
+        ("random", 1),
+        ("random", 5),
+        ("mixtures", 1),
+    ):
         errors, objectives = [], []
         for seed in range(5):
             for train, test in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, y):
                 model = SharedKernelClassifier.prbf(
-                    40, covariance_type="diag", init=init, n_init=n_init, covariance_floor=1e-2, random_state=seed
+                    40,
+                    covariance_type="diag",
+                    init=init,
+                    n_init=n_init,
+                    covariance_floor=1e-2,
+                    random_state=seed,
                 ).fit(X[train], y[train])
                 errors.append(100 * (1 - model.score(X[test], y[test])))
                 objectives.append(model.objective_)
-        rows.append([f'`init="{init}"`', n_init, float(np.mean(errors)), f"{np.mean(objectives):.2f}"])
+        rows.append(
+            [f'`init="{init}"`', n_init, float(np.mean(errors)), f"{np.mean(objectives):.2f}"]
+        )
     table(["start", "`n_init`", "test error, %", "objective"], rows)
 
 
@@ -120,10 +147,19 @@ def floors():
     """Handwritten digits by covariance floor: five folds, three times, four kernels a class."""
     X, y = load_digits(return_X_y=True)
     rows = []
-    for kwargs in (*({"covariance_floor": floor} for floor in (1e-6, 1e-4, 1e-2, 1e-1)), {"kernel_prior": "conjugate"}):
-        models = [SharedKernelClassifier.prbf(40, covariance_type=family, random_state=0, **kwargs) for family in FAMILIES]
+    for kwargs in (
+        *({"covariance_floor": floor} for floor in (1e-6, 1e-4, 1e-2, 1e-1)),
+        {"kernel_prior": "conjugate"},
+    ):
+        models = [
+            SharedKernelClassifier.prbf(40, covariance_type=family, random_state=0, **kwargs)
+            for family in FAMILIES
+        ]
         rows.append(
-            [", ".join(f"`{k}={v!r}`" for k, v in kwargs.items()), *(float(fold_errors(m, X, y).mean()) for m in models)]
+            [
+                ", ".join(f"`{k}={v!r}`" for k, v in kwargs.items()),
+                *(float(fold_errors(m, X, y).mean()) for m in models),
+            ]
         )
     table(["", *FAMILIES], rows)
 
@@ -154,7 +190,10 @@ def sweeps():
                 callback=seen.append,
             ).fit(X, y)
         best = max(plain[-1].objective, fast[-1].objective)
-        counts = [next((i.sweep for i in seen if i.objective > best - 1e-6), None) for seen in (plain, fast)]
+        counts = [
+            next((i.sweep for i in seen if i.objective > best - 1e-6), None)
+            for seen in (plain, fast)
+        ]
         ends = [f"{seen[-1].objective:.4f}" for seen in (plain, fast)]
         rows.append([name, *("not reached" if c is None else c for c in counts), *ends])
     table(["problem", "plain", "accelerated", "objective, plain", "objective, accelerated"], rows)
@@ -178,18 +217,36 @@ def peers():
     for name, (X, y) in sets.items():
         k = len(np.unique(y))
         models = [
-            SharedKernelClassifier.prbf(4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0),
-            SharedKernelClassifier.prbf(12 * k, covariance_type="diag", covariance_floor=1e-2, random_state=0),
-            SharingAverageClassifier(4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0),
+            SharedKernelClassifier.prbf(
+                4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0
+            ),
+            SharedKernelClassifier.prbf(
+                12 * k, covariance_type="diag", covariance_floor=1e-2, random_state=0
+            ),
+            SharingAverageClassifier(
+                4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0
+            ),
             SeparateMixtures(4, floor=1e-2),
             SVC(),
         ]
         errors = []
         for model in models:
-            chain = make_pipeline(StandardScaler(with_std=name not in ("satimage5", "digits")), model)
+            chain = make_pipeline(
+                StandardScaler(with_std=name not in ("satimage5", "digits")), model
+            )
             errors.append(fold_errors(chain, X, y))
         rows.append([name, *(f"{e.mean():.1f}" for e in errors)])
-    table(["data", "shared, full (4)", "shared, diag (12)", "average, full (4)", "GaussianMixture, full (4)", "SVC()"], rows)
+    table(
+        [
+            "data",
+            "shared, full (4)",
+            "shared, diag (12)",
+            "average, full (4)",
+            "GaussianMixture, full (4)",
+            "SVC()",
+        ],
+        rows,
+    )
 
 
 def troublesome(n_rows, seed):
@@ -221,7 +278,10 @@ def trouble():
     train["50 features, 40 rows"] = tuple(part[:40] for part in train["50 features, 40 rows"])
     rows = []
     for name, (X, y) in train.items():
-        models = [SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0) for family in FAMILIES]
+        models = [
+            SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0)
+            for family in FAMILIES
+        ]
         models += [SeparateMixtures(2, covariance_type=family) for family in ("diag", "full")]
         cells = []
         for model in models:
@@ -234,11 +294,19 @@ def trouble():
 
     print("\nA one-hot column, and what is done about it:\n")
     (X, y), rows = train["a one-hot column"], []
-    for kwargs in ({}, {"sharing": 0}, {"covariance_floor": 1e-2}, {"covariance_floor": 1e-1}, {"kernel_prior": "conjugate"}):
+    for kwargs in (
+        {},
+        {"sharing": 0},
+        {"covariance_floor": 1e-2},
+        {"covariance_floor": 1e-1},
+        {"kernel_prior": "conjugate"},
+    ):
         errors = [
             float(100 * (1 - model.fit(X, y).score(*test["a one-hot column"])))
             for family in FAMILIES
-            for model in [SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, **kwargs)]
+            for model in [
+                SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, **kwargs)
+            ]
         ]
         rows.append([", ".join(f"{k}={v!r}" for k, v in kwargs.items()) or "defaults", *errors])
     table(["", *FAMILIES], rows)
@@ -255,8 +323,14 @@ def overlap():
             continue
         X, y = load(return_X_y=True)
         for rule, kwargs in (("the paper's rule", paper), ("defaults", {})):
-            models = [SharedKernelClassifier.prbf(n_kernels, overlap_penalty=a, random_state=0, **kwargs) for a in strengths]
-            errors = [float(fold_errors(make_pipeline(StandardScaler(), model), X, y).mean()) for model in models]
+            models = [
+                SharedKernelClassifier.prbf(n_kernels, overlap_penalty=a, random_state=0, **kwargs)
+                for a in strengths
+            ]
+            errors = [
+                float(fold_errors(make_pipeline(StandardScaler(), model), X, y).mean())
+                for model in models
+            ]
             rows.append([f"{name}, {n_kernels} kernels, {rule}", *errors])
     table(["", *strengths], rows)
 
@@ -275,9 +349,13 @@ def clouds_themselves():
 
 def sure_of_itself():
     """The same of digits, with full kernels in 64 dimensions."""
-    print("\nCost of 100 handwritten digits, 20 full kernels, after training on 900; five draws; in brackets, % refused:\n")
+    print(
+        "\nCost of 100 handwritten digits, 20 full kernels, after training on 900; five draws; in brackets, % refused:\n"
+    )
     (X, y), rows = load_digits(return_X_y=True), []
-    network = SharedKernelClassifier.prbf(20, covariance_type="full", covariance_floor=1e-2, random_state=0)
+    network = SharedKernelClassifier.prbf(
+        20, covariance_type="full", covariance_floor=1e-2, random_state=0
+    )
     for cost in (0.1, 0.2, 0.3):
         row = [str(cost)]
         for kwargs in ({}, {"ambiguity": cost}, {"ambiguity": cost, "ambiguity_rule": "cost"}):
@@ -286,7 +364,12 @@ def sure_of_itself():
                 order = np.random.default_rng(seed).permutation(len(y))
                 model = RejectClassifier(network, **kwargs).fit(X[order[:900]], y[order[:900]])
                 rest = order[900:]
-                found.append((100 * model.mean_cost(X[rest], y[rest], cost), 100 * (~model.accepted(X[rest])).mean()))
+                found.append(
+                    (
+                        100 * model.mean_cost(X[rest], y[rest], cost),
+                        100 * (~model.accepted(X[rest])).mean(),
+                    )
+                )
             mean = np.mean(found, axis=0)
             row.append(f"{mean[0]:.2f} ({mean[1]:.0f})")
         rows.append(row)
@@ -295,7 +378,9 @@ def sure_of_itself():
 
 def reject():
     """Refusals: rates asked for and had, costs against the least possible, and digits of a class that was never seen."""
-    print("Novel rows among 5000 fresh ones of Clouds, in percent, after training on 400; 100 draws:\n")
+    print(
+        "Novel rows among 5000 fresh ones of Clouds, in percent, after training on 400; 100 draws:\n"
+    )
     rows, network = [], SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0)
     for kwargs in ({"cv": 0.25, "refit": False}, {"cv": 0.25}, {"cv": 5}):
         row = [", ".join(f"`{k}={v!r}`" for k, v in kwargs.items())]
@@ -304,13 +389,21 @@ def reject():
             for seed in range(100):
                 model = RejectClassifier(network, novelty=rate, random_state=seed, **kwargs)
                 model.fit(*make_clouds(400, random_state=seed))
-                novel.append(100 * (model.decide(make_clouds(5000, random_state=1000 + seed)[0]) == 2).mean())
+                novel.append(
+                    100 * (model.decide(make_clouds(5000, random_state=1000 + seed)[0]) == 2).mean()
+                )
             row.append(f"{np.mean(novel):.1f} ± {np.std(novel):.1f}")
         rows.append(row)
     table(["", "1 % asked", "5 % asked", "10 % asked"], rows)
 
-    print("\nCost of 100 rows of Clouds where an error costs one, after training on 2000; ten draws; in brackets, % refused:\n")
-    rows, truth, tests = [], clouds_themselves(), [make_clouds(20_000, random_state=100 + seed) for seed in DRAWS]
+    print(
+        "\nCost of 100 rows of Clouds where an error costs one, after training on 2000; ten draws; in brackets, % refused:\n"
+    )
+    rows, truth, tests = (
+        [],
+        clouds_themselves(),
+        [make_clouds(20_000, random_state=100 + seed) for seed in DRAWS],
+    )
     for cost in (0.1, 0.2, 0.3):
         row = [str(cost)]
         for base, kwargs in (
@@ -322,7 +415,12 @@ def reject():
             found = []
             for seed, (X_test, y_test) in zip(DRAWS, tests, strict=True):
                 model = RejectClassifier(base, **kwargs).fit(*make_clouds(2000, random_state=seed))
-                found.append((100 * model.mean_cost(X_test, y_test, cost), 100 * (~model.accepted(X_test)).mean()))
+                found.append(
+                    (
+                        100 * model.mean_cost(X_test, y_test, cost),
+                        100 * (~model.accepted(X_test)).mean(),
+                    )
+                )
             mean = np.mean(found, axis=0)
             row.append(f"{mean[0]:.2f} ({mean[1]:.0f})")
         rows.append(row)
@@ -330,21 +428,47 @@ def reject():
 
     sure_of_itself()
 
-    print("\nDigits of which one class is left out of training, each in turn; 20 diagonal kernels; percent of new rows:\n")
+    print(
+        "\nDigits of which one class is left out of training, each in turn; 20 diagonal kernels; percent of new rows:\n"
+    )
     (X, y), rows = load_digits(return_X_y=True), []
     half = np.random.default_rng(0).permutation(len(y))
     train, test = half[:900], half[900:]
-    network = SharedKernelClassifier.prbf(20, covariance_type="diag", covariance_floor=1e-1, random_state=0)
-    for name, kwargs in (("`novelty=0.05`", {}), ("`novelty=0.05, ambiguity=0.1`", {"ambiguity": 0.1})):
+    network = SharedKernelClassifier.prbf(
+        20, covariance_type="diag", covariance_floor=1e-1, random_state=0
+    )
+    for name, kwargs in (
+        ("`novelty=0.05`", {}),
+        ("`novelty=0.05, ambiguity=0.1`", {"ambiguity": 0.1}),
+    ):
         told = []
         for digit in range(10):
             seen, rest = train[y[train] != digit], test[y[test] != digit]
             model = RejectClassifier(network, novelty=0.05, **kwargs).fit(X[seen], y[seen])
             known, unknown = model.decide(X[rest]), model.decide(X[y == digit])
-            shares = [(known == 2).mean(), (known == 1).mean(), 1 - model.estimator_.score(X[rest], y[rest])]
-            told.append([*shares, 1 - model.score(X[rest], y[rest]), (unknown == 2).mean(), (unknown == 1).mean()])
+            shares = [
+                (known == 2).mean(),
+                (known == 1).mean(),
+                1 - model.estimator_.score(X[rest], y[rest]),
+            ]
+            told.append(
+                [
+                    *shares,
+                    1 - model.score(X[rest], y[rest]),
+                    (unknown == 2).mean(),
+                    (unknown == 1).mean(),
+                ]
+            )
         rows.append([name, *(100 * np.mean(told, axis=0)).tolist()])
-    head = ["", "known: novel", "known: ambiguous", "error of all", "error of accepted", "unseen: novel", "unseen: ambiguous"]
+    head = [
+        "",
+        "known: novel",
+        "known: ambiguous",
+        "error of all",
+        "error of accepted",
+        "unseen: novel",
+        "unseen: ambiguous",
+    ]
     table(head, rows)
 
 
@@ -371,20 +495,33 @@ def fold_scores(model, X, y, name, repeats=3):
     chain = make_pipeline(StandardScaler(with_std=name != "satimage5"), model)
     found = [
         cross_validate(
-            chain, X, y, cv=StratifiedKFold(5, shuffle=True, random_state=seed), scoring=("accuracy", "neg_log_loss")
+            chain,
+            X,
+            y,
+            cv=StratifiedKFold(5, shuffle=True, random_state=seed),
+            scoring=("accuracy", "neg_log_loss"),
         )
         for seed in range(repeats)
     ]
-    error, loss = (np.mean([f[f"test_{score}"] for f in found]) for score in ("accuracy", "neg_log_loss"))
+    error, loss = (
+        np.mean([f[f"test_{score}"] for f in found]) for score in ("accuracy", "neg_log_loss")
+    )
     return f"{100 - 100 * error:.1f} / {-loss:.3f}"
 
 
 def learned():
     """Degrees of sharing, and learned sharing: error in percent / log-loss, spherical kernels, five folds three times."""
     rows = []
-    for name, X, y, n_kernels in small_sets("pima", "ionosphere", "bupa", "wdbc", "clouds", "phoneme", "satimage5"):
-        models = [SharedKernelClassifier.prbf(n_kernels, sharing=s, random_state=0) for s in (*DEGREES, "learned")]
-        rows.append([f"{name}, {n_kernels} kernels", *(fold_scores(model, X, y, name) for model in models)])
+    for name, X, y, n_kernels in small_sets(
+        "pima", "ionosphere", "bupa", "wdbc", "clouds", "phoneme", "satimage5"
+    ):
+        models = [
+            SharedKernelClassifier.prbf(n_kernels, sharing=s, random_state=0)
+            for s in (*DEGREES, "learned")
+        ]
+        rows.append(
+            [f"{name}, {n_kernels} kernels", *(fold_scores(model, X, y, name) for model in models)]
+        )
     table(["", *DEGREES, "learned"], rows)
 
 
@@ -394,20 +531,35 @@ def split():
     Beside them one mixture a class with as many kernels as the split can have.
     """
     rows = []
-    for name, X, y, n_kernels in small_sets("phoneme", "clouds", "pima", "bupa", "ionosphere", "wdbc"):
+    for name, X, y, n_kernels in small_sets(
+        "phoneme", "clouds", "pima", "bupa", "ionosphere", "wdbc"
+    ):
         for family in ("spherical", "diag", "full") if name == "phoneme" else ("spherical", "diag"):
             common = {"covariance_type": family, "random_state": 0}
             models = [
                 SharedKernelClassifier.prbf(n_kernels, **common),
                 *(
-                    SharedKernelClassifier.prbf(n_kernels, split_by_class=True, split_anchor=anchor, **common)
+                    SharedKernelClassifier.prbf(
+                        n_kernels, split_by_class=True, split_anchor=anchor, **common
+                    )
                     for anchor in (np.inf, 100, 20, 0)
                 ),
                 SharedKernelClassifier.prbf(n_kernels * len(np.unique(y)), sharing=0, **common),
             ]
             cells = [fold_scores(model, X, y, name) for model in models]
             rows.append([f"{name}, {n_kernels} {family} kernels", *cells])
-    table(["", "shared", "split, as born", "split, anchor 100", "anchor 20", "anchor 0", "separate, as many"], rows)
+    table(
+        [
+            "",
+            "shared",
+            "split, as born",
+            "split, anchor 100",
+            "anchor 20",
+            "anchor 0",
+            "separate, as many",
+        ],
+        rows,
+    )
 
 
 def averages():
@@ -416,15 +568,26 @@ def averages():
     for name, X, y, n_kernels in small_sets("pima", "ionosphere", "bupa", "clouds", "phoneme"):
         totals = (n_kernels // 2, n_kernels, 2 * n_kernels)
         models = [
-            SharingAverageClassifier(n_kernels, sharing=(0, 0.5, 1), standardize=False, random_state=0),
+            SharingAverageClassifier(
+                n_kernels, sharing=(0, 0.5, 1), standardize=False, random_state=0
+            ),
             *(
                 SharingAverageClassifier(
-                    kernel_totals=totals, sharing=(0, 0.5, 1), weights=weights, standardize=False, random_state=0
+                    kernel_totals=totals,
+                    sharing=(0, 0.5, 1),
+                    weights=weights,
+                    standardize=False,
+                    random_state=0,
                 )
                 for weights in ("equal", "held_out")
             ),
         ]
-        rows.append([f"{name}, {n_kernels}; {totals}", *(fold_scores(model, X, y, name, repeats=1) for model in models)])
+        rows.append(
+            [
+                f"{name}, {n_kernels}; {totals}",
+                *(fold_scores(model, X, y, name, repeats=1) for model in models),
+            ]
+        )
     table(["", "one number", "three, equal weights", "three, held-out weights"], rows)
 
 
@@ -432,7 +595,18 @@ SHARING_TABLES = ("learned", "split", "averages")
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # a few fits stop at max_iter
-    every = ("sharing", "families", "starts", "floors", "sweeps", "peers", "trouble", "overlap", *SHARING_TABLES, "reject")
+    every = (
+        "sharing",
+        "families",
+        "starts",
+        "floors",
+        "sweeps",
+        "peers",
+        "trouble",
+        "overlap",
+        *SHARING_TABLES,
+        "reject",
+    )
     for name in sys.argv[1:] or every:
         print(f"\n{name}: {globals()[name].__doc__.strip()}\n")
         globals()[name]()

@@ -46,7 +46,9 @@ def draw_growth(axes):
     for family, color in COLORS.items():
         mine = growing & (tried["covariance_type"] == family)
         order = np.argsort(tried["n_kernels"][mine])
-        shape = "--" if family == "full" else "-"  # where it covers the curve of diag, both can be seen
+        shape = (
+            "--" if family == "full" else "-"
+        )  # where it covers the curve of diag, both can be seen
         axes.plot(
             tried["n_kernels"][mine][order],
             tried["tempered_loss"][mine][order],
@@ -59,7 +61,12 @@ def draw_growth(axes):
         )
     chosen = tried["chosen"]
     axes.plot(
-        tried["n_kernels"][chosen], tried["tempered_loss"][chosen], "o", color="none", markeredgecolor="black", markersize=11
+        tried["n_kernels"][chosen],
+        tried["tempered_loss"][chosen],
+        "o",
+        color="none",
+        markeredgecolor="black",
+        markersize=11,
     )
     axes.annotate(
         "chosen", (tried["n_kernels"][chosen][0], tried["tempered_loss"][chosen][0]), (0, -18), textcoords="offset points",
@@ -80,18 +87,41 @@ def draw_network(axes):
     few = slice(0, 1200)
     axes.scatter(*X[few].T, c=np.where(y[few] == 0, BLUE, ORANGE), s=3, alpha=0.4, linewidths=0)
     axes.contour(*grid, label, levels=[0.5], colors="#444444", linewidths=1)
-    for mean, covariance, owner in zip(model.means_, model.covariances_, model.owners_, strict=True):
+    for mean, covariance, owner in zip(
+        model.means_, model.covariances_, model.owners_, strict=True
+    ):
         covariance = np.diag(covariance) if covariance.ndim == 1 else covariance
         size, axis = np.linalg.eigh(covariance)
         angle = np.degrees(np.arctan2(axis[1, 1], axis[0, 1]))
         width, height = 4 * np.sqrt(size[1]), 4 * np.sqrt(size[0])
-        axes.add_patch(Ellipse(mean, width, height, angle=angle, fill=False, edgecolor="white", linewidth=4))
-        axes.add_patch(Ellipse(mean, width, height, angle=angle, fill=False, edgecolor=(BLUE, ORANGE)[owner], linewidth=2.2))
+        axes.add_patch(
+            Ellipse(mean, width, height, angle=angle, fill=False, edgecolor="white", linewidth=4)
+        )
+        axes.add_patch(
+            Ellipse(
+                mean,
+                width,
+                height,
+                angle=angle,
+                fill=False,
+                edgecolor=(BLUE, ORANGE)[owner],
+                linewidth=2.2,
+            )
+        )
     error = 100 * (1 - model.score(X_test, y_test))
-    axes.set(xlim=(left, right), ylim=(low, high), xticks=[], yticks=[], aspect="equal", title=f"Chosen: {error:.1f} % error")
+    axes.set(
+        xlim=(left, right),
+        ylim=(low, high),
+        xticks=[],
+        yticks=[],
+        aspect="equal",
+        title=f"Chosen: {error:.1f} % error",
+    )
 
 
-figure, panels = plt.subplots(1, 2, figsize=(9.6, 4.4), layout="constrained", width_ratios=[1.25, 1])
+figure, panels = plt.subplots(
+    1, 2, figsize=(9.6, 4.4), layout="constrained", width_ratios=[1.25, 1]
+)
 draw_growth(panels[0])
 draw_network(panels[1])
 plt.show()

@@ -27,8 +27,17 @@ rows = 2 * rng.normal(size=(3, 8, 10))[label, part] + rng.normal(size=(100_000, 
 rate = {}
 for family in ("diag", "full"):
     ticks = []
-    settings = {"covariance_type": family, "max_iter": 6, "tol": 0, "acceleration": None, "random_state": 0, "n_jobs": 1}
-    SharedKernelClassifier.prbf(24, **settings, callback=lambda _, t=ticks: t.append(time.process_time())).fit(rows, label)
+    settings = {
+        "covariance_type": family,
+        "max_iter": 6,
+        "tol": 0,
+        "acceleration": None,
+        "random_state": 0,
+        "n_jobs": 1,
+    }
+    SharedKernelClassifier.prbf(
+        24, **settings, callback=lambda _, t=ticks: t.append(time.process_time())
+    ).fit(rows, label)
     rate[family] = len(rows) / np.median(np.diff(ticks))
     print(f"{family}: {rate[family] / 1e6:.1f} million rows a second and core")
 
@@ -50,5 +59,7 @@ for family, color in (("diag", "tab:blue"), ("full", "tab:orange")):
         left.loglog(cores, minutes, style, color=color, label=name)
         right.semilogx(cores, minutes / 60 * cores * 0.04, style, color=color, label=name)
 left.set(xlabel="cores", ylabel="minutes", title="50 sweeps over a billion rows of 10 features")
-right.set(xlabel="cores", ylabel="dollars, at 0.04 a core-hour", title="what that costs", ylim=(0, None))
+right.set(
+    xlabel="cores", ylabel="dollars, at 0.04 a core-hour", title="what that costs", ylim=(0, None)
+)
 left.legend()

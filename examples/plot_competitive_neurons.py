@@ -35,7 +35,8 @@ def fitted(make, n_rows, options, n_starts=12):
     """Rows of a problem and a network for them."""
     X, y = make(n_rows, random_state=0)
     starts = [
-        CompetitiveNeuronsClassifier(tol=1e-5, max_iter=300, random_state=seed, **options).fit(X, y) for seed in range(n_starts)
+        CompetitiveNeuronsClassifier(tol=1e-5, max_iter=300, random_state=seed, **options).fit(X, y)
+        for seed in range(n_starts)
     ]
     return X, y, max(starts, key=lambda network: network.score(X, y))
 
@@ -78,9 +79,20 @@ def draw_neurons(axes, X, y, network):
         length = np.linalg.norm(weight[:2])
         normal, foot = weight[:2] / length, -weight[2] * weight[:2] / length**2
         along = np.array([-normal[1], normal[0]])
-        foot = foot + along * (along @ (X.mean(axis=0) - foot))  # the point of the line nearest to the rows
-        axes.plot(*np.column_stack([foot - reach * along, foot + reach * along]), color="#333333", linewidth=0.6 + 7 * share)
-        axes.annotate("", foot + 0.8 * normal, foot, arrowprops={"arrowstyle": "-|>", "color": ORANGE, "linewidth": 2})
+        foot = foot + along * (
+            along @ (X.mean(axis=0) - foot)
+        )  # the point of the line nearest to the rows
+        axes.plot(
+            *np.column_stack([foot - reach * along, foot + reach * along]),
+            color="#333333",
+            linewidth=0.6 + 7 * share,
+        )
+        axes.annotate(
+            "",
+            foot + 0.8 * normal,
+            foot,
+            arrowprops={"arrowstyle": "-|>", "color": ORANGE, "linewidth": 2},
+        )
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[], aspect="equal")
 
 
@@ -88,7 +100,9 @@ def draw_outputs(axes, X, y, network):
     """The mean output of the neurons, and the boundary at one half."""
     low, high = window(X)
     grid = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))
-    output = network.predict_proba(np.column_stack([g.ravel() for g in grid]))[:, 1].reshape(grid[0].shape)
+    output = network.predict_proba(np.column_stack([g.ravel() for g in grid]))[:, 1].reshape(
+        grid[0].shape
+    )
     axes.pcolormesh(*grid, output, cmap=SHADES, vmin=0, vmax=1, shading="nearest", rasterized=True)
     axes.contour(*grid, output, levels=[0.5], colors="black", linewidths=1.6)
     scatter(axes, X, y)
@@ -114,8 +128,13 @@ plt.show()
 X, y = make_xor(random_state=0)
 for repulsion in (0, 1, 10, 40):
     options = {"n_neurons": 4, "repulsion": repulsion, "tol": 1e-6, "max_iter": 300}
-    scores = [CompetitiveNeuronsClassifier(random_state=seed, **options).fit(X, y).score(X, y) for seed in range(10)]
-    print(f"repulsion={repulsion:<3} {sum(score == 1 for score in scores)} of 10 starts, mean accuracy {np.mean(scores):.3f}")
+    scores = [
+        CompetitiveNeuronsClassifier(random_state=seed, **options).fit(X, y).score(X, y)
+        for seed in range(10)
+    ]
+    print(
+        f"repulsion={repulsion:<3} {sum(score == 1 for score in scores)} of 10 starts, mean accuracy {np.mean(scores):.3f}"
+    )
 
 # %%
 # Neurons with a place
@@ -129,10 +148,12 @@ figure, panels = plt.subplots(1, 2, figsize=(7.4, 3.9), layout="constrained")
 X, y = make_ring(2000, random_state=0)
 X_test, y_test = make_ring(20_000, random_state=1)
 for axes, local in zip(panels, (False, True), strict=True):
-    network = CompetitiveNeuronsClassifier(4, precision=8, local=local, n_init=10, tol=1e-5, max_iter=500, random_state=0).fit(
-        X, y
-    )
+    network = CompetitiveNeuronsClassifier(
+        4, precision=8, local=local, n_init=10, tol=1e-5, max_iter=500, random_state=0
+    ).fit(X, y)
     draw_outputs(axes, X, y, network)
-    axes.set_title(f"local={local}: {100 * network.score(X_test, y_test):.1f} % of new rows right", fontsize=11)
+    axes.set_title(
+        f"local={local}: {100 * network.score(X_test, y_test):.1f} % of new rows right", fontsize=11
+    )
     axes.plot(1.5 * np.cos(circle), 1.5 * np.sin(circle), "--", color="black", linewidth=1)
 plt.show()

@@ -21,9 +21,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelpool import RBFNetworkClassifier, RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
-from kernelpool.datasets import make_ripley
-from kernelpool.report.plots import (
+from kernelpool import (
+    RBFNetworkClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+)
+from kernelpool.app.report.plots import (
     CalibrationDisplay,
     HistoryDisplay,
     KernelDisplay,
@@ -31,14 +35,19 @@ from kernelpool.report.plots import (
     RejectCurveDisplay,
     SharingDisplay,
 )
+from kernelpool.datasets import make_ripley
 
 cancer = load_breast_cancer(as_frame=True)
 X, y = cancer.data, cancer.target_names[cancer.target]
-chain = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(9, kernel_prior="conjugate", random_state=0)).fit(X, y)
+chain = make_pipeline(
+    StandardScaler(), SharedKernelClassifier.prbf(9, kernel_prior="conjugate", random_state=0)
+).fit(X, y)
 
 figure, panels = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 KernelDisplay.from_estimator(chain, X, y, ax=panels[0], legend=False)
-KernelDisplay.from_estimator(chain, X, y, features=("worst radius", "worst concave points"), ax=panels[1])
+KernelDisplay.from_estimator(
+    chain, X, y, features=("worst radius", "worst concave points"), ax=panels[1]
+)
 plt.show()
 
 # %%
@@ -58,7 +67,9 @@ plt.show()
 # left out, and which sweep was kept.
 
 X, y = make_ripley(1000, random_state=0)
-average = SharingAverageClassifier(6, sharing=(0, 0.5, 1), covariance_type="full", random_state=0).fit(X, y)
+average = SharingAverageClassifier(
+    6, sharing=(0, 0.5, 1), covariance_type="full", random_state=0
+).fit(X, y)
 network = RBFNetworkClassifier(6, training="em_log_link", random_state=0).fit(X, y)
 
 figure, panels = plt.subplots(1, 3, figsize=(11.5, 3.6), layout="constrained")
@@ -73,8 +84,12 @@ plt.show()
 # Three questions to rows that the model was not fitted to: are its probabilities right, what does refusing doubtful rows buy,
 # and are the rows like those it knows?
 
-X_train, X_test, y_train, y_test = train_test_split(*make_ripley(5000, random_state=1), random_state=0)
-model = RejectClassifier(average, ambiguity=0.05, ambiguity_rule="error", novelty=0.01).fit(X_train, y_train)
+X_train, X_test, y_train, y_test = train_test_split(
+    *make_ripley(5000, random_state=1), random_state=0
+)
+model = RejectClassifier(average, ambiguity=0.05, ambiguity_rule="error", novelty=0.01).fit(
+    X_train, y_train
+)
 
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.4), layout="constrained")
 CalibrationDisplay.from_estimator(model, X_test, y_test, ax=panels[0])

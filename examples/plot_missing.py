@@ -25,7 +25,9 @@ from kernelpool.datasets import make_ripley
 X, y = make_ripley(1000, random_state=0)
 rng = np.random.default_rng(0)
 holed = np.where(rng.random(X.shape) < 0.3, np.nan, X)
-model = SharedKernelClassifier.prbf(4, covariance_type="full", sharing=0, random_state=0).fit(holed, y)
+model = SharedKernelClassifier.prbf(4, covariance_type="full", sharing=0, random_state=0).fit(
+    holed, y
+)
 row = np.array([0.35, np.nan])
 print("P(class | first feature) =", model.predict_proba(row[None, :])[0].round(3))
 print("the second feature, as expected:", model.impute(row[None, :])[0, 1].round(3))
@@ -47,7 +49,9 @@ density = np.exp(model.log_density(np.column_stack([across.ravel(), up.ravel()])
 for k, color in enumerate(colors):
     complete = ~np.isnan(holed).any(axis=1) & (y == k)
     left.scatter(*holed[complete].T, s=6, color=color, alpha=0.4, linewidths=0)
-    left.contour(across, up, density[:, k].reshape(across.shape), levels=4, colors=color, linewidths=1)
+    left.contour(
+        across, up, density[:, k].reshape(across.shape), levels=4, colors=color, linewidths=1
+    )
     middle.plot(line, by_class[:, k], color=color, label=f"class {k}")
 left.axvline(row[0], color="black", linewidth=1.5)
 left.set(title="the row lies on this line", xlabel="first feature", ylabel="second feature")
@@ -55,7 +59,9 @@ middle.plot(line, by_class.sum(axis=1), color="black", label="together")
 middle.set(title="what is believed of the hole", xlabel="second feature", ylabel="density")
 middle.legend()
 right.plot(line, model.predict_proba(along)[:, 1], color="tab:orange", label="if it were known")
-right.axhline(model.predict_proba(row[None, :])[0, 1], color="black", linestyle="--", label="not knowing it")
+right.axhline(
+    model.predict_proba(row[None, :])[0, 1], color="black", linestyle="--", label="not knowing it"
+)
 right.set(title="P(class 1)", xlabel="second feature", ylim=(0, 1))
 right.legend()
 
@@ -76,21 +82,30 @@ print(f"{believed @ model.predict_proba(along)[:, 1]:.3f} by adding up, {told:.3
 
 from typer.testing import CliRunner
 
-from kernelpool.cli.app import app
+from kernelpool.app.cli.app import app
 
 folder = Path(tempfile.mkdtemp())
 with open(folder / "loans.csv", "w", encoding="utf-8") as file:
     file.write("age,income,town,married,repaid\n")
     for _ in range(300):
         good = rng.random() < 0.6
-        town = rng.choice(["Athens", "Patras", "Volos"], p=[0.6, 0.2, 0.2] if good else [0.2, 0.3, 0.5])
+        town = rng.choice(
+            ["Athens", "Patras", "Volos"], p=[0.6, 0.2, 0.2] if good else [0.2, 0.3, 0.5]
+        )
         married = rng.choice(["yes", "no"], p=[0.7, 0.3] if good else [0.4, 0.6])
-        cells = [f"{rng.normal(45 if good else 35, 8):.0f}", f"{rng.normal(30 if good else 24, 6):.1f}", town, married]
+        cells = [
+            f"{rng.normal(45 if good else 35, 8):.0f}",
+            f"{rng.normal(30 if good else 24, 6):.1f}",
+            town,
+            married,
+        ]
         cells = ["" if rng.random() < 0.15 else cell for cell in cells]
         file.write(",".join([*cells, "yes" if good else "no"]) + "\n")
 
 words = ["fit", str(folder / "loans.csv"), "-t", "repaid", "--set", "budget=fast"]
-ran = CliRunner().invoke(app, [*words, "-o", str(folder / "loans.safetensors"), "--report", str(folder / "loans.html")])
+ran = CliRunner().invoke(
+    app, [*words, "-o", str(folder / "loans.safetensors"), "--report", str(folder / "loans.html")]
+)
 print((ran.stderr + ran.stdout).replace(f"{folder}/", ""))
 
 # %%
@@ -102,20 +117,35 @@ import pandas as pd
 loans = pd.read_csv(folder / "loans.csv")
 table, repaid = loans.drop(columns="repaid"), loans["repaid"]
 model = SharedKernelClassifier([2, 2], covariance_type="diag", random_state=0).fit(table, repaid)
-print({name: words.tolist() for name, words in zip(table.columns, model.categories_, strict=True) if words is not None})
+print(
+    {
+        name: words.tolist()
+        for name, words in zip(table.columns, model.categories_, strict=True)
+        if words is not None
+    }
+)
 row = table.iloc[[7]].assign(town="Sparta", income=np.nan)  # a town that was never seen, and a gap
 print(row.to_string(index=False))
-print("P(repaid) =", model.predict_proba(row)[0, 1].round(3), "and the gap is likely to be", f"{model.impute(row)[0, 1]:.1f}")
+print(
+    "P(repaid) =",
+    model.predict_proba(row)[0, 1].round(3),
+    "and the gap is likely to be",
+    f"{model.impute(row)[0, 1]:.1f}",
+)
 print(model.explain(table.iloc[0]))
 
 # %%
 # What the model has learned of the towns of either class: the tables of its kernels, weighted by the shares of the kernels.
 
-towns = model.mixing_.T @ model.probabilities_[:, : len(model.categories_[2]) + 1]  # (classes, towns and any other)
+towns = (
+    model.mixing_.T @ model.probabilities_[:, : len(model.categories_[2]) + 1]
+)  # (classes, towns and any other)
 names = [*model.categories_[2], "any other"]
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 for k, (label, color) in enumerate(zip(model.classes_, colors, strict=True)):
-    ax.bar(np.arange(len(names)) + 0.4 * k, towns[k], width=0.38, color=color, label=f"repaid: {label}")
+    ax.bar(
+        np.arange(len(names)) + 0.4 * k, towns[k], width=0.38, color=color, label=f"repaid: {label}"
+    )
 ax.set_xticks(np.arange(len(names)) + 0.2, names)
 ax.set(title="P(town | class)", ylim=(0, 1))
 ax.legend()

@@ -33,7 +33,9 @@ def clouds(n_rows, seed):
 X, y = clouds(800, seed=2)
 X_test, y_test = clouds(5000, seed=100)
 networks = {
-    strength: SharedKernelClassifier.prbf(n_kernels=5, overlap_penalty=strength, random_state=0).fit(X, y)
+    strength: SharedKernelClassifier.prbf(
+        n_kernels=5, overlap_penalty=strength, random_state=0
+    ).fit(X, y)
     for strength in (0, 5, 20)
 }
 
@@ -66,15 +68,22 @@ def draw(axes, network):
     for j, (mean, variance) in enumerate(zip(network.means_, network.covariances_, strict=True)):
         color, size = SHADES(class_posterior(network)[j, 1]), 4 * np.sqrt(variance)
         axes.add_patch(Ellipse(mean, size, size, facecolor="none", edgecolor="white", linewidth=4))
-        axes.add_patch(Ellipse(mean, size, size, facecolor=(*color[:3], 0.06), edgecolor=color, linewidth=2.2))
-        axes.annotate(str(j), mean, ha="center", va="center", fontsize=11, fontweight="bold", color=color[:3])
+        axes.add_patch(
+            Ellipse(mean, size, size, facecolor=(*color[:3], 0.06), edgecolor=color, linewidth=2.2)
+        )
+        axes.annotate(
+            str(j), mean, ha="center", va="center", fontsize=11, fontweight="bold", color=color[:3]
+        )
     axes.set(xlim=(left, right), ylim=(low, high), xticks=[], yticks=[], aspect="equal")
 
 
 figure, panels = plt.subplots(1, 3, figsize=(11.5, 4.2), layout="constrained")
 for axes, (strength, network) in zip(panels, networks.items(), strict=True):
     draw(axes, network)
-    axes.set_title(f"overlap_penalty={strength}: {100 * (1 - network.score(X_test, y_test)):.1f} % error", fontsize=11)
+    axes.set_title(
+        f"overlap_penalty={strength}: {100 * (1 - network.score(X_test, y_test)):.1f} % error",
+        fontsize=11,
+    )
 plt.show()
 
 # %%
@@ -92,8 +101,20 @@ for axes, (strength, network) in zip(panels, networks.items(), strict=True):
     posterior = class_posterior(network)
     image = axes.imshow(posterior, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (j, k), value in np.ndenumerate(posterior):
-        axes.text(k, j, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.5 else "black")
-    axes.set(xticks=[0, 1], xticklabels=["blue", "orange"], yticks=range(len(posterior)), title=f"overlap_penalty={strength}")
+        axes.text(
+            k,
+            j,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            color="white" if value > 0.5 else "black",
+        )
+    axes.set(
+        xticks=[0, 1],
+        xticklabels=["blue", "orange"],
+        yticks=range(len(posterior)),
+        title=f"overlap_penalty={strength}",
+    )
     axes.set(ylabel="kernel" if axes is panels[0] else "")
     axes.tick_params(length=0)
 figure.colorbar(image, ax=panels, label="P(class | kernel)", pad=0.01)
@@ -104,4 +125,6 @@ plt.show()
 
 for strength, network in networks.items():
     likelihood, error = network.log_likelihood(X, y) / len(y), 1 - network.score(X_test, y_test)
-    print(f"overlap_penalty={strength:2d}  log-likelihood a row {likelihood:.3f}  error {100 * error:.1f} %")
+    print(
+        f"overlap_penalty={strength:2d}  log-likelihood a row {likelihood:.3f}  error {100 * error:.1f} %"
+    )

@@ -27,10 +27,18 @@ X_test, y_test = make_clouds(20_000, random_state=1)
 
 full = ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y)
 kept = (
-    MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=full.radius_), random_state=0).fit(X, y).sample_indices_
+    MultiEdit(
+        ParzenClassifier("hypersphere", standardize=False, radius=full.radius_), random_state=0
+    )
+    .fit(X, y)
+    .sample_indices_
 )
-edited = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_).fit(X[kept], y[kept])
-reduced = ReducedParzenClassifier(n_kernels=40, edit=True, standardize=False, random_state=0).fit(X, y)
+edited = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_).fit(
+    X[kept], y[kept]
+)
+reduced = ReducedParzenClassifier(n_kernels=40, edit=True, standardize=False, random_state=0).fit(
+    X, y
+)
 
 
 def draw(axes, network, title, circles):
@@ -55,7 +63,11 @@ def draw(axes, network, title, circles):
         )
     axes.scatter(*network.kernels_.T, c=color, s=20 if circles else 3, linewidths=0)
     error = 100 * (1 - network.score(X_test, y_test))
-    axes.set(title=f"{title}\n{len(network.kernels_)} kernels, {error:.1f} % error", xlim=(-3.2, 3.2), ylim=(-3.2, 4.2))
+    axes.set(
+        title=f"{title}\n{len(network.kernels_)} kernels, {error:.1f} % error",
+        xlim=(-3.2, 3.2),
+        ylim=(-3.2, 4.2),
+    )
     axes.set(aspect="equal", xticks=[], yticks=[])
 
 
@@ -78,19 +90,32 @@ SIZES = (6, 12, 25, 50, 100, 200)
 def random_error(size, seed):
     """Error of a network of kernels drawn at random."""
     some = np.random.default_rng(seed).choice(len(X), size, replace=False)
-    network = ParzenClassifier("hypersphere", standardize=False, radius="validation").fit(X[some], y[some], X_val=X, y_val=y)
+    network = ParzenClassifier("hypersphere", standardize=False, radius="validation").fit(
+        X[some], y[some], X_val=X, y_val=y
+    )
     return 100 * (1 - network.score(X_test, y_test))
 
 
 random = np.array([[random_error(size, seed) for seed in range(10)] for size in SIZES])
-networks = [ReducedParzenClassifier(size, standardize=False, random_state=0).fit(X, y) for size in SIZES]
+networks = [
+    ReducedParzenClassifier(size, standardize=False, random_state=0).fit(X, y) for size in SIZES
+]
 errors = [100 * (1 - network.score(X_test, y_test)) for network in networks]
 
 figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
-axes.fill_between(SIZES, random.min(axis=1), random.max(axis=1), color="#bbbbbb", alpha=0.5, linewidth=0)
-axes.plot(SIZES, random.mean(axis=1), color="#777777", marker="o", label="drawn at random (ten times)")
+axes.fill_between(
+    SIZES, random.min(axis=1), random.max(axis=1), color="#bbbbbb", alpha=0.5, linewidth=0
+)
+axes.plot(
+    SIZES, random.mean(axis=1), color="#777777", marker="o", label="drawn at random (ten times)"
+)
 axes.plot(SIZES, errors, color="#2f6db5", marker="o", linewidth=2, label="ReducedParzenClassifier")
-axes.axhline(100 * (1 - full.score(X_test, y_test)), color="#e07b1a", linestyle="--", label=f"all {len(X)} kernels")
+axes.axhline(
+    100 * (1 - full.score(X_test, y_test)),
+    color="#e07b1a",
+    linestyle="--",
+    label=f"all {len(X)} kernels",
+)
 axes.axhline(9.65, color="#444444", linewidth=1, linestyle=":", label="best possible")
 axes.set(xscale="log", xlabel="kernels", ylabel="test error, %", ylim=(9, 30))
 axes.set_xticks(SIZES, map(str, SIZES))
@@ -133,7 +158,13 @@ falling = [
 ]
 
 figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
-axes.plot(COUNTS, np.transpose(falling), color="#2f6db5", marker="o", label=["ParzenClassifier, two draws", None])
+axes.plot(
+    COUNTS,
+    np.transpose(falling),
+    color="#2f6db5",
+    marker="o",
+    label=["ParzenClassifier, two draws", None],
+)
 axes.axhline(9.65, color="#444444", linewidth=1, linestyle=":", label="best possible, on average")
 axes.set(xscale="log", xlabel="training rows", ylabel="test error, %", ylim=(9, 13))
 axes.set_xticks(COUNTS, [f"{n:,}" for n in COUNTS])

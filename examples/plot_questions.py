@@ -22,10 +22,19 @@ from kernelpool import ConformalClassifier, SharedKernelClassifier, questions
 from kernelpool.datasets import make_clouds
 
 data = load_breast_cancer(as_frame=True)
-chosen = ["mean radius", "mean texture", "mean smoothness", "mean concavity", "worst area", "worst symmetry"]
+chosen = [
+    "mean radius",
+    "mean texture",
+    "mean smoothness",
+    "mean concavity",
+    "worst area",
+    "worst symmetry",
+]
 X, y = data.data[chosen], np.where(data.target == 1, "benign", "malignant")
 X, X_test, y, y_test = train_test_split(X, y, random_state=0, stratify=y)
-model = SharedKernelClassifier.prbf(6, covariance_type="full", kernel_prior="conjugate", random_state=0).fit(X, y)
+model = SharedKernelClassifier.prbf(
+    6, covariance_type="full", kernel_prior="conjugate", random_state=0
+).fit(X, y)
 unsure = np.argsort(np.abs(model.predict_proba(X_test)[:, 0] - 0.5))[0]
 why = model.explain(X_test.iloc[unsure])
 print(why)
@@ -33,9 +42,13 @@ print(why)
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 parts = why.features[::-1]
 bars = ["#b5403a" if part.part < 0 else "#2b6c99" for part in parts]
-panels[0].barh([f"{part.name} = {part.value:.3g}" for part in parts], [part.part for part in parts], color=bars)
+panels[0].barh(
+    [f"{part.name} = {part.value:.3g}" for part in parts], [part.part for part in parts], color=bars
+)
 panels[0].axvline(0, color="0.3", linewidth=0.8)
-panels[0].set(title=f"one row: {why.label} rather than {why.against}", xlabel="part of the log-odds")
+panels[0].set(
+    title=f"one row: {why.label} rather than {why.against}", xlabel="part of the log-odds"
+)
 
 # %%
 # Which features matter?
@@ -60,10 +73,14 @@ plt.show()
 # none where a row is like neither.
 
 X, y = make_clouds(2000, random_state=0)
-sets = ConformalClassifier(SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0), error=0.05).fit(X, y)
+sets = ConformalClassifier(
+    SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0), error=0.05
+).fit(X, y)
 across, up = np.meshgrid(np.linspace(-4.2, 4.2, 160), np.linspace(-4, 5, 160))
 members = sets.predict_set(np.column_stack([across.ravel(), up.ravel()]))
-kind = np.select([members.all(axis=1), members[:, 0], members[:, 1]], [2, 0, 1], 3).reshape(across.shape)
+kind = np.select([members.all(axis=1), members[:, 0], members[:, 1]], [2, 0, 1], 3).reshape(
+    across.shape
+)
 figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 colors = plt.matplotlib.colors.ListedColormap(["#a9c9e0", "#e8b9b5", "#d9cbe0", "#f2f2f2"])
 panels[0].pcolormesh(across, up, kind, cmap=colors, vmin=0, vmax=3, rasterized=True)
@@ -89,14 +106,19 @@ truth, found = np.linspace(0.05, 0.95, 10), []
 rng = np.random.default_rng(0)
 for share in truth:
     rows = np.concatenate(
-        [rng.choice(np.flatnonzero(y_test == k), n) for k, n in ((1, round(1000 * share)), (0, 1000 - round(1000 * share)))]
+        [
+            rng.choice(np.flatnonzero(y_test == k), n)
+            for k, n in ((1, round(1000 * share)), (0, 1000 - round(1000 * share)))
+        ]
     )
     found.append(questions.estimate_class_prior(network, X_test[rows]))
 middle = np.array([one.class_prior[1] for one in found])
 ends = np.abs(np.array([[one.low[1] for one in found], [one.high[1] for one in found]]) - middle)
 panels[1].errorbar(truth, middle, yerr=ends, fmt="o", color="#2b6c99", capsize=3, label="estimated")
 panels[1].plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
-panels[1].set(title="frequency of class 1 among 1,000 rows", xlabel="true", ylabel="estimated, 95 % interval")
+panels[1].set(
+    title="frequency of class 1 among 1,000 rows", xlabel="true", ylabel="estimated, 95 % interval"
+)
 plt.show()
 
 # %%

@@ -55,7 +55,9 @@ def draw(axes, network, X, y):
     """Rows, level curves and kernels of a network in the plane."""
     low, high = X.min(axis=0) - 0.4, X.max(axis=0) + 0.4
     grid = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))
-    blue = network.predict_proba(np.column_stack([g.ravel() for g in grid]))[:, 0].reshape(grid[0].shape)
+    blue = network.predict_proba(np.column_stack([g.ravel() for g in grid]))[:, 0].reshape(
+        grid[0].shape
+    )
     axes.contour(*grid, blue, levels=[0.1, 0.3, 0.7, 0.9], colors="#999999", linewidths=0.7)
     axes.contour(*grid, blue, levels=[0.5], colors="black", linewidths=1.6)
     wrong = network.predict(X) != y
@@ -66,12 +68,22 @@ def draw(axes, network, X, y):
         covariance = covariance * np.eye(2) if np.ndim(covariance) == 0 else covariance
         value, vector = np.linalg.eigh(covariance)
         angle = np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))
-        ellipse = Ellipse(mean, 4 * value[1] ** 0.5, 4 * value[0] ** 0.5, angle=angle, fill=False, linestyle="--", alpha=0.6)
+        ellipse = Ellipse(
+            mean,
+            4 * value[1] ** 0.5,
+            4 * value[0] ** 0.5,
+            angle=angle,
+            fill=False,
+            linestyle="--",
+            alpha=0.6,
+        )
         axes.add_patch(ellipse)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[], aspect="equal")
 
 
-figure, rows_of_axes = plt.subplots(2, 3, figsize=(12, 5.6), layout="constrained", height_ratios=[2, 1])
+figure, rows_of_axes = plt.subplots(
+    2, 3, figsize=(12, 5.6), layout="constrained", height_ratios=[2, 1]
+)
 for row, (problem, (make, n_rows, n_kernels)) in zip(rows_of_axes, PROBLEMS.items(), strict=True):
     X, y = make(n_rows, random_state=0)
     X_test, y_test = make(2 * n_rows, random_state=1)
@@ -90,12 +102,14 @@ plt.show()
 # watches the loss of rows left out, which one more pass over the rows tells without fitting again, and keeps the best sweep.
 
 X, y = make_ripley(250, random_state=0)
-network = RBFNetworkClassifier(6, hidden="random", training="em_log", activation="density", patience=40, random_state=1).fit(
-    X, y
-)
+network = RBFNetworkClassifier(
+    6, hidden="random", training="em_log", activation="density", patience=40, random_state=1
+).fit(X, y)
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.plot(np.arange(1, network.n_iter_ + 1), network.history_, color=BLUE)
-axes.axvline(network.best_iter_, color=ORANGE, linestyle="--", label=f"kept: sweep {network.best_iter_}")
+axes.axvline(
+    network.best_iter_, color=ORANGE, linestyle="--", label=f"kept: sweep {network.best_iter_}"
+)
 axes.set(xlabel="sweep", ylabel="log-loss, rows left out")
 axes.legend(frameon=False)
 plt.show()

@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
+from kernelpool.app.report.plots import KernelDisplay, NoveltyDisplay, RejectCurveDisplay
 from kernelpool.datasets import make_clouds
-from kernelpool.report.plots import KernelDisplay, NoveltyDisplay, RejectCurveDisplay
 
 X, y = make_clouds(2000, random_state=0)
 X_test, y_test = make_clouds(20_000, random_state=1)
@@ -27,8 +27,12 @@ plain = RejectClassifier(network, ambiguity=None, novelty=None).fit(X, y)
 rejecting = RejectClassifier(network, ambiguity=0.2, novelty=0.02).fit(X, y)
 
 figure, panels = plt.subplots(1, 2, figsize=(10, 4.3), layout="constrained", sharey=True)
-for axes, model, title in zip(panels, (plain, rejecting), ("a label for every point", "refusals"), strict=True):
-    KernelDisplay.from_estimator(model, X, y, limits=[(-4.2, 4.2), (-4, 5)], ax=axes, legend=model is rejecting)
+for axes, model, title in zip(
+    panels, (plain, rejecting), ("a label for every point", "refusals"), strict=True
+):
+    KernelDisplay.from_estimator(
+        model, X, y, limits=[(-4.2, 4.2), (-4, 5)], ax=axes, legend=model is rejecting
+    )
     axes.set(title=title, xlabel="", ylabel="")
 plt.show()
 
@@ -37,8 +41,12 @@ plt.show()
 # wide where the classes overlap, is ambiguous.
 
 decision = rejecting.decide(X_test)
-print(f"accepted {np.mean(decision == 0):.1%}, ambiguous {np.mean(decision == 1):.1%}, novel {np.mean(decision == 2):.1%}")
-print(f"error of all rows {1 - plain.score(X_test, y_test):.1%}, of accepted rows {1 - rejecting.score(X_test, y_test):.1%}")
+print(
+    f"accepted {np.mean(decision == 0):.1%}, ambiguous {np.mean(decision == 1):.1%}, novel {np.mean(decision == 2):.1%}"
+)
+print(
+    f"error of all rows {1 - plain.score(X_test, y_test):.1%}, of accepted rows {1 - rejecting.score(X_test, y_test):.1%}"
+)
 
 # %%
 # What a refusal buys
@@ -67,5 +75,7 @@ for cost in (0.1, 0.2, 0.3):
 rng = np.random.default_rng(0)
 unknown = np.vstack([X_test, rng.uniform(-6, 6, size=(2000, 2))])
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-NoveltyDisplay.from_estimator(rejecting, X, unknown, names=("training rows", "test rows and strangers"), ax=axes)
+NoveltyDisplay.from_estimator(
+    rejecting, X, unknown, names=("training rows", "test rows and strangers"), ax=axes
+)
 plt.show()

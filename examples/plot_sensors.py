@@ -45,7 +45,9 @@ y = np.repeat(list(STATES), 400)
 # Rows with holes are taken as they are. A row is *novel* where its density is lower than that of all but one in a thousand of
 # the training rows, *ambiguous* where the state would be wrong with a probability above 10 %.
 
-network = SharedKernelClassifier(n_kernels=3, random_state=0)  # one a state: load moves the sensors along a line
+network = SharedKernelClassifier(
+    n_kernels=3, random_state=0
+)  # one a state: load moves the sensors along a line
 watch = RejectClassifier(network, ambiguity=0.1, novelty=0.001).fit(X, y)
 
 # %%
@@ -64,7 +66,9 @@ print(f"{'state':>14} {'named right':>12} {'named wrong':>12} {'ambiguous':>10} 
 for name, n in hour:
     at = truth == name
     right, wrong = np.sum(label[at] == name), np.sum((decision[at] == 0) & (label[at] != name))
-    print(f"{name:>14} {right:12d} {wrong:12d} {np.sum(decision[at] == 1):10d} {np.sum(decision[at] == 2):6d}  of {n}")
+    print(
+        f"{name:>14} {right:12d} {wrong:12d} {np.sum(decision[at] == 1):10d} {np.sum(decision[at] == 2):6d}  of {n}"
+    )
 
 # %%
 # Why the alarm
@@ -73,13 +77,24 @@ for name, n in hour:
 # The blocked inlet is missed where the sensor of the flow itself did not answer: without it there is nothing to see.
 # What was expected of each sensor, given the others: a flow that goes with this current and this pressure.
 
-first = np.flatnonzero((truth == "blocked inlet") & (decision == 2) & ~np.isnan(stream).any(axis=1))[0]
+first = np.flatnonzero(
+    (truth == "blocked inlet") & (decision == 2) & ~np.isnan(stream).any(axis=1)
+)[0]
 (why,) = questions.explain(watch, stream[[first]])
 surprise = {part.name: (part.value - part.expected) / part.deviation for part in why.features}
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[2, 1])
 score = np.maximum(watch.score_samples(stream), -60)
-for code, (name, color) in enumerate((("named", "#2b6c99"), ("ambiguous", "#d59b2d"), ("novel", "#b5403a"))):
-    panels[0].plot(np.flatnonzero(decision == code), score[decision == code], ".", color=color, label=name, markersize=4)
+for code, (name, color) in enumerate(
+    (("named", "#2b6c99"), ("ambiguous", "#d59b2d"), ("novel", "#b5403a"))
+):
+    panels[0].plot(
+        np.flatnonzero(decision == code),
+        score[decision == code],
+        ".",
+        color=color,
+        label=name,
+        markersize=4,
+    )
 panels[0].axhline(watch.novelty_threshold_, color="0.3", linewidth=0.8, linestyle="--")
 start = 0
 for name, n in hour:

@@ -33,11 +33,14 @@ X_test, y_test = make_clouds(random_state=1)
 # its own. The same seed gives all three networks the same start.
 
 networks = {
-    sharing: SharedKernelClassifier.prbf(n_kernels=8, sharing=sharing, random_state=0).fit(X, y) for sharing in (0, 0.5, 1)
+    sharing: SharedKernelClassifier.prbf(n_kernels=8, sharing=sharing, random_state=0).fit(X, y)
+    for sharing in (0, 0.5, 1)
 }
 for sharing, network in networks.items():
     error = 1 - network.score(X_test, y_test)
-    print(f"sharing={sharing:<3}  test error {100 * error:.1f} %  objective {network.objective_:.3f}")
+    print(
+        f"sharing={sharing:<3}  test error {100 * error:.1f} %  objective {network.objective_:.3f}"
+    )
 
 # %%
 # The picture
@@ -68,23 +71,45 @@ def draw(axes, network, X, y):
     few = slice(0, 1200)
     axes.scatter(*X[few].T, c=np.where(y[few] == 0, BLUE, ORANGE), s=2.5, alpha=0.45, linewidths=0)
     share = network.mixing_ @ network.class_prior_
-    parts = zip(network.means_, network.covariances_, class_posterior(network), network.owners_, share, strict=True)
+    parts = zip(
+        network.means_,
+        network.covariances_,
+        class_posterior(network),
+        network.owners_,
+        share,
+        strict=True,
+    )
     for mean, variance, posterior, owner, weight in parts:
         color, size = SHADES(posterior[1]), 4 * np.sqrt(variance)
         axes.add_patch(Ellipse(mean, size, size, facecolor="none", edgecolor="white", linewidth=4))
-        axes.add_patch(Ellipse(mean, size, size, facecolor=(*color[:3], 0.12), edgecolor=color, linewidth=2.2))
-        axes.plot(*mean, "o", color=(BLUE, ORANGE)[owner], markersize=4 + 12 * weight**0.5, markeredgecolor="white")
+        axes.add_patch(
+            Ellipse(mean, size, size, facecolor=(*color[:3], 0.12), edgecolor=color, linewidth=2.2)
+        )
+        axes.plot(
+            *mean,
+            "o",
+            color=(BLUE, ORANGE)[owner],
+            markersize=4 + 12 * weight**0.5,
+            markeredgecolor="white",
+        )
     axes.set(xlim=(left, right), ylim=(low, high), xticks=[], yticks=[], aspect="equal")
 
 
 def figure_of(networks, X, y, X_test, y_test):
     """One panel for each degree of sharing."""
-    figure, panels = plt.subplots(1, len(networks), figsize=(3.6 * len(networks) + 0.6, 4.2), layout="constrained")
+    figure, panels = plt.subplots(
+        1, len(networks), figsize=(3.6 * len(networks) + 0.6, 4.2), layout="constrained"
+    )
     for axes, (sharing, network) in zip(panels, networks.items(), strict=True):
         draw(axes, network, X, y)
-        axes.set_title(f"sharing={sharing}: {100 * (1 - network.score(X_test, y_test)):.1f} % error", fontsize=11)
+        axes.set_title(
+            f"sharing={sharing}: {100 * (1 - network.score(X_test, y_test)):.1f} % error",
+            fontsize=11,
+        )
     figure.get_layout_engine().set(h_pad=0.1)
-    scale = figure.colorbar(plt.cm.ScalarMappable(cmap=SHADES), ax=panels, shrink=0.8, pad=0.01, ticks=[0, 0.5, 1])
+    scale = figure.colorbar(
+        plt.cm.ScalarMappable(cmap=SHADES), ax=panels, shrink=0.8, pad=0.01, ticks=[0, 0.5, 1]
+    )
     scale.set_label("P(orange class | kernel)")
     return figure
 
@@ -104,4 +129,6 @@ plt.show()
 for sharing, network in networks.items():
     print(f"sharing={sharing}")
     for owner, posterior in zip(network.owners_, class_posterior(network), strict=True):
-        print(f"  owned by class {owner}, used by class 0 {posterior[0]:4.0%}, by class 1 {posterior[1]:4.0%}")
+        print(
+            f"  owned by class {owner}, used by class 0 {posterior[0]:4.0%}, by class 1 {posterior[1]:4.0%}"
+        )

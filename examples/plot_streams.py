@@ -60,7 +60,10 @@ for i in range(0, len(X), 500):
     stream.partial_fit(X[i : i + 500], y[i : i + 500], classes=[0, 1])
     streamed.append(log_likelihood(stream))
 swept = [
-    log_likelihood(SharedKernelClassifier.prbf(**settings, max_iter=n, tol=0, acceleration=None).fit(X, y)) for n in range(1, 6)
+    log_likelihood(
+        SharedKernelClassifier.prbf(**settings, max_iter=n, tol=0, acceleration=None).fit(X, y)
+    )
+    for n in range(1, 6)
 ]
 
 # %%
@@ -83,7 +86,9 @@ def turning(n, begun, total, rng):
 
 errors = {}
 for half_life in (500, None):
-    model = SharedKernelClassifier.prbf(6, covariance_type="full", half_life=half_life, random_state=0)
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type="full", half_life=half_life, random_state=0
+    )
     rng, wrong = np.random.default_rng(1), []
     for begun in range(0, 20_000, 500):
         rows, label = turning(500, begun, 20_000, rng)
@@ -102,5 +107,7 @@ for half_life, wrong in errors.items():
     right.plot(500 * np.arange(1, len(wrong) + 1), 100 * np.array(wrong), label=label)
 right.axvline(10_000, color="gray", linestyle=":")
 right.annotate("a new cluster", (10_100, 75), color="gray")
-right.set(xlabel="rows read", ylabel="error of the next mini-batch, %", title="turning", ylim=(0, 80))
+right.set(
+    xlabel="rows read", ylabel="error of the next mini-batch, %", title="turning", ylim=(0, 80)
+)
 right.legend(loc="upper left")

@@ -22,7 +22,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from kernelpool import RejectClassifier, SharedKernelClassifier, questions
-from kernelpool.report.plots import RejectCurveDisplay
+from kernelpool.app.report.plots import RejectCurveDisplay
 
 data = load_breast_cancer(as_frame=True)
 X, y = data.data, np.where(data.target == 1, "benign", "malignant")

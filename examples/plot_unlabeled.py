@@ -23,7 +23,9 @@ from kernelpool import SharedKernelClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import StarvedKernelWarning
 
-warnings.simplefilter("ignore", StarvedKernelWarning)  # with ten labels a class a kernel may end up without rows
+warnings.simplefilter(
+    "ignore", StarvedKernelWarning
+)  # with ten labels a class a kernel may end up without rows
 
 WEIGHTS = (0, 0.01, 0.1, 1)
 SEEDS = range(20)
@@ -61,11 +63,17 @@ def test_error(seed, weight, covariance_type):
 # likelihood of thousands of unlabeled rows is then best served by kernels that forget what their few labels said.
 
 families = ("diag", "spherical")
-errors = {family: np.array([[test_error(seed, weight, family) for weight in WEIGHTS] for seed in SEEDS]) for family in families}
+errors = {
+    family: np.array([[test_error(seed, weight, family) for weight in WEIGHTS] for seed in SEEDS])
+    for family in families
+}
 print(f"{'weight of an unlabeled row':<32}" + "".join(f"{weight:>8}" for weight in WEIGHTS))
 for family, table in errors.items():
     better = (table < table[:, :1]).sum(axis=0)
-    print(f"{family + ', mean error in percent':<32}" + "".join(f"{mean:8.1f}" for mean in table.mean(axis=0)))
+    print(
+        f"{family + ', mean error in percent':<32}"
+        + "".join(f"{mean:8.1f}" for mean in table.mean(axis=0))
+    )
     print(f"{'  draws better than without':<32}" + "".join(f"{n:>5}/{len(SEEDS)}" for n in better))
 
 # %%

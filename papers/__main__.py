@@ -17,7 +17,9 @@ def _whole(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line, run, and print how many cells agree."""
-    parser = argparse.ArgumentParser(prog="python -m papers", description="Rerun every table of the papers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m papers", description="Rerun every table of the papers."
+    )
     parser.add_argument(
         "tables",
         nargs="*",
@@ -27,14 +29,27 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="a sample")
     parser.add_argument(
-        "--output", "-o", type=Path, default=Path("reproduction"), metavar="FOLDER", help="folder to write to (%(default)s)"
+        "--output",
+        "-o",
+        type=Path,
+        default=Path("reproduction"),
+        metavar="FOLDER",
+        help="folder to write to (%(default)s)",
     )
-    parser.add_argument("--anew", action="store_true", help="do not resume an earlier run in the same folder")
     parser.add_argument(
-        "--repeats", "-r", type=_whole, default=REPEATS, help="splits and starts of the first two, at most 5 (%(default)s)"
+        "--anew", action="store_true", help="do not resume an earlier run in the same folder"
+    )
+    parser.add_argument(
+        "--repeats",
+        "-r",
+        type=_whole,
+        default=REPEATS,
+        help="splits and starts of the first two, at most 5 (%(default)s)",
     )
     parser.add_argument("--jobs", "-j", type=_whole, default=2, help="processes (%(default)s)")
-    parser.add_argument("--no-figures", action="store_true", help="do not redraw the papers' figures")
+    parser.add_argument(
+        "--no-figures", action="store_true", help="do not redraw the papers' figures"
+    )
     parser.add_argument("--quiet", "-q", action="store_true", help="print results and errors only")
     args = parser.parse_args(arguments)
     try:
@@ -49,7 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
             repeats=args.repeats,
         )
     except KeyboardInterrupt:
-        print(f"Stopped. Finished units are kept in {args.output}; the same command resumes the run.", file=sys.stderr)
+        print(
+            f"Stopped. Finished units are kept in {args.output}; the same command resumes the run.",
+            file=sys.stderr,
+        )
         return 130
     except KernelpoolError as error:
         print(error, file=sys.stderr)

@@ -52,7 +52,10 @@ class ClassMixtures(ClassifierMixin, BaseEstimator):
     """A `GaussianMixture` for each class, of the size and shape with the least BIC."""
 
     def __init__(
-        self, sizes: tuple[int, ...] = (1, 2, 3, 5, 8), shapes: tuple[str, ...] = ("full", "diag"), seed: int = 0
+        self,
+        sizes: tuple[int, ...] = (1, 2, 3, 5, 8),
+        shapes: tuple[str, ...] = ("full", "diag"),
+        seed: int = 0,
     ) -> None:
         self.sizes, self.shapes, self.seed = sizes, shapes, seed
 
@@ -64,13 +67,18 @@ class ClassMixtures(ClassifierMixin, BaseEstimator):
 
     def _best(self, X: np.ndarray) -> GaussianMixture:
         choices = [
-            GaussianMixture(size, covariance_type=shape, random_state=self.seed, max_iter=200, tol=1e-3).fit(X)
+            GaussianMixture(
+                size, covariance_type=shape, random_state=self.seed, max_iter=200, tol=1e-3
+            ).fit(X)
             for size, shape in product(self.sizes, self.shapes)
         ]
         return min(choices, key=lambda mixture: mixture.bic(X))
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        joint = np.stack([mixture.score_samples(X) for mixture in self.mixtures_], axis=1) + self.log_prior_
+        joint = (
+            np.stack([mixture.score_samples(X) for mixture in self.mixtures_], axis=1)
+            + self.log_prior_
+        )
         posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
         return posterior / posterior.sum(axis=1, keepdims=True)
 
@@ -84,14 +92,20 @@ class Tuned(ClassifierMixin, BaseEstimator):
     Without probabilities of its own it gets them by Platt's method, with the parameters chosen.
     """
 
-    def __init__(self, model: Any, grid: dict[str, list[Any]], scoring: str | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, model: Any, grid: dict[str, list[Any]], scoring: str | None = None, seed: int = 0
+    ) -> None:
         self.model, self.grid, self.scoring, self.seed = model, grid, scoring, seed
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         some, y_some = X, y
         if len(y) > FEW:
-            some, _, y_some, _ = train_test_split(X, y, train_size=FEW, stratify=y, random_state=self.seed)
-        search = GridSearchCV(self.model, self.grid, cv=INNER, scoring=self.scoring, refit=False).fit(some, y_some)
+            some, _, y_some, _ = train_test_split(
+                X, y, train_size=FEW, stratify=y, random_state=self.seed
+            )
+        search = GridSearchCV(
+            self.model, self.grid, cv=INNER, scoring=self.scoring, refit=False
+        ).fit(some, y_some)
         best = clone(self.model).set_params(**search.best_params_)
         if not hasattr(best, "predict_proba"):
             best = CalibratedClassifierCV(best, cv=INNER, ensemble=False)
@@ -108,7 +122,9 @@ def automatic(seed: int) -> Any:
     auto = getattr(SharedKernelClassifier, "auto", None)
     if auto is not None:
         return auto(random_state=seed)
-    return SharingAverageClassifier(covariance_type="full", kernel_prior="conjugate", random_state=seed)
+    return SharingAverageClassifier(
+        covariance_type="full", kernel_prior="conjugate", random_state=seed
+    )
 
 
 def _svm(seed: int) -> Any:
@@ -117,11 +133,15 @@ def _svm(seed: int) -> Any:
 
 def _boosting(seed: int) -> Any:
     model = HistGradientBoostingClassifier(random_state=seed)
-    return Tuned(model, {"learning_rate": [0.03, 0.1], "max_leaf_nodes": [7, 31]}, "neg_log_loss", seed)
+    return Tuned(
+        model, {"learning_rate": [0.03, 0.1], "max_leaf_nodes": [7, 31]}, "neg_log_loss", seed
+    )
 
 
 def _qda(seed: int) -> Any:
-    return Tuned(QuadraticDiscriminantAnalysis(), {"reg_param": [1e-3, 0.01, 0.1, 0.3]}, "neg_log_loss", seed)
+    return Tuned(
+        QuadraticDiscriminantAnalysis(), {"reg_param": [1e-3, 0.01, 0.1, 0.3]}, "neg_log_loss", seed
+    )
 
 
 METHODS: dict[str, Callable[[int], Any]] = {
@@ -133,14 +153,21 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "Gaussian mixtures": lambda seed: ClassMixtures(seed=seed),
 }
 
-PROTOCOL: dict[str, Any] = {name: {"model": repr(make(0)), "revision": 2} for name, make in METHODS.items()}
+PROTOCOL: dict[str, Any] = {
+    name: {"model": repr(make(0)), "revision": 2} for name, make in METHODS.items()
+}
 """Of each method its own: when ours changes, the others need not be run again."""
 
 
 def units(quick: bool = False) -> list[Unit]:
     """A unit is one method on one fold of one data set; `repeat` is the fold."""
     sets, n_folds = (QUICK_SETS, 1) if quick else (SETS, N_FOLDS)
-    return [Unit(NAME, dataset, None, fold, method) for dataset in sets for method in METHODS for fold in range(n_folds)]
+    return [
+        Unit(NAME, dataset, None, fold, method)
+        for dataset in sets
+        for method in METHODS
+        for fold in range(n_folds)
+    ]
 
 
 def work(unit: Unit) -> list[Record]:

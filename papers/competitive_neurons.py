@@ -58,7 +58,13 @@ PUBLISHED = {
 }
 """Accuracy and its standard error, percent, of the mixture of neurons in Table 1."""
 
-FAITHFUL: dict[str, Any] = {"solver": "gradient", "precision": 0.03, "learning_rate": 0.2, "max_iter": 1500, "tol": 0}
+FAITHFUL: dict[str, Any] = {
+    "solver": "gradient",
+    "precision": 0.03,
+    "learning_rate": 0.2,
+    "max_iter": 1500,
+    "tol": 0,
+}
 """The printed rule; gradient steps in this number leave little to gain."""
 
 SETTINGS: dict[str, tuple[str, Callable[[int], Any]]] = {
@@ -70,16 +76,31 @@ SETTINGS: dict[str, tuple[str, Callable[[int], Any]]] = {
         "competition",
         lambda seed: CompetitiveNeuronsClassifier(repulsion=0.01, random_state=seed, **FAITHFUL),
     ),
-    "default, repulsion=0": ("no competition", lambda seed: CompetitiveNeuronsClassifier(repulsion=0, random_state=seed)),
+    "default, repulsion=0": (
+        "no competition",
+        lambda seed: CompetitiveNeuronsClassifier(repulsion=0, random_state=seed),
+    ),
     "default": ("competition", lambda seed: CompetitiveNeuronsClassifier(random_state=seed)),
-    "default, local": ("competition", lambda seed: CompetitiveNeuronsClassifier(local=True, random_state=seed)),
+    "default, local": (
+        "competition",
+        lambda seed: CompetitiveNeuronsClassifier(local=True, random_state=seed),
+    ),
     "default, local, 2 neurons": (
         "competition",
         lambda seed: CompetitiveNeuronsClassifier(2, local=True, random_state=seed),
     ),
-    "default, margin": ("competition", lambda seed: CompetitiveNeuronsClassifier(margin=True, random_state=seed)),
-    "logistic regression": ("", lambda _: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))),
-    "SVM, quadratic kernel": ("", lambda _: make_pipeline(StandardScaler(), SVC(kernel="poly", degree=2, coef0=1))),
+    "default, margin": (
+        "competition",
+        lambda seed: CompetitiveNeuronsClassifier(margin=True, random_state=seed),
+    ),
+    "logistic regression": (
+        "",
+        lambda _: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
+    ),
+    "SVM, quadratic kernel": (
+        "",
+        lambda _: make_pipeline(StandardScaler(), SVC(kernel="poly", degree=2, coef0=1)),
+    ),
     "SVM, Gaussian kernel": ("", lambda _: make_pipeline(StandardScaler(), SVC())),
 }
 """By name: the column of the paper it answers to, and a model for a seed."""
@@ -92,10 +113,18 @@ RIVALS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
 }
 """The paper's other columns, and the values their parameters are chosen from."""
 
-COLUMNS = {"neurons": "printed rule, repulsion=0", "competitive-neurons": "printed rule, repulsion=0.01"}
+COLUMNS = {
+    "neurons": "printed rule, repulsion=0",
+    "competitive-neurons": "printed rule, repulsion=0.01",
+}
 """The paper's own columns by the names of `tables.csv`, and our settings for them."""
 
-PROTOCOL: dict[str, Any] = {"faithful": FAITHFUL, "rivals": repr(RIVALS), "first": FIRST_SPLIT, "revision": 1}
+PROTOCOL: dict[str, Any] = {
+    "faithful": FAITHFUL,
+    "rivals": repr(RIVALS),
+    "first": FIRST_SPLIT,
+    "revision": 1,
+}
 
 
 def units(quick: bool = False) -> list[Unit]:
@@ -117,27 +146,39 @@ def work(unit: Unit) -> list[Record]:
             warnings.simplefilter("ignore", UnfinishedWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             error = 100 * (1 - model.fit(X_train, y_train).score(X_test, y_test))
-        found.append({"method": name, "parameter": "", "kernels": kernels, "fold": 0, "error": float(error)})
+        found.append(
+            {"method": name, "parameter": "", "kernels": kernels, "fold": 0, "error": float(error)}
+        )
     return found
 
 
 def rival(name: str, seed: int) -> Any:
     """One of scikit-learn's classifiers, standardized, its parameters chosen by cross-validation."""
     model, values = RIVALS[name]
-    kwargs = {"random_state": seed} if "random_state" in model.get_params() and name == "backprop" else {}
+    kwargs = (
+        {"random_state": seed}
+        if "random_state" in model.get_params() and name == "backprop"
+        else {}
+    )
     step = type(model).__name__.lower()
     pipeline = make_pipeline(StandardScaler(), type(model)(**{**model.get_params(), **kwargs}))
     return GridSearchCV(pipeline, {f"{step}__{key}": list_ for key, list_ in values.items()}, cv=3)
 
 
-def trials(dataset: str, model: Callable[[int], Any], n_trials: int = 20, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def trials(
+    dataset: str, model: Callable[[int], Any], n_trials: int = 20, first: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Test accuracy of each trial, percent, and its sweeps, (n_trials,) each; `first` is the seed of the first split."""
     X, y = LOADERS[dataset](return_X_y=True)
     found, sweeps = [], []
     for trial in range(first, first + n_trials):
-        X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=0.6, random_state=trial)
+        X_train, X_test, y_train, y_test = train_test_split(
+            X, y, train_size=0.6, random_state=trial
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnfinishedWarning)  # the printed rule is run for a fixed number of steps
+            warnings.simplefilter(
+                "ignore", UnfinishedWarning
+            )  # the printed rule is run for a fixed number of steps
             fitted = model(trial).fit(X_train, y_train)
         found.append(100 * fitted.score(X_test, y_test))
         sweeps.append(getattr(fitted, "n_iter_", float("nan")))
@@ -146,7 +187,9 @@ def trials(dataset: str, model: Callable[[int], Any], n_trials: int = 20, first:
 
 def table(n_trials: int = 20, first: int = 0) -> Iterator[dict[str, Any]]:
     """Table 1, cell by cell: data set, setting, our accuracy, standard error and median sweeps, the paper's figures."""
-    yield from in_processes(_cell, [(dataset, name, n_trials, first) for dataset in LOADERS for name in SETTINGS])
+    yield from in_processes(
+        _cell, [(dataset, name, n_trials, first) for dataset in LOADERS for name in SETTINGS]
+    )
 
 
 def _cell(what: tuple[str, str, int, int]) -> dict[str, Any]:
@@ -158,7 +201,9 @@ def _cell(what: tuple[str, str, int, int]) -> dict[str, Any]:
         "dataset": dataset,
         "setting": name,
         "accuracy": float(found.mean()),
-        "standard_error": float(found.std(ddof=1) / n_trials**0.5) if n_trials > 1 else float("nan"),
+        "standard_error": float(found.std(ddof=1) / n_trials**0.5)
+        if n_trials > 1
+        else float("nan"),
         "sweeps": float(np.median(sweeps)),
         "published": published[0],
         "published_standard_error": published[1],
@@ -176,8 +221,21 @@ class MarginMixture(ClassifierMixin, BaseEstimator):
     is the mean of the neurons' outputs (1 + z) / 2, kept in [0, 1].
     """
 
-    def __init__(self, n_neurons: int = 4, precision: float = 4.0, C: float = 1.0, max_iter: int = 10, seed: int = 0) -> None:
-        self.n_neurons, self.precision, self.C, self.max_iter, self.seed = n_neurons, precision, C, max_iter, seed
+    def __init__(
+        self,
+        n_neurons: int = 4,
+        precision: float = 4.0,
+        C: float = 1.0,
+        max_iter: int = 10,
+        seed: int = 0,
+    ) -> None:
+        self.n_neurons, self.precision, self.C, self.max_iter, self.seed = (
+            n_neurons,
+            precision,
+            C,
+            max_iter,
+            seed,
+        )
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -185,7 +243,9 @@ class MarginMixture(ClassifierMixin, BaseEstimator):
         share = np.random.default_rng(self.seed).dirichlet(np.ones(self.n_neurons), size=len(X))
         for _ in range(self.max_iter):
             self.machines_ = [
-                SVC(kernel="linear", C=self.C * self.n_neurons).fit(X, codes, sample_weight=np.maximum(q, 1e-6))
+                SVC(kernel="linear", C=self.C * self.n_neurons).fit(
+                    X, codes, sample_weight=np.maximum(q, 1e-6)
+                )
                 for q in share.T
             ]
             self.mixing_ = share.mean(axis=0)
@@ -204,9 +264,15 @@ class MarginMixture(ClassifierMixin, BaseEstimator):
 
 
 MARGINS: dict[str, Callable[[int], Any]] = {
-    "4 margin neurons, squared hinge (L-BFGS)": lambda seed: CompetitiveNeuronsClassifier(4, margin=True, random_state=seed),
-    "4 margin classifiers (quadratic programs)": lambda seed: make_pipeline(StandardScaler(), MarginMixture(seed=seed)),
-    "one linear support vector machine": lambda _: make_pipeline(StandardScaler(), SVC(kernel="linear")),
+    "4 margin neurons, squared hinge (L-BFGS)": lambda seed: CompetitiveNeuronsClassifier(
+        4, margin=True, random_state=seed
+    ),
+    "4 margin classifiers (quadratic programs)": lambda seed: make_pipeline(
+        StandardScaler(), MarginMixture(seed=seed)
+    ),
+    "one linear support vector machine": lambda _: make_pipeline(
+        StandardScaler(), SVC(kernel="linear")
+    ),
 }
 """Our margin neurons beside the mixture of the paper's section 5, and one machine alone."""
 
@@ -229,7 +295,9 @@ def margins(n_trials: int = 5) -> str:
 
 def main(n_trials: int = 20, first: int = 0) -> None:
     """Print the table with our figures beside the paper's; splits from `first` = 1000 on played no part in any choice."""
-    print(f"Accuracy, percent, over {n_trials} trials of 60 % training rows; ± is the standard error of the mean.")
+    print(
+        f"Accuracy, percent, over {n_trials} trials of 60 % training rows; ± is the standard error of the mean."
+    )
     print(f"{'data set':12}{'setting':32}{'sweeps':>8}{'ours':>16}{'paper':>16}{'difference':>12}")
     for cell in table(n_trials, first=first):
         ours = f"{cell['accuracy']:.2f} ± {cell['standard_error']:.2f}"

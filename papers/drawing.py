@@ -40,11 +40,18 @@ def border(X: np.ndarray, n: int = 200) -> np.ndarray:
     """Points along the edge of the panel that shows the rows, (4 n, 2)."""
     (left, bottom), (right, top) = frame(X)
     x, y = np.linspace(left, right, n), np.linspace(bottom, top, n)
-    sides = [(x, np.full(n, bottom)), (x, np.full(n, top)), (np.full(n, left), y), (np.full(n, right), y)]
+    sides = [
+        (x, np.full(n, bottom)),
+        (x, np.full(n, top)),
+        (np.full(n, left), y),
+        (np.full(n, right), y),
+    ]
     return np.concatenate([np.column_stack(side) for side in sides])
 
 
-def draw_rows(axes: Any, X: np.ndarray, y: np.ndarray, size: float = 7, shown: np.ndarray | None = None) -> None:
+def draw_rows(
+    axes: Any, X: np.ndarray, y: np.ndarray, size: float = 7, shown: np.ndarray | None = None
+) -> None:
     """Rows in the colors of their classes, in a panel that shows them, or as much as the rows `shown` need."""
     axes.scatter(*X.T, c=np.where(y == 0, BLUE, ORANGE), s=size, linewidths=0, alpha=0.75)
     low, high = frame(X if shown is None else shown)
@@ -58,11 +65,22 @@ def draw_regions(axes: Any, model: Any, X: np.ndarray, y: np.ndarray) -> None:
     draw_rows(axes, X, y)
     grid = np.meshgrid(*(np.linspace(low, high, 250) for low, high in zip(*frame(X), strict=True)))
     label = model.predict(np.column_stack([g.ravel() for g in grid])).reshape(grid[0].shape)
-    axes.pcolormesh(*grid, label, cmap=ListedColormap(PALE), vmin=0, vmax=1, shading="nearest", rasterized=True, zorder=0)
+    axes.pcolormesh(
+        *grid,
+        label,
+        cmap=ListedColormap(PALE),
+        vmin=0,
+        vmax=1,
+        shading="nearest",
+        rasterized=True,
+        zorder=0,
+    )
     axes.contour(*grid, label, levels=[0.5], colors=GRAY, linewidths=1)
 
 
-def draw_neurons(axes: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray, mixing: np.ndarray) -> None:
+def draw_neurons(
+    axes: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray, mixing: np.ndarray
+) -> None:
     """Rows and the line w . x + b = 0 of each neuron, wider for a larger share, with an arrow to the side of class 1."""
     draw_rows(axes, X, y)
     reach = 2 * np.linalg.norm(np.subtract(*frame(X)))
@@ -70,9 +88,20 @@ def draw_neurons(axes: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray, m
         length = np.linalg.norm(weight[:2])
         normal, foot = weight[:2] / length, -weight[2] * weight[:2] / length**2
         along = np.array([-normal[1], normal[0]])
-        foot = foot + along * (along @ (X.mean(axis=0) - foot))  # the point of the line nearest to the rows
-        axes.plot(*np.column_stack([foot - reach * along, foot + reach * along]), color=GRAY, linewidth=0.6 + 7 * share)
-        axes.annotate("", foot + 0.5 * normal, foot, arrowprops={"arrowstyle": "-|>", "color": ORANGE, "linewidth": 2})
+        foot = foot + along * (
+            along @ (X.mean(axis=0) - foot)
+        )  # the point of the line nearest to the rows
+        axes.plot(
+            *np.column_stack([foot - reach * along, foot + reach * along]),
+            color=GRAY,
+            linewidth=0.6 + 7 * share,
+        )
+        axes.annotate(
+            "",
+            foot + 0.5 * normal,
+            foot,
+            arrowprops={"arrowstyle": "-|>", "color": ORANGE, "linewidth": 2},
+        )
 
 
 def draw_circle(axes: Any, radius: float) -> None:

@@ -35,14 +35,34 @@ from .experiment import Record, Unit, in_processes
 NAME = "em-log"
 STARTS = 20
 
-ROUND: dict[str, Any] = {"covariance_type": "spherical", "activation": "gaussian", "standardize": False}
-LONG: dict[str, Any] = {"covariance_type": "full", "activation": "density", "kernel_prior": None, "standardize": False}
+ROUND: dict[str, Any] = {
+    "covariance_type": "spherical",
+    "activation": "gaussian",
+    "standardize": False,
+}
+LONG: dict[str, Any] = {
+    "covariance_type": "full",
+    "activation": "density",
+    "kernel_prior": None,
+    "standardize": False,
+}
 PRINTED: dict[str, Any] = {**LONG, "hidden": "uniform", "solver": "newton", "patience": None}
-NETLAB: dict[str, Any] = {"hidden": "em", "widths": "farthest", "training": "two_stage", "readout": "least_squares"}
+NETLAB: dict[str, Any] = {
+    "hidden": "em",
+    "widths": "farthest",
+    "training": "two_stage",
+    "readout": "least_squares",
+}
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "Random+LS": {**ROUND, "hidden": "random", "training": "two_stage", "readout": "least_squares"},
-    "KMeans+LS": {**ROUND, "hidden": "kmeans", "widths": "unit", "training": "two_stage", "readout": "least_squares"},
+    "KMeans+LS": {
+        **ROUND,
+        "hidden": "kmeans",
+        "widths": "unit",
+        "training": "two_stage",
+        "readout": "least_squares",
+    },
     "KMeans+GR": {
         **ROUND,
         "hidden": "kmeans",
@@ -53,7 +73,13 @@ NETWORKS: dict[str, dict[str, Any]] = {
     },
     "RBF (Netlab)": {**ROUND, **NETLAB, "kernel_prior": None},
     "EM+LS": {**LONG, "hidden": "em", "training": "two_stage", "readout": "least_squares"},
-    "EM+Log": {**LONG, "hidden": "em", "training": "two_stage", "readout": "logistic", "strength": 0.0},
+    "EM+Log": {
+        **LONG,
+        "hidden": "em",
+        "training": "two_stage",
+        "readout": "logistic",
+        "strength": 0.0,
+    },
     "EM-Log": {**PRINTED, "training": "em_log"},
     "EM-Log-Link": {**PRINTED, "training": "em_log_link"},
 }
@@ -69,15 +95,21 @@ PROBLEMS: dict[str, tuple[Callable[..., Any], int, int, int]] = {
 
 def start(n_kernels: int, X: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     """Step 0: the means that `hidden="uniform"` draws from this seed."""
-    first = RBFNetworkClassifier(n_kernels, hidden="uniform", training="two_stage", random_state=seed, **ROUND)
+    first = RBFNetworkClassifier(
+        n_kernels, hidden="uniform", training="two_stage", random_state=seed, **ROUND
+    )
     return np.asarray(first.fit(X, y).means_)
 
 
-def network(name: str, X: np.ndarray, y: np.ndarray, n_kernels: int, seed: int, n_sweeps: int | None = None) -> Any:
+def network(
+    name: str, X: np.ndarray, y: np.ndarray, n_kernels: int, seed: int, n_sweeps: int | None = None
+) -> Any:
     """One of `NETWORKS`; with `n_sweeps`, EM and k-means make as many from the means of step 0."""
     settings = dict(NETWORKS[name])
     if n_sweeps is not None and name.startswith("KMeans"):
-        found = KMeans(n_kernels, init=start(n_kernels, X, y, seed), n_init=1, max_iter=n_sweeps).fit(X)
+        found = KMeans(
+            n_kernels, init=start(n_kernels, X, y, seed), n_init=1, max_iter=n_sweeps
+        ).fit(X)
         settings["hidden"] = SimpleNamespace(
             means_=found.cluster_centers_,
             covariances_=np.ones(n_kernels),
@@ -86,7 +118,10 @@ def network(name: str, X: np.ndarray, y: np.ndarray, n_kernels: int, seed: int, 
         )
     if n_sweeps is not None and name.startswith("EM"):
         settings |= {"hidden": "uniform", "max_iter": n_sweeps, "patience": None}
-        if name in ("EM+LS", "EM+Log"):  # an output layer without memory, solved in each sweep: the last one counts
+        if name in (
+            "EM+LS",
+            "EM+Log",
+        ):  # an output layer without memory, solved in each sweep: the last one counts
             settings["training"] = "em_log"
     return RBFNetworkClassifier(n_kernels, random_state=seed, **settings)
 
@@ -104,7 +139,12 @@ METHODS: dict[str, tuple[str, str]] = {
 }
 """By name the network and its solver; the first two are those of the figures, W = 0.25 I where nothing else is said."""
 
-PROTOCOL: dict[str, Any] = {"networks": repr(NETWORKS), "methods": METHODS, "problems": sorted(PROBLEMS), "revision": 1}
+PROTOCOL: dict[str, Any] = {
+    "networks": repr(NETWORKS),
+    "methods": METHODS,
+    "problems": sorted(PROBLEMS),
+    "revision": 1,
+}
 
 
 def draws(problem: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -125,7 +165,11 @@ def fitted(problem: str, method: str, seed: int) -> Any:
 
 def units(quick: bool = False) -> list[Unit]:
     """A unit is one start of one problem, all methods."""
-    return [Unit(NAME, problem, None, seed) for problem in PROBLEMS for seed in range(2 if quick else STARTS)]
+    return [
+        Unit(NAME, problem, None, seed)
+        for problem in PROBLEMS
+        for seed in range(2 if quick else STARTS)
+    ]
 
 
 def work(unit: Unit) -> list[Record]:
@@ -133,7 +177,9 @@ def work(unit: Unit) -> list[Record]:
     _, _, X_test, y_test = draws(unit.dataset)
     found: list[Record] = []
     for method in METHODS:
-        error = 100 * float(np.mean(fitted(unit.dataset, method, unit.repeat).predict(X_test) != y_test))
+        error = 100 * float(
+            np.mean(fitted(unit.dataset, method, unit.repeat).predict(X_test) != y_test)
+        )
         found.append({"method": method, "parameter": "", "kernels": "", "fold": 0, "error": error})
     return found
 
@@ -145,17 +191,27 @@ def ripley_errors(name: str, n_sweeps: int | None, n_starts: int, **settings: An
     """Test error in percent of one of `NETWORKS` on Ripley's data, six kernels, one number a start."""
     X, y = load_ripley(return_X_y=True)
     X_test, y_test = load_ripley(subset="test", return_X_y=True)
-    models = (network(name, X, y, 6, seed, n_sweeps).set_params(**settings) for seed in range(n_starts))
+    models = (
+        network(name, X, y, 6, seed, n_sweeps).set_params(**settings) for seed in range(n_starts)
+    )
     return [100 * (1 - model.fit(X, y).score(X_test, y_test)) for model in models]
 
 
 def figure_5(n_starts: int = 20) -> dict[str, list[float]]:
     """Test error in percent on Ripley's data, six kernels, one number a start."""
-    found = {f"{name}, 2 sweeps": ripley_errors(name, 2, n_starts) for name in NETWORKS if name.startswith("EM")}
+    found = {
+        f"{name}, 2 sweeps": ripley_errors(name, 2, n_starts)
+        for name in NETWORKS
+        if name.startswith("EM")
+    }
     for link in ("EM-Log", "EM-Log-Link"):
         found[f"{link}, 2 sweeps, W = 0.25 I"] = ripley_errors(link, 2, n_starts, solver="bound")
-        found[f"{link}, 2 sweeps, Gaussian start"] = ripley_errors(link, 2, n_starts, hidden="normal")
-        found[f"{link}, 200 sweeps, W = 0.25 I"] = ripley_errors(link, 200, n_starts, solver="bound")
+        found[f"{link}, 2 sweeps, Gaussian start"] = ripley_errors(
+            link, 2, n_starts, hidden="normal"
+        )
+        found[f"{link}, 200 sweeps, W = 0.25 I"] = ripley_errors(
+            link, 200, n_starts, solver="bound"
+        )
         found[f"{link}, 200 sweeps"] = ripley_errors(link, 200, n_starts)
     for name in ("Random+LS", "KMeans+LS", "KMeans+GR", "RBF (Netlab)", "EM+LS", "EM+Log"):
         found[name] = ripley_errors(name, None, n_starts)
@@ -163,7 +219,10 @@ def figure_5(n_starts: int = 20) -> dict[str, list[float]]:
     X_test, y_test = load_ripley(subset="test", return_X_y=True)
     for hidden in ("random", "kmeans"):
         for training in ("em_log", "em_log_link"):
-            models = (RBFNetworkClassifier(6, hidden=hidden, training=training, random_state=s) for s in range(n_starts))
+            models = (
+                RBFNetworkClassifier(6, hidden=hidden, training=training, random_state=s)
+                for s in range(n_starts)
+            )
             errors = [100 * (1 - model.fit(X, y).score(X_test, y_test)) for model in models]
             found[f"default, hidden={hidden!r}, training={training!r}"] = errors
     return found
@@ -178,10 +237,15 @@ def stopping(n_starts: int = 10) -> dict[str, list[float]]:
         for training in ("em_log", "em_log_link"):
             for rule, patience in (("stopped", 10), ("200 sweeps", None)):
                 model = RBFNetworkClassifier(
-                    6, hidden="random", training=training, activation=activation, kernel_prior=kernel_prior
+                    6,
+                    hidden="random",
+                    training=training,
+                    activation=activation,
+                    kernel_prior=kernel_prior,
                 ).set_params(patience=patience, max_iter=200)
                 found[f"{activation}, {training}, {rule}"] = [
-                    100 * (1 - model.set_params(random_state=seed).fit(X, y).score(X_test, y_test)) for seed in range(n_starts)
+                    100 * (1 - model.set_params(random_state=seed).fit(X, y).score(X_test, y_test))
+                    for seed in range(n_starts)
                 ]
     return found
 
@@ -195,7 +259,9 @@ def fresh_draws(n_draws: int = 20) -> dict[str, list[float]]:
             name = f"default, hidden={hidden!r}, training={training!r}"
             found[name] = []
             for i in range(n_draws):
-                model = RBFNetworkClassifier(6, hidden=hidden, training=training, random_state=500 + i)
+                model = RBFNetworkClassifier(
+                    6, hidden=hidden, training=training, random_state=500 + i
+                )
                 model.fit(*make_ripley(250, random_state=1000 + i))
                 found[name].append(100 * (1 - model.score(X_test, y_test)))
     return found
@@ -216,7 +282,9 @@ GRID = (1, 2, 3, 5, 8, 12, 18, 27, 40)
 
 def label(name: str, solver: str) -> str:
     """A network and its W in words."""
-    return name + {"newton": ", W = p(1 - p)", "bound": ", W = 0.25 I"}.get(solver, "") * name.startswith("EM-")
+    return name + {"newton": ", W = p(1 - p)", "bound": ", W = 0.25 I"}.get(
+        solver, ""
+    ) * name.startswith("EM-")
 
 
 def sweeps_needed(name: str, solver: str, n_starts: int = 10) -> float:
@@ -224,7 +292,15 @@ def sweeps_needed(name: str, solver: str, n_starts: int = 10) -> float:
     X, y, _, _ = draws("strips")
     found = []
     for seed in range(n_starts):
-        wrong = [int((network(name, X, y, 6, seed, n).set_params(solver=solver).fit(X, y).predict(X) != y).sum()) for n in GRID]
+        wrong = [
+            int(
+                (
+                    network(name, X, y, 6, seed, n).set_params(solver=solver).fit(X, y).predict(X)
+                    != y
+                ).sum()
+            )
+            for n in GRID
+        ]
         found.append(GRID[int(np.argmax(np.array(wrong) <= min(wrong) + 1))])
     return float(np.median(found))
 
@@ -233,13 +309,18 @@ def uniform_classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two classes, uniform on squares that overlap by a tenth: the best possible classifier errs on 5 % of the rows."""
     rng = np.random.default_rng(seed)
     y = rng.integers(2, size=n)
-    return rng.uniform(-1, 1, (n, 2)) + np.column_stack([np.where(y == 0, -0.9, 0.9), np.zeros(n)]), y
+    return rng.uniform(-1, 1, (n, 2)) + np.column_stack(
+        [np.where(y == 0, -0.9, 0.9), np.zeros(n)]
+    ), y
 
 
 def uniform_errors(name: str, solver: str, n_starts: int = 10) -> float:
     """Mean test error in percent on uniform classes: 200 rows, four kernels, ten sweeps."""
     (X, y), (X_test, y_test) = uniform_classes(200, 0), uniform_classes(4000, 1)
-    models = (network(name, X, y, 4, seed, 10).set_params(solver=solver).fit(X, y) for seed in range(n_starts))
+    models = (
+        network(name, X, y, 4, seed, 10).set_params(solver=solver).fit(X, y)
+        for seed in range(n_starts)
+    )
     return float(np.mean([100 * np.mean(model.predict(X_test) != y_test) for model in models]))
 
 
@@ -255,7 +336,9 @@ def claims() -> str:
         "|---|---|---|",
     ]
     for name, solver in CLAIMED:
-        lines.append(f"| {label(name, solver)} | {sweeps_needed(name, solver):.0f} | {uniform_errors(name, solver):.1f} |")
+        lines.append(
+            f"| {label(name, solver)} | {sweeps_needed(name, solver):.0f} | {uniform_errors(name, solver):.1f} |"
+        )
     return "\n".join(lines)
 
 
@@ -265,20 +348,37 @@ def _figures_3_and_4() -> str:
         counts = []
         for problem in PROBLEMS:
             _, _, X_test, y_test = draws(problem)
-            counts.append([int((fitted(problem, method, seed).predict(X_test) != y_test).sum()) for seed in range(STARTS)])
-        means, least = (" ".join(form.format(f(c)) for c in counts) for form, f in (("{:6.1f}", np.mean), ("{:4d}", min)))
+            counts.append(
+                [
+                    int((fitted(problem, method, seed).predict(X_test) != y_test).sum())
+                    for seed in range(STARTS)
+                ]
+            )
+        means, least = (
+            " ".join(form.format(f(c)) for c in counts)
+            for form, f in (("{:6.1f}", np.mean), ("{:4d}", min))
+        )
         lines.append(f"  {method:28} mean {means}   least {least}")
     return "\n".join(lines)
 
 
 def _listed(title: str, found: dict[str, list[float]]) -> str:
-    lines = [f"  {name:50} mean {np.mean(e):5.1f}   least {min(e):5.1f}   most {max(e):5.1f}" for name, e in found.items()]
+    lines = [
+        f"  {name:50} mean {np.mean(e):5.1f}   least {min(e):5.1f}   most {max(e):5.1f}"
+        for name, e in found.items()
+    ]
     return "\n".join([title, *lines])
 
 
 SECTIONS: dict[str, tuple[str, Callable[[], dict[str, list[float]]]]] = {
-    "draws": ("Twenty draws of 250 rows of Ripley's problem, six kernels: error on 20,000 new rows, percent", fresh_draws),
-    "figure 5": ("Figure 5: test error on Ripley's data, six kernels, 20 starts, percent", figure_5),
+    "draws": (
+        "Twenty draws of 250 rows of Ripley's problem, six kernels: error on 20,000 new rows, percent",
+        fresh_draws,
+    ),
+    "figure 5": (
+        "Figure 5: test error on Ripley's data, six kernels, 20 starts, percent",
+        figure_5,
+    ),
     "stopping": (
         "With and without the stopping rule: test error on Ripley's data, six kernels, ten random starts, percent",
         stopping,
@@ -287,7 +387,9 @@ SECTIONS: dict[str, tuple[str, Callable[[], dict[str, list[float]]]]] = {
 
 
 def _section(name: str) -> str:
-    return _listed(SECTIONS[name][0], SECTIONS[name][1]()) if name in SECTIONS else _figures_3_and_4()
+    return (
+        _listed(SECTIONS[name][0], SECTIONS[name][1]()) if name in SECTIONS else _figures_3_and_4()
+    )
 
 
 def main() -> None:

@@ -54,7 +54,9 @@ class Experiment(Protocol):
     def work(self, unit: Unit) -> list[Record]: ...
 
 
-def in_processes(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int = 2, ordered: bool = True) -> Iterator[Any]:
+def in_processes(
+    function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int = 2, ordered: bool = True
+) -> Iterator[Any]:
     """What a function makes of each item, in processes with one BLAS thread each; in their order, or as they come."""
     if n_jobs == 1 or len(items) < 2:
         with threadpool_limits(1):
@@ -100,9 +102,16 @@ class FinishedUnits:
         """The records of a unit, or None if it is not finished."""
         return self._done.get((unit, print_))
 
-    def add(self, unit: str, print_: str, records: list[Record], seconds: float = float("nan")) -> None:
+    def add(
+        self, unit: str, print_: str, records: list[Record], seconds: float = float("nan")
+    ) -> None:
         """Append a finished unit to the file, with the processor seconds it took."""
-        line = json.dumps({"unit": unit, "fingerprint": print_, "seconds": seconds, "records": records}) + "\n"
+        line = (
+            json.dumps(
+                {"unit": unit, "fingerprint": print_, "seconds": seconds, "records": records}
+            )
+            + "\n"
+        )
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line)
             file.flush()

@@ -42,11 +42,15 @@ class Figure(NamedTuple):
     draw: Callable[[], Drawn]
 
 
-def _two_kernels(X: np.ndarray, y: np.ndarray, sharing: float, seed: int = 0) -> SharedKernelClassifier:
+def _two_kernels(
+    X: np.ndarray, y: np.ndarray, sharing: float, seed: int = 0
+) -> SharedKernelClassifier:
     """Two spherical kernels by plain EM, one at a random row of each class."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)
-        model = SharedKernelClassifier.prbf(2, sharing=sharing, init="random", acceleration=None, random_state=seed)
+        model = SharedKernelClassifier.prbf(
+            2, sharing=sharing, init="random", acceleration=None, random_state=seed
+        )
         return model.fit(X, y)
 
 
@@ -57,7 +61,9 @@ def _colors(model: SharedKernelClassifier) -> list[str]:
     return [BLUE if s < 0.05 else ORANGE if s > 0.95 else "black" for s in share]
 
 
-def _pair(axes: Any, X: np.ndarray, y: np.ndarray, sharing: float, title: str) -> SharedKernelClassifier:
+def _pair(
+    axes: Any, X: np.ndarray, y: np.ndarray, sharing: float, title: str
+) -> SharedKernelClassifier:
     model = _two_kernels(X, y, sharing)
     draw_rows(axes, X, y)
     draw_kernels(axes, model.means_, model.covariances_, _colors(model))
@@ -90,13 +96,20 @@ def shared_kernels_3() -> Drawn:
     )
 
 
-def _from_common_start(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[SharedKernelClassifier, GaussianMixture]:
+def _from_common_start(
+    X: np.ndarray, y: np.ndarray, seed: int
+) -> tuple[SharedKernelClassifier, GaussianMixture]:
     """PRBF and a mixture of all rows from the same kernels: at a random row of each class, as wide as the class."""
     rng = np.random.default_rng(seed)
     means = np.stack([rng.choice(X[y == k]) for k in (0, 1)])
     variances = np.array([X[y == k].var(axis=0).mean() for k in (0, 1)])
     pooled = SharedKernelClassifier.prbf(
-        2, sharing=1.0, means_init=means, covariances_init=variances, acceleration=None, max_iter=500
+        2,
+        sharing=1.0,
+        means_init=means,
+        covariances_init=variances,
+        acceleration=None,
+        max_iter=500,
     )
     blind = GaussianMixture(
         2,
@@ -148,7 +161,11 @@ def _em_log(problem: str) -> tuple[Any, dict[str, float]]:
     draw_rows(first, X, y)
     first.set_title(f"{len(X)} training rows", fontsize=10)
     means: dict[str, float] = {}
-    titles = {"kmeans-ls": "KMeans+LS", "em-log-link": "EM-Log-Link, W = 0.25 I", "ours": "EM-Log-Link, ours"}
+    titles = {
+        "kmeans-ls": "KMeans+LS",
+        "em-log-link": "EM-Log-Link, W = 0.25 I",
+        "ours": "EM-Log-Link, ours",
+    }
     for method in em_log.METHODS:
         starts = [em_log.fitted(problem, method, seed) for seed in range(em_log.STARTS)]
         wrong = [int((network.predict(X_test) != y_test).sum()) for network in starts]
@@ -208,9 +225,23 @@ def em_log_5() -> Drawn:
         middle = int(np.argsort(errors, kind="stable")[len(errors) // 2])
         draw_regions(panel, networks[middle], X_test, y_test)
         panel.set_title(f"{name}, 2 sweeps: {errors[middle]:.1f} % wrong", fontsize=10)
-    choices = [("EM+LS", 2), ("EM+Log", 2), ("EM-Log", 2), ("EM-Log-Link", 2), ("EM-Log", 200), ("EM-Log-Link", 200)]
-    found = {f"{name}, {sweeps}": em_log.ripley_errors(name, sweeps, 10) for name, sweeps in choices}
-    axes[3].boxplot(list(found.values())[::-1], orientation="horizontal", tick_labels=list(found)[::-1], widths=0.6)
+    choices = [
+        ("EM+LS", 2),
+        ("EM+Log", 2),
+        ("EM-Log", 2),
+        ("EM-Log-Link", 2),
+        ("EM-Log", 200),
+        ("EM-Log-Link", 200),
+    ]
+    found = {
+        f"{name}, {sweeps}": em_log.ripley_errors(name, sweeps, 10) for name, sweeps in choices
+    }
+    axes[3].boxplot(
+        list(found.values())[::-1],
+        orientation="horizontal",
+        tick_labels=list(found)[::-1],
+        widths=0.6,
+    )
     axes[3].axvline(8.0, color=GRAY, linestyle=":")
     axes[3].set_title("test error of ten starts, percent", fontsize=10)
     mean = {name: float(np.mean(errors)) for name, errors in found.items()}
@@ -236,16 +267,36 @@ def em_log_claims() -> Drawn:
 
 
 NEURON_PROBLEMS: tuple[tuple[str, Any, int, dict[str, Any], dict[str, Any]], ...] = (
-    ("a", datasets.make_one_against_two, 2000, {"n_neurons": 2, "precision": 6}, {"n_neurons": 2, "precision": 0.03}),
-    ("b", datasets.make_ring, 2000, {"n_neurons": 4, "precision": 8}, {"n_neurons": 4, "precision": 8}),
-    ("d", datasets.make_xor, 400, {"n_neurons": 4, "repulsion": 40}, {"n_neurons": 4, "precision": 0.03}),
+    (
+        "a",
+        datasets.make_one_against_two,
+        2000,
+        {"n_neurons": 2, "precision": 6},
+        {"n_neurons": 2, "precision": 0.03},
+    ),
+    (
+        "b",
+        datasets.make_ring,
+        2000,
+        {"n_neurons": 4, "precision": 8},
+        {"n_neurons": 4, "precision": 8},
+    ),
+    (
+        "d",
+        datasets.make_xor,
+        400,
+        {"n_neurons": 4, "repulsion": 40},
+        {"n_neurons": 4, "precision": 0.03},
+    ),
 )
 """Panel, data, rows, and the parameters of the default and of the printed rule."""
 
 N_STARTS = 12
 
 
-def _neurons(make: Any, n: int, settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any, bool, float]:
+def _neurons(
+    make: Any, n: int, settings: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray, Any, bool, float]:
     """Rows, the network of the start that is drawn, whether its region of class 0 is closed, and its accuracy on new rows.
 
     Of the starts that enclose class 0, in whose panel no point of the border gets label 0, the one with the fewest training
@@ -254,7 +305,10 @@ def _neurons(make: Any, n: int, settings: dict[str, Any]) -> tuple[np.ndarray, n
     X, y = make(n, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)
-        starts = [CompetitiveNeuronsClassifier(random_state=seed, **settings).fit(X, y) for seed in range(N_STARTS)]
+        starts = [
+            CompetitiveNeuronsClassifier(random_state=seed, **settings).fit(X, y)
+            for seed in range(N_STARTS)
+        ]
     edge = border(X[:600])
     closed = [network for network in starts if (network.predict(edge) == 1).all()]
     best = max(closed or starts, key=lambda network: network.score(X, y))
@@ -274,7 +328,9 @@ def competitive_2() -> Drawn:
         scores[rule] = {}
         order = {"a": row[0], "b": row[1], "d": row[3]}
         for name, make, n, *settings in NEURON_PROBLEMS:
-            X, y, network, closed, accuracy = _neurons(make, n, {**common, **settings[rule != "default"]})
+            X, y, network, closed, accuracy = _neurons(
+                make, n, {**common, **settings[rule != "default"]}
+            )
             draw_regions(order[name], network, X[:600], y[:600])
             order[name].set_title(f"({name}) {rule}: {accuracy:.1f} % right", fontsize=10)
             scores[rule][name] = accuracy
@@ -310,16 +366,25 @@ def competitive_5() -> Drawn:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnfinishedWarning)
             network = CompetitiveNeuronsClassifier(
-                6, repulsion=repulsion, repulsion_on="bias", random_state=0, **competitive_neurons.FAITHFUL
+                6,
+                repulsion=repulsion,
+                repulsion_on="bias",
+                random_state=0,
+                **competitive_neurons.FAITHFUL,
             ).fit(X, y)
-        gaps.append(float(np.ptp(network.weights_[:, -1] / np.linalg.norm(network.weights_[:, :-1], axis=1))))
+        gaps.append(
+            float(
+                np.ptp(network.weights_[:, -1] / np.linalg.norm(network.weights_[:, :-1], axis=1))
+            )
+        )
         draw_neurons(panel, X, y, network.weights_, network.mixing_)
         panel.set_title(f"repulsion on the bias {repulsion:g}", fontsize=10)
     return figure, (
         "Separable classes, six neurons, the printed rule. Where the cosines move the biases alone, the neurons keep one "
         f"direction and their hyperplanes are pushed apart: the outermost lie {gaps[0]:.2f} apart without (left) and "
         f"{gaps[1]:.2f} with repulsion (right), all rows on the right side, as section 5 describes its link to margins. The "
-        "section also proposes a mixture of margin classifiers solved by quadratic programs. " + competitive_neurons.margins()
+        "section also proposes a mixture of margin classifiers solved by quadratic programs. "
+        + competitive_neurons.margins()
     )
 
 
@@ -327,10 +392,18 @@ def minimal_2() -> Drawn:
     """Kernels before and after editing, and after Fukunaga's reduction."""
     edited = minimal_kernel_networks.figure_2()
     figure, axes = side_by_side(3)
-    titles = (f"all {len(edited.X)} kernels", f"the {len(edited.kept)} that editing keeps", f"{len(edited.reduced)} of these")
-    for panel, rows, title in zip(axes, (np.arange(len(edited.X)), edited.kept, edited.reduced), titles, strict=True):
+    titles = (
+        f"all {len(edited.X)} kernels",
+        f"the {len(edited.kept)} that editing keeps",
+        f"{len(edited.reduced)} of these",
+    )
+    for panel, rows, title in zip(
+        axes, (np.arange(len(edited.X)), edited.kept, edited.reduced), titles, strict=True
+    ):
         draw_rows(panel, edited.X, edited.y, 0)
-        draw_rows(panel, edited.X[rows], edited.y[rows], 18 if rows is edited.reduced else 7, edited.X)
+        draw_rows(
+            panel, edited.X[rows], edited.y[rows], 18 if rows is edited.reduced else 7, edited.X
+        )
         panel.set_title(title, fontsize=10)
     return figure, (
         "Editing removes every kernel of a class from where the other class is denser, so that the classes no longer "
@@ -346,12 +419,29 @@ def minimal_sizes() -> Drawn:
     sizes = minimal_kernel_networks
     errors, dimensions = np.geomspace(0.01, 0.5, 40), range(1, 41)
     figure, (left, right) = side_by_side(2)
-    left.loglog(errors, [sizes.corollary_1(error=e) for e in errors], label="Corollary 1, fixed radius")
-    left.loglog(errors, [sizes.absolute(error=e) for e in errors], "--", label="absolute deviations (Devroye)")
-    left.loglog(errors, [sizes.theorem_3(error=e) for e in errors], label="Theorem 3, chosen radius")
+    left.loglog(
+        errors, [sizes.corollary_1(error=e) for e in errors], label="Corollary 1, fixed radius"
+    )
+    left.loglog(
+        errors,
+        [sizes.absolute(error=e) for e in errors],
+        "--",
+        label="absolute deviations (Devroye)",
+    )
+    left.loglog(
+        errors, [sizes.theorem_3(error=e) for e in errors], label="Theorem 3, chosen radius"
+    )
     left.set(xlabel="error to certify", ylabel="rows of the test set")
-    right.semilogy(dimensions, [sizes.theorem_3() for _ in dimensions], color="C2", label="Theorem 3")
-    right.semilogy(dimensions, [sizes.baum_haussler(d) for d in dimensions], "--", color="C3", label="Baum & Haussler")
+    right.semilogy(
+        dimensions, [sizes.theorem_3() for _ in dimensions], color="C2", label="Theorem 3"
+    )
+    right.semilogy(
+        dimensions,
+        [sizes.baum_haussler(d) for d in dimensions],
+        "--",
+        color="C3",
+        label="Baum & Haussler",
+    )
     right.set(xlabel="features", ylim=(1e5, None))
     for axes in (left, right):
         axes.legend(fontsize=8, frameon=False)

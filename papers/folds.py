@@ -74,7 +74,9 @@ def load(name: str, repeat: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def digest(name: str) -> str:
     """A short name for the very rows, so that results of other rows are not taken for theirs."""
     X, y = load(name)
-    return hashlib.sha256(np.ascontiguousarray(X, float).tobytes() + np.asarray(y, np.int64).tobytes()).hexdigest()[:12]
+    return hashlib.sha256(
+        np.ascontiguousarray(X, float).tobytes() + np.asarray(y, np.int64).tobytes()
+    ).hexdigest()[:12]
 
 
 def folds(name: str, repeat: int, scale: str | None = None) -> Iterator[Fold]:
@@ -82,10 +84,14 @@ def folds(name: str, repeat: int, scale: str | None = None) -> Iterator[Fold]:
     X, y = load(name, repeat)
     splits = StratifiedKFold(N_FOLDS, shuffle=True, random_state=repeat).split(X, y)
     for number, (train, test) in enumerate(splits):
-        yield fold(name, number, 1000 * repeat + number, (X[train], y[train], X[test], y[test]), scale)
+        yield fold(
+            name, number, 1000 * repeat + number, (X[train], y[train], X[test], y[test]), scale
+        )
 
 
-def fold(name: str, number: int, seed: int, parts: tuple[np.ndarray, ...], scale: str | None = None) -> Fold:
+def fold(
+    name: str, number: int, seed: int, parts: tuple[np.ndarray, ...], scale: str | None = None
+) -> Fold:
     """One fold; `scale` is one of `SCALERS`, or None to scale as the papers' tables need it."""
     X, y, X_test, y_test = parts
     make = SCALERS[scale or ("none" if name in OWN_SCALE else "standard")]

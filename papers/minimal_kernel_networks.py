@@ -48,23 +48,32 @@ class Edited(NamedTuple):
 
 def overlapping(n_samples: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
     """Two round Gaussians, two standard deviations apart."""
-    return draw([Part(0, 0.5, (-1, 0), (1, 1)), Part(1, 0.5, (1, 0), (1, 1))], n_samples, random_state)
+    return draw(
+        [Part(0, 0.5, (-1, 0), (1, 1)), Part(1, 0.5, (1, 0), (1, 1))], n_samples, random_state
+    )
 
 
 def figure_2(seed: int = 0) -> Edited:
     """Edit a learning set until the classes no longer overlap, then reduce it."""
     X, y = overlapping(600, seed)
     X_test, y_test = overlapping(20_000, 1000 + seed)
-    edit = MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=RADIUS), n_parts=5, random_state=seed).fit(X, y)
+    edit = MultiEdit(
+        ParzenClassifier("hypersphere", standardize=False, radius=RADIUS),
+        n_parts=5,
+        random_state=seed,
+    ).fit(X, y)
     kept = np.asarray(edit.sample_indices_)
-    small = ReducedParzenClassifier(N_REDUCED, radius=RADIUS, edit=False, standardize=False, random_state=seed).fit(
-        X[kept], y[kept]
-    )
+    small = ReducedParzenClassifier(
+        N_REDUCED, radius=RADIUS, edit=False, standardize=False, random_state=seed
+    ).fit(X[kept], y[kept])
     reduced = kept[np.asarray(small.kept_indices_)]
 
     def error(rows: np.ndarray) -> float:
         return 100 * (
-            1 - ParzenClassifier("hypersphere", standardize=False, radius=RADIUS).fit(X[rows], y[rows]).score(X_test, y_test)
+            1
+            - ParzenClassifier("hypersphere", standardize=False, radius=RADIUS)
+            .fit(X[rows], y[rows])
+            .score(X_test, y_test)
         )
 
     best = 100 * float(np.mean((X_test[:, 0] > 0) != (y_test == 1)))
@@ -79,12 +88,16 @@ DOUBT, SLACK = 0.05, 0.5
 
 def corollary_1(error: float = 0.1) -> float:
     """Rows for 20 of 1000 kernels of a fixed radius."""
-    return bounds.test_size(n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, doubt=DOUBT, slack=SLACK)
+    return bounds.test_size(
+        n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, doubt=DOUBT, slack=SLACK
+    )
 
 
 def theorem_3(error: float = 0.1) -> float:
     """Rows for 20 of 1000 kernels of a radius that the test rows choose."""
-    return bounds.test_size(n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, doubt=DOUBT, slack=SLACK, radius="chosen")
+    return bounds.test_size(
+        n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, doubt=DOUBT, slack=SLACK, radius="chosen"
+    )
 
 
 def baum_haussler(n_features: int, error: float = 0.1) -> float:
@@ -113,7 +126,13 @@ def comparison() -> str:
     ]
     for error in (0.2, 0.1, 0.05, 0.01):
         fixed, square = corollary_1(error), absolute(error)
-        cells = [f"{error:g}", f"{fixed:,.0f}", f"{square:,.0f}", f"{square / fixed:.1f}", f"{theorem_3(error):,.0f}"]
+        cells = [
+            f"{error:g}",
+            f"{fixed:,.0f}",
+            f"{square:,.0f}",
+            f"{square / fixed:.1f}",
+            f"{theorem_3(error):,.0f}",
+        ]
         cells += [f"{baum_haussler(d, error):,.0f}" for d in (2, 10, 36)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -124,8 +143,12 @@ def main() -> None:
     found = [figure_2(seed) for seed in range(10)]
     kept = np.mean([len(edited.kept) / len(edited.X) for edited in found])
     before, after, reduced, best = np.mean([edited[4:] for edited in found], axis=0)
-    print(f"Editing keeps {100 * kept:.0f} % of the kernels; error on new rows {before:.1f} % before and {after:.1f} % after,")
-    print(f"{reduced:.1f} % with {N_REDUCED} kernels ({best:.1f} % for the best possible classifier).")
+    print(
+        f"Editing keeps {100 * kept:.0f} % of the kernels; error on new rows {before:.1f} % before and {after:.1f} % after,"
+    )
+    print(
+        f"{reduced:.1f} % with {N_REDUCED} kernels ({best:.1f} % for the best possible classifier)."
+    )
     print(comparison())
 
 

@@ -94,7 +94,11 @@ def label(row: Row) -> str:
 
 def full_name(row: Row) -> str:
     """A cell in words."""
-    where = f", {row['kernels']} kernels" if row["kernels"] and row["paper"] != "competitive-neurons" else ""
+    where = (
+        f", {row['kernels']} kernels"
+        if row["kernels"] and row["paper"] != "competitive-neurons"
+        else ""
+    )
     return f"{row['dataset']}, {label(row)}{where}"
 
 
@@ -110,7 +114,9 @@ def published(rows: Sequence[Row], paper: str) -> list[Grid]:
     """The tables of one paper."""
     mine = [row for row in rows if row["paper"] == paper]
     if paper in ("competitive-neurons", "em-log"):
-        title = "Table 1" if paper == "competitive-neurons" else "Figures 3 and 4: test error, percent"
+        title = (
+            "Table 1" if paper == "competitive-neurons" else "Figures 3 and 4: test error, percent"
+        )
         return [_grid(title, mine, "method", "dataset")] if mine else []
     sets = dict.fromkeys(row["dataset"] for row in mine)
     return [
@@ -130,7 +136,11 @@ def _grid(title: str, rows: Sequence[Row], column: str, line: str | None) -> Gri
     for row in rows:
         lines.setdefault(row[line] if line else label(row), {})[row[column]] = row
     shown = tuple(COLUMN_NAMES.get(head, head) for head in heads)
-    return Grid(title, shown, tuple((name, tuple(cells.get(head) for head in heads)) for name, cells in lines.items()))
+    return Grid(
+        title,
+        shown,
+        tuple((name, tuple(cells.get(head) for head in heads)) for name, cells in lines.items()),
+    )
 
 
 MEASURES = {
@@ -148,19 +158,27 @@ def compared(rows: Sequence[Row]) -> Grid:
     heads = [name for name in METHODS if any(row["method"] == name for row in rows)]
     sets = dict.fromkeys(row["dataset"] for row in rows)
     by_cell = {(row["dataset"], row["method"]): row for row in rows}
-    return Grid("", tuple(heads), tuple((name, tuple(by_cell.get((name, head)) for head in heads)) for name in sets))
+    return Grid(
+        "",
+        tuple(heads),
+        tuple((name, tuple(by_cell.get((name, head)) for head in heads)) for name in sets),
+    )
 
 
 def page(folder: Path, images: str = "") -> str:
     """The whole page; `images` is the folder of the figures, as seen from the page."""
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    rows, rivals, variations = (_rows(folder / f"{name}.csv") for name in ("results", "comparison", "variations"))
+    rows, rivals, variations = (
+        _rows(folder / f"{name}.csv") for name in ("results", "comparison", "variations")
+    )
     parts = [_introduction(run), _counts(rows), _skipped(run)]
     for name in TITLES:
         mine = [row for row in rows if row["paper"] == name]
         if mine:
             parts.append(f"## {TITLES[name]}\n")
-            parts += [f"### {grid.title}\n\n{_table(grid, _cell)}" for grid in published(rows, name)]
+            parts += [
+                f"### {grid.title}\n\n{_table(grid, _cell)}" for grid in published(rows, name)
+            ]
             parts += [NOTES[name] + "\n", _higher(mine)]
     parts += [_readings(_rows(folder / "readings.csv"))]
     parts += [_variations(variations)] if variations else []
@@ -176,8 +194,13 @@ def _rows(path: Path) -> list[Row]:
 
 def _introduction(run: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
-    text = INTRODUCTION.format(date=run["date"], command=run["command"], versions=versions, units=run["units"])
-    older = [f"The table of {name} is that of the run of {date}.\n" for name, date in run.get("older", {}).items()]
+    text = INTRODUCTION.format(
+        date=run["date"], command=run["command"], versions=versions, units=run["units"]
+    )
+    older = [
+        f"The table of {name} is that of the run of {date}.\n"
+        for name, date in run.get("older", {}).items()
+    ]
     return "\n".join([text, *older, *([run["note"] + "\n"] if "note" in run else [])])
 
 
@@ -204,7 +227,10 @@ def _counts(rows: Sequence[Row]) -> str:
 def _count_cells(rows: Sequence[Row]) -> str:
     n = count(rows)
     texts = [str(n.cells) if n.run == n.cells else f"{n.run} run, of {n.cells}"]
-    for field, verdict in (("deviations", "verdict"), ("standard_errors", "verdict_in_standard_errors")):
+    for field, verdict in (
+        ("deviations", "verdict"),
+        ("standard_errors", "verdict_in_standard_errors"),
+    ):
         n = count([row for row in rows if row[field] != ""], verdict)
         texts += [str(n.within), str(n.lower), str(n.higher)] if n.run else ["", "", ""]
     return " | ".join(texts)
@@ -232,8 +258,14 @@ def _cell(row: Row | None) -> str:
 
 
 def _higher(rows: Sequence[Row]) -> str:
-    lines = [f"- {'; '.join(map(in_words, cells))}. {why}" for why, cells in by_remark(rows).items()]
-    return "Higher:\n\n" + "\n".join(lines) + "\n" if lines else "No cell is higher by more than two.\n"
+    lines = [
+        f"- {'; '.join(map(in_words, cells))}. {why}" for why, cells in by_remark(rows).items()
+    ]
+    return (
+        "Higher:\n\n" + "\n".join(lines) + "\n"
+        if lines
+        else "No cell is higher by more than two.\n"
+    )
 
 
 def _readings(rows: Sequence[Row]) -> str:
@@ -255,18 +287,35 @@ def _readings(rows: Sequence[Row]) -> str:
     ]
     for dataset in [*dict.fromkeys(row["dataset"] for row in rows), "all"]:
         for step in steps:
-            mine = [r for r in rows if r["step"] == step and (dataset in ("all", r["dataset"])) and r["parameter"] != "0"]
+            mine = [
+                r
+                for r in rows
+                if r["step"] == step
+                and (dataset in ("all", r["dataset"]))
+                and r["parameter"] != "0"
+            ]
             n, away = count(mine), [r["ours"] - r["published"] for r in mine]
 
             def mean(values: Sequence[float]) -> float:
                 return sum(values) / len(values)
 
-            cells = [f"{n.within}", f"{n.lower}", f"{n.higher}", f"{mean(away):+.2f}", f"{mean([abs(a) for a in away]):.2f}"]
+            cells = [
+                f"{n.within}",
+                f"{n.lower}",
+                f"{n.higher}",
+                f"{mean(away):+.2f}",
+                f"{mean([abs(a) for a in away]):.2f}",
+            ]
             cells += [f"{100 * mean([r['share_falling'] for r in mine]):.0f} %"]
-            cells += [f"{mean([r['sum_of_falls'] for r in mine]):.3f}", f"{-mean([r['objective'] for r in mine]):.4f}"]
+            cells += [
+                f"{mean([r['sum_of_falls'] for r in mine]):.3f}",
+                f"{-mean([r['objective'] for r in mine]):.4f}",
+            ]
             parts.append(f"| {dataset} | {step} | {' | '.join(cells)} |")
     parts.append("\n" + _choice_of_reading(rows, steps))
-    parts.append(f"\nCell by cell, *published / {' / '.join(steps)}*; the line without penalty is the same under all.\n")
+    parts.append(
+        f"\nCell by cell, *published / {' / '.join(steps)}*; the line without penalty is the same under all.\n"
+    )
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         mine = [row for row in rows if row["dataset"] == dataset]
         kernels = list(dict.fromkeys(row["kernels"] for row in mine))
@@ -274,9 +323,16 @@ def _readings(rows: Sequence[Row]) -> str:
         for parameter in dict.fromkeys(row["parameter"] for row in mine):
             cells = []
             for kernel in kernels:
-                found = {r["step"]: r for r in mine if (r["parameter"], r["kernels"]) == (parameter, kernel)}
+                found = {
+                    r["step"]: r
+                    for r in mine
+                    if (r["parameter"], r["kernels"]) == (parameter, kernel)
+                }
                 published_ = next(iter(found.values()))["published"]
-                cells.append(f"{published_:.2f} / " + " / ".join(f"{found[s]['ours']:.2f}" for s in steps if s in found))
+                cells.append(
+                    f"{published_:.2f} / "
+                    + " / ".join(f"{found[s]['ours']:.2f}" for s in steps if s in found)
+                )
             parts.append(f"| penalty {parameter} | {' | '.join(cells)} |")
         parts.append("")
     return "\n".join(parts)
@@ -288,15 +344,25 @@ def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
 
     def means(field: str, dataset: str | None = None) -> dict[str, float]:
         mine = [row for row in penalized if dataset in (None, row["dataset"])]
-        return {s: sum(r[field] for r in mine if r["step"] == s) / sum(r["step"] == s for r in mine) for s in steps}
+        return {
+            s: sum(r[field] for r in mine if r["step"] == s) / sum(r["step"] == s for r in mine)
+            for s in steps
+        }
 
     def ranked(values: dict[str, float], form: str) -> str:
-        return ", ".join(f"{form.format(value)} under *{step}*" for step, value in sorted(values.items(), key=lambda v: v[1]))
+        return ", ".join(
+            f"{form.format(value)} under *{step}*"
+            for step, value in sorted(values.items(), key=lambda v: v[1])
+        )
 
     falls, below, share = means("sum_of_falls"), means("objective"), means("share_falling")
     least, highest = min(falls, key=lambda s: falls[s]), max(below, key=lambda s: below[s])
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
-    steady = [name for name in sets if min(means("sum_of_falls", name).items(), key=lambda v: v[1])[0] == STEP]
+    steady = [
+        name
+        for name in sets
+        if min(means("sum_of_falls", name).items(), key=lambda v: v[1])[0] == STEP
+    ]
     within = {step: count([r for r in penalized if r["step"] == step]).within for step in steps}
     return " ".join(
         [
@@ -316,12 +382,12 @@ def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
 
 def _doubt_about(rows: Sequence[Row], step: str, least: str) -> str:
     """How much more the objective falls under one reading than under another, with its standard error over the cells."""
-    by_cell = {(r["dataset"], r["parameter"], r["kernels"], r["step"]): r["sum_of_falls"] for r in rows}
+    by_cell = {
+        (r["dataset"], r["parameter"], r["kernels"], r["step"]): r["sum_of_falls"] for r in rows
+    }
     more = [value - by_cell[(*key[:3], least)] for key, value in by_cell.items() if key[3] == step]
     error = (stdev(more) if len(more) > 1 else 0.0) / len(more) ** 0.5
-    found = (
-        f"Under *{step}* it falls by {fmean(more):.2f} ± {error:.2f} more than under *{least}* (standard error over the cells)"
-    )
+    found = f"Under *{step}* it falls by {fmean(more):.2f} ± {error:.2f} more than under *{least}* (standard error over the cells)"
     return found + (", which decides nothing." if abs(fmean(more)) <= 2 * error else ".")
 
 
@@ -359,7 +425,9 @@ def _comparison(rows: Sequence[Row]) -> str:
     for measure, (title, form) in MEASURES.items():
         best = {name: min(row[measure] for row in cells if row) for name, cells in grid.lines}
 
-        def cell(row: Row | None, measure: str = measure, form: str = form, best: dict[str, float] = best) -> str:
+        def cell(
+            row: Row | None, measure: str = measure, form: str = form, best: dict[str, float] = best
+        ) -> str:
             if row is None:
                 return ""
             text = form.format(row[measure])
@@ -378,9 +446,15 @@ def _verdict(grid: Grid) -> str:
         for name, cells in grid.lines:
             best = min((row for row in cells if row), key=lambda row: row[measure])
             ours = next(row for row in cells if row and row["method"] == OURS)
-            (won if ours is best else lost).append(name if ours is best else f"{name} ({best['method']})")
+            (won if ours is best else lost).append(
+                name if ours is best else f"{name} ({best['method']})"
+            )
         what = MEASURES[measure][0].split(",")[0].lower()
-        least = f"Ours has the least {what} on {', '.join(won)}" if won else f"Ours has the least {what} on none of the sets"
+        least = (
+            f"Ours has the least {what} on {', '.join(won)}"
+            if won
+            else f"Ours has the least {what} on none of the sets"
+        )
         parts.append(f"{least}{'; it loses on ' + ', '.join(lost) if lost else ''}.")
     return " ".join(parts)
 
@@ -405,7 +479,9 @@ def draw_figures(folder: Path, n_jobs: int = 2) -> None:
         captions[figure.name] = caption
         if image is not None:
             (folder / f"{figure.name}.png").write_bytes(image)
-    (folder / "figures.json").write_text(json.dumps(captions, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "figures.json").write_text(
+        json.dumps(captions, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def main(folder: str, path: str, *options: str) -> None:

@@ -92,7 +92,9 @@ class Cell:
         """How many standard errors of the difference our mean, which has this standard error, lies above the published one."""
         if self.standard_error is None:
             return None
-        return (ours - self.error) / math.hypot(self.standard_error, standard_error if math.isfinite(standard_error) else 0.0)
+        return (ours - self.error) / math.hypot(
+            self.standard_error, standard_error if math.isfinite(standard_error) else 0.0
+        )
 
 
 def verdict(away: float) -> str:
@@ -120,4 +122,8 @@ def cells() -> tuple[Cell, ...]:
 
 def columns(paper: str) -> list[tuple[str, int]]:
     """Data sets and numbers of kernels of a paper's tables, each once."""
-    return list(dict.fromkeys((c.dataset, int(c.kernels)) for c in cells() if c.paper == paper and c.kernels))
+    return list(
+        dict.fromkeys(
+            (c.dataset, int(c.kernels)) for c in cells() if c.paper == paper and c.kernels
+        )
+    )

@@ -54,14 +54,24 @@ TRAINING: dict[str, Any] = {
     "tol": 0.0,
     "covariance_floor": 1e-6,
 }
-PROTOCOL: dict[str, Any] = {"strengths": STRENGTHS, "steps": STEPS, "training": TRAINING, "folds": 5, "revision": 3}
+PROTOCOL: dict[str, Any] = {
+    "strengths": STRENGTHS,
+    "steps": STEPS,
+    "training": TRAINING,
+    "folds": 5,
+    "revision": 3,
+}
 QUICK = (("ionosphere", 4), ("ionosphere", 8), ("pima", 6), ("phoneme", 8), ("satimage5", 6))
 
 
 def units(quick: bool = False) -> list[Unit]:
     """A unit is a column of a table under every reading: one data set, one number of kernels, five folds."""
     repeats, chosen = (1, list(QUICK)) if quick else (REPEATS, columns(NAME))
-    return [Unit(NAME, dataset, kernels, repeat) for repeat in range(repeats) for dataset, kernels in chosen]
+    return [
+        Unit(NAME, dataset, kernels, repeat)
+        for repeat in range(repeats)
+        for dataset, kernels in chosen
+    ]
 
 
 def work(unit: Unit) -> list[Record]:
@@ -69,7 +79,9 @@ def work(unit: Unit) -> list[Record]:
     assert unit.kernels is not None
     found: list[Record] = []
     for fold in folds(unit.dataset, unit.repeat):
-        plain = networks(fold, unit.kernels, STRENGTHS[:1])  # no penalty, no delta: the same under every reading
+        plain = networks(
+            fold, unit.kernels, STRENGTHS[:1]
+        )  # no penalty, no delta: the same under every reading
         for step in STEPS:
             for network in plain + networks(fold, unit.kernels, STRENGTHS[1:], overlap_step=step):
                 falls = np.minimum(np.diff(network.history_), 0)
@@ -89,10 +101,14 @@ def work(unit: Unit) -> list[Record]:
     return found
 
 
-def networks(fold: Fold, kernels: int, strengths: Sequence[float] = STRENGTHS, **kwargs: Any) -> list[SharedKernelClassifier]:
+def networks(
+    fold: Fold, kernels: int, strengths: Sequence[float] = STRENGTHS, **kwargs: Any
+) -> list[SharedKernelClassifier]:
     """One fold of a column, a network a strength, all from the same start; `kwargs` change the training."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnfinishedWarning)  # the number of sweeps is part of the protocol
+        warnings.simplefilter(
+            "ignore", UnfinishedWarning
+        )  # the number of sweeps is part of the protocol
         average = SharingAverageClassifier(
             kernels,
             overlap_penalty=tuple(strengths),
@@ -106,7 +122,10 @@ def networks(fold: Fold, kernels: int, strengths: Sequence[float] = STRENGTHS, *
 
 def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, float]]:
     """Test errors of one fold of a column, by strength."""
-    return [(f"{m.overlap_penalty:g}", fold.error(m.predict(fold.X_test))) for m in networks(fold, kernels, **kwargs)]
+    return [
+        (f"{m.overlap_penalty:g}", fold.error(m.predict(fold.X_test)))
+        for m in networks(fold, kernels, **kwargs)
+    ]
 
 
 def readings(records: Iterable[Record]) -> list[Row]:
@@ -127,7 +146,11 @@ def readings(records: Iterable[Record]) -> list[Row]:
             if not found:
                 continue
             ours = float(np.mean([r["error"] for r in found]))
-            short = [r["objective"] - best[r["dataset"], r["kernels"], r["parameter"], r["repeat"], r["fold"]] for r in found]
+            short = [
+                r["objective"]
+                - best[r["dataset"], r["kernels"], r["parameter"], r["repeat"], r["fold"]]
+                for r in found
+            ]
             rows.append(
                 {
                     "dataset": cell.dataset,

@@ -43,8 +43,10 @@ REMARKS: dict[tuple[str, str, str], str] = {
         "Neither other scales nor narrower or k-means starts nor fewer sweeps bring these columns closer; with 500 sweeps "
         "instead of 200 none of their cells lies outside in two repeats, where one does otherwise."
     ),
-    ("competitive-neurons", "bupa", "neurons"): NEURONS + "The polynomial SVM agrees on the same splits.",
-    ("competitive-neurons", "bupa", "competitive-neurons"): NEURONS + "The polynomial SVM agrees on the same splits.",
+    ("competitive-neurons", "bupa", "neurons"): NEURONS
+    + "The polynomial SVM agrees on the same splits.",
+    ("competitive-neurons", "bupa", "competitive-neurons"): NEURONS
+    + "The polynomial SVM agrees on the same splits.",
     ("competitive-neurons", "pima", "competitive-neurons"): (
         "The printed repulsion of 0.01 changes next to nothing: our two columns of neurons are alike, and agree with the "
         "paper's column without competition. The printed standard error of 0.18 is less than half of what any classifier "

@@ -78,9 +78,13 @@ class Results:
             lines.append(f"{name}: {n.run} of {n.cells} cells run")
             for own, what in (("yes", "own method"), ("no", "baselines")):
                 for away, verdict, unit in UNITS:
-                    n = count((row for row in mine if row["own"] == own and row[away] != ""), verdict)
+                    n = count(
+                        (row for row in mine if row["own"] == own and row[away] != ""), verdict
+                    )
                     if n.run:
-                        lines.append(f"  {what}: {n.within} of {n.run} within two {unit}, {n.lower} lower, {n.higher} higher")
+                        lines.append(
+                            f"  {what}: {n.within} of {n.run} within two {unit}, {n.lower} lower, {n.higher} higher"
+                        )
         lines += [f"{name}: skipped. {reason}" for name, reason in self.skipped.items()]
         return "\n".join([*lines, str(self.out / "index.md")])
 
@@ -130,7 +134,12 @@ def run(
     """
     names = _names(tables)
     out = _folder(Path(out))
-    units = [unit for name in names for unit in TABLES[name].units(quick) if name not in REPEATED or unit.repeat < repeats]
+    units = [
+        unit
+        for name in names
+        for unit in TABLES[name].units(quick)
+        if name not in REPEATED or unit.repeat < repeats
+    ]
     digests, skipped = _available(units)
     units = [unit for unit in units if unit.dataset in digests]
     finished = FinishedUnits(out / "units.jsonl", resume)
@@ -139,7 +148,9 @@ def run(
     report = progress if callable(progress) else _print_progress if progress else None
     n_new = _run_units(units, fingerprints, finished, n_jobs, report)
     records = _collect(units, fingerprints, finished)
-    facts = _facts(names, quick, repeats, n_jobs, skipped, n_new, len(units), time.perf_counter() - begin)
+    facts = _facts(
+        names, quick, repeats, n_jobs, skipped, n_new, len(units), time.perf_counter() - begin
+    )
     readings = [record for record in records if record["table"] == regularized_prbf.NAME]
     steps = ("", regularized_prbf.STEP)
     published = [r for r in records if r["table"] != comparison.NAME and r.get("step", "") in steps]
@@ -195,7 +206,12 @@ def _available(units: Sequence[Unit]) -> tuple[dict[str, str], dict[str, str]]:
 
 def _fingerprint(unit: Unit, digests: dict[str, str]) -> str:
     protocol = TABLES[unit.table].PROTOCOL
-    return fingerprint(__version__, version("scikit-learn"), protocol.get(unit.method, protocol), digests[unit.dataset])
+    return fingerprint(
+        __version__,
+        version("scikit-learn"),
+        protocol.get(unit.method, protocol),
+        digests[unit.dataset],
+    )
 
 
 def _print_progress(done: int, total: int, name: str) -> None:
@@ -205,11 +221,17 @@ def _print_progress(done: int, total: int, name: str) -> None:
 
 
 def _run_units(
-    units: list[Unit], fingerprints: dict[Unit, str], finished: FinishedUnits, n_jobs: int, progress: Progress | None
+    units: list[Unit],
+    fingerprints: dict[Unit, str],
+    finished: FinishedUnits,
+    n_jobs: int,
+    progress: Progress | None,
 ) -> int:
     """Run the units that are not finished, and return how many they were."""
     todo = [unit for unit in units if finished.records(unit.key, fingerprints[unit]) is None]
-    for n_new, (unit, records, seconds) in enumerate(in_processes(_work, todo, n_jobs, ordered=False), 1):
+    for n_new, (unit, records, seconds) in enumerate(
+        in_processes(_work, todo, n_jobs, ordered=False), 1
+    ):
         finished.add(unit.key, fingerprints[unit], records, seconds)
         if progress is not None:
             progress(len(units) - len(todo) + n_new, len(units), unit.key)
@@ -223,7 +245,9 @@ def _work(unit: Unit) -> tuple[Unit, list[Record], float]:
     return unit, records, round(time.process_time() - begin, 2)
 
 
-def _collect(units: list[Unit], fingerprints: dict[Unit, str], finished: FinishedUnits) -> list[Record]:
+def _collect(
+    units: list[Unit], fingerprints: dict[Unit, str], finished: FinishedUnits
+) -> list[Record]:
     """All records, each with the table, data set and repeat it belongs to."""
     return [
         {"table": unit.table, "dataset": unit.dataset, "repeat": unit.repeat, **record}
@@ -233,7 +257,14 @@ def _collect(units: list[Unit], fingerprints: dict[Unit, str], finished: Finishe
 
 
 def _facts(
-    names: list[str], quick: bool, repeats: int, n_jobs: int, skipped: dict[str, str], n_new: int, n_units: int, seconds: float
+    names: list[str],
+    quick: bool,
+    repeats: int,
+    n_jobs: int,
+    skipped: dict[str, str],
+    n_new: int,
+    n_units: int,
+    seconds: float,
 ) -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -259,7 +290,9 @@ def _write(results: Results, figures: bool) -> None:
         write_csv(results.out / "results.csv", results.cells, FIELDS)
     if results.comparison:
         write_csv(results.out / "comparison.csv", results.comparison)
-    (results.out / "run.json").write_text(json.dumps(results.run, indent=2) + "\n", encoding="utf-8")
+    (results.out / "run.json").write_text(
+        json.dumps(results.run, indent=2) + "\n", encoding="utf-8"
+    )
     if figures:
         draw_figures(results.out, results.run["n_jobs"])
     (results.out / "index.md").write_text(page(results.out), encoding="utf-8")

@@ -57,14 +57,31 @@ NETLAB: dict[str, Any] = {
     "max_iter": 200,
     "tol": 1e-6,
 }
-PROTOCOL: dict[str, Any] = {"sharing": SHARING, "training": TRAINING, "netlab": NETLAB, "folds": 5, "revision": 1}
-QUICK = (("clouds", 8), ("ionosphere", 4), ("ionosphere", 12), ("pima", 6), ("phoneme", 8), ("satimage5", 12))
+PROTOCOL: dict[str, Any] = {
+    "sharing": SHARING,
+    "training": TRAINING,
+    "netlab": NETLAB,
+    "folds": 5,
+    "revision": 1,
+}
+QUICK = (
+    ("clouds", 8),
+    ("ionosphere", 4),
+    ("ionosphere", 12),
+    ("pima", 6),
+    ("phoneme", 8),
+    ("satimage5", 12),
+)
 
 
 def units(quick: bool = False) -> list[Unit]:
     """A unit is a column of a table: one data set, one number of kernels, five folds."""
     repeats, chosen = (1, list(QUICK)) if quick else (REPEATS, columns(NAME))
-    return [Unit(NAME, dataset, kernels, repeat) for repeat in range(repeats) for dataset, kernels in chosen]
+    return [
+        Unit(NAME, dataset, kernels, repeat)
+        for repeat in range(repeats)
+        for dataset, kernels in chosen
+    ]
 
 
 def work(unit: Unit) -> list[Record]:
@@ -74,7 +91,13 @@ def work(unit: Unit) -> list[Record]:
     for fold in folds(unit.dataset, unit.repeat):
         for method, parameter, error in errors(fold, unit.kernels):
             found.append(
-                {"method": method, "parameter": parameter, "kernels": unit.kernels, "fold": fold.number, "error": error}
+                {
+                    "method": method,
+                    "parameter": parameter,
+                    "kernels": unit.kernels,
+                    "fold": fold.number,
+                    "error": error,
+                }
             )
     return found
 
@@ -82,14 +105,24 @@ def work(unit: Unit) -> list[Record]:
 def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, float]]:
     """One fold of a column; `kwargs` change the training."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnfinishedWarning)  # the number of sweeps is part of the protocol
+        warnings.simplefilter(
+            "ignore", UnfinishedWarning
+        )  # the number of sweeps is part of the protocol
         average = SharingAverageClassifier(
-            kernels, sharing=SHARING, standardize=False, random_state=fold.seed, n_jobs=1, **{**TRAINING, **kwargs}
+            kernels,
+            sharing=SHARING,
+            standardize=False,
+            random_state=fold.seed,
+            n_jobs=1,
+            **{**TRAINING, **kwargs},
         )
         average.fit(fold.X, fold.y)
         rbf = netlab(kernels, fold.seed).fit(fold.X, fold.y)
     found = [("rbf", "", fold.error(rbf.predict(fold.X_test)))]
-    found += [("sharing", f"{m.sharing:g}", fold.error(m.predict(fold.X_test))) for m in average.estimators_]
+    found += [
+        ("sharing", f"{m.sharing:g}", fold.error(m.predict(fold.X_test)))
+        for m in average.estimators_
+    ]
     return [*found, ("average", "", fold.error(average.predict(fold.X_test)))]
 
 

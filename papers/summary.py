@@ -52,14 +52,26 @@ class Counts(NamedTuple):
     higher: int
 
 
-def summarize(records: Iterable[Record], tables: Sequence[str], skipped: Iterable[str] = ()) -> list[Row]:
+def summarize(
+    records: Iterable[Record], tables: Sequence[str], skipped: Iterable[str] = ()
+) -> list[Row]:
     """A row for every published cell of the tables, those without a figure of ours included."""
     skipped = set(skipped)
     by_cell: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for r in records:
-        key = (r["table"], r["dataset"], r["method"], str(r.get("parameter", "")), str(r.get("kernels", "")))
+        key = (
+            r["table"],
+            r["dataset"],
+            r["method"],
+            str(r.get("parameter", "")),
+            str(r.get("kernels", "")),
+        )
         by_cell[key][r["repeat"]].append(r["error"])
-    return [_row(cell, by_cell.get(cell.key, {}), cell.dataset in skipped) for cell in cells() if cell.paper in tables]
+    return [
+        _row(cell, by_cell.get(cell.key, {}), cell.dataset in skipped)
+        for cell in cells()
+        if cell.paper in tables
+    ]
 
 
 def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
@@ -71,17 +83,26 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
         return row | {"repeats": 0, "verdict": "skipped" if skipped else "not run"}
     runs = list(by_repeat.values())
     means = np.array([np.mean(run) for run in runs])
-    ours, between = float(means.mean()), float(means.std(ddof=1)) if len(means) > 1 else float("nan")
+    ours, between = (
+        float(means.mean()),
+        float(means.std(ddof=1)) if len(means) > 1 else float("nan"),
+    )
     error_of_mean = between / len(means) ** 0.5
     trials = all(len(run) == 1 for run in runs)
     row |= {
         "ours": round(ours, 3),
-        "spread": round(error_of_mean if trials else float(np.mean([np.std(run, ddof=1) for run in runs])), 3),
+        "spread": round(
+            error_of_mean if trials else float(np.mean([np.std(run, ddof=1) for run in runs])), 3
+        ),
         "between": round(between, 3),
         "repeats": len(means),
     }
     middle, quarter = (means.max() + means.min()) / 2, (means.max() - means.min()) / 4
-    away = cell.deviations(float(middle), float(quarter)) if cell.paper == "em-log" else cell.deviations(ours)
+    away = (
+        cell.deviations(float(middle), float(quarter))
+        if cell.paper == "em-log"
+        else cell.deviations(ours)
+    )
     deviations, standard_errors = away, cell.standard_errors(ours, error_of_mean)
     if standard_errors is not None:
         row |= {
@@ -90,8 +111,16 @@ def _row(cell: Cell, by_repeat: dict[int, list[float]], skipped: bool) -> Row:
             "verdict_in_standard_errors": verdict(standard_errors),
         }
     if deviations is not None:
-        alone = "" if trials else sum(verdict(cell.deviations(float(mean)) or 0.0) == "higher" for mean in means)
-        row |= {"deviations": round(deviations, 2), "verdict": verdict(deviations), "higher_alone": alone}
+        alone = (
+            ""
+            if trials
+            else sum(verdict(cell.deviations(float(mean)) or 0.0) == "higher" for mean in means)
+        )
+        row |= {
+            "deviations": round(deviations, 2),
+            "verdict": verdict(deviations),
+            "higher_alone": alone,
+        }
     return row
 
 
@@ -112,7 +141,14 @@ def compared(records: Iterable[Record]) -> list[Row]:
         row: Row = {"dataset": dataset, "method": method, "folds": len(found)}
         row |= {name: round(float(np.mean([r[name] for r in found])), 5) for name in COMPARED}
         errors = [r["error"] for r in found]
-        rows.append(row | {"error_spread": round(float(np.std(errors, ddof=1)), 3) if len(errors) > 1 else float("nan")})
+        rows.append(
+            row
+            | {
+                "error_spread": round(float(np.std(errors, ddof=1)), 3)
+                if len(errors) > 1
+                else float("nan")
+            }
+        )
     return rows
 
 
@@ -129,7 +165,10 @@ def write_csv(path: Path, rows: Sequence[Row], fields: Sequence[str] | None = No
 def read_csv(path: Path) -> list[Row]:
     """Rows of a CSV that `write_csv` wrote; numbers are numbers again."""
     with path.open(encoding="utf-8", newline="") as file:
-        return [{name: _number(name, text) for name, text in row.items()} for row in csv.DictReader(file)]
+        return [
+            {name: _number(name, text) for name, text in row.items()}
+            for row in csv.DictReader(file)
+        ]
 
 
 def _number(name: str, text: str) -> Any:

@@ -67,7 +67,9 @@ def start(fold: Fold, kernels: int, width: float) -> dict[str, Any]:
     return {"means_init": means, "covariances_init": variances, "owners": np.repeat(classes, each)}
 
 
-def column(paper: str, dataset: str, kernels: int, repeat: int, variation: Variation) -> dict[str, float]:
+def column(
+    paper: str, dataset: str, kernels: int, repeat: int, variation: Variation
+) -> dict[str, float]:
     """Five-fold errors of the degrees or strengths of a column under one variation."""
     found: dict[str, list[float]] = {}
     for fold in folds(dataset, repeat, variation.scale):
@@ -77,7 +79,11 @@ def column(paper: str, dataset: str, kernels: int, repeat: int, variation: Varia
         if paper == regularized_prbf.NAME:
             errors = regularized_prbf.errors(fold, kernels, **kwargs)
         else:
-            errors = [(p, error) for method, p, error in shared_kernels.errors(fold, kernels, **kwargs) if method == "sharing"]
+            errors = [
+                (p, error)
+                for method, p, error in shared_kernels.errors(fold, kernels, **kwargs)
+                if method == "sharing"
+            ]
         for parameter, error in errors:
             found.setdefault(parameter, []).append(error)
     return {parameter: float(np.mean(values)) for parameter, values in found.items()}
@@ -91,7 +97,10 @@ def compared(wanted: list[Cell], repeats: int) -> Iterator[Row]:
     for variation in VARIATIONS:
         runs = []
         for repeat in range(repeats):
-            found = {k: column(paper, dataset, int(k), repeat, variation) for k in dict.fromkeys(c.kernels for c in wanted)}
+            found = {
+                k: column(paper, dataset, int(k), repeat, variation)
+                for k in dict.fromkeys(c.kernels for c in wanted)
+            }
             runs.append([found[cell.kernels][cell.parameter] for cell in wanted])
         ours = np.array(runs)  # (repeats, cells)
         yield {
@@ -103,30 +112,55 @@ def compared(wanted: list[Cell], repeats: int) -> Iterator[Row]:
             "ours": round(float(ours.mean()), 2),
             "higher": int((ours.mean(axis=0) - theirs > limit).sum()),
             "higher_in_one_run": round(float((ours - theirs > limit).sum(axis=1).mean()), 1),
-            "one_run_varies_by": round(float(ours.std(axis=0, ddof=1).mean()), 2) if repeats > 1 else "",
+            "one_run_varies_by": round(float(ours.std(axis=0, ddof=1).mean()), 2)
+            if repeats > 1
+            else "",
         }
 
 
 def widths(dataset: str) -> Iterator[Row]:
     """The RBF row of the shared-kernel paper with Netlab's widths and with the mixture's own."""
-    wanted = [c for c in cells() if c.paper == shared_kernels.NAME and c.dataset == dataset and c.method == "rbf"]
-    errors: dict[str, list[float]] = {"RBF row, Netlab's widths": [], "RBF row, the mixture's own widths": []}
+    wanted = [
+        c
+        for c in cells()
+        if c.paper == shared_kernels.NAME and c.dataset == dataset and c.method == "rbf"
+    ]
+    errors: dict[str, list[float]] = {
+        "RBF row, Netlab's widths": [],
+        "RBF row, the mixture's own widths": [],
+    }
     for cell in wanted:
         for fold in folds(dataset, 0):
-            kwargs: dict[str, Any] = {"standardize": False, "random_state": fold.seed, "n_jobs": 1, **shared_kernels.NETLAB}
+            kwargs: dict[str, Any] = {
+                "standardize": False,
+                "random_state": fold.seed,
+                "n_jobs": 1,
+                **shared_kernels.NETLAB,
+            }
             for found, widths in zip(errors.values(), ("farthest", None), strict=True):
-                model = RBFNetworkClassifier(int(cell.kernels), **{**kwargs, "widths": widths}).fit(fold.X, fold.y)
+                model = RBFNetworkClassifier(int(cell.kernels), **{**kwargs, "widths": widths}).fit(
+                    fold.X, fold.y
+                )
                 found.append(fold.error(model.predict(fold.X_test)))
     published = round(float(np.mean([cell.error for cell in wanted])), 2)
     for name, found in errors.items():
-        common = {"paper": shared_kernels.NAME, "dataset": dataset, "variation": name, "cells": len(wanted)}
+        common = {
+            "paper": shared_kernels.NAME,
+            "dataset": dataset,
+            "variation": name,
+            "cells": len(wanted),
+        }
         yield common | {"published": published, "ours": round(float(np.mean(found)), 2)}
 
 
 def satimage() -> Iterator[Row]:
     """The first columns of the regularized paper's Table 2 with five features and with all 36, standardized."""
     for kernels in ("6", "9"):
-        wanted = [c for c in cells() if (c.paper, c.dataset, c.kernels) == (regularized_prbf.NAME, "satimage5", kernels)]
+        wanted = [
+            c
+            for c in cells()
+            if (c.paper, c.dataset, c.kernels) == (regularized_prbf.NAME, "satimage5", kernels)
+        ]
         for dataset, name in (("satimage5", "five features"), ("satimage", "36 features")):
             found = column(regularized_prbf.NAME, dataset, int(kernels), 0, Variation(name))
             yield {
@@ -145,7 +179,11 @@ def rows(repeats: int) -> Iterator[Row]:
         yield from widths(dataset)
     yield from satimage()
     for paper, dataset, method, kernels in GROUPS:
-        group = [c for c in cells() if (c.paper, c.dataset, c.method) == (paper, dataset, method) and c.kernels in kernels]
+        group = [
+            c
+            for c in cells()
+            if (c.paper, c.dataset, c.method) == (paper, dataset, method) and c.kernels in kernels
+        ]
         yield from compared(group, repeats)
 
 

@@ -1,7 +1,9 @@
 import os
 from pathlib import Path
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is there: workers that run side by side take a core each
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # before NumPy is there: workers that run side by side take a core each
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -40,7 +42,11 @@ def given_start(family, blobs):
     full = np.array([np.diag([1.0, 2.0, 0.5]) + 0.2 * v for v in np.linspace(0, 1, 6)])
     kernel = FAMILIES[family](np.zeros(3))
     covariance = kernel.covariances(
-        kernel.pool_moments(np.array([kernel.square(np.linalg.cholesky(c)).sum(axis=1) for c in full])), np.ones(6), 0.0
+        kernel.pool_moments(
+            np.array([kernel.square(np.linalg.cholesky(c)).sum(axis=1) for c in full])
+        ),
+        np.ones(6),
+        0.0,
     )
     mixing = rng.dirichlet(np.ones(6), size=3).T
     return mean, covariance, mixing, np.array([0, 0, 1, 1, 2, 2])

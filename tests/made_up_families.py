@@ -18,7 +18,10 @@ class Twin(Diag):
 
 
 RECORD = FamilyRecord(
-    "twin", Twin, Field("floats", ("M", "d"), low=0.0, open_low=True), onnx="kernelpool.export.networks:gaussian"
+    "twin",
+    Twin,
+    Field("floats", ("M", "d"), low=0.0, open_low=True),
+    onnx="kernelpool.app.onnx.networks:gaussian",
 )
 
 
@@ -61,13 +64,21 @@ class Unit(Kernel):
 
     def natural_params(self, kernels, eps):
         xp, d = namespace(kernels.center), kernels.center.shape[1]
-        return NaturalParams(kernels.center, -0.5 * xp.sum(kernels.center**2, axis=1) - 0.5 * d * math.log(2 * math.pi), ())
+        return NaturalParams(
+            kernels.center,
+            -0.5 * xp.sum(kernels.center**2, axis=1) - 0.5 * d * math.log(2 * math.pi),
+            (),
+        )
 
     def common(self, natural_params, x):
         return -0.5 * namespace(x).sum(x * x, axis=1)
 
     def log_density(self, natural_params, x):
-        return natural_params.weight @ x.T + natural_params.offset[:, None] + self.common(natural_params, x)
+        return (
+            natural_params.weight @ x.T
+            + natural_params.offset[:, None]
+            + self.common(natural_params, x)
+        )
 
     def log_peak(self, kernels):
         return 0 * kernels.center[:, 0] - 0.5 * kernels.center.shape[1] * math.log(2 * math.pi)
@@ -103,7 +114,9 @@ class Unit(Kernel):
 
     def pullback(self, kernels, moments, moment_origin):
         xp = namespace(kernels.center)
-        return xp.reshape(moments.first - xp.sum(moments.mass, axis=1)[:, None] * kernels.center, (-1,))
+        return xp.reshape(
+            moments.first - xp.sum(moments.mass, axis=1)[:, None] * kernels.center, (-1,)
+        )
 
     @staticmethod
     def shapes(n_kernels, d):
@@ -126,11 +139,15 @@ class Unit(Kernel):
 
     def marginal(self, kernels, columns):
         return Unit(), Centers(
-            namespace(kernels.center).take(kernels.center, namespace(kernels.center).asarray(columns), axis=1)
+            namespace(kernels.center).take(
+                kernels.center, namespace(kernels.center).asarray(columns), axis=1
+            )
         )
 
     def sample(self, kernels, j, n, rng):
-        return kernels.center[j, :] + match_array(rng.standard_normal((n, kernels.center.shape[1])), like=kernels.center)
+        return kernels.center[j, :] + match_array(
+            rng.standard_normal((n, kernels.center.shape[1])), like=kernels.center
+        )
 
     def describe(self, kernels):
         return [{"center": center.tolist()} for center in to_numpy(kernels.center)]

@@ -45,14 +45,21 @@ def to_onnx(g, x, model):
 def describe(model):
     k = len(model.classes_)
     spread = np.full(model.means_.shape, model.variance_)
-    return Description(f"The means of {k} classes.", Pool(np.full(k, 1 / k), np.eye(k), model.means_, spread, word="mean"))
+    return Description(
+        f"The means of {k} classes.",
+        Pool(np.full(k, 1 / k), np.eye(k), model.means_, spread, word="mean"),
+    )
 
 
 RECORD = EstimatorRecord(
     NearestMeans,
     command="nearest-means",
     depends_on_units=True,
-    fitted={**CLASSES, "means_": Field("floats", ("K", "d")), "variance_": Field("float", low=0.0, open_low=True)},
+    fitted={
+        **CLASSES,
+        "means_": Field("floats", ("K", "d")),
+        "variance_": Field("float", low=0.0, open_low=True),
+    },
     optional=FEATURE_NAMES,
     probe=lambda model: model.means_,
     describe=describe,

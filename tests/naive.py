@@ -17,13 +17,17 @@ def matrices(covariance, family, n_kernels, d):
 def kernel_densities(x, mean, covariance, family):
     """p(x|j), (n, M)."""
     full = matrices(covariance, family, *mean.shape)
-    return np.column_stack([multivariate_normal(m, c).pdf(x) for m, c in zip(mean, full, strict=True)])
+    return np.column_stack(
+        [multivariate_normal(m, c).pdf(x) for m, c in zip(mean, full, strict=True)]
+    )
 
 
 def sharing_weights(owner, sharing, n_classes):
     if np.ndim(sharing) == 2:  # a whole table
         return np.asarray(sharing)
-    return np.array([[1.0 if owner[j] == k else sharing for k in range(n_classes)] for j in range(len(owner))])
+    return np.array(
+        [[1.0 if owner[j] == k else sharing for k in range(n_classes)] for j in range(len(owner))]
+    )
 
 
 def objective(x, y, mean, covariance, mixing, owner, sharing, family, weight=None, prior=None):
@@ -32,8 +36,15 @@ def objective(x, y, mean, covariance, mixing, owner, sharing, family, weight=Non
     share = sharing_weights(owner, sharing, mixing.shape[1])
     total = 0.0
     for n in range(len(x)):
-        by_class = [sum(share[j, k] * mixing[j, k] * density[n, j] for j in range(len(mean))) for k in range(mixing.shape[1])]
-        value = by_class[y[n]] if y[n] >= 0 else sum(p * v for p, v in zip(prior, by_class, strict=True))
+        by_class = [
+            sum(share[j, k] * mixing[j, k] * density[n, j] for j in range(len(mean)))
+            for k in range(mixing.shape[1])
+        ]
+        value = (
+            by_class[y[n]]
+            if y[n] >= 0
+            else sum(p * v for p, v in zip(prior, by_class, strict=True))
+        )
         total += (1.0 if weight is None else weight[n]) * np.log(value)
     return total
 

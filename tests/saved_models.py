@@ -32,7 +32,9 @@ def rows():
     """Rows, two classes, three classes as text, and numbers."""
     X, y = make_clouds(150, random_state=0)
     X = np.column_stack([X, np.random.default_rng(1).normal(size=len(X))])
-    text = np.array(["low", "middle", "hoch \N{LATIN SMALL LETTER O WITH DIAERESIS}"])[np.where(X[:, 0] > 1, 2, y)]
+    text = np.array(["low", "middle", "hoch \N{LATIN SMALL LETTER O WITH DIAERESIS}"])[
+        np.where(X[:, 0] > 1, 2, y)
+    ]
     return X, y, text, X[:, 0] + 0.1 * X[:, 2]
 
 
@@ -56,7 +58,9 @@ def kernels(**kwargs):
 
 
 def encoded(last):
-    return Pipeline([("columns", TableEncoder(["color", "size"], standardize=True)), ("classifier", last)])
+    return Pipeline(
+        [("columns", TableEncoder(["color", "size"], standardize=True)), ("classifier", last)]
+    )
 
 
 UNFITTED = {
@@ -65,20 +69,35 @@ UNFITTED = {
     "shared diag, separate": (kernels(covariance_type="diag", sharing=0.0), "text"),
     "shared full": (kernels(covariance_type="full", n_init=2), "text"),
     "shared tied": (kernels(covariance_type="tied", overlap_penalty=5.0), "two"),
-    "shared with a table and a prior": (kernels(class_prior=[0.3, 0.7], sharing=np.full((4, 2), 0.5)), "two"),
-    "shared, chosen": (SharedKernelClassifier.auto(n_kernels=4, sharing=1.0, random_state=0, tol=1e-2), "two"),
+    "shared with a table and a prior": (
+        kernels(class_prior=[0.3, 0.7], sharing=np.full((4, 2), 0.5)),
+        "two",
+    ),
+    "shared, chosen": (
+        SharedKernelClassifier.auto(n_kernels=4, sharing=1.0, random_state=0, tol=1e-2),
+        "two",
+    ),
     "shared, learned": (kernels(sharing="learned"), "text"),
     "shared, deciding": (kernels(training="conditional", class_prior=[0.2, 0.8]), "two"),
-    "shared, deciding, full": (kernels(training="conditional", covariance_type="full", n_folds=2), "text"),
+    "shared, deciding, full": (
+        kernels(training="conditional", covariance_type="full", n_folds=2),
+        "text",
+    ),
     "shared, split": (kernels(split_by_class=True), "text"),
     "sharing average, weighted": (
         SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0, tol=1e-3),
         "two",
     ),
-    "sharing average": (SharingAverageClassifier(4, sharing=(0, 1), random_state=0, max_iter=20), "text"),
+    "sharing average": (
+        SharingAverageClassifier(4, sharing=(0, 1), random_state=0, max_iter=20),
+        "text",
+    ),
     "pool": (
         PooledClassifier(
-            [("describes", kernels(n_kernels=6)), RBFNetworkClassifier(20)], pooling="log_linear", n_folds=2, random_state=0
+            [("describes", kernels(n_kernels=6)), RBFNetworkClassifier(20)],
+            pooling="log_linear",
+            n_folds=2,
+            random_state=0,
         ),
         "text",
     ),
@@ -93,50 +112,94 @@ UNFITTED = {
         "two",
     ),
     "parzen": (ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0), "two"),
-    "parzen with trees": (ParzenClassifier("hypersphere", standardize=False, radius=0.7, algorithm="tree"), "text"),
+    "parzen with trees": (
+        ParzenClassifier("hypersphere", standardize=False, radius=0.7, algorithm="tree"),
+        "text",
+    ),
     "parzen conditional": (ParzenClassifier(random_state=0), "text"),
-    "parzen in a metric": (ParzenClassifier(metric="learned", class_prior=[0.2, 0.5, 0.3], random_state=0), "text"),
+    "parzen in a metric": (
+        ParzenClassifier(metric="learned", class_prior=[0.2, 0.5, 0.3], random_state=0),
+        "text",
+    ),
     "parzen gaussian": (ParzenClassifier("gaussian", 0.5, class_prior=[0.2, 0.5, 0.3]), "text"),
-    "parzen of float32": (ParzenClassifier("hypersphere", standardize=False, radius=0.7), "float32"),
-    "shared of float32, some unlabeled": (kernels(unlabeled=np.nan, covariance_type="full"), "float32, gaps"),
+    "parzen of float32": (
+        ParzenClassifier("hypersphere", standardize=False, radius=0.7),
+        "float32",
+    ),
+    "shared of float32, some unlabeled": (
+        kernels(unlabeled=np.nan, covariance_type="full"),
+        "float32, gaps",
+    ),
     "parzen epanechnikov": (ParzenClassifier("epanechnikov", "validation", random_state=0), "two"),
     "reduced parzen": (ReducedParzenClassifier(20, random_state=0), "two"),
     "reduced parzen by itself": (
-        ReducedParzenClassifier("auto", kernel="gaussian", weights="em", tolerance=0.2, edit=False, random_state=0),
+        ReducedParzenClassifier(
+            "auto", kernel="gaussian", weights="em", tolerance=0.2, edit=False, random_state=0
+        ),
         "text",
     ),
-    "reduced parzen, edited": (ReducedParzenClassifier(20, edit=MultiEdit(random_state=0), random_state=0), "two"),
+    "reduced parzen, edited": (
+        ReducedParzenClassifier(20, edit=MultiEdit(random_state=0), random_state=0),
+        "two",
+    ),
     "multi-edit": (MultiEdit(random_state=0), "text"),
     "multi-edit by kernels": (MultiEdit(kernels(), random_state=0), "two"),
     "rbf": (RBFNetworkClassifier(5, training="em_log_link", random_state=0, max_iter=20), "two"),
     "rbf path": (RBFNetworkClassifier(20, random_state=0), "text"),
     "rbf path in a metric": (RBFNetworkClassifier(20, metric="learned", random_state=0), "text"),
     "rbf path of few features": (RBFNetworkClassifier(20, max_features=2, random_state=0), "text"),
-    "rbf path of two": (RBFNetworkClassifier(20, standardize=False, path_setting=(1, 2), random_state=0), "two"),
+    "rbf path of two": (
+        RBFNetworkClassifier(20, standardize=False, path_setting=(1, 2), random_state=0),
+        "two",
+    ),
     "rbf of a mixture": (
-        RBFNetworkClassifier(hidden=FrozenEstimator(kernels().fit(*rows()[:2])), training="em_log_link", readout="ridge"),
+        RBFNetworkClassifier(
+            hidden=FrozenEstimator(kernels().fit(*rows()[:2])),
+            training="em_log_link",
+            readout="ridge",
+        ),
         "text",
     ),
     "rbf densities": (
-        RBFNetworkClassifier(5, training="em_log_link", activation="density", covariance_type="diag", random_state=0),
+        RBFNetworkClassifier(
+            5, training="em_log_link", activation="density", covariance_type="diag", random_state=0
+        ),
         "text",
     ),
     "rbf regressor": (RBFNetworkRegressor(5, random_state=0, max_iter=20), "numbers"),
-    "rbf regressor of two": (RBFNetworkRegressor(5, activation="gaussian", random_state=0, max_iter=20), "pairs"),
+    "rbf regressor of two": (
+        RBFNetworkRegressor(5, activation="gaussian", random_state=0, max_iter=20),
+        "pairs",
+    ),
     "neurons": (CompetitiveNeuronsClassifier(4, random_state=0, max_iter=20), "two"),
-    "neurons with places": (CompetitiveNeuronsClassifier(4, local=True, random_state=0, max_iter=20), "text"),
-    "neurons with margins": (CompetitiveNeuronsClassifier(3, margin=True, random_state=0, max_iter=20), "text"),
+    "neurons with places": (
+        CompetitiveNeuronsClassifier(4, local=True, random_state=0, max_iter=20),
+        "text",
+    ),
+    "neurons with margins": (
+        CompetitiveNeuronsClassifier(3, margin=True, random_state=0, max_iter=20),
+        "text",
+    ),
     "conformal": (ConformalClassifier(kernels(), cv=2), "text"),
     "reject": (RejectClassifier(kernels(), ambiguity=0.2, novelty=0.05), "text"),
-    "reject prefit": (RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3, cv="prefit"), "two"),
-    "pipeline of votes": (make_pipeline(StandardScaler(), ParzenClassifier("gaussian", 0.5)), "two"),
+    "reject prefit": (
+        RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3, cv="prefit"),
+        "two",
+    ),
+    "pipeline of votes": (
+        make_pipeline(StandardScaler(), ParzenClassifier("gaussian", 0.5)),
+        "two",
+    ),
     "pipeline": (make_pipeline(StandardScaler(), kernels(covariance_type="full")), "two"),
     "pipeline, refusing": (
         RejectClassifier(make_pipeline(StandardScaler(), kernels()), ambiguity=0.2, novelty=0.05),
         "text",
     ),
     "encoded": (encoded(kernels(covariance_type="diag")), "table"),
-    "encoded, refusing": (RejectClassifier(encoded(kernels(covariance_type="diag")), ambiguity=0.2), "table"),
+    "encoded, refusing": (
+        RejectClassifier(encoded(kernels(covariance_type="diag")), ambiguity=0.2),
+        "table",
+    ),
     "encoder of tables": (TableEncoder(["color", "size"]), "table"),
 }
 
@@ -146,8 +209,15 @@ def target(kind):
     if kind == "table":
         return table()
     if kind.startswith("float32"):
-        return X.astype(np.float32), np.where(np.arange(len(y)) % 5 == 0, np.nan, y) if "gaps" in kind else y
-    return X, {"two": y, "text": text, "numbers": numbers, "pairs": np.column_stack([numbers, -numbers])}[kind]
+        return X.astype(np.float32), np.where(
+            np.arange(len(y)) % 5 == 0, np.nan, y
+        ) if "gaps" in kind else y
+    return X, {
+        "two": y,
+        "text": text,
+        "numbers": numbers,
+        "pairs": np.column_stack([numbers, -numbers]),
+    }[kind]
 
 
 @lru_cache

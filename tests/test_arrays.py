@@ -42,8 +42,12 @@ def test_responsibilities_of_rows_out_of_the_range_of_exp(library, odd, at):
     if odd is not None:
         a[:, at] += odd
     weight = np.linspace(0.5, 2, 640)
-    share, log_evidence = responsibilities(lambda: library.asarray(a.copy()), library.asarray(weight))
-    np.testing.assert_allclose(np.asarray(log_evidence), logsumexp(a, axis=0), rtol=1e-13, atol=1e-13)
+    share, log_evidence = responsibilities(
+        lambda: library.asarray(a.copy()), library.asarray(weight)
+    )
+    np.testing.assert_allclose(
+        np.asarray(log_evidence), logsumexp(a, axis=0), rtol=1e-13, atol=1e-13
+    )
     np.testing.assert_allclose(np.asarray(share), softmax(a, axis=0) * weight, rtol=1e-12)
 
 
@@ -76,7 +80,9 @@ def test_scratch_of_two_names_does_not_overlap():
     x = np.zeros(1)
     one, other = thread_scratch("one", (30, 20), x), thread_scratch("other", (30, 20), x)
     assert not np.shares_memory(one, other)
-    assert not np.shares_memory(Block(x[:, None]).scratch("one", (4,)), Block(x[:, None]).scratch("other", (4,)))
+    assert not np.shares_memory(
+        Block(x[:, None]).scratch("one", (4,)), Block(x[:, None]).scratch("other", (4,))
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -92,7 +98,9 @@ def test_sums_of_outer_products_take_signed_weights(dtype, small):
     wide, w = x.astype(float), weight.astype(float)
     rtol = 1e-12 if dtype == np.float64 else 2e-5
     np.testing.assert_allclose(first, w @ wide, rtol=rtol, atol=10 * rtol)
-    np.testing.assert_allclose(second, np.einsum("jn,na,nb->jab", w, wide, wide), rtol=rtol, atol=10 * rtol)
+    np.testing.assert_allclose(
+        second, np.einsum("jn,na,nb->jab", w, wide, wide), rtol=rtol, atol=10 * rtol
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (4, 8, 8), (8, 8), (2, 33, 33), (0, 9, 9)])
@@ -105,7 +113,9 @@ def test_triangles_are_inverted(shape, library, dtype):
     assert found.dtype == dtype
     np.testing.assert_array_equal(np.asarray(given), lower.astype(dtype))  # it is not written over
     np.testing.assert_allclose(
-        found @ lower, np.broadcast_to(np.eye(shape[-1]), shape), atol=1e-14 if dtype == "float64" else 1e-5
+        found @ lower,
+        np.broadcast_to(np.eye(shape[-1]), shape),
+        atol=1e-14 if dtype == "float64" else 1e-5,
     )
     if dtype == "float64":
         assert not np.triu(found, 1).any()

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from kernelpool.acceleration import Squarem
 from kernelpool.em import Outcome, Stop, best_of, em
+from kernelpool.squarem import Squarem
 
 
 def towards(goal, rate=0.5):

@@ -15,7 +15,9 @@ def test_every_public_estimator_has_a_record():
     public = {name for name in public if issubclass(getattr(kernelpool, name), BaseEstimator)}
     assert len(public) >= 9
     assert public <= {record.name for record in registry.estimators()}
-    assert {registry.record_of(getattr(kernelpool, name)).cls for name in public} == {getattr(kernelpool, n) for n in public}
+    assert {registry.record_of(getattr(kernelpool, name)).cls for name in public} == {
+        getattr(kernelpool, n) for n in public
+    }
 
 
 def test_records_are_of_the_very_class():
@@ -28,7 +30,9 @@ def test_records_are_of_the_very_class():
 
 def test_names_are_registered_once():
     record = registry.record_named("ParzenClassifier")
-    with pytest.raises(ValueError, match="'ParzenClassifier' or a command 'parzen' is registered already"):
+    with pytest.raises(
+        ValueError, match="'ParzenClassifier' or a command 'parzen' is registered already"
+    ):
         registry.register(record)
     with pytest.raises(ValueError, match="'diag' is registered already"):
         registry.register_family(registry.families()["diag"])
@@ -40,7 +44,9 @@ def test_families_follow_the_registry():
     registry.register_family(twin)
     try:
         assert FAMILIES["twin"] is FAMILIES["diag"]
-        assert not registry.needs_scaling(kernelpool.SharedKernelClassifier.prbf(covariance_type="twin"))
+        assert not registry.needs_scaling(
+            kernelpool.SharedKernelClassifier.prbf(covariance_type="twin")
+        )
     finally:
         registry.unregister_family("twin")
     assert "twin" not in FAMILIES

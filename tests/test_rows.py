@@ -10,7 +10,9 @@ from kernelpool.rows.threads import ThreadTuner, map_threads
 
 
 def counted(block):
-    return np.array([len(block.x), block.x.sum(), 0 if block.weight is None else block.weight.sum()])
+    return np.array(
+        [len(block.x), block.x.sum(), 0 if block.weight is None else block.weight.sum()]
+    )
 
 
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 40_000])
@@ -27,7 +29,11 @@ def test_every_row_is_visited_once(n, n_jobs):
 @pytest.mark.parametrize("width", [64, 20_000])
 def test_rows_by_class_are_the_same_rows_with_those_of_one_class_together(width):
     rng = np.random.default_rng(0)
-    x, y, weight = rng.normal(size=(3000, 2)), rng.integers(-1, 4, size=3000), rng.uniform(size=3000)
+    x, y, weight = (
+        rng.normal(size=(3000, 2)),
+        rng.integers(-1, 4, size=3000),
+        rng.uniform(size=3000),
+    )
     y[y == 2] = 1  # a code that does not occur
     plain = ArrayRows(x, y, weight, frame=Frame(np.ones(2), np.full(2, 2.0)), width=width)
     rows = plain.by_class()
@@ -43,8 +49,12 @@ def test_rows_by_class_are_the_same_rows_with_those_of_one_class_together(width)
 
     assert rows.total(look) == 3000
     expected = np.column_stack([(x - 1) / 2, y, weight])
-    np.testing.assert_array_equal(*(np.array(sorted(map(tuple, a))) for a in (np.concatenate(seen), expected)))
-    np.testing.assert_array_equal(rows.each(lambda block: block.x), expected[:, :2])  # answers keep the order of the rows
+    np.testing.assert_array_equal(
+        *(np.array(sorted(map(tuple, a))) for a in (np.concatenate(seen), expected))
+    )
+    np.testing.assert_array_equal(
+        rows.each(lambda block: block.x), expected[:, :2]
+    )  # answers keep the order of the rows
     assert ArrayRows(x).by_class().total(counted)[0] == 3000
 
 
@@ -140,7 +150,9 @@ def test_rows_are_held_through_the_sweeps_while_they_are_small(monkeypatch):
 def test_blocks_of_wide_rows_stay_within_their_bytes():
     """Full kernels of a thousand features make half a million numbers a row: 32 rows at a time, 128 MB, not 512 and 2 GB."""
     assert ArrayRows(np.ones((1000, 2)), width=501_500).block_rows <= 32
-    assert ArrayRows(np.ones((1000, 2)), width=5_000).block_rows * 5_000 * 8 <= in_memory.BLOCK_BYTES
+    assert (
+        ArrayRows(np.ones((1000, 2)), width=5_000).block_rows * 5_000 * 8 <= in_memory.BLOCK_BYTES
+    )
     assert ArrayRows(np.ones((100_000, 2)), width=8).block_rows <= in_memory.BLOCK_ROWS
 
 
@@ -170,7 +182,9 @@ def test_blocks_that_a_device_has_no_memory_for_are_cut():
 
 
 def test_a_frame_that_float32_cannot_hold_stays_finite():
-    frame = Frame(np.array([1e150, 0.0]), np.array([1e149, 1.0])).beside(np.ones((1, 2), np.float32))
+    frame = Frame(np.array([1e150, 0.0]), np.array([1e149, 1.0])).beside(
+        np.ones((1, 2), np.float32)
+    )
     assert frame.origin.dtype == np.float32
     assert np.isfinite(frame.inside(np.ones((3, 2), np.float32))).all()
 
@@ -194,8 +208,18 @@ def test_spread_is_exact_far_from_the_origin():
 def test_blas_threads_in_a_process_of_their_own():
     """The number of BLAS threads is the whole process's: other tests, and the pools they start, would be judged too."""
     checks = Path(__file__).with_name("own_process") / "blas_threads.py"
-    kwargs = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--override-ini=addopts=", str(checks)]
-    run = subprocess.run([sys.executable, "-m", "pytest", *kwargs], capture_output=True, text=True, check=False)
+    kwargs = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--override-ini=addopts=",
+        str(checks),
+    ]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *kwargs], capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stdout
     assert "4 passed" in run.stdout
 
@@ -204,7 +228,9 @@ def test_homes_are_told_apart():
     da = pytest.importorskip("dask.array")
     assert isinstance(as_rows(np.ones((2, 2))), ArrayRows)
     assert isinstance(as_rows(da.ones((2, 2))), DaskRows)
-    with pytest.raises(ValueError, match="Rows must be an array of an array-API library or of Dask; got list"):
+    with pytest.raises(
+        ValueError, match="Rows must be an array of an array-API library or of Dask; got list"
+    ):
         as_rows([[1, 2]])
 
 
@@ -214,14 +240,18 @@ def test_an_empty_cluster_says_so():
         as_rows(da.ones((0, 2))).total(counted)
 
 
-@pytest.mark.parametrize(("n", "most"), [(1, 10), (10, 10), (11, 10), (65, 10), (100_000, 15_420), (100_000, 2818)])
+@pytest.mark.parametrize(
+    ("n", "most"), [(1, 10), (10, 10), (11, 10), (65, 10), (100_000, 15_420), (100_000, 2818)]
+)
 def test_blocks_are_of_equal_size_and_an_even_number(n, most):
     size = in_memory._even(n, most)
     n_blocks = -(-n // size)
     assert 1 <= size <= most
     assert n_blocks == 1 or n_blocks % 2 == 0
     assert n_blocks < 8 or n_blocks % 8 == 0
-    assert n - (n_blocks - 1) * size > size - n_blocks  # the last one lacks at most a row for each other
+    assert (
+        n - (n_blocks - 1) * size > size - n_blocks
+    )  # the last one lacks at most a row for each other
 
 
 def test_rows_far_outside_the_frame_are_held_within_its_bounds():

@@ -22,7 +22,9 @@ def test_many_hostile_problems(part):
 def test_a_conditional_fit_of_folds_without_weight():
     rng = np.random.default_rng([0, 46])
     x, y, weight = torture.problem(rng, ordinary=True)
-    assert torture.attack("conditional", torture.estimators(rng)["conditional"], x, y, weight) is None
+    assert (
+        torture.attack("conditional", torture.estimators(rng)["conditional"], x, y, weight) is None
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")

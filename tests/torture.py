@@ -62,13 +62,19 @@ def estimators(rng):
             covariance_floor=float(rng.choice([1e-6, 1e-3, 1e-12])),
             **kwargs,
         ),
-        "conditional": lambda: SharedKernelClassifier.prbf(training="conditional", n_folds=2, sharing=sharing, **kwargs),
+        "conditional": lambda: SharedKernelClassifier.prbf(
+            training="conditional", n_folds=2, sharing=sharing, **kwargs
+        ),
         "sharing average": lambda: SharingAverageClassifier(sharing=(0.0, 1.0), **kwargs),
-        "parzen": lambda: ParzenClassifier(str(rng.choice(["gaussian", "hypersphere"])), "loo", random_state=seed),
+        "parzen": lambda: ParzenClassifier(
+            str(rng.choice(["gaussian", "hypersphere"])), "loo", random_state=seed
+        ),
         "parzen, conditional": lambda: ParzenClassifier(random_state=seed),
         "reduced parzen": lambda: ReducedParzenClassifier(0.3, random_state=seed),
         "rbf": lambda: RBFNetworkClassifier(random_state=seed),
-        "rbf, em_log": lambda: RBFNetworkClassifier(3, training="em_log", max_iter=5, random_state=seed),
+        "rbf, em_log": lambda: RBFNetworkClassifier(
+            3, training="em_log", max_iter=5, random_state=seed
+        ),
         "neurons": lambda: CompetitiveNeuronsClassifier(2, max_iter=20, random_state=seed),
         "default": lambda: SharedKernelClassifier(random_state=seed),
         "search": lambda: SharedKernelClassifier.auto(max_iter=20, random_state=seed),
@@ -104,7 +110,9 @@ def problem(rng, ordinary):
     elif kind == 7:
         x[:] = x[0]
     power = 4 if ordinary else 120
-    x = x * 10 ** rng.uniform(-power, power) + (0 if rng.random() < 0.5 else 10 ** rng.uniform(-power, power))
+    x = x * 10 ** rng.uniform(-power, power) + (
+        0 if rng.random() < 0.5 else 10 ** rng.uniform(-power, power)
+    )
     if rng.random() < 0.3:
         with np.errstate(over="ignore"):
             small = x.astype(np.float32)
@@ -112,7 +120,9 @@ def problem(rng, ordinary):
     weight = None
     if rng.random() < 0.4:
         weight = rng.exponential(size=len(y))
-        weight[rng.random(len(y)) < 0.2] = rng.choice([0.0, 1e-6, 1e6] if ordinary else [0.0, 1e-30, 1e30])
+        weight[rng.random(len(y)) < 0.2] = rng.choice(
+            [0.0, 1e-6, 1e6] if ordinary else [0.0, 1e-30, 1e30]
+        )
         weight[0] = 5e-4
     return x, y, weight
 
@@ -128,7 +138,11 @@ def attack(name, make, x, y, weight):
         except np.linalg.LinAlgError:
             return f"{name}: {traceback.format_exc(limit=-2)}"
         except ValueError as error:
-            return None if any(words in str(error) for words in VALIDATION) else f"{name}: ValueError {error}"
+            return (
+                None
+                if any(words in str(error) for words in VALIDATION)
+                else f"{name}: ValueError {error}"
+            )
         except Exception:  # whatever it is, it is counted
             return f"{name}: {traceback.format_exc(limit=-2)}"
         for rows in (x, x * 1e3, x[:2] - 1e4):
@@ -139,12 +153,21 @@ def attack(name, make, x, y, weight):
                     if not np.isfinite(model.predict(rows)).all():
                         return f"{name}: answers that are not finite"
                     continue
-                if name == "conformal" and np.shape(model.predict_set(rows)) != (len(rows), len(model.classes_)):
+                if name == "conformal" and np.shape(model.predict_set(rows)) != (
+                    len(rows),
+                    len(model.classes_),
+                ):
                     return f"{name}: sets of another shape"
-                if name == "reject" and not np.isin(model.predict(rows), [*model.classes_, -1, -2]).all():
+                if (
+                    name == "reject"
+                    and not np.isin(model.predict(rows), [*model.classes_, -1, -2]).all()
+                ):
                     return f"{name}: labels that are neither a class nor a refusal"
                 probability = np.asarray(model.predict_proba(rows), np.float64)
-                if not np.isfinite(probability).all() or np.abs(probability.sum(axis=1) - 1).max() > 1e-4:
+                if (
+                    not np.isfinite(probability).all()
+                    or np.abs(probability.sum(axis=1) - 1).max() > 1e-4
+                ):
                     return f"{name}: probabilities do not sum to one"
                 if hasattr(model, "score_samples") and np.isnan(model.score_samples(rows)).any():
                     return f"{name}: NaN densities"
@@ -173,7 +196,11 @@ def rivals(x, y, weight):
                 rows = x[y == k]
                 if len(rows) < 2:
                     return None  # it takes two rows at least
-                scores.append(GaussianMixture(min(2, len(rows)), random_state=0, max_iter=30).fit(rows).score_samples(x))
+                scores.append(
+                    GaussianMixture(min(2, len(rows)), random_state=0, max_iter=30)
+                    .fit(rows)
+                    .score_samples(x)
+                )
             score = np.stack(scores)
             return bool(np.isfinite(score).all())
         except ValueError:
@@ -199,7 +226,9 @@ def hostile_problems(n, seed=0, say=print, first=0, only=()):
         if wrong is not None:
             counts["failures", ordinary] += 1
             failures.append((i, wrong))
-            say(f"problem {i} ({'ordinary' if ordinary else 'extreme'} scale): {wrong.strip().splitlines()[-1]}")
+            say(
+                f"problem {i} ({'ordinary' if ordinary else 'extreme'} scale): {wrong.strip().splitlines()[-1]}"
+            )
         taken = rivals(x, y, weight)
         if taken is not None:
             counts["rival", ordinary] += 1
@@ -257,13 +286,28 @@ def killed_workers(n, seed=0):
     rng, different = np.random.default_rng(seed), 0
     x, y = rng.normal(size=(40_000, 4)), rng.integers(2, size=40_000)
     x[y == 1] += 1
-    kwargs = {"n_kernels": 8, "covariance_type": "full", "max_iter": 25, "tol": 0.0, "random_state": 0}
+    kwargs = {
+        "n_kernels": 8,
+        "covariance_type": "full",
+        "max_iter": 25,
+        "tol": 0.0,
+        "random_state": 0,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        alone = SharedKernelClassifier.prbf(**kwargs).fit(da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000))
-        for _ in range(n):  # each with a cluster of its own: on a busy machine dask gives up workers that are slow to come back
-            with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-                pid = int(rng.choice([worker.pid for worker in cluster.workers.values() if worker.pid]))
+        alone = SharedKernelClassifier.prbf(**kwargs).fit(
+            da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000)
+        )
+        for _ in range(
+            n
+        ):  # each with a cluster of its own: on a busy machine dask gives up workers that are slow to come back
+            with (
+                LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+                Client(cluster),
+            ):
+                pid = int(
+                    rng.choice([worker.pid for worker in cluster.workers.values() if worker.pid])
+                )
                 killed, sweep = [], int(rng.integers(2, 10))
 
                 def callback(info, pid=pid, killed=killed, at=sweep):
@@ -288,7 +332,9 @@ def main():
     begun = time.perf_counter()
     wrong = 0
     if asked.problems:
-        counts, failures = hostile_problems(asked.problems, asked.seed, first=asked.first, only=asked.only)
+        counts, failures = hostile_problems(
+            asked.problems, asked.seed, first=asked.first, only=asked.only
+        )
         wrong += len(failures)
         for ordinary, words in ((True, "ordinary"), (False, "extreme")):
             print(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import bounds, questions
+    from .app.files import load, save
+    from .app.onnx import to_onnx
     from .estimators import (
         CompetitiveNeuronsClassifier,
         ConformalClassifier,
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
         SharedKernelClassifier,
         SharingAverageClassifier,
     )
-    from .export import to_onnx
-    from .files import load, save
     from .training.checkpoint import Checkpoint
 
 __all__ = [
@@ -47,10 +47,15 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_SUBMODULES = ("bounds", "errors", "export", "files", "questions")
+_SUBMODULES = ("app", "bounds", "errors", "questions")
 """Modules that ``import kernelpool`` gives access to."""
 
-_MODULES = {"Checkpoint": "training.checkpoint", "load": "files", "save": "files", "to_onnx": "export"}
+_MODULES = {
+    "Checkpoint": "training.checkpoint",
+    "load": "app.files",
+    "save": "app.files",
+    "to_onnx": "app.onnx",
+}
 """Where names are that are no estimators."""
 
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 NEEDED = ("typer", "rich", "pyarrow")
 NOT_INSTALLED = 8
-"""Exit code, as in `kernelpool.cli.output`, which cannot be asked without what is missing."""
+"""Exit code, as in `kernelpool.app.cli.output`, which cannot be asked without what is missing."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -13,11 +13,11 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if not missing:
-        from .cli.app import run
+        from .app.cli.app import run
 
         return run(given)
     if given[:1] == ["demo"]:
-        from .cli import demo
+        from .app.cli import demo
 
         return demo.main(given[1:])
     print(

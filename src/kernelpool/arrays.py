@@ -112,7 +112,9 @@ def to_numpy(a: Array) -> np.ndarray:
     """`a` as a NumPy array on the host."""
     if is_torch_array(a):
         a = detach(a).cpu()
-    return a if is_numpy_array(a) else np.from_dlpack(a) if hasattr(a, "__dlpack__") else np.asarray(a)
+    return (
+        a if is_numpy_array(a) else np.from_dlpack(a) if hasattr(a, "__dlpack__") else np.asarray(a)
+    )
 
 
 @lru_cache
@@ -144,7 +146,11 @@ def match_array(value: Any, like: Array) -> Any:
     if names is not None:
         parts = [getattr(value, name) for name in names]
         moved = [match_array(part, like=like) for part in parts]
-        return value if all(map(is_, moved, parts)) else type(value)(**dict(zip(names, moved, strict=True)))
+        return (
+            value
+            if all(map(is_, moved, parts))
+            else type(value)(**dict(zip(names, moved, strict=True)))
+        )
     if isinstance(value, tuple):
         together = tuple(match_array(part, like=like) for part in value)
         return value if all(map(is_, together, value)) else together
@@ -201,12 +207,19 @@ def _with_arrays(value: Any, arrays: Iterator[Array]) -> Any:
     return next(arrays) if is_array(value) else value
 
 
-def _in_one_copy(value: Any, chosen: Callable[[Array], bool], move: Callable[[list[Array]], Any], rest: Any) -> Any:
+def _in_one_copy(
+    value: Any, chosen: Callable[[Array], bool], move: Callable[[list[Array]], Any], rest: Any
+) -> Any:
     """`value` with its `chosen` arrays moved at once, by `move` from a list to a list, and `rest` made of each other one."""
     arrays = list(_arrays_in(value))
     flags = [chosen(a) for a in arrays]
-    moved = iter(move([a for a, mine in zip(arrays, flags, strict=True) if mine]) if any(flags) else ())
-    return _with_arrays(value, iter([next(moved) if mine else rest(a) for a, mine in zip(arrays, flags, strict=True)]))
+    moved = iter(
+        move([a for a, mine in zip(arrays, flags, strict=True) if mine]) if any(flags) else ()
+    )
+    return _with_arrays(
+        value,
+        iter([next(moved) if mine else rest(a) for a, mine in zip(arrays, flags, strict=True)]),
+    )
 
 
 def _is_host_float(a: Array) -> bool:
@@ -225,21 +238,41 @@ def _upload(value: Any, like: Array) -> Any:
     def move(found: list[Array]) -> Any:
         torch = import_module("torch")
         dtype = np.float64 if like.dtype == torch.float64 else np.float32
-        vector = torch.from_numpy(np.concatenate([a.ravel() for a in found], dtype=dtype, casting="same_kind")).to(like.device)
-        return [part.view(a.shape) for part, a in zip(vector.split([a.size for a in found]), found, strict=True)]
+        vector = torch.from_numpy(
+            np.concatenate([a.ravel() for a in found], dtype=dtype, casting="same_kind")
+        ).to(like.device)
+        return [
+            part.view(a.shape)
+            for part, a in zip(vector.split([a.size for a in found]), found, strict=True)
+        ]
 
-    return _in_one_copy(value, _is_host_float, move, lambda a: _matched(a, like) if is_array(a) else _upload(a, like))
+    return _in_one_copy(
+        value,
+        _is_host_float,
+        move,
+        lambda a: _matched(a, like) if is_array(a) else _upload(a, like),
+    )
 
 
 def to_host(value: Any) -> Any:
     """What lives on an accelerator in `value`, an array or a record or tuple of arrays, as NumPy arrays, floats in float64."""
 
     def move(found: list[Array]) -> Any:
-        vector = import_module("torch").cat([a.detach().reshape(-1).double() for a in found]).cpu().numpy()
+        vector = (
+            import_module("torch")
+            .cat([a.detach().reshape(-1).double() for a in found])
+            .cpu()
+            .numpy()
+        )
         ends = list(accumulate(a.numel() for a in found))
-        return [vector[end - a.numel() : end].reshape(a.shape) for a, end in zip(found, ends, strict=True)]
+        return [
+            vector[end - a.numel() : end].reshape(a.shape)
+            for a, end in zip(found, ends, strict=True)
+        ]
 
-    return _in_one_copy(value, _is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a)
+    return _in_one_copy(
+        value, _is_card_float, move, lambda a: to_numpy(a) if on_accelerator(a) else a
+    )
 
 
 def detach(a: Array) -> Array:
@@ -302,7 +335,11 @@ def clip(a: Array, low: float, high: float) -> Array:
     """`a` between `low` and `high`; the standard's clip takes ten times as long on small arrays."""
     if is_numpy_array(a) and a.size > 1 << 16 and low <= a.min() and a.max() <= high:
         return a
-    return np.minimum(np.maximum(a, low), high) if is_numpy_array(a) else namespace(a).clip(a, min=low, max=high)
+    return (
+        np.minimum(np.maximum(a, low), high)
+        if is_numpy_array(a)
+        else namespace(a).clip(a, min=low, max=high)
+    )
 
 
 def multiply_into(out: Array, a: Array, b: Array) -> None:
@@ -352,10 +389,14 @@ def safe_log(p: Array) -> Array:
     """log p with log 0 = -inf and no warning: a probability of zero is a statement, not an accident."""
     if is_numpy_array(p):
         with np.errstate(divide="ignore"):
-            return np.log(np.fmax(p, 0))  # what is below zero, or no number, counts as zero here too
+            return np.log(
+                np.fmax(p, 0)
+            )  # what is below zero, or no number, counts as zero here too
     xp = namespace(p)
     positive = p > 0
-    return xp.where(positive, xp.log(xp.where(positive, p, xp.ones_like(p))), -xp.inf * xp.ones_like(p))
+    return xp.where(
+        positive, xp.log(xp.where(positive, p, xp.ones_like(p))), -xp.inf * xp.ones_like(p)
+    )
 
 
 def logsumexp(a: Array, axis: int) -> Array:
@@ -377,7 +418,9 @@ def _exponents(xp: Any, dtype: Any) -> tuple[float, float]:
     return 0.85 * math.log(float(info.max)), 0.98 * math.log(float(info.smallest_normal))
 
 
-def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) -> tuple[Array, Array]:
+def responsibilities(
+    make_log_joint: Callable[[], Array], weight: Array | None
+) -> tuple[Array, Array]:
     """Softmax over the kernels times the weight of the row, (M, n), and log sum exp, (n,).
 
     What `make_log_joint` (M, n) makes is overwritten. Exponents too small for a normal number are raised to the smallest
@@ -391,11 +434,15 @@ def responsibilities(make_log_joint: Callable[[], Array], weight: Array | None) 
         return log_joint, xp.zeros_like(log_joint[0, :])
     largest, smallest = _exponents(xp, log_joint.dtype)
     # a look makes an accelerator wait, where a maximum costs next to nothing
-    if not on_accelerator(log_joint) and _within(log_joint[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
+    if not on_accelerator(log_joint) and _within(
+        log_joint[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest
+    ):
         with np.errstate(over="ignore"):
             likelihood = _exp_at_least(log_joint, smallest)
             total = xp.sum(likelihood, axis=0)
-        if float(xp.max(total)) <= math.exp(largest) and float(xp.min(total)) >= math.exp(-0.5 * largest):
+        if float(xp.max(total)) <= math.exp(largest) and float(xp.min(total)) >= math.exp(
+            -0.5 * largest
+        ):
             return _normalized(likelihood, total, weight), xp.log(total)
         log_joint = make_log_joint()
     peak = xp.max(log_joint, axis=0)
@@ -427,7 +474,9 @@ def sums_within_range(sums: Array) -> bool:
     """Whether sums of what `exp_within_range` returns are neither infinite nor made of what was raised."""
     xp = namespace(sums)
     largest, _ = _exponents(xp, sums.dtype)
-    return float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(-0.5 * largest)
+    return float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(
+        -0.5 * largest
+    )
 
 
 def _within(log_terms: Array, low: float, high: float) -> bool:
@@ -477,13 +526,19 @@ def counts_of_codes(weight: Array, codes: Array, n_levels: int) -> Array:
     """Weights (M, n) summed by the codes (n,) of the columns, (M, n_levels), in float64."""
     xp, shape = namespace(weight), (weight.shape[0], n_levels)
     if is_numpy_array(weight):
-        return np.stack([np.bincount(codes, w, minlength=n_levels) for w in weight]) if shape[0] else np.zeros(shape)
+        return (
+            np.stack([np.bincount(codes, w, minlength=n_levels) for w in weight])
+            if shape[0]
+            else np.zeros(shape)
+        )
     if is_torch_array(weight):
         counts = xp.zeros(shape, dtype=xp.float64, device=weight.device)
         return counts.index_add_(1, codes, as_float64(weight))
     parts = []
     for start in range(0, n_levels, FEW_LEVELS):
-        level = xp.arange(start, min(start + FEW_LEVELS, n_levels), dtype=codes.dtype, device=device(codes))
+        level = xp.arange(
+            start, min(start + FEW_LEVELS, n_levels), dtype=codes.dtype, device=device(codes)
+        )
         parts.append(as_float64(weight) @ xp.astype(codes[:, None] == level, xp.float64))
     return xp.concat(parts, axis=1)
 
@@ -510,19 +565,26 @@ def _fused_on(card: Any) -> Any | None:
         with torch.cuda.device_of(rows := torch.zeros((4, 4), device=card)):
             fused.transpose_into(torch.empty_like(rows), rows)
     except Exception as error:  # whatever a compiler may have to say
-        warn(f"Triton does not work on {card}, which is used without fused kernels: {error}", stacklevel=2)
+        warn(
+            f"Triton does not work on {card}, which is used without fused kernels: {error}",
+            stacklevel=2,
+        )
         return None
     return fused
 
 
-def fused_sums(columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array | None, natural: Array) -> tuple[Array, Array]:
+def fused_sums(
+    columns: Array, pairs: tuple[tuple[int, int], ...], weight: Array | None, natural: Array
+) -> tuple[Array, Array]:
     """sum_n phi_n r_n', (P, M) in float64, and log sum exp, (n,), by kernels that keep the features on the chip.
 
     Feature p of a row is the product of the `columns` (c, n) named by `pairs[p]`; responsibilities are the softmax of
     `natural` (M, P) times features, times the `weight` of the row.
     """
     with import_module("torch").cuda.device_of(columns):
-        sums: tuple[Array, Array] = import_module("kernelpool.fused").fused_sums(columns, pairs, weight, natural)
+        sums: tuple[Array, Array] = import_module("kernelpool.fused").fused_sums(
+            columns, pairs, weight, natural
+        )
     return sums
 
 
@@ -546,7 +608,11 @@ def squared_distances(x: Array, mean: Array, factor: Array) -> Array:
         k = min(step, n - i)
         np.subtract(x[i : i + k], mean, out=away[:k])
         for j in range(0, d, max(part, 1)):  # what stands above the diagonal is zero
-            np.matmul(away[:k, : j + part], factor[j : j + part, : j + part].T, out=white[:k, j : j + part])
+            np.matmul(
+                away[:k, : j + part],
+                factor[j : j + part, : j + part].T,
+                out=white[:k, j : j + part],
+            )
         np.einsum("nd,nd->n", white[:k], white[:k], out=out[i : i + k])
     return out
 
@@ -569,7 +635,9 @@ def rows_that_count(weight: Array) -> Array | None:
 
 def weighted_gram(x: Array, weight: Array) -> Array:
     """sum_n weight_n x_n x_n', (d, d), from rows (n, d)."""
-    if is_numpy_array(x) and x.size and weight.min() >= 0:  # BLAS takes half the time for a matrix times itself
+    if (
+        is_numpy_array(x) and x.size and weight.min() >= 0
+    ):  # BLAS takes half the time for a matrix times itself
         root = x * np.sqrt(weight)[:, None]
         return root.T @ root
     return (x * weight[:, None]).T @ x
@@ -636,7 +704,9 @@ def log_weighted_sums(log_terms: Array, shares: Array) -> Array:
     if _within(log_terms[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
         with np.errstate(over="ignore", invalid="ignore"):
             sums = shares.T @ xp.exp(log_terms)
-        if float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(-0.5 * largest):
+        if float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(
+            -0.5 * largest
+        ):
             return xp.log(sums)
     peak = xp.max(log_terms, axis=0)
     sums = shares.T @ _exp_at_least(log_terms - peak, smallest)  # (K, n)
@@ -702,7 +772,9 @@ def inverse_of_lower(factor: Array, *, overwrite: bool = False) -> Array:
     if not is_numpy_array(factor) or factor.shape[-1] < 8:
         return namespace(factor).linalg.inv(factor)
     inverse = factor if overwrite else factor.copy()
-    for index in np.ndindex(factor.shape[:-2]):  # LAPACK's own takes a third of the time, though one at a time
+    for index in np.ndindex(
+        factor.shape[:-2]
+    ):  # LAPACK's own takes a third of the time, though one at a time
         # turned, since LAPACK wants columns; it tells of a zero on the diagonal, which a factor that was found does not have
         inverse[index] = dtrtri(inverse[index].T, lower=0, overwrite_c=1)[0].T
     return inverse

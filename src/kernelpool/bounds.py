@@ -125,7 +125,9 @@ def paired_difference(n_worse: int, n_better: int, n_rows: int, doubt: float = 0
         In [-1, 1]; the first network errs at most that much more.
     """
     if n_worse + n_better > n_rows:
-        raise KernelpoolError(f"n_worse + n_better must not exceed n_rows={n_rows}; got {n_worse + n_better}.")
+        raise KernelpoolError(
+            f"n_worse + n_better must not exceed n_rows={n_rows}; got {n_worse + n_better}."
+        )
     return binomial_upper(n_worse, n_rows, doubt / 2) - binomial_lower(n_better, n_rows, doubt / 2)
 
 
@@ -213,12 +215,17 @@ class Certificate:
         while factor < 1 << 20:
             factor *= 2
             n = factor * self.n_rows
-            if binomial_upper(int(rate * n), n, self.doubt, n_tried=max(1, ceil(self.n_tried))) < self.guessing:
+            if (
+                binomial_upper(int(rate * n), n, self.doubt, n_tried=max(1, ceil(self.n_tried)))
+                < self.guessing
+            ):
                 return f" About {n} rows would do if the rate of errors stayed as it is."
         return ""
 
 
-def certify(classifier: Any, X_test: Any, y_test: Any, doubt: float = 0.05, n_tried: int = 1) -> Certificate:
+def certify(
+    classifier: Any, X_test: Any, y_test: Any, doubt: float = 0.05, n_tried: int = 1
+) -> Certificate:
     """How many new rows a classifier misclassifies at most, judged by rows that played no part in making it.
 
     Clopper & Pearson's binomial bound; where the test rows were used to choose among several classifiers (sizes, radii,
@@ -255,7 +262,9 @@ def certify(classifier: Any, X_test: Any, y_test: Any, doubt: float = 0.05, n_tr
     wrong, labels = _wrong(classifier, X_test, y_test)
     n_errors, n_rows = int(wrong.sum()), len(wrong)
     error = binomial_upper(n_errors, n_rows, doubt, n_tried=n_tried)
-    return Certificate(_n_kernels(classifier), n_rows, n_errors, error, doubt, n_tried, _guessing(labels))
+    return Certificate(
+        _n_kernels(classifier), n_rows, n_errors, error, doubt, n_tried, _guessing(labels)
+    )
 
 
 def certify_by_compression(classifier: Any, X: Any, y: Any, doubt: float = 0.05) -> Certificate:
@@ -293,11 +302,19 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, doubt: float = 0.05)
         )
     wrong, labels = _wrong(classifier, X, y)
     if len(wrong) != network.n_rows_:
-        raise KernelpoolError(f"X must be the {network.n_rows_} rows that the network was fitted on; got {len(wrong)} rows.")
+        raise KernelpoolError(
+            f"X must be the {network.n_rows_} rows that the network was fitted on; got {len(wrong)} rows."
+        )
     others = np.ones(len(wrong), bool)
     others[network.kept_indices_] = False
     n_errors, n_kept = int(wrong[others].sum()), int((~others).sum())
-    error = compression_bound(n_rows=len(wrong), n_kept=n_kept, n_errors=n_errors, doubt=doubt, n_choices=network.n_choices_)
+    error = compression_bound(
+        n_rows=len(wrong),
+        n_kept=n_kept,
+        n_errors=n_errors,
+        doubt=doubt,
+        n_choices=network.n_choices_,
+    )
     return Certificate(n_kept, int(others.sum()), n_errors, error, doubt, 1, _guessing(labels))
 
 
@@ -337,7 +354,10 @@ class Comparison:
         return self.difference <= self.margin
 
     def __str__(self) -> str:
-        confidence, points = f"{100 * (1 - self.doubt):.6g} %", f"{100 * self.difference:.2f} points"
+        confidence, points = (
+            f"{100 * (1 - self.doubt):.6g} %",
+            f"{100 * self.difference:.2f} points",
+        )
         found = f"(only it errs on {self.n_worse} of {self.n_rows} rows, only the full one on {self.n_better})"
         if self.no_worse:
             return f"With {confidence} confidence the small network errs at most {points} more than the full one {found}."
@@ -349,7 +369,9 @@ class Comparison:
         )
 
 
-def compare(small: Any, full: Any, X_test: Any, y_test: Any, doubt: float = 0.05, margin: float = 0.01) -> Comparison:
+def compare(
+    small: Any, full: Any, X_test: Any, y_test: Any, doubt: float = 0.05, margin: float = 0.01
+) -> Comparison:
     """Whether a small network is no worse than the full one, judged on the same test rows.
 
     Parameters
@@ -372,16 +394,29 @@ def compare(small: Any, full: Any, X_test: Any, y_test: Any, doubt: float = 0.05
     """
     small_wrong, _ = _wrong(small, X_test, y_test)
     full_wrong, _ = _wrong(full, X_test, y_test)
-    n_worse, n_better = int((small_wrong & ~full_wrong).sum()), int((full_wrong & ~small_wrong).sum())
+    n_worse, n_better = (
+        int((small_wrong & ~full_wrong).sum()),
+        int((full_wrong & ~small_wrong).sum()),
+    )
     difference = paired_difference(n_worse, n_better, len(small_wrong), doubt)
-    return Comparison(len(small_wrong), n_worse, n_better, difference, paired_p_value(n_worse, n_better), margin, doubt)
+    return Comparison(
+        len(small_wrong),
+        n_worse,
+        n_better,
+        difference,
+        paired_p_value(n_worse, n_better),
+        margin,
+        doubt,
+    )
 
 
 def _wrong(classifier: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     labels = column_or_1d(y)
     check_consistent_length(X, labels)
     if not len(labels):
-        raise KernelpoolError("The test set has no rows: nothing can be certified. Hold some rows out of fit.")
+        raise KernelpoolError(
+            "The test set has no rows: nothing can be certified. Hold some rows out of fit."
+        )
     return np.asarray(np.asarray(classifier.predict(X)) != labels), labels
 
 

@@ -50,7 +50,9 @@ class Fit(Generic[P]):
 
     def sentence(self, max_iter: int) -> str:
         """The outcome in words."""
-        return self.outcome.value.format(max_iter=max_iter, change=abs(self.change), n_sweeps=self.n_sweeps)
+        return self.outcome.value.format(
+            max_iter=max_iter, change=abs(self.change), n_sweeps=self.n_sweeps
+        )
 
 
 class Accelerator(Protocol[P]):
@@ -124,7 +126,9 @@ def em(
     begun = None if journal is None else journal.resume()
     if isinstance(begun, Fit):
         return begun
-    fit: Fit[P] = Fit(start) if begun is None else replace(begun.fit, history=list(begun.fit.history))
+    fit: Fit[P] = (
+        Fit(start) if begun is None else replace(begun.fit, history=list(begun.fit.history))
+    )
     try:
         _iterate(fit, sweep, stop, accelerator, repair, on_sweep, journal, begun)
     except BaseException as error:
@@ -166,7 +170,15 @@ def _iterate(
     while fit.n_sweeps < stop.max_iter:
         if journal is not None:
             so_far = replace(fit, history=list(fit.history))
-            journal.note(EMState(so_far, better, proposal, repaired, None if accelerator is None else accelerator.state()))
+            journal.note(
+                EMState(
+                    so_far,
+                    better,
+                    proposal,
+                    repaired,
+                    None if accelerator is None else accelerator.state(),
+                )
+            )
         trial = better if proposal is None else proposal
         trial_better, objective = sweep(trial)
         fit.n_sweeps += 1

@@ -99,6 +99,9 @@ class UnfinishedWarning(ConvergenceWarning):
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user that led here, past kernelpool's own lines and scikit-learn's."""
     level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("kernelpool", "sklearn"):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "kernelpool",
+        "sklearn",
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -85,7 +85,11 @@ def _share_kernel(
     scale = 1.0 / total
     if HAS_WEIGHT:
         scale *= tl.load(row_weight + row, mask=valid, other=0.0)
-    tl.store(share + m.to(tl.int64)[None, :] * n_some + place[:, None], likelihood * scale[:, None], mask=valid[:, None])
+    tl.store(
+        share + m.to(tl.int64)[None, :] * n_some + place[:, None],
+        likelihood * scale[:, None],
+        mask=valid[:, None],
+    )
 
 
 @triton.jit
@@ -102,8 +106,12 @@ def _sum_kernel(
         place = split * SPLIT + some + tl.arange(0, BLOCK_N)
         valid = place < n_some
         phi = _features(columns, left, right, start + place, valid, first, stride, BLOCK_P)
-        r = tl.load(share + m.to(tl.int64)[:, None] * n_some + place[None, :], mask=valid[None, :], other=0.0)
-        if TURNED:  # noqa: SIM108
+        r = tl.load(
+            share + m.to(tl.int64)[:, None] * n_some + place[None, :],
+            mask=valid[None, :],
+            other=0.0,
+        )
+        if TURNED:
             total = _dot(r, tl.trans(phi), total, True)
         else:
             total = _dot(phi, tl.trans(r), total, True)
@@ -117,7 +125,9 @@ def _sum_kernel(
 @triton.jit
 def _transpose_kernel(x, out, n, d, stride, BLOCK_N: tl.constexpr, D: tl.constexpr):
     row, column = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, D)
-    tile = tl.load(x + row[:, None] * d + column[None, :], mask=(row < n)[:, None] & (column < d)[None, :])
+    tile = tl.load(
+        x + row[:, None] * d + column[None, :], mask=(row < n)[:, None] & (column < d)[None, :]
+    )
     there = out + column[:, None].to(tl.int64) * stride + row[None, :]
     tl.store(there, tl.trans(tile), mask=(column < d)[:, None] & (row < n)[None, :])
 
@@ -126,7 +136,9 @@ def transpose_into(out: Any, x: Any) -> None:
     """out = x', of rows (n, d) that lie one after the other; torch's own copy takes several times as long."""
     n, d = x.shape
     block_n, columns = 128, triton.next_power_of_2(d)
-    _transpose_kernel[(triton.cdiv(n, block_n),)](x, out, n, d, out.stride(0), BLOCK_N=block_n, D=columns)
+    _transpose_kernel[(triton.cdiv(n, block_n),)](
+        x, out, n, d, out.stride(0), BLOCK_N=block_n, D=columns
+    )
 
 
 @lru_cache(maxsize=16)
@@ -137,7 +149,9 @@ def _pairs(pairs: tuple[tuple[int, int], ...], padded: int, device: Any) -> tupl
     return left, right
 
 
-def fused_sums(columns: Any, pairs: tuple[tuple[int, int], ...], row_weight: Any | None, natural: Any) -> tuple[Any, Any]:
+def fused_sums(
+    columns: Any, pairs: tuple[tuple[int, int], ...], row_weight: Any | None, natural: Any
+) -> tuple[Any, Any]:
     """sum_n phi_n r_n', (P, M) in float64, and the log-evidence of each row, (n,), in float32.
 
     Feature p of row n is the product of `columns` (c, n) at `pairs[p]`; `natural` (M, P) is what the features are multiplied

@@ -53,7 +53,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Field:
-    """What an attribute or a parameter may be, as plain data; `kernelpool.files` checks it."""
+    """What an attribute or a parameter may be, as plain data; `kernelpool.app.files` checks it."""
 
     kind: Kind
     shape: tuple[str, ...] = ()
@@ -146,7 +146,9 @@ def register(record: EstimatorRecord) -> None:
     """Make an estimator known; names of classes and commands must be free."""
     commands = {known.command for known in _ESTIMATORS.values()} - {None}
     if record.name in _ESTIMATORS or record.command in commands:
-        raise ValueError(f"An estimator {record.name!r} or a command {record.command!r} is registered already.")
+        raise ValueError(
+            f"An estimator {record.name!r} or a command {record.command!r} is registered already."
+        )
     _ESTIMATORS[record.name] = record
 
 
@@ -183,7 +185,9 @@ def needs_scaling(estimator: Any) -> bool:
     if record is not None and record.depends_on_units is not None:
         return record.depends_on_units
     family = _FAMILIES.get(str(getattr(estimator, "covariance_type", None)))
-    return not getattr(estimator, "standardize", False) and (family is None or not family.equivariant)
+    return not getattr(estimator, "standardize", False) and (
+        family is None or not family.equivariant
+    )
 
 
 # -- kernel families ------------------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ class Sums:
     """Field-by-field addition for a record; a tuple is added entry by entry."""
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(*(_plus(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)))  # type: ignore[arg-type]
+        names = (f.name for f in fields(self))  # type: ignore[arg-type]
+        return type(self)(*(_plus(getattr(self, name), getattr(other, name)) for name in names))
 
 
 def _plus(a: Any, b: Any) -> Any:

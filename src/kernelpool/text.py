@@ -45,7 +45,9 @@ def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:
     else:
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     text = text.encode("utf-8", "replace").decode("utf-8")  # halves of characters are no text
-    text = "".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = "".join(
+        c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
     return shorten(text, max_length)
 
 
@@ -54,7 +56,10 @@ def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:
 
 def shown(name: Any, longest: int = 60) -> str:
     """A name or cell that may be printed: control characters are escaped, and it is not too long."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in str(name))
+    text = "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode()
+        for c in str(name)
+    )
     return shorten(text, longest)
 
 

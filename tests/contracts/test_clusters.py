@@ -30,12 +30,16 @@ def leave_no_scheduler_behind():
 
 def assert_close(found, expected):
     for name in FITTED:
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name
+        )
 
 
 def two_workers():
     quiet = {"dashboard_address": ":0", "worker_dashboard_address": None}
-    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, silence_logs=50, **quiet)
+    return distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, silence_logs=50, **quiet
+    )
 
 
 def at_home(x, y):
@@ -61,14 +65,18 @@ class TestFrames:
         x, y = blobs
         words = np.array(["no", "yes", "maybe"])[y]
         weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
-        table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(label=y, word=words, weight=weight, count=np.arange(len(y)))
+        table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(
+            label=y, word=words, weight=weight, count=np.arange(len(y))
+        )
         return dd.from_pandas(table, npartitions=4, sort=False), weight
 
     def test_the_target_is_a_column_by_name_or_a_series(self, frame, blobs):
         (frame, weight), (x, y) = frame, blobs
         expected = SharedKernelClassifier.prbf(**SETTINGS).fit(x, y)
         features = frame[["a", "b", "c"]]
-        by_name = SharedKernelClassifier.prbf(**SETTINGS).fit(frame[["a", "label", "b", "c"]], "label")
+        by_name = SharedKernelClassifier.prbf(**SETTINGS).fit(
+            frame[["a", "label", "b", "c"]], "label"
+        )
         series = SharedKernelClassifier.prbf(**SETTINGS).fit(features, frame.label)
         for found in (by_name, series):
             assert_close(found, expected)
@@ -77,9 +85,15 @@ class TestFrames:
         for method in ("predict_proba", "log_density", "score_samples", "predict"):
             answer = getattr(by_name, method)(mixed)
             assert isinstance(answer, da.Array)
-            np.testing.assert_allclose(answer.compute(), getattr(expected, method)(x), rtol=1e-8, atol=1e-9)
-        weighted = SharedKernelClassifier.prbf(**SETTINGS).fit(frame[["a", "b", "c", "label", "weight"]], "label", "weight")
-        assert_close(weighted, SharedKernelClassifier.prbf(**SETTINGS).fit(x, y, sample_weight=weight))
+            np.testing.assert_allclose(
+                answer.compute(), getattr(expected, method)(x), rtol=1e-8, atol=1e-9
+            )
+        weighted = SharedKernelClassifier.prbf(**SETTINGS).fit(
+            frame[["a", "b", "c", "label", "weight"]], "label", "weight"
+        )
+        assert_close(
+            weighted, SharedKernelClassifier.prbf(**SETTINGS).fit(x, y, sample_weight=weight)
+        )
 
     def test_words_are_classes_and_no_features(self, frame, blobs):
         frame, _ = frame
@@ -116,7 +130,9 @@ def cluster():
         yield cluster
 
 
-@pytest.mark.parametrize("settings", [{"sharing": 0}, {"covariance_type": "tied", "overlap_penalty": 0.2}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"sharing": 0}, {"covariance_type": "tied", "overlap_penalty": 0.2}], ids=str
+)
 def test_two_workers_agree_with_memory(cluster, blobs, settings):
     x, y = blobs
     expected = SharedKernelClassifier.prbf(**{**SETTINGS, **settings}).fit(x, y)
@@ -126,7 +142,9 @@ def test_two_workers_agree_with_memory(cluster, blobs, settings):
         assert_close(found, expected)
         answer = found.predict_proba(there)
         assert isinstance(answer, da.Array)
-        np.testing.assert_allclose(answer.compute(), expected.predict_proba(x), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            answer.compute(), expected.predict_proba(x), rtol=1e-9, atol=1e-9
+        )
 
 
 def test_rows_are_computed_once_and_stay_with_the_workers(cluster, blobs, tmp_path):
@@ -166,11 +184,18 @@ def test_the_client_closed_in_mid_fit_says_so_and_leaves_a_checkpoint(cluster, b
             if info.sweep == 4:
                 client.close()
 
-        with pytest.raises(ClusterLostError, match=r"The Dask cluster was lost while rows were summed .*checkpoint="):
-            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=close).fit(*at_home(x, y))
+        with pytest.raises(
+            ClusterLostError,
+            match=r"The Dask cluster was lost while rows were summed .*checkpoint=",
+        ):
+            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=close).fit(
+                *at_home(x, y)
+            )
     left = []
     with distributed.Client(cluster):
-        again = SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=lambda info: left.append(info) and None)
+        again = SharedKernelClassifier.prbf(
+            **SETTINGS, checkpoint=path, callback=lambda info: left.append(info) and None
+        )
         found = again.fit(*at_home(x, y))
     np.testing.assert_array_equal(found.means_, expected.means_)  # to the last bit
     np.testing.assert_array_equal(found.history_, expected.history_)
@@ -214,8 +239,12 @@ def test_the_scheduler_killed_in_mid_fit_says_so_and_leaves_a_checkpoint(blobs, 
     path, script = tmp_path / "fit.checkpoint", tmp_path / "scheduler.py"
     script.write_text(SCHEDULER.replace("processes=False", 'processes=False, protocol="tcp"'))
     with (
-        subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as process,
-        dask.config.set({"distributed.comm.timeouts.connect": "1s", "distributed.comm.retry.count": 0}),
+        subprocess.Popen(
+            [sys.executable, str(script)], stdout=subprocess.PIPE, text=True
+        ) as process,
+        dask.config.set(
+            {"distributed.comm.timeouts.connect": "1s", "distributed.comm.retry.count": 0}
+        ),
     ):
         address = process.stdout.readline().strip()
         client = distributed.Client(address, timeout=10)
@@ -227,7 +256,9 @@ def test_the_scheduler_killed_in_mid_fit_says_so_and_leaves_a_checkpoint(blobs, 
 
         begun = time.monotonic()
         with pytest.raises(ClusterLostError, match="The Dask cluster was lost"):
-            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=kill).fit(*at_home(x, y))
+            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=kill).fit(
+                *at_home(x, y)
+            )
         assert time.monotonic() - begun < 60
         client.close(timeout=1)
     found = fit_here(x, y, checkpoint=path)
@@ -263,7 +294,9 @@ def test_a_cluster_that_loses_its_last_worker_is_told_of(monkeypatch):
     with pytest.raises(ClusterLostError, match=r"no worker has been there for 0\.05 s"):
         dask._result(alone, alone, set())
     assert alone.cancelled
-    other = Waiting([{"a", "b"}, {"a"}])  # one of the workers that it waits for is gone, and others are there
+    other = Waiting(
+        [{"a", "b"}, {"a"}]
+    )  # one of the workers that it waits for is gone, and others are there
     assert dask._result(other, other, {"b"}) == (False, None)
 
 

@@ -31,7 +31,9 @@ def at_home(name, x, y):
         if name == "pinned":
             return torch.asarray(x).pin_memory(), torch.asarray(y)
         return torch.asarray(x, device="cuda"), torch.asarray(y, device="cuda")
-    xp = pytest.importorskip(name, reason=f"{name} is an optional array library (make arrays installs torch)")
+    xp = pytest.importorskip(
+        name, reason=f"{name} is an optional array library (make arrays installs torch)"
+    )
     return xp.asarray(x), xp.asarray(y)
 
 
@@ -44,20 +46,33 @@ def compute(answer):
 @pytest.mark.parametrize("sharing", [0, 0.5])
 def test_homes_agree(home, blobs, family, sharing):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2)
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2
+    )
     reference = model.fit(x, y)
     expected = [reference.means_, reference.covariances_, reference.mixing_, reference.objective_]
     there, labels = at_home(home, x, y)
-    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2)
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2
+    )
     other = model.fit(there, labels)
     found = [other.means_, other.covariances_, other.mixing_, other.objective_]
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
-    for method in ("predict_proba", "log_density", "score_samples", "kernel_posterior", "predict", "predict_log_proba"):
+    for method in (
+        "predict_proba",
+        "log_density",
+        "score_samples",
+        "kernel_posterior",
+        "predict",
+        "predict_log_proba",
+    ):
         answer = getattr(other, method)(there)
         assert type(answer) is type(there)  # it stays where it came from
         assert getattr(answer, "device", None) == getattr(there, "device", None)
-        np.testing.assert_allclose(compute(answer), getattr(reference, method)(x), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            compute(answer), getattr(reference, method)(x), rtol=1e-9, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("home", HOMES)
@@ -68,7 +83,9 @@ def test_homes_agree_on_averages_and_weights(home, blobs):
     weights, _ = at_home(home, weight[:, None], y)
     average = SharingAverageClassifier(6, sharing=(0, 1), random_state=0)
     reference = average.fit(x, y, sample_weight=weight).predict_proba(x)
-    found = SharingAverageClassifier(6, sharing=(0, 1), random_state=0).fit(there, labels, sample_weight=weights[:, 0])
+    found = SharingAverageClassifier(6, sharing=(0, 1), random_state=0).fit(
+        there, labels, sample_weight=weights[:, 0]
+    )
     np.testing.assert_allclose(compute(found.predict_proba(there)), reference, rtol=1e-9, atol=1e-9)
 
 
@@ -76,7 +93,13 @@ def test_homes_agree_on_averages_and_weights(home, blobs):
 @pytest.mark.parametrize("home", ["torch", "array_api_strict", "cuda", "pinned"])
 def test_homes_keep_float32(home, blobs, family):
     x, y = blobs[0].astype(np.float32), blobs[1]
-    settings = {"covariance_type": family, "unlabeled": 2, "max_iter": 5, "acceleration": None, "random_state": 0}
+    settings = {
+        "covariance_type": family,
+        "unlabeled": 2,
+        "max_iter": 5,
+        "acceleration": None,
+        "random_state": 0,
+    }
     there, labels = at_home(home, x, y)
     for sharing in (0, 0.5):
         expected = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(x, y)
@@ -97,7 +120,9 @@ def test_homes_check_their_input(home, blobs):
         SharedKernelClassifier.prbf(4, missing="error").fit(there, labels)
     there, labels = at_home(home, x, y)
     model = SharedKernelClassifier.prbf(4, random_state=0).fit(there, labels)
-    with pytest.raises(ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"):
+    with pytest.raises(
+        ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"
+    ):
         model.predict(there[:, :2])
     integers, _ = at_home(home, np.ones((4, 3), int), y[:4])
     with pytest.raises(ValueError, match="must be float32 or float64"):
@@ -114,15 +139,23 @@ def test_homes_of_two_processes_agree_with_one(home, blobs):
     reference = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(x, y)
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            worker_dashboard_address=None,
         ) as cluster,
         distributed.Client(cluster),
     ):
-        found = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(there, labels)
+        found = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(
+            there, labels
+        )
         np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(found.covariances_, reference.covariances_, rtol=1e-9, atol=1e-9)
         probability = found.predict_proba(there)
-        np.testing.assert_allclose(probability.compute(), reference.predict_proba(x), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            probability.compute(), reference.predict_proba(x), rtol=1e-9, atol=1e-9
+        )
 
 
 def test_homes_of_dask_with_chunks_of_every_kind(blobs):
@@ -135,13 +168,17 @@ def test_homes_of_dask_with_chunks_of_every_kind(blobs):
         found = SharedKernelClassifier.prbf(6, random_state=0).fit(cut, labels)
         np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
     kwargs = np.array(["no", "yes", "maybe"])[y]
-    found = SharedKernelClassifier.prbf(6, random_state=0).fit(cut, da.from_array(kwargs, chunks=100))
+    found = SharedKernelClassifier.prbf(6, random_state=0).fit(
+        cut, da.from_array(kwargs, chunks=100)
+    )
     assert set(found.predict(cut).compute()) <= {"no", "yes", "maybe"}
     unknown = da.from_array(x, chunks=(100, 3))[da.from_array(np.ones(len(x), bool), chunks=100)]
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
         SharedKernelClassifier.prbf(6).fit(unknown, y)
     labels = da.from_array(y, chunks=100)[da.from_array(np.ones(len(x), bool), chunks=100)]
-    found = SharedKernelClassifier.prbf(6, random_state=0).fit(unknown, labels)  # lengths unknown, chunks alike
+    found = SharedKernelClassifier.prbf(6, random_state=0).fit(
+        unknown, labels
+    )  # lengths unknown, chunks alike
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9)
     with pytest.raises(ValueError, match="X has 300 rows in 3 chunks and y or sample_weight 299"):
         SharedKernelClassifier.prbf(6).fit(cut, da.from_array(y[:-1], chunks=100))
@@ -164,7 +201,9 @@ def stand_in(monkeypatch):
     monkeypatch.setattr(arrays, "FLOAT32_ROWS", 64)
 
     def fuse():
-        monkeypatch.setattr(shared_kernel, "can_fuse", lambda x, n_kernels: not isinstance(x, np.ndarray))
+        monkeypatch.setattr(
+            shared_kernel, "can_fuse", lambda x, n_kernels: not isinstance(x, np.ndarray)
+        )
         monkeypatch.setattr(shared_kernel, "fused_sums", plain_sums)
 
     return fuse
@@ -177,16 +216,26 @@ def stand_in(monkeypatch):
 def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted, dtype):
     x, y = blobs[0].astype(dtype), blobs[1]
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y)) if weighted else None
-    settings = {"covariance_type": family, "sharing": sharing, "unlabeled": 2, "max_iter": 5, "acceleration": None}
+    settings = {
+        "covariance_type": family,
+        "sharing": sharing,
+        "unlabeled": 2,
+        "max_iter": 5,
+        "acceleration": None,
+    }
     settings["random_state"] = 0
     expected = SharedKernelClassifier.prbf(6, **settings).fit(x, y, sample_weight=weight)
     for fused in (False, True):
         if fused:
             stand_in()
-        model = SharedKernelClassifier.prbf(6, **settings).fit(*at_home("torch", x, y), sample_weight=weight)
+        model = SharedKernelClassifier.prbf(6, **settings).fit(
+            *at_home("torch", x, y), sample_weight=weight
+        )
         tolerance = 1e-9 if dtype == np.float64 else 1e-4
         np.testing.assert_allclose(model.means_, expected.means_, rtol=tolerance, atol=tolerance)
-        np.testing.assert_allclose(model.covariances_, expected.covariances_, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(
+            model.covariances_, expected.covariances_, rtol=tolerance, atol=tolerance
+        )
         np.testing.assert_allclose(model.mixing_, expected.mixing_, rtol=tolerance, atol=tolerance)
 
 
@@ -194,10 +243,14 @@ def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
     torch = pytest.importorskip("torch")
     stand_in()
     there, labels = at_home("torch", *blobs)
-    model = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0, max_iter=3, tol=1e9).fit(there, labels)
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type="full", random_state=0, max_iter=3, tol=1e9
+    ).fit(there, labels)
     rows = as_rows(there, labels).framed(Frame(np.zeros(3), np.ones(3)), 64)
     network = shared_kernel.SharedKernel(FAMILIES["full"](np.zeros(3)), np.ones((6, 3)))
-    params = shared_kernel.Params(Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_)
+    params = shared_kernel.Params(
+        Kernels(model.means_, model.covariances_), model.mixing_, model.class_prior_
+    )
     network.sweep(rows, params)
     counts = {"there": 0, "back": 0}
 
@@ -209,9 +262,20 @@ def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
         return counted
 
     monkeypatch.setattr(torch.Tensor, "cpu", count("back", torch.Tensor.cpu))
-    for name in ("__bool__", "__float__", "__int__", "item", "tolist", "numpy"):  # each would wait for the card
+    for name in (
+        "__bool__",
+        "__float__",
+        "__int__",
+        "item",
+        "tolist",
+        "numpy",
+    ):  # each would wait for the card
         monkeypatch.setattr(torch.Tensor, name, count("back", getattr(torch.Tensor, name)))
-    monkeypatch.setattr(torch, "from_numpy", lambda a, make=torch.from_numpy: count("there", lambda _: make(a))(None))
+    monkeypatch.setattr(
+        torch,
+        "from_numpy",
+        lambda a, make=torch.from_numpy: count("there", lambda _: make(a))(None),
+    )
     network.sweep(rows, params)
     assert counts == {"there": 1, "back": 2}  # .cpu().numpy() are two calls and one wait
 
@@ -221,7 +285,9 @@ def test_features_are_products_of_their_factors(family, blobs):
     kernel = FAMILIES[family](np.zeros(3))
     columns, pairs = kernel.factors(Block(x))
     columns = np.concatenate([columns, np.ones((1, len(x)))])
-    np.testing.assert_allclose(np.stack([columns[a] * columns[b] for a, b in pairs]), kernel.features(x), rtol=1e-15)
+    np.testing.assert_allclose(
+        np.stack([columns[a] * columns[b] for a, b in pairs]), kernel.features(x), rtol=1e-15
+    )
 
 
 class Courier:
@@ -257,8 +323,12 @@ def test_pinned_rows_travel_in_pieces(stand_in, monkeypatch, blobs, family):
     for _ in range(3):
         (params, value), (expected, same) = network.sweep(rows, params), network.sweep(here, params)
         assert value == pytest.approx(same, rel=1e-12)
-        np.testing.assert_allclose(params.kernels.covariance, expected.kernels.covariance, rtol=1e-9)
-    np.testing.assert_array_equal(rows.each(lambda block: block.x[:, 0]), here.each(lambda block: block.x[:, 0]))
+        np.testing.assert_allclose(
+            params.kernels.covariance, expected.kernels.covariance, rtol=1e-9
+        )
+    np.testing.assert_array_equal(
+        rows.each(lambda block: block.x[:, 0]), here.each(lambda block: block.x[:, 0])
+    )
 
 
 def test_arrays_that_cannot_be_written_into_are_refused(blobs):
@@ -269,7 +339,9 @@ def test_arrays_that_cannot_be_written_into_are_refused(blobs):
         lambda: SharedKernelClassifier.prbf(6).fit(jax.numpy.asarray(x), y),
         lambda: model.predict(jax.numpy.asarray(x)),
     ):
-        with pytest.raises(ValueError, match=r"array of jax.*cannot be written into; pass numpy.asarray\(X\)"):
+        with pytest.raises(
+            ValueError, match=r"array of jax.*cannot be written into; pass numpy.asarray\(X\)"
+        ):
             ask()
 
 
@@ -284,18 +356,27 @@ def test_a_fit_without_a_card_never_imports_torch():
     assert done.stdout.strip() == "set()"
 
 
-@pytest.mark.parametrize("trouble", [None, "no compiler", "no Triton", "an old card", "another maker"])
+@pytest.mark.parametrize(
+    "trouble", [None, "no compiler", "no Triton", "an old card", "another maker"]
+)
 def test_fused_kernels_are_tried_before_they_are_used(monkeypatch, trouble):
     torch = pytest.importorskip("torch")
     fused = SimpleNamespace(MOST_KERNELS=256, transpose_into=lambda out, x: out.copy_(x.T))
     if trouble == "no compiler":
         monkeypatch.setattr(fused, "transpose_into", lambda out, x: 1 / 0)
     monkeypatch.setitem(sys.modules, "kernelpool.fused", None if trouble == "no Triton" else fused)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda card: (7, 5) if trouble == "an old card" else (9, 0))
+    monkeypatch.setattr(
+        torch.cuda,
+        "get_device_capability",
+        lambda card: (7, 5) if trouble == "an old card" else (9, 0),
+    )
     monkeypatch.setattr(torch.version, "hip", "6.2" if trouble == "another maker" else None)
     arrays._fused_on.cache_clear()
     if trouble == "no compiler":
-        with pytest.warns(UserWarning, match="Triton does not work on cpu, .* without fused kernels: division by zero"):
+        with pytest.warns(
+            UserWarning,
+            match="Triton does not work on cpu, .* without fused kernels: division by zero",
+        ):
             assert arrays._fused_on(torch.device("cpu")) is None
     else:
         assert arrays._fused_on(torch.device("cpu")) is (fused if trouble is None else None)
@@ -304,12 +385,15 @@ def test_fused_kernels_are_tried_before_they_are_used(monkeypatch, trouble):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("n", "n_columns", "n_kernels"), [(1, 2, 1), (300, 4, 5), (2500, 5, 64), (4099, 13, 70), (700, 3, 200)]
+    ("n", "n_columns", "n_kernels"),
+    [(1, 2, 1), (300, 4, 5), (2500, 5, 64), (4099, 13, 70), (700, 3, 200)],
 )
 def test_fused_sums_are_as_their_equations(monkeypatch, n, n_columns, n_kernels, weighted):
     """On a card, or anywhere with TRITON_INTERPRET=1."""
     torch = pytest.importorskip("torch")
-    fused = pytest.importorskip("kernelpool.fused", exc_type=ImportError, reason="Triton is not installed")
+    fused = pytest.importorskip(
+        "kernelpool.fused", exc_type=ImportError, reason="Triton is not installed"
+    )
     device = "cpu" if "TRITON_INTERPRET" in os.environ else "cuda"
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
@@ -318,10 +402,14 @@ def test_fused_sums_are_as_their_equations(monkeypatch, n, n_columns, n_kernels,
     columns, weight = rng.normal(size=(n_columns, n)), rng.uniform(size=n)
     pairs = tuple((i, j) for i in range(n_columns) for j in range(i, n_columns))
     natural = 0.3 * rng.normal(size=(n_kernels, len(pairs)))
-    given = [torch.asarray(a, dtype=torch.float32, device=device) for a in (columns, weight, natural)]
+    given = [
+        torch.asarray(a, dtype=torch.float32, device=device) for a in (columns, weight, natural)
+    ]
     row_weight = given[1] if weighted else None
     sums, log_evidence = fused.fused_sums(given[0], pairs, row_weight, given[2])
-    expected, expected_evidence = plain_sums(given[0].cpu(), pairs, given[1].cpu() if weighted else None, given[2].cpu())
+    expected, expected_evidence = plain_sums(
+        given[0].cpu(), pairs, given[1].cpu() if weighted else None, given[2].cpu()
+    )
     scale = float(expected.abs().max())
     np.testing.assert_allclose(compute(sums), compute(expected), atol=1e-5 * scale)
     np.testing.assert_allclose(compute(log_evidence), compute(expected_evidence), atol=1e-4)

@@ -11,12 +11,12 @@ import pytest
 from made_up_families import MADE_UP, registered, some_kernels
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.acceleration import Squarem
 from kernelpool.arrays import match_array
 from kernelpool.em import Outcome, Stop, em
 from kernelpool.kernels import FAMILIES
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Block, Frame
+from kernelpool.squarem import Squarem
 
 EPS = 2.2e-16
 M, D = 4, 3
@@ -51,7 +51,9 @@ def moments_of(kernel, kernels, x, share):
     """The sums of rows with weights (M, n), as a network takes them, and the points they are about."""
     natural_params = kernel.natural_params(kernels, EPS)
     sums = kernel.sums(kernel.features(x), x, share)
-    return kernel.moments(share.sum(axis=1)[:, None], sums, natural_params, x, share), kernel.moment_origin(natural_params)
+    return kernel.moments(
+        share.sum(axis=1)[:, None], sums, natural_params, x, share
+    ), kernel.moment_origin(natural_params)
 
 
 def some_rows(n=80):
@@ -62,9 +64,15 @@ def test_log_densities_are_linear_in_the_features(kernel, kernels):
     x = some_rows()
     natural_params = kernel.natural_params(kernels, EPS)
     assert kernel.features(x).shape == (kernel.n_features(D), len(x))
-    expected = natural_params.weight @ kernel.features(x) + natural_params.offset[:, None] + kernel.common(natural_params, x)
+    expected = (
+        natural_params.weight @ kernel.features(x)
+        + natural_params.offset[:, None]
+        + kernel.common(natural_params, x)
+    )
     kernel.correct(expected, natural_params, x, natural_params.offset)
-    np.testing.assert_allclose(kernel.log_density(natural_params, x), expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        kernel.log_density(natural_params, x), expected, rtol=1e-10, atol=1e-10
+    )
 
 
 def test_densities_integrate_to_one(family_class):
@@ -112,7 +120,10 @@ def test_estimates_are_the_most_likely_kernels(kernel, kernels):
 def test_moments_add_up_and_come_apart(kernel, kernels):
     rng = np.random.default_rng(1)
     x, share = some_rows(), rng.normal(size=(M, 80))  # of either sign
-    (whole, _), (a, _), (b, _) = (moments_of(kernel, kernels, x[s], share[:, s]) for s in (slice(80), slice(30), slice(30, 80)))
+    (whole, _), (a, _), (b, _) = (
+        moments_of(kernel, kernels, x[s], share[:, s])
+        for s in (slice(80), slice(30), slice(30, 80))
+    )
     for name, value in vars(a + b).items():
         np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-10, atol=1e-12)
 
@@ -133,11 +144,16 @@ def test_pullbacks_are_gradients(kernel, kernels, signed):
     x, share = some_rows(), rng.normal(size=(M, 80)) if signed else rng.uniform(size=(M, 80))
 
     def value(vector):
-        return (share * kernel.log_density(kernel.natural_params(kernel.at(vector, kernels), EPS), x)).sum()
+        return (
+            share * kernel.log_density(kernel.natural_params(kernel.at(vector, kernels), EPS), x)
+        ).sum()
 
     found = kernel.pullback(kernels, *moments_of(kernel, kernels, x, share))
     vector, step = kernel.coordinates(kernels), 1e-5
-    slope = [(value(vector + step * e) - value(vector - step * e)) / (2 * step) for e in np.eye(len(vector))]
+    slope = [
+        (value(vector + step * e) - value(vector - step * e)) / (2 * step)
+        for e in np.eye(len(vector))
+    ]
     np.testing.assert_allclose(found, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
 
 
@@ -168,13 +184,17 @@ def test_kernels_are_taken_and_moved(kernel, kernels):
     x, order = some_rows(), np.array([2, 0, 3, 1])
     density = kernel.log_density(kernel.natural_params(kernels, EPS), x)
     taken = kernel.take(kernels, order)
-    np.testing.assert_allclose(kernel.log_density(kernel.natural_params(taken, EPS), x), density[order], rtol=1e-12)
+    np.testing.assert_allclose(
+        kernel.log_density(kernel.natural_params(taken, EPS), x), density[order], rtol=1e-12
+    )
     for reset in (False, True):
         moved = kernel.move(kernels, {1: x[0]}, reset=reset)
         after = kernel.log_density(kernel.natural_params(moved, EPS), x)
         np.testing.assert_allclose(after[[0, 2, 3]], density[[0, 2, 3]], rtol=1e-12)
         assert np.argmax(after[1]) == 0  # no row is nearer to it than the one it was moved to
-    np.testing.assert_allclose(kernel.log_density(kernel.natural_params(kernels, EPS), x), density)  # nothing was written over
+    np.testing.assert_allclose(
+        kernel.log_density(kernel.natural_params(kernels, EPS), x), density
+    )  # nothing was written over
 
 
 def test_vanished_kernels_keep_their_place(kernel, kernels):
@@ -184,11 +204,15 @@ def test_vanished_kernels_keep_their_place(kernel, kernels):
     moments, origin = moments_of(kernel, kernels, some_rows(), share)
     held = kernel.with_pseudocounts(moments, origin, np.arange(M) == 1, kernels, 1e-12)
     better = kernel.estimate(held, origin)
-    one, other = (kernel.natural_params(kernel.take(k, np.array([1])), EPS) for k in (better, kernels))
+    one, other = (
+        kernel.natural_params(kernel.take(k, np.array([1])), EPS) for k in (better, kernels)
+    )
     at = some_rows(5)
     # in a family that shares a shape among kernels only the place is kept
     if "covariance" not in family_shapes(kernel) or family_shapes(kernel)["covariance"][0] == M:
-        np.testing.assert_allclose(kernel.log_density(one, at), kernel.log_density(other, at), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            kernel.log_density(one, at), kernel.log_density(other, at), rtol=1e-6, atol=1e-6
+        )
     assert np.isfinite(kernel.coordinates(better)).all()
 
 
@@ -197,9 +221,14 @@ def family_shapes(kernel):
 
 
 def test_frames_map_there_and_back(kernel, kernels):
-    frame = Frame(np.array([10.0, -1.0, 0.5]), np.array([4.0, 0.5, 2.0]) if kernel.equivariant else np.full(D, 4.0))
+    frame = Frame(
+        np.array([10.0, -1.0, 0.5]),
+        np.array([4.0, 0.5, 2.0]) if kernel.equivariant else np.full(D, 4.0),
+    )
     back = kernel.out_of(kernel.into(kernels, frame), frame)
-    np.testing.assert_allclose(kernel.coordinates(back), kernel.coordinates(kernels), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        kernel.coordinates(back), kernel.coordinates(kernels), rtol=1e-10, atol=1e-10
+    )
 
 
 def test_libraries_agree(family_class, kernel, kernels):
@@ -208,7 +237,9 @@ def test_libraries_agree(family_class, kernel, kernels):
     like = strict.asarray(np.zeros(1))
     moved, x_there, share_there = (match_array(a, like=like) for a in (kernels, x, share))
     density = there.log_density(there.natural_params(moved, EPS), x_there)
-    np.testing.assert_allclose(np.asarray(density), kernel.log_density(kernel.natural_params(kernels, EPS), x), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.asarray(density), kernel.log_density(kernel.natural_params(kernels, EPS), x), rtol=1e-9
+    )
     natural_params = there.natural_params(moved, EPS)
     sums = there.sums(there.features(x_there), x_there, share_there)
     mass = strict.sum(share_there, axis=1)[:, None]
@@ -218,7 +249,9 @@ def test_libraries_agree(family_class, kernel, kernels):
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-8, atol=1e-8)
     other, marginal = there.marginal(moved, [2, 0])
     same, expected = kernel.marginal(kernels, [2, 0])
-    np.testing.assert_allclose(np.asarray(other.coordinates(marginal)), same.coordinates(expected), rtol=1e-10)
+    np.testing.assert_allclose(
+        np.asarray(other.coordinates(marginal)), same.coordinates(expected), rtol=1e-10
+    )
 
 
 def test_features_written_into_a_block_that_keeps_them_are_the_same(kernel):
@@ -238,9 +271,14 @@ def test_a_network_of_them_is_trained_and_predicts(kernel, kernels):
     x = rng.normal(size=(300, D)) + 4 * y[:, None]
     rows = ArrayRows(x, y, frame=Frame(np.zeros(D), np.ones(D)))
     network = SharedKernel(kernel, np.ones((M, 2)))
-    start = Params(kernel.move(kernels, {0: x[0], 1: x[1]}), np.full((M, 2), 1 / M), np.full(2, 0.5))
+    start = Params(
+        kernel.move(kernels, {0: x[0], 1: x[1]}), np.full((M, 2), 1 / M), np.full(2, 0.5)
+    )
     fit = em(
-        lambda params: network.sweep(rows, params), start, Stop(100, 1e-8), accelerator=Squarem(network.coordinates, network.at)
+        lambda params: network.sweep(rows, params),
+        start,
+        Stop(100, 1e-8),
+        accelerator=Squarem(network.coordinates, network.at),
     )
     assert fit.outcome in (Outcome.CONVERGED, Outcome.MAX_ITER)
     assert (np.diff(fit.history) >= -1e-10).all()

@@ -17,26 +17,30 @@ import kernelpool.networks
 from kernelpool.arrays import match_array
 from kernelpool.em import Outcome
 from kernelpool.kernels import FAMILIES
+from kernelpool.lbfgs import maximize
 from kernelpool.networks.competitive import Competitive, GradientStep
 from kernelpool.networks.competitive import NeuronParams as Neurons
 from kernelpool.networks.em_log import Mixture
 from kernelpool.networks.learned_sharing import Learned, LearnedSharing
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame
-from kernelpool.solvers.lbfgs import maximize
 
 M, K, D, N = 4, 3, 3, 240
 
 
 def found():
     """Every network of the package."""
-    modules = [import_module(f"kernelpool.networks.{m.name}") for m in pkgutil.iter_modules(kernelpool.networks.__path__)]
+    modules = [
+        import_module(f"kernelpool.networks.{m.name}")
+        for m in pkgutil.iter_modules(kernelpool.networks.__path__)
+    ]
     return [
         cls
         for module in modules
         for _, cls in inspect.getmembers(module, inspect.isclass)
         if cls.__module__ == module.__name__
-        and list(inspect.signature(getattr(cls, "sweep", len)).parameters) == ["self", "rows", "params"]
+        and list(inspect.signature(getattr(cls, "sweep", len)).parameters)
+        == ["self", "rows", "params"]
     ]
 
 
@@ -57,7 +61,11 @@ ORDER = np.array([2, 0, 3, 1])
 
 def shared_kernel(family, like):
     rng, kernel = np.random.default_rng(0), every(family)(match_array(np.full(D, 1e-9), like=like))
-    kernels, share, sharing = some_kernels(every(family)(np.full(D, 1e-9)), M, D), mixing(rng), rng.uniform(0.2, 1, (M, K))
+    kernels, share, sharing = (
+        some_kernels(every(family)(np.full(D, 1e-9)), M, D),
+        mixing(rng),
+        rng.uniform(0.2, 1, (M, K)),
+    )
     prior = rng.dirichlet(np.ones(K))
 
     def at(order):
@@ -94,16 +102,30 @@ def mixture(family, like):
 def competitive(family, like):
     rng = np.random.default_rng(0)
     plain = shared_kernel(family, like)
-    network = Competitive(K, precision=2.0, repulsion=0.1, decay=0.01, kernel=plain.network.kernel, solver=GradientStep(1e-4))
+    network = Competitive(
+        K,
+        precision=2.0,
+        repulsion=0.1,
+        decay=0.01,
+        kernel=plain.network.kernel,
+        solver=GradientStep(1e-4),
+    )
     weight, share = rng.normal(size=(M, K, D + 1)), rng.dirichlet(np.ones(M))
 
     def at(params, order):
-        return Neurons(*match_array((weight[order], share[order]), like=like), params.kernels, float("nan"))
+        return Neurons(
+            *match_array((weight[order], share[order]), like=like), params.kernels, float("nan")
+        )
 
     return Scene(network, at(plain.params, np.arange(M)), (network, at(plain.permuted[1], ORDER)))
 
 
-SCENES = {SharedKernel: shared_kernel, LearnedSharing: learned_sharing, Mixture: mixture, Competitive: competitive}
+SCENES = {
+    SharedKernel: shared_kernel,
+    LearnedSharing: learned_sharing,
+    Mixture: mixture,
+    Competitive: competitive,
+}
 EVERY = {**FAMILIES, **MADE_UP}
 
 
@@ -126,7 +148,11 @@ def any_family(request):
 def data():
     rng = np.random.default_rng(2)
     y = rng.integers(K, size=N)
-    return rng.normal(size=(N, D)) + 1.5 * rng.normal(size=(K, D))[y], y, rng.integers(1, 4, size=N).astype(float)
+    return (
+        rng.normal(size=(N, D)) + 1.5 * rng.normal(size=(K, D))[y],
+        y,
+        rng.integers(1, 4, size=N).astype(float),
+    )
 
 
 def rows_of(x, y, weight=None, **more):
@@ -146,7 +172,12 @@ def numbers(params):
 
 
 def test_all_are_found():
-    assert {cls.__name__ for cls in found()} >= {"SharedKernel", "LearnedSharing", "Mixture", "Competitive"}
+    assert {cls.__name__ for cls in found()} >= {
+        "SharedKernel",
+        "LearnedSharing",
+        "Mixture",
+        "Competitive",
+    }
 
 
 def test_the_objective_never_falls(make, any_family, data):
@@ -199,7 +230,9 @@ def test_kernels_in_another_order(make, any_family, data):
     a, value = network.sweep(rows_of(x, y, weight), params)
     b, same = turned_network.sweep(rows_of(x, y, weight), turned)
     assert same == pytest.approx(value, rel=1e-11)
-    np.testing.assert_allclose(np.asarray(b.mixing), np.asarray(a.mixing)[ORDER], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(b.mixing), np.asarray(a.mixing)[ORDER], rtol=1e-8, atol=1e-12
+    )
 
 
 def test_libraries_agree(make, any_family, data):
@@ -207,7 +240,9 @@ def test_libraries_agree(make, any_family, data):
     network, params, _ = make(any_family, np.zeros(1))
     there, moved, _ = make(any_family, strict.asarray(np.zeros(1)))
     a, value = network.sweep(rows_of(x, y, weight), params)
-    b, same = there.sweep(rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved)
+    b, same = there.sweep(
+        rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved
+    )
     assert same == pytest.approx(value, rel=1e-11)
     np.testing.assert_allclose(numbers(b), numbers(a), rtol=1e-8, atol=1e-10)
 
@@ -216,7 +251,8 @@ def test_libraries_agree(make, any_family, data):
 
 
 @pytest.fixture(
-    params=[cls for cls in found() if hasattr(cls, "gradient") and cls is not Mixture], ids=lambda cls: cls.__name__
+    params=[cls for cls in found() if hasattr(cls, "gradient") and cls is not Mixture],
+    ids=lambda cls: cls.__name__,
 )
 def differentiable(request):
     return SCENES[request.param]
@@ -225,7 +261,9 @@ def differentiable(request):
 def conditional(network, params, x, y, weight):
     """The mean of log P(y|x) over the rows with a class, by Bayes' rule on the densities."""
     natural_params = network.kernel.natural_params(params.kernels, 2.2e-16)
-    density = np.exp(network.kernel.log_density(natural_params, x)).T @ params.mixing * params.class_prior
+    density = (
+        np.exp(network.kernel.log_density(natural_params, x)).T @ params.mixing * params.class_prior
+    )
     known = y >= 0
     own = density[np.arange(len(y)), y] / density.sum(axis=1)
     return (weight * np.log(own))[known].sum() / weight[known].sum()
@@ -247,11 +285,18 @@ def test_gradients_are_slopes(differentiable, any_family, data, hidden):
     def value(at):
         return conditional(network, network.from_vector(at, params), x, y, weight)
 
-    slope = [(value(vector + step * e) - value(vector - step * e)) / (2 * step) for e in np.eye(len(vector))]
+    slope = [
+        (value(vector + step * e) - value(vector - step * e)) / (2 * step)
+        for e in np.eye(len(vector))
+    ]
     np.testing.assert_allclose(found_, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
-    away = network.from_vector(vector + 0.1 * np.random.default_rng(1).normal(size=len(vector)), params)
+    away = network.from_vector(
+        vector + 0.1 * np.random.default_rng(1).normal(size=len(vector)), params
+    )
     assert ((away.mixing == 0) == (params.mixing == 0)).all()
-    np.testing.assert_allclose(numbers(network.from_vector(vector, params)), numbers(params), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        numbers(network.from_vector(vector, params)), numbers(params), rtol=1e-10, atol=1e-12
+    )
 
 
 def test_gradients_where_densities_underflow(differentiable, any_family, data):
@@ -263,7 +308,9 @@ def test_gradients_where_densities_underflow(differentiable, any_family, data):
     whole, value = network.gradient(rows_of(*far), params)
     parts = [network.gradient(rows_of(*part), params) for part in ((x, y, weight), alone)]
     share = weight.sum() / (weight.sum() + 1)
-    np.testing.assert_allclose(whole, share * parts[0][0] + (1 - share) * parts[1][0], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        whole, share * parts[0][0] + (1 - share) * parts[1][0], rtol=1e-7, atol=1e-9
+    )
     assert value == pytest.approx(share * parts[0][1] + (1 - share) * parts[1][1], rel=1e-9)
     assert np.isfinite(whole).all()
 
@@ -272,12 +319,17 @@ def test_gradients_do_not_depend_on_how_rows_are_cut(differentiable, any_family,
     x, y, weight = data
     network, params, _ = differentiable(any_family, np.zeros(1))
     a, value = network.gradient(rows_of(x, y, weight), params)
-    for rows in (rows_of(x, y, weight, width=40_000), rows_of(x, y, weight, width=40_000).by_class()):
+    for rows in (
+        rows_of(x, y, weight, width=40_000),
+        rows_of(x, y, weight, width=40_000).by_class(),
+    ):
         b, same = network.gradient(rows, params)
         assert same == pytest.approx(value, rel=1e-11)
         np.testing.assert_allclose(b, a, rtol=1e-8, atol=1e-11)
     there, moved, _ = differentiable(any_family, strict.asarray(np.zeros(1)))
-    c, same = there.gradient(rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved)
+    c, same = there.gradient(
+        rows_of(strict.asarray(x), strict.asarray(y), strict.asarray(weight)), moved
+    )
     assert same == pytest.approx(value, rel=1e-11)
     np.testing.assert_allclose(np.asarray(c), a, rtol=1e-8, atol=1e-11)
 

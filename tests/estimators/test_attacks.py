@@ -27,10 +27,17 @@ def rows(n=300, seed=0):
 @pytest.mark.parametrize(
     "model",
     [
-        *(SharedKernelClassifier.prbf(sharing=0.0, covariance_type=family, random_state=0) for family in FAMILIES),
-        SharedKernelClassifier.prbf(sharing=0.0, covariance_type="full", starving="drop", random_state=0),
+        *(
+            SharedKernelClassifier.prbf(sharing=0.0, covariance_type=family, random_state=0)
+            for family in FAMILIES
+        ),
+        SharedKernelClassifier.prbf(
+            sharing=0.0, covariance_type="full", starving="drop", random_state=0
+        ),
         SharingAverageClassifier(covariance_type="full", random_state=0),
-        SharedKernelClassifier.prbf(sharing=0.0, covariance_type="full", training="conditional", n_folds=2, random_state=0),
+        SharedKernelClassifier.prbf(
+            sharing=0.0, covariance_type="full", training="conditional", n_folds=2, random_state=0
+        ),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.covariance_type}-{model.starving}",
 )
@@ -48,12 +55,17 @@ def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
 @pytest.mark.parametrize(
     "model",
     [
-        *(SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0) for family in FAMILIES),
+        *(
+            SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0)
+            for family in FAMILIES
+        ),
         SharingAverageClassifier(6, random_state=0),
         ParzenClassifier(),
         ParzenClassifier("hypersphere", 1.0),
     ],
-    ids=lambda model: f"{type(model).__name__}-{model.get_params().get('covariance_type', model.get_params().get('kernel'))}",
+    ids=lambda model: (
+        f"{type(model).__name__}-{model.get_params().get('covariance_type', model.get_params().get('kernel'))}"
+    ),
 )
 @pytest.mark.parametrize("far", [1e3, 1e8, 1e15, 1e60, 1e150])
 def test_kernel_posteriors_sum_to_one_however_far_the_row(model, far):
@@ -62,11 +74,16 @@ def test_kernel_posteriors_sum_to_one_however_far_the_row(model, far):
     np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("cls", [SharedKernelClassifier, ParzenClassifier, RBFNetworkClassifier, CompetitiveNeuronsClassifier])
+@pytest.mark.parametrize(
+    "cls",
+    [SharedKernelClassifier, ParzenClassifier, RBFNetworkClassifier, CompetitiveNeuronsClassifier],
+)
 @pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-285, 1e306, 1e308])
 def test_weights_out_of_range_are_named(cls, weight):
     x, y = rows()
-    with pytest.raises(KernelpoolError, match="sample_weight must sum to a number between 1e-280 and 1e\\+280"):
+    with pytest.raises(
+        KernelpoolError, match="sample_weight must sum to a number between 1e-280 and 1e\\+280"
+    ):
         cls(random_state=0).fit(x, y, sample_weight=np.full(300, weight))
 
 
@@ -74,7 +91,10 @@ def test_weights_out_of_range_are_named(cls, weight):
 @pytest.mark.parametrize("scale", [1e-155, 1e-160, 1e-200, 1e-300])
 def test_features_too_small_to_be_squared_are_named(cls, scale):
     x, y = rows()
-    with pytest.raises(KernelpoolError, match="Feature 1 of X is too small to be squared in float64; multiply X by a constant"):
+    with pytest.raises(
+        KernelpoolError,
+        match="Feature 1 of X is too small to be squared in float64; multiply X by a constant",
+    ):
         cls(random_state=0).fit(x * [1, scale, 1], y)
     model = cls(4, covariance_type="diag", random_state=0).fit(x * [1, 1e-140, 1], y)
     np.testing.assert_allclose(
@@ -86,8 +106,13 @@ def test_features_too_small_to_be_squared_are_named(cls, scale):
 
 def test_starts_out_of_reach_are_named():
     x, y = rows()
-    with pytest.raises(KernelpoolError, match=r"means_init must lie where rows can be told apart; one lies 1e\+300 deviations"):
-        SharedKernelClassifier.prbf(2, means_init=[[1e300] * 3, [0.0] * 3], random_state=0).fit(x, y)
+    with pytest.raises(
+        KernelpoolError,
+        match=r"means_init must lie where rows can be told apart; one lies 1e\+300 deviations",
+    ):
+        SharedKernelClassifier.prbf(2, means_init=[[1e300] * 3, [0.0] * 3], random_state=0).fit(
+            x, y
+        )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -95,7 +120,9 @@ def test_starts_out_of_reach_are_named():
 def test_one_hot_rows_with_a_tiny_floor(family, floor):
     rng = np.random.default_rng(0)
     x, y = np.eye(5)[rng.integers(5, size=300)], rng.integers(2, size=300)
-    model = SharedKernelClassifier.prbf(6, covariance_type=family, covariance_floor=floor, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type=family, covariance_floor=floor, random_state=0
+    ).fit(x, y)
     assert np.isfinite(model.predict_proba(x)).all()
 
 

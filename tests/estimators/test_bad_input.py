@@ -17,34 +17,63 @@ def refused(match, X=X, y=Y, error=ValueError, fit=None, **parameters):
 CASES = [
     refused(r"sharing must lie in \[0, 1\]; got 1.5\.", sharing=1.5),
     refused(r"sharing must lie in \[0, 1\]; got -0.1\.", sharing=-0.1),
-    refused(r"sharing must lie in \[0, 1\]; got values from 0 to 2", n_kernels=2, sharing=[[0, 1], [2, 1]]),
-    refused(r"sharing must have shape \(4, 2\); got \(3, 2\)\.", n_kernels=4, sharing=np.ones((3, 2))),
+    refused(
+        r"sharing must lie in \[0, 1\]; got values from 0 to 2",
+        n_kernels=2,
+        sharing=[[0, 1], [2, 1]],
+    ),
+    refused(
+        r"sharing must have shape \(4, 2\); got \(3, 2\)\.", n_kernels=4, sharing=np.ones((3, 2))
+    ),
     refused("sharing leaves class 1 without a kernel", n_kernels=2, sharing=[[1, 0], [1, 0]]),
     refused("sharing leaves class 1 without a kernel", n_kernels=[2, 0], sharing=0),
     refused("n_kernels.*must be an int in the range", n_kernels=0),
     refused("n_kernels=500 is more than the 200 rows of X. Use at most", n_kernels=500),
     refused("n_kernels has 3 entries for 2 classes", n_kernels=[1, 2, 3]),
-    refused("n_kernels asks for 150 kernels in class 1, which has 100 distinct rows", n_kernels=[1, 150]),
+    refused(
+        "n_kernels asks for 150 kernels in class 1, which has 100 distinct rows", n_kernels=[1, 150]
+    ),
     refused(r"n_kernels must be a whole number for each class.*got \[1.5, 3\]", n_kernels=[1.5, 3]),
     refused(r"n_kernels must be a whole number for each class.*got \[-1, 3\]", n_kernels=[-1, 3]),
     refused(r"not all zero; got \[0, 0\]", n_kernels=[0, 0]),
     refused(r"means_init must have shape \(4, 2\); got \(3, 2\)\.", n_kernels=4, means_init=X[:3]),
     refused(r"means_init must have shape \(3, 2\); got \(3, 1\)\.", means_init=X[:3, :1]),
-    refused(r"covariances_init must have shape \(4,\); got \(2,\)\.", n_kernels=4, covariances_init=[1, 1]),
-    refused("covariances_init must be positive .* that of kernel 1", n_kernels=2, covariances_init=[1, -1]),
-    refused("symmetric and positive definite; that of kernel 0", n_kernels=4, covariance_type="full", covariances_init=-EYE),
+    refused(
+        r"covariances_init must have shape \(4,\); got \(2,\)\.",
+        n_kernels=4,
+        covariances_init=[1, 1],
+    ),
+    refused(
+        "covariances_init must be positive .* that of kernel 1",
+        n_kernels=2,
+        covariances_init=[1, -1],
+    ),
+    refused(
+        "symmetric and positive definite; that of kernel 0",
+        n_kernels=4,
+        covariance_type="full",
+        covariances_init=-EYE,
+    ),
     refused(
         "symmetric and positive definite; that of kernel 0",
         n_kernels=4,
         covariance_type="tied",
         covariances_init=[[1, 2], [2, 1]],
     ),
-    refused(r"mixing_init must have shape \(2, 2\); got \(2, 3\)\.", n_kernels=2, mixing_init=np.ones((2, 3)) / 2),
     refused(
-        r"mixing_init must sum to one, column by column; the sums are \[2.0, 2.0\]", n_kernels=2, mixing_init=np.ones((2, 2))
+        r"mixing_init must have shape \(2, 2\); got \(2, 3\)\.",
+        n_kernels=2,
+        mixing_init=np.ones((2, 3)) / 2,
+    ),
+    refused(
+        r"mixing_init must sum to one, column by column; the sums are \[2.0, 2.0\]",
+        n_kernels=2,
+        mixing_init=np.ones((2, 2)),
     ),
     refused("mixing_init must not be negative", n_kernels=2, mixing_init=[[2, 1], [-1, 0]]),
-    refused("mixing_init gives a class no weight", n_kernels=2, sharing=0, mixing_init=[[0, 0], [1, 1]]),
+    refused(
+        "mixing_init gives a class no weight", n_kernels=2, sharing=0, mixing_init=[[0, 0], [1, 1]]
+    ),
     refused(r"class_prior must have shape \(2,\); got \(3,\)\.", class_prior=[0.2, 0.3, 0.5]),
     refused("class_prior must sum to one", class_prior=[0.2, 0.3]),
     refused(r"owners must be labels of y, \[0, 1\]; got 7", n_kernels=2, owners=[0, 7]),
@@ -56,15 +85,26 @@ CASES = [
     refused("at least two classes; found no labeled row", y=np.full(200, -1), unlabeled=-1),
     refused("labels of one kind; found text and numbers, 0 and 'a'", y=[0, "a"] * 100),
     refused("Unknown label type", y=np.random.default_rng(0).normal(size=200)),
-    refused("Input y contains NaN. If it marks rows without a label", y=np.where(np.arange(200) < 3, np.nan, Y)),
+    refused(
+        "Input y contains NaN. If it marks rows without a label",
+        y=np.where(np.arange(200) < 3, np.nan, Y),
+    ),
     refused(r"inconsistent numbers of samples: \[200, 199\]", y=Y[:-1]),
-    refused("contains NaN", X=np.where(np.arange(400).reshape(200, 2) == 7, np.nan, X), missing="error"),
+    refused(
+        "contains NaN", X=np.where(np.arange(400).reshape(200, 2) == 7, np.nan, X), missing="error"
+    ),
     refused("contains infinity", X=np.where(np.arange(400).reshape(200, 2) == 7, np.inf, X)),
     refused("Expected 2D array, got 1D array", X=X[:, 0]),
     refused("could not convert string to float", X=np.full((200, 2), "red")),
     refused("Feature 0 of X is too large to be squared", X=X * 1e200),
-    refused("Negative values in data passed to `sample_weight`|sample_weight", fit={"sample_weight": -np.ones(200)}),
-    refused("at least one non-zero number|zero for every labeled row", fit={"sample_weight": np.zeros(200)}),
+    refused(
+        "Negative values in data passed to `sample_weight`|sample_weight",
+        fit={"sample_weight": -np.ones(200)},
+    ),
+    refused(
+        "at least one non-zero number|zero for every labeled row",
+        fit={"sample_weight": np.zeros(200)},
+    ),
     refused(
         "sample_weight is zero for every labeled row",
         y=np.where(np.arange(200) < 100, Y, -1),
@@ -86,7 +126,10 @@ def test_fit_refuses(parameters, x, y, fit, error, match):
     ("sharing", "match"),
     [
         ((0, 1.5), r"Each value of sharing must lie in \[0, 1\]; got 1.5"),
-        ((), "sharing, overlap_penalty and kernel_totals must hold at least one value; got an empty"),
+        (
+            (),
+            "sharing, overlap_penalty and kernel_totals must hold at least one value; got an empty",
+        ),
     ],
 )
 def test_average_refuses(sharing, match):
@@ -106,12 +149,21 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"covariances": [1.0, 1]}, r"covariances of shape \(2,\) for means of shape \(3, 2\) fits none"),
-        ({"means": [[0.0, 0], [1, 1]], "mixing": [[1, 0], [0, 1]], "covariances": np.eye(2)}, "may be of type diag or tied"),
+        (
+            {"covariances": [1.0, 1]},
+            r"covariances of shape \(2,\) for means of shape \(3, 2\) fits none",
+        ),
+        (
+            {"means": [[0.0, 0], [1, 1]], "mixing": [[1, 0], [0, 1]], "covariances": np.eye(2)},
+            "may be of type diag or tied",
+        ),
         ({"covariance_type": "diag"}, r"covariances must have shape \(3, 2\); got \(3,\)"),
         ({"covariance_type": "round"}, "covariance_type must be one of"),
         ({"covariances": [1.0, 0, 1]}, "that of kernel 1 is not"),
-        ({"mixing": [[1, 1]] * 3}, r"mixing must sum to one, column by column; the sums are \[3.0, 3.0\]"),
+        (
+            {"mixing": [[1, 1]] * 3},
+            r"mixing must sum to one, column by column; the sums are \[3.0, 3.0\]",
+        ),
         ({"class_prior": [0.5, 0.6]}, "class_prior must sum to one"),
         ({"classes": [1, 0]}, r"classes must be distinct and sorted; got \[1, 0\]"),
         ({"classes": [1, 1]}, "classes must be distinct and sorted"),
@@ -124,7 +176,9 @@ def test_from_parameters_refuses(change, match):
 
 def test_warm_start_refuses_what_has_changed():
     model = SharedKernelClassifier.prbf(4, warm_start=True, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="warm_start needs the covariance_type of the previous fit"):
+    with pytest.raises(
+        ValueError, match="warm_start needs the covariance_type of the previous fit"
+    ):
         model.set_params(covariance_type="full").fit(X, Y)
     model.set_params(covariance_type="spherical", n_kernels=7)
     with pytest.raises(ValueError, match="warm_start needs the n_kernels"):

@@ -13,9 +13,13 @@ from kernelpool.estimators._base import argmax_class, log_softmax, softmax
 def test_far_rows_keep_their_log_probabilities():
     # log-densities of -1e17: adding log 2 to them would change nothing, and exp of the two would no longer sum to one
     scores = np.array([[-1e17, -1e17], [-1e17, -1e17 - 64.0]])
-    np.testing.assert_allclose(log_softmax(scores), [[-np.log(2), -np.log(2)], [0, -64]], rtol=1e-12)
+    np.testing.assert_allclose(
+        log_softmax(scores), [[-np.log(2), -np.log(2)], [0, -64]], rtol=1e-12
+    )
     np.testing.assert_allclose(softmax(scores), [[0.5, 0.5], [1, np.exp(-64)]], rtol=1e-12)
-    model = SharedKernelClassifier.from_parameters([[-1.0], [1.0]], [1.0, 1.0], np.eye(2), [0.5, 0.5], [0, 1])
+    model = SharedKernelClassifier.from_parameters(
+        [[-1.0], [1.0]], [1.0, 1.0], np.eye(2), [0.5, 0.5], [0, 1]
+    )
     np.testing.assert_allclose(np.exp(model.predict_log_proba([[1e100], [-1e100]])).sum(axis=1), 1)
 
 
@@ -23,7 +27,10 @@ def test_of_equal_scores_the_first_class_is_named():
     assert argmax_class(np.array([[0.5, 0.5], [0.2, 0.8]])).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("model", [SharedKernelClassifier.prbf(2, random_state=0), RBFNetworkClassifier(2, random_state=0)])
+@pytest.mark.parametrize(
+    "model",
+    [SharedKernelClassifier.prbf(2, random_state=0), RBFNetworkClassifier(2, random_state=0)],
+)
 def test_labels_at_home_are_classes_and_not_their_codes(model):
     x = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
     answer = model.fit(x, [30, 30, 30, 10, 10, 10]).predict(strict.asarray(x))
@@ -35,11 +42,19 @@ def test_the_feature_that_collapsed_is_named():
     pd = pytest.importorskip("pandas")
     rows = pd.DataFrame({"wide": np.arange(40.0), "flat": np.repeat([0.0, 1.0], 20)})
     with pytest.raises(CollapsedKernelError, match=r"feature 1 \('flat'\)"):
-        SharedKernelClassifier.prbf([1, 1], covariance_type="diag", covariance_floor=0.0, sharing=0).fit(rows, rows["flat"])
+        SharedKernelClassifier.prbf(
+            [1, 1], covariance_type="diag", covariance_floor=0.0, sharing=0
+        ).fit(rows, rows["flat"])
 
 
 def test_what_is_passed_on_is_documented_and_named():
-    for name in ("predict_proba", "predict_log_proba", "decision_function", "score_samples", "log_density"):
+    for name in (
+        "predict_proba",
+        "predict_log_proba",
+        "decision_function",
+        "score_samples",
+        "log_density",
+    ):
         method = getattr(RejectClassifier, name)
         assert method.__name__ == name
         assert "array-like of shape (n_samples, n_features)" in method.__doc__

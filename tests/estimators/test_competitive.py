@@ -25,7 +25,9 @@ from papers.competitive_neurons import SETTINGS, trials
 # few steps: hundreds of quasi-Newton steps on a dozen rows turn rounding, 1e-16, into differences that the checks would see
 KINDS = [
     CompetitiveNeuronsClassifier(n_neurons=3, n_steps=5, tol=1e-2, random_state=0),
-    CompetitiveNeuronsClassifier(n_neurons=2, n_steps=5, tol=1e-2, local=True, margin=True, random_state=0),
+    CompetitiveNeuronsClassifier(
+        n_neurons=2, n_steps=5, tol=1e-2, local=True, margin=True, random_state=0
+    ),
 ]
 
 
@@ -56,7 +58,9 @@ def augmented(x):
 
 def inside(model, x):
     """The weights for standardized features, bias last."""
-    return np.column_stack([model.weights_[:, :-1] * x.std(axis=0), augmented(x).mean(axis=0) @ model.weights_.T])
+    return np.column_stack(
+        [model.weights_[:, :-1] * x.std(axis=0), augmented(x).mean(axis=0) @ model.weights_.T]
+    )
 
 
 # -- the objective ------------------------------------------------------------------------------------------------------
@@ -72,7 +76,9 @@ def inside(model, x):
     repulsion=st.sampled_from([0, 0.1, 20]),
 )
 @pytest.mark.filterwarnings("ignore:EM stopped")
-def test_the_objective_and_its_bound_never_fall(seed, n_classes, local, margin, precision, repulsion):
+def test_the_objective_and_its_bound_never_fall(
+    seed, n_classes, local, margin, precision, repulsion
+):
     rng = np.random.default_rng(seed)
     y = np.arange(80) % n_classes
     x = rng.normal(size=(80, 2)) * rng.uniform(0.1, 10, size=2) + rng.normal(size=(n_classes, 2))[y]
@@ -108,7 +114,9 @@ def test_the_objective_belongs_to_the_parameters(plane):
     pairs = (np.triu(unit @ unit.T, 1) ** 2).sum()
     penalty = -model.precision * (0.5 * 0.5 * pairs + 0.5 * 0.2 * (w[:, :-1] ** 2).sum())
     assert model.penalty_history_[-1] == pytest.approx(penalty, rel=1e-9)
-    assert model.objective_ == pytest.approx((np.log(likelihood).sum() + penalty) / len(x), rel=1e-9)
+    assert model.objective_ == pytest.approx(
+        (np.log(likelihood).sum() + penalty) / len(x), rel=1e-9
+    )
     assert model.objective_ == model.history_[-1]
 
 
@@ -122,7 +130,9 @@ def test_the_default_solver_settles_in_tens_of_sweeps(plane):
 
 @pytest.mark.parametrize("precision", [0.5, 8.0])
 def test_tol_is_in_units_of_the_precision(plane, precision):
-    model = CompetitiveNeuronsClassifier(4, precision=precision, tol=1e-3, n_steps=3, random_state=0).fit(*plane)
+    model = CompetitiveNeuronsClassifier(
+        4, precision=precision, tol=1e-3, n_steps=3, random_state=0
+    ).fit(*plane)
     *before, last = np.diff(model.history_)
     assert last < 1e-3 * precision <= min(before)
 
@@ -140,9 +150,13 @@ def test_one_neuron_is_a_least_squares_fit(plane):
 def test_one_margin_neuron_is_a_support_vector_machine(plane):
     x, y = plane
     x = StandardScaler().fit_transform(x)
-    model = CompetitiveNeuronsClassifier(1, margin=True, decay=0.5, tol=1e-10, random_state=0).fit(x, y)
+    model = CompetitiveNeuronsClassifier(1, margin=True, decay=0.5, tol=1e-10, random_state=0).fit(
+        x, y
+    )
     # ½ sum (hinge / 2)² + decay / 2 |w|² is decay (½ |w|² + C sum hinge²) with C = 1 / (8 decay); the bias is hardly punished
-    machine = LinearSVC(C=1 / (8 * 0.5), intercept_scaling=1e3, tol=1e-10, max_iter=100_000, random_state=0).fit(x, y)
+    machine = LinearSVC(
+        C=1 / (8 * 0.5), intercept_scaling=1e3, tol=1e-10, max_iter=100_000, random_state=0
+    ).fit(x, y)
     np.testing.assert_allclose(model.weights_[0, :-1], machine.coef_[0], rtol=1e-3)
     assert model.weights_[0, -1] == pytest.approx(machine.intercept_[0], abs=1e-3)
 
@@ -155,7 +169,9 @@ def test_predictions_are_mean_outputs_in_the_units_of_the_input(plane):
     np.testing.assert_allclose(model.predict_proba(x)[:, 1], probability, rtol=1e-8)
     np.testing.assert_allclose(model.decision_function(x), probability - 0.5, atol=1e-8)
     np.testing.assert_array_equal(model.predict(x), probability > 0.5)
-    np.testing.assert_allclose(model.predict_log_proba(x), np.log(model.predict_proba(x)), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_log_proba(x), np.log(model.predict_proba(x)), rtol=1e-12
+    )
 
 
 def test_margin_predictions_are_clipped_votes(plane):
@@ -169,11 +185,17 @@ def test_units_of_the_input_change_nothing_but_the_weights(plane):
     x, y = plane
     factor, shift = np.array([1024.0, 2.0**-7]), np.array([1e6, -3.0])
     options = {"n_neurons": 4, "local": True, "n_steps": 5, "tol": 1e-2, "random_state": 0}
-    model, other = (CompetitiveNeuronsClassifier(**options).fit(rows, y) for rows in (x, x * factor + shift))
-    np.testing.assert_allclose(other.predict_proba(x * factor + shift), model.predict_proba(x), atol=1e-5)
+    model, other = (
+        CompetitiveNeuronsClassifier(**options).fit(rows, y) for rows in (x, x * factor + shift)
+    )
+    np.testing.assert_allclose(
+        other.predict_proba(x * factor + shift), model.predict_proba(x), atol=1e-5
+    )
     np.testing.assert_allclose(other.weights_[:, :-1] * factor, model.weights_[:, :-1], rtol=1e-4)
     np.testing.assert_allclose(other.means_, model.means_ * factor + shift, rtol=1e-5)
-    assert other.objective_ == pytest.approx(model.objective_ - np.log(factor).sum(), abs=1e-5)  # a density has units
+    assert other.objective_ == pytest.approx(
+        model.objective_ - np.log(factor).sum(), abs=1e-5
+    )  # a density has units
 
 
 def test_a_row_twice_is_a_row_of_weight_two(plane):
@@ -182,7 +204,9 @@ def test_a_row_twice_is_a_row_of_weight_two(plane):
     for more in ({}, {"local": True}, {"solver": "gradient", "tol": 1e-3, "max_iter": 1000}):
         options = {"n_neurons": 3, "n_steps": 5, "tol": 1e-3, "random_state": 1, **more}
         repeated = CompetitiveNeuronsClassifier(**options).fit(x[twice], y[twice])
-        weighted = CompetitiveNeuronsClassifier(**options).fit(x, y, sample_weight=np.bincount(twice))
+        weighted = CompetitiveNeuronsClassifier(**options).fit(
+            x, y, sample_weight=np.bincount(twice)
+        )
         np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-5)
         np.testing.assert_allclose(weighted.mixing_, repeated.mixing_, rtol=1e-6)
 
@@ -198,7 +222,9 @@ def test_three_classes(iris):
     z = np.einsum("nd,jkd->njk", augmented(x), model.weights_)
     soft = np.exp(z - z.max(axis=2, keepdims=True))
     soft /= soft.sum(axis=2, keepdims=True)
-    np.testing.assert_allclose(model.predict_proba(x), np.einsum("njk,j->nk", soft, model.mixing_), rtol=1e-7)
+    np.testing.assert_allclose(
+        model.predict_proba(x), np.einsum("njk,j->nk", soft, model.mixing_), rtol=1e-7
+    )
 
 
 # -- neurons with a place -----------------------------------------------------------------------------------------------
@@ -208,7 +234,9 @@ def test_a_local_neuron_is_weighed_by_its_density(plane):
     x, y = plane
     model = CompetitiveNeuronsClassifier(3, local=True, random_state=0).fit(x, y)
     far = np.concatenate([x[:50], 30 * x[:10]])
-    log_density = norm.logpdf(far[:, None, :], model.means_, np.sqrt(model.covariances_)).sum(axis=2) + np.log(model.mixing_)
+    log_density = norm.logpdf(far[:, None, :], model.means_, np.sqrt(model.covariances_)).sum(
+        axis=2
+    ) + np.log(model.mixing_)
     share = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
     expected = (share * expit(augmented(far) @ model.weights_.T)).sum(axis=1)
@@ -217,9 +245,15 @@ def test_a_local_neuron_is_weighed_by_its_density(plane):
 
 def test_places_are_means_and_variances_of_the_rows_of_a_neuron(plane):
     x, y = plane
-    model = CompetitiveNeuronsClassifier(3, local=True, tol=1e-7, max_iter=1000, random_state=0).fit(x, y)
+    model = CompetitiveNeuronsClassifier(
+        3, local=True, tol=1e-7, max_iter=1000, random_state=0
+    ).fit(x, y)
     density = norm.pdf(x[:, None, :], model.means_, np.sqrt(model.covariances_)).prod(axis=2)
-    joint = model.mixing_ * density * np.exp(-model.precision / 2 * (y[:, None] - expit(augmented(x) @ model.weights_.T)) ** 2)
+    joint = (
+        model.mixing_
+        * density
+        * np.exp(-model.precision / 2 * (y[:, None] - expit(augmented(x) @ model.weights_.T)) ** 2)
+    )
     q = joint / joint.sum(axis=1, keepdims=True)  # (3), with the density
     mean = q.T @ x / q.sum(axis=0)[:, None]
     np.testing.assert_allclose(model.mixing_, q.mean(axis=0), rtol=1e-2)
@@ -240,7 +274,9 @@ def test_neuron_posterior_is_bayes_rule_with_the_class_summed_out(plane):
     model = CompetitiveNeuronsClassifier(3, precision=6.0, random_state=0).fit(x, y)
     f = expit(augmented(x) @ model.weights_.T)
     joint = model.mixing_ * (np.exp(-3 * f**2) + np.exp(-3 * (1 - f) ** 2))
-    np.testing.assert_allclose(model.neuron_posterior(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8)
+    np.testing.assert_allclose(
+        model.neuron_posterior(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8
+    )
 
 
 def test_neuron_posterior_of_three_classes_sums_to_one(iris):
@@ -257,7 +293,10 @@ def test_neuron_posterior_of_three_classes_sums_to_one(iris):
 def test_four_neurons_that_repel_each_other_learn_exclusive_or():
     X, y = make_xor(random_state=0)
     accuracy = [
-        CompetitiveNeuronsClassifier(4, repulsion=40, tol=1e-6, random_state=seed).fit(X, y).score(X, y) for seed in range(10)
+        CompetitiveNeuronsClassifier(4, repulsion=40, tol=1e-6, random_state=seed)
+        .fit(X, y)
+        .score(X, y)
+        for seed in range(10)
     ]
     assert sum(a == 1 for a in accuracy) >= 8, accuracy
 
@@ -266,7 +305,9 @@ def test_repulsion_turns_neurons_away_from_each_other(plane):
     x, y = plane
 
     def overlap(repulsion):
-        model = CompetitiveNeuronsClassifier(2, precision=0.1, repulsion=repulsion, random_state=0).fit(x, y)
+        model = CompetitiveNeuronsClassifier(
+            2, precision=0.1, repulsion=repulsion, random_state=0
+        ).fit(x, y)
         a, b = inside(model, x)
         return (a @ b) ** 2 / ((a @ a) * (b @ b))
 
@@ -287,7 +328,13 @@ def test_every_parameter_changes_something(plane, change):
     x, y = plane
     base = {"n_neurons": 3, "random_state": 0}
     reference = CompetitiveNeuronsClassifier(**base).fit(x, y).predict_proba(x)
-    assert np.abs(CompetitiveNeuronsClassifier(**{**base, **change}).fit(x, y).predict_proba(x) - reference).max() > 1e-6
+    assert (
+        np.abs(
+            CompetitiveNeuronsClassifier(**{**base, **change}).fit(x, y).predict_proba(x)
+            - reference
+        ).max()
+        > 1e-6
+    )
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -295,15 +342,22 @@ def test_the_learning_rate_is_that_of_the_printed_rule(plane):
     x, y = plane
     options = {"n_neurons": 3, "solver": "gradient", "max_iter": 1, "random_state": 0}
     first = CompetitiveNeuronsClassifier(learning_rate=1e-9, **options).fit(x, y).weights_
-    small, large = (CompetitiveNeuronsClassifier(learning_rate=rate, **options).fit(x, y).weights_ for rate in (1e-3, 2e-3))
+    small, large = (
+        CompetitiveNeuronsClassifier(learning_rate=rate, **options).fit(x, y).weights_
+        for rate in (1e-3, 2e-3)
+    )
     np.testing.assert_allclose(large - first, 2 * (small - first), rtol=1e-4, atol=1e-8)
     given = CompetitiveNeuronsClassifier(learning_rate=4 * 3 / 300, **options).fit(x, y).weights_
-    np.testing.assert_allclose(CompetitiveNeuronsClassifier(**options).fit(x, y).weights_, given, rtol=1e-12)
+    np.testing.assert_allclose(
+        CompetitiveNeuronsClassifier(**options).fit(x, y).weights_, given, rtol=1e-12
+    )
 
 
 def test_the_printed_rule_settles_when_its_objective_does(plane):
     x, y = plane
-    model = CompetitiveNeuronsClassifier(3, solver="gradient", repulsion=0, tol=1e-6, max_iter=3000, random_state=0).fit(x, y)
+    model = CompetitiveNeuronsClassifier(
+        3, solver="gradient", repulsion=0, tol=1e-6, max_iter=3000, random_state=0
+    ).fit(x, y)
     assert model.converged_
     assert model.n_iter_ < 3000
     assert abs(np.diff(model.history_)[-1]) < 1e-6 * model.precision
@@ -313,7 +367,14 @@ def test_the_printed_rule_settles_when_its_objective_does(plane):
 @pytest.mark.filterwarnings("ignore:EM stopped")
 def test_the_printed_rule_may_lower_its_objective_and_keeps_what_it_reaches(plane):
     x, y = plane
-    options = {"n_neurons": 4, "solver": "gradient", "precision": 0.03, "repulsion": 0.01, "tol": 0, "random_state": 0}
+    options = {
+        "n_neurons": 4,
+        "solver": "gradient",
+        "precision": 0.03,
+        "repulsion": 0.01,
+        "tol": 0,
+        "random_state": 0,
+    }
     model = CompetitiveNeuronsClassifier(max_iter=60, **options).fit(x, y)
     assert model.n_iter_ == 60
     assert np.diff(model.history_).min() < 0
@@ -321,7 +382,9 @@ def test_the_printed_rule_may_lower_its_objective_and_keeps_what_it_reaches(plan
     unit = w / np.linalg.norm(w, axis=1, keepdims=True)
     squares = ((unit @ unit.T) ** 2).sum(axis=1) - 1
     error = (y[:, None] - expit(augmented(x) @ model.weights_.T)) ** 2
-    printed = np.log(np.exp(-0.015 * error - 0.005 * squares) @ model.mixing_).mean()  # (2), of the last parameters
+    printed = np.log(
+        np.exp(-0.015 * error - 0.005 * squares) @ model.mixing_
+    ).mean()  # (2), of the last parameters
     assert model.objective_ == model.history_[-1] == pytest.approx(printed, rel=1e-9)
 
 
@@ -334,7 +397,9 @@ def test_the_best_of_several_starts_is_kept(plane):
             single.append(info.objective)
         single[-1] = info.objective
 
-    model = CompetitiveNeuronsClassifier(3, precision=8, n_init=4, callback=note, random_state=1).fit(x, y)
+    model = CompetitiveNeuronsClassifier(
+        3, precision=8, n_init=4, callback=note, random_state=1
+    ).fit(x, y)
     assert len(single) == 4
     assert model.objective_ == max(single) > single[0]
 
@@ -385,16 +450,34 @@ def test_copies(plane):
 
 
 @pytest.mark.parametrize("home", ["array_api_strict", "torch", "cuda", "dask"])
-@pytest.mark.parametrize("options", [{}, {"local": True}, {"margin": True}, {"solver": "gradient", "tol": 1e-3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"local": True}, {"margin": True}, {"solver": "gradient", "tol": 1e-3}]
+)
 def test_homes_agree(home, iris, options):
     from contracts.test_homes import at_home, compute
 
     x, y = iris
     there, labels = at_home(home, x, y)
-    options = {"n_neurons": 2, "n_steps": 5, "tol": 1e-2, "random_state": 0, "max_iter": 500, **options}
-    model, other = CompetitiveNeuronsClassifier(**options).fit(x, y), CompetitiveNeuronsClassifier(**options).fit(there, labels)
+    options = {
+        "n_neurons": 2,
+        "n_steps": 5,
+        "tol": 1e-2,
+        "random_state": 0,
+        "max_iter": 500,
+        **options,
+    }
+    model, other = (
+        CompetitiveNeuronsClassifier(**options).fit(x, y),
+        CompetitiveNeuronsClassifier(**options).fit(there, labels),
+    )
     np.testing.assert_allclose(other.weights_, model.weights_, rtol=1e-7, atol=1e-9)
-    for method in ("predict_proba", "predict", "decision_function", "neuron_posterior", "predict_log_proba"):
+    for method in (
+        "predict_proba",
+        "predict",
+        "decision_function",
+        "neuron_posterior",
+        "predict_log_proba",
+    ):
         answer = getattr(other, method)(there)
         assert type(answer) is type(there)
         np.testing.assert_allclose(compute(answer), getattr(model, method)(x), rtol=1e-6, atol=1e-9)
@@ -403,9 +486,13 @@ def test_homes_agree(home, iris, options):
 def test_float32_rows_give_float32_answers(plane):
     x, y = plane
     wide = CompetitiveNeuronsClassifier(2, n_steps=5, tol=1e-2, random_state=0).fit(x, y)
-    narrow = CompetitiveNeuronsClassifier(2, n_steps=5, tol=1e-2, random_state=0).fit(x.astype(np.float32), y)
+    narrow = CompetitiveNeuronsClassifier(2, n_steps=5, tol=1e-2, random_state=0).fit(
+        x.astype(np.float32), y
+    )
     assert narrow.predict_proba(x.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(narrow.predict_proba(x.astype(np.float32)), wide.predict_proba(x), atol=1e-3)
+    np.testing.assert_allclose(
+        narrow.predict_proba(x.astype(np.float32)), wide.predict_proba(x), atol=1e-3
+    )
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------------
@@ -450,8 +537,12 @@ def test_too_few_sweeps_are_told(plane):
 
 
 def test_a_learning_rate_beyond_numbers_is_told(plane):
-    model = CompetitiveNeuronsClassifier(2, solver="gradient", margin=True, learning_rate=1e60, max_iter=50, random_state=0)
-    with pytest.warns(UnfinishedWarning, match="left the range of numbers at sweep .: lower learning_rate"):
+    model = CompetitiveNeuronsClassifier(
+        2, solver="gradient", margin=True, learning_rate=1e60, max_iter=50, random_state=0
+    )
+    with pytest.warns(
+        UnfinishedWarning, match="left the range of numbers at sweep .: lower learning_rate"
+    ):
         model.fit(*plane)
     assert np.isfinite(model.predict_proba(plane[0])).all()
 
@@ -471,7 +562,12 @@ def test_odd_rows_give_numbers():
 # -- Table 1 ------------------------------------------------------------------------------------------------------------
 
 # data set, ours with the default, ours with the printed rule and repulsion=0.01: 76.9, 76.9; 97.4, 97.2; 88.2, 87.2; 69.9, 69.1
-TABLE_1 = [("pima", 77.69, 1.5), ("wdbc", 97.68, 1.5), ("ionosphere", 87.79, 1.5), ("bupa", 70.72, 2.0)]
+TABLE_1 = [
+    ("pima", 77.69, 1.5),
+    ("wdbc", 97.68, 1.5),
+    ("ionosphere", 87.79, 1.5),
+    ("bupa", 70.72, 2.0),
+]
 
 
 @pytest.mark.slow
@@ -483,7 +579,9 @@ def test_table_1(dataset, published, tolerance):
     assert accuracy.mean() > published - 1.0
     assert np.median(sweeps) < 100
     accuracy, _ = trials(dataset, SETTINGS["printed rule, repulsion=0.01"][1])
-    assert accuracy.mean() > published - tolerance  # bupa stays 1.6 points short whatever the start and the learning rate
+    assert (
+        accuracy.mean() > published - tolerance
+    )  # bupa stays 1.6 points short whatever the start and the learning rate
 
 
 # -- the link to margins ------------------------------------------------------------------------------------------
@@ -503,7 +601,10 @@ def test_repulsion_on_the_bias_is_the_last_term_of_the_printed_rule():
         for k in set(range(4)) - {j}:
             a, b = np.linalg.norm(w[j]), np.linalg.norm(w[k])
             expected[j] += (w[j] @ w[k]) / (a * b) * (w[k] - w[j] * (w[j] @ w[k]) / a**2) / (a * b)
-    full, bias = (Competitive(2, precision=1.0, repulsion=0.7, repel_bias=on)._belief(w[:, None, :])[1][:, 0] for on in (0, 1))
+    full, bias = (
+        Competitive(2, precision=1.0, repulsion=0.7, repel_bias=on)._belief(w[:, None, :])[1][:, 0]
+        for on in (0, 1)
+    )
     np.testing.assert_allclose(full, 0.7 * expected)
     np.testing.assert_allclose(bias[:, -1], 0.7 * expected[:, -1])
     np.testing.assert_array_equal(bias[:, :-1], 0)
@@ -511,11 +612,20 @@ def test_repulsion_on_the_bias_is_the_last_term_of_the_printed_rule():
 
 def test_repulsion_on_the_bias_opens_a_gap_between_neurons_of_one_direction():
     X, y = separable()
-    settings = {"n_neurons": 6, "solver": "gradient", "precision": 0.03, "learning_rate": 0.2, "max_iter": 1500, "tol": 0}
+    settings = {
+        "n_neurons": 6,
+        "solver": "gradient",
+        "precision": 0.03,
+        "learning_rate": 0.2,
+        "max_iter": 1500,
+        "tol": 0,
+    }
 
     def gap(repulsion):
         with pytest.warns(UnfinishedWarning):
-            model = CompetitiveNeuronsClassifier(repulsion=repulsion, repulsion_on="bias", random_state=0, **settings).fit(X, y)
+            model = CompetitiveNeuronsClassifier(
+                repulsion=repulsion, repulsion_on="bias", random_state=0, **settings
+            ).fit(X, y)
         assert model.score(X, y) == 1
         lengths = np.linalg.norm(model.weights_[:, :-1], axis=1)
         return np.ptp(-model.weights_[:, -1] / lengths)  # of the hyperplanes, along their normal
@@ -525,7 +635,9 @@ def test_repulsion_on_the_bias_opens_a_gap_between_neurons_of_one_direction():
 
 def test_repulsion_on_the_bias_is_a_rule_and_no_penalty():
     X, y = separable()
-    with pytest.raises(KernelpoolError, match=r"repulsion_on='bias' needs solver='gradient'; got solver='lbfgs'"):
+    with pytest.raises(
+        KernelpoolError, match=r"repulsion_on='bias' needs solver='gradient'; got solver='lbfgs'"
+    ):
         CompetitiveNeuronsClassifier(repulsion_on="bias").fit(X, y)
 
 
@@ -537,8 +649,15 @@ def test_neurons_are_scaled_inside():
     settings = {"n_neurons": 4, "max_iter": 5, "local": True, "random_state": 0}
     inside = CompetitiveNeuronsClassifier(**settings).fit(X, y)
     before = CompetitiveNeuronsClassifier(standardize=False, **settings).fit(scaler.transform(X), y)
-    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-7)
+    np.testing.assert_allclose(
+        inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-7
+    )
     np.testing.assert_allclose(scaler.transform(inside.means_), before.means_, atol=1e-7)
-    raw = CompetitiveNeuronsClassifier(standardize=False, **settings).fit(scaler.transform(X) * [10, 1], y)
-    assert np.abs(raw.predict_proba(scaler.transform(X) * [10, 1]) - inside.predict_proba(X)).max() > 1e-3
+    raw = CompetitiveNeuronsClassifier(standardize=False, **settings).fit(
+        scaler.transform(X) * [10, 1], y
+    )
+    assert (
+        np.abs(raw.predict_proba(scaler.transform(X) * [10, 1]) - inside.predict_proba(X)).max()
+        > 1e-3
+    )
     np.testing.assert_array_equal(raw.scale_, 1)

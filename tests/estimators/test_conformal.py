@@ -35,7 +35,9 @@ def test_p_values_of_a_fitted_classifier_are_ranks(per_class):
     codes = np.searchsorted(TRUE.classes_, y)
     ranked = {}
     for conformity, of in (("probability", TRUE.predict_proba), ("density", TRUE.log_density)):
-        model = ConformalClassifier(TRUE, conformity=conformity, per_class=per_class, error=0.45).fit(x, y)
+        model = ConformalClassifier(
+            TRUE, conformity=conformity, per_class=per_class, error=0.45
+        ).fit(x, y)
         score = of(x)[np.arange(60), codes]
         expected = np.empty((20, 3))
         for i, row in enumerate(of(new)):
@@ -47,7 +49,9 @@ def test_p_values_of_a_fitted_classifier_are_ranks(per_class):
         np.testing.assert_array_equal(model.predict_set(new), expected > 0.45)
         np.testing.assert_array_equal(model.predict_set(new, error=0.2), expected > 0.2)
     both = ConformalClassifier(TRUE, per_class=per_class, error=0.45).fit(x, y).p_values(new)
-    ranked["probability"][np.arange(20), TRUE.predict_proba(new).argmax(axis=1)] = 1  # refused by its density alone
+    ranked["probability"][np.arange(20), TRUE.predict_proba(new).argmax(axis=1)] = (
+        1  # refused by its density alone
+    )
     expected = np.minimum(np.minimum(ranked["probability"] / 0.9, ranked["density"] / 0.1), 1)
     np.testing.assert_allclose(both, expected)
 
@@ -56,11 +60,15 @@ def test_folds_judge_rows_that_they_have_not_seen():
     x, y = TRUE.sample(90, random_state=0)
     new = TRUE.sample(10, random_state=1)[0]
     folds = StratifiedKFold(3)
-    model = ConformalClassifier(SharedKernelClassifier.prbf(3, random_state=0), conformity="density", cv=folds).fit(x, y)
+    model = ConformalClassifier(
+        SharedKernelClassifier.prbf(3, random_state=0), conformity="density", cv=folds
+    ).fit(x, y)
     count = np.ones((10, 3))
     for train, test in folds.split(x, y):
         part = SharedKernelClassifier.prbf(3, random_state=0).fit(x[train], y[train])
-        score = part.log_density(x[test])[np.arange(len(test)), np.searchsorted(part.classes_, y[test])]
+        score = part.log_density(x[test])[
+            np.arange(len(test)), np.searchsorted(part.classes_, y[test])
+        ]
         count += (score[:, None, None] <= part.log_density(new)).sum(axis=0)
     np.testing.assert_allclose(model.p_values(new), count / 91)
     assert len(model.estimators_) == 3
@@ -87,7 +95,9 @@ def test_the_promise_is_kept_also_within_classes_and_where_their_frequencies_cha
 
 def test_a_row_like_none_of_the_classes_gets_the_empty_set_and_an_ambiguous_one_several():
     x, y = TRUE.sample(600, random_state=0)
-    model = ConformalClassifier(SharedKernelClassifier.prbf(3, random_state=0), error=0.05).fit(x, y)
+    model = ConformalClassifier(SharedKernelClassifier.prbf(3, random_state=0), error=0.05).fit(
+        x, y
+    )
     near, between, far = model.predict_set([[6.0], [1.0], [50.0]])
     assert near.tolist() == [False, False, True]
     assert between.tolist() == [True, True, False]
@@ -102,7 +112,11 @@ def test_a_row_like_none_of_the_classes_gets_the_empty_set_and_an_ambiguous_one_
 
 def test_an_empty_set_says_novel_and_never_ambiguous():
     apart = SharedKernelClassifier.from_parameters(
-        means=[[0.0], [4.0]], covariances=[1.0, 1.0], mixing=np.eye(2), class_prior=[0.5, 0.5], classes=[0, 1]
+        means=[[0.0], [4.0]],
+        covariances=[1.0, 1.0],
+        mixing=np.eye(2),
+        class_prior=[0.5, 0.5],
+        classes=[0, 1],
     )  # errs on 2.3 % of its rows, so that an error of 10 % leaves nothing to ambiguous ones
     model = ConformalClassifier(apart, error=0.1).fit(*apart.sample(1000, random_state=0))
     between, far = [[1.9], [2.1]], [[-9.0], [13.0]]
@@ -110,13 +124,17 @@ def test_an_empty_set_says_novel_and_never_ambiguous():
     assert not model.predict_set(far).any()
     x, y = apart.sample(20_000, random_state=1)
     assert model.predict_set(x)[np.arange(len(y)), y].mean() > 0.9
-    alone = ConformalClassifier(apart, error=0.1, conformity="probability").fit(*apart.sample(1000, random_state=0))
+    alone = ConformalClassifier(apart, error=0.1, conformity="probability").fit(
+        *apart.sample(1000, random_state=0)
+    )
     assert not alone.predict_set(between).any()  # as LAC is published
 
 
 def test_a_pool_calibrates_by_its_own_folds():
     x, y = TRUE.sample(300, random_state=0)
-    pool = PooledClassifier([SharedKernelClassifier.prbf(3, random_state=0)], n_folds=3, random_state=0)
+    pool = PooledClassifier(
+        [SharedKernelClassifier.prbf(3, random_state=0)], n_folds=3, random_state=0
+    )
     model = ConformalClassifier(pool).fit(x, y)
     (fitted,) = model.estimators_
     held = fitted.held_out_proba_[np.arange(300), np.searchsorted(fitted.classes_, y)]
@@ -135,9 +153,13 @@ def test_a_row_of_weight_two_is_two_rows():
 
 def test_it_goes_to_a_file_and_says_what_it_is(tmp_path):
     x, y = TRUE.sample(120, random_state=0)
-    model = ConformalClassifier(SharedKernelClassifier.prbf(3, random_state=0), cv=3, per_class=False).fit(x, y)
+    model = ConformalClassifier(
+        SharedKernelClassifier.prbf(3, random_state=0), cv=3, per_class=False
+    ).fit(x, y)
     save(model, tmp_path / "sets.safetensors")
-    np.testing.assert_array_equal(load(tmp_path / "sets.safetensors").p_values(x), model.p_values(x))
+    np.testing.assert_array_equal(
+        load(tmp_path / "sets.safetensors").p_values(x), model.p_values(x)
+    )
     assert "lack the true class with a probability of 10 %" in describe(model).sentence
     model.calibration_folds_ = model.calibration_folds_ + 3
     with pytest.raises(ModelFileError, match="judged by classifiers that there are"):
@@ -146,9 +168,15 @@ def test_it_goes_to_a_file_and_says_what_it_is(tmp_path):
 
 def test_what_cannot_be_promised_is_said():
     x, y = TRUE.sample(60, random_state=0)
-    with pytest.raises(KernelpoolError, match=r"conformity='both' needs a classifier with log_density.*GaussianNB has none"):
+    with pytest.raises(
+        KernelpoolError,
+        match=r"conformity='both' needs a classifier with log_density.*GaussianNB has none",
+    ):
         ConformalClassifier(GaussianNB(), conformity="both").fit(x, y)
-    with pytest.warns(UserWarning, match=r"error=0.001 needs 999 calibration rows; there are 60, so that every class is in"):
+    with pytest.warns(
+        UserWarning,
+        match=r"error=0.001 needs 999 calibration rows; there are 60, so that every class is in",
+    ):
         everything = ConformalClassifier(TRUE, error=0.001).fit(x, y)
     assert everything.predict_set(x).all()
     with pytest.warns(UserWarning, match=r"class 'c' has \d+, so that it is in every set"):
@@ -168,5 +196,8 @@ def test_few_rows_are_divided_into_fewer_folds_and_a_class_of_one_row_is_named()
     assert len(model.estimators_) == 3  # each class has so many rows
     with pytest.raises(KernelpoolError, match="class 2 has 1, all of them held out at once"):
         ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x[:7], y[:7])
-    with pytest.raises(KernelpoolError, match="a class with at least two rows to hold some out; the 3 rows have one for each"):
+    with pytest.raises(
+        KernelpoolError,
+        match="a class with at least two rows to hold some out; the 3 rows have one for each",
+    ):
         ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x[::3], y[::3])

@@ -20,7 +20,9 @@ FAMILIES = ("spherical", "diag", "full", "tied")
 def some_data(n=300, d=3, share=0.3, seed=0):
     rng = np.random.default_rng(seed)
     turn = rng.normal(size=(2, d, d))
-    X = np.concatenate([rng.normal(size=(n, d)) @ turn[0] + 1, rng.normal(size=(n, d)) @ turn[1] - 1])
+    X = np.concatenate(
+        [rng.normal(size=(n, d)) @ turn[0] + 1, rng.normal(size=(n, d)) @ turn[1] - 1]
+    )
     y = np.repeat(["a", "b"], n)
     holed = X.copy()
     holed[rng.random(X.shape) < share] = np.nan
@@ -35,10 +37,16 @@ def test_rows_with_holes_answer_in_the_order_in_which_they_came():
     codes, weight = (y == "b").astype(int), np.arange(len(X)) + 1.0
     rows = as_rows(X, codes, weight, holes=True)
     assert isinstance(rows, RowsWithHoles)
-    back = rows.each(lambda block: block.x if block.holes is None else np.where(block.holes.observed > 0, block.x, np.nan))
+    back = rows.each(
+        lambda block: (
+            block.x if block.holes is None else np.where(block.holes.observed > 0, block.x, np.nan)
+        )
+    )
     np.testing.assert_array_equal(back, X)
     known = rows.total(survey, 2)
-    np.testing.assert_allclose(known.scale.mean, np.nansum(X * weight[:, None], axis=0) / (weight @ ~np.isnan(X)))
+    np.testing.assert_allclose(
+        known.scale.mean, np.nansum(X * weight[:, None], axis=0) / (weight @ ~np.isnan(X))
+    )
     np.testing.assert_allclose(known.observed[2], weight[codes == 1] @ ~np.isnan(X[codes == 1]))
     np.testing.assert_array_equal(known.observed[0], 0)
 
@@ -50,7 +58,9 @@ def test_rows_with_holes_answer_in_the_order_in_which_they_came():
 def test_deleting_nothing_changes_nothing_to_the_last_bit(family):
     X, _, y = some_data()
     fits = [
-        SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, missing=missing).fit(X, y)
+        SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, missing=missing).fit(
+            X, y
+        )
         for missing in ("marginalize", "error")
     ]
     for name in ("means_", "covariances_", "mixing_", "history_"):
@@ -79,7 +89,9 @@ def em_by_hand(x, n_sweeps):
 
 def test_one_full_kernel_a_class_is_em_by_hand():
     _, X, y = some_data(n=40)
-    model = SharedKernelClassifier.prbf([1, 1], covariance_type="full", sharing=0.0, tol=1e-13, max_iter=400).fit(X, y)
+    model = SharedKernelClassifier.prbf(
+        [1, 1], covariance_type="full", sharing=0.0, tol=1e-13, max_iter=400
+    ).fit(X, y)
     for k, name in enumerate("ab"):
         mean, covariance = em_by_hand(X[y == name], 100)
         np.testing.assert_allclose(model.means_[k], mean, atol=1e-6)
@@ -89,10 +101,14 @@ def test_one_full_kernel_a_class_is_em_by_hand():
 def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
     """Where features are independent a missing cell says nothing: the most likely kernel is that of the cells there are."""
     _, X, y = some_data()
-    model = SharedKernelClassifier.prbf([1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000).fit(X, y)
+    model = SharedKernelClassifier.prbf(
+        [1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000
+    ).fit(X, y)
     for k, name in enumerate("ab"):
         np.testing.assert_allclose(model.means_[k], np.nanmean(X[y == name], axis=0), rtol=1e-5)
-        np.testing.assert_allclose(model.covariances_[k], np.nanvar(X[y == name], axis=0), rtol=1e-5)
+        np.testing.assert_allclose(
+            model.covariances_[k], np.nanvar(X[y == name], axis=0), rtol=1e-5
+        )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -120,47 +136,63 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
     assert (np.diff(model.history_) >= -1e-10).all()
     if not setting:  # elsewhere a prior or a table of sharing has a part in it
         prior = np.log(model.class_prior_)[(labels == "b").astype(int)]
-        known = np.where(labels == "?", 0.0, prior)  # the objective has no class priors, unless the class is summed out
+        known = np.where(
+            labels == "?", 0.0, prior
+        )  # the objective has no class priors, unless the class is summed out
         expected = (model.log_likelihood(X, labels, weight) - weight @ known) / weight.sum()
         np.testing.assert_allclose(model.objective_, expected, rtol=1e-9)
 
 
 def test_a_row_of_weight_two_is_the_row_twice_and_order_means_nothing():
     _, X, y = some_data(n=60)
-    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0, max_iter=20, tol=1e-3)
+    model = SharedKernelClassifier.prbf(
+        4, covariance_type="full", random_state=0, max_iter=20, tol=1e-3
+    )
     weight = np.random.default_rng(3).integers(1, 3, len(y))
     heavy = model.fit(X, y, weight).means_
     order = np.random.default_rng(4).permutation(weight.sum())
     np.testing.assert_allclose(
-        model.fit(np.repeat(X, weight, axis=0)[order], np.repeat(y, weight)[order]).means_, heavy, rtol=1e-6
+        model.fit(np.repeat(X, weight, axis=0)[order], np.repeat(y, weight)[order]).means_,
+        heavy,
+        rtol=1e-6,
     )
 
 
 def test_shifting_the_data_far_away_changes_nothing_but_the_means():
     _, X, y = some_data()
     for family in FAMILIES:
-        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, max_iter=30, tol=1e-4)
+        model = SharedKernelClassifier.prbf(
+            4, covariance_type=family, random_state=0, max_iter=30, tol=1e-4
+        )
         near, far = model.fit(X, y).predict_proba(X), model.fit(X + 1e6, y).predict_proba(X + 1e6)
         np.testing.assert_allclose(near, far, atol=1e-5)
 
 
 def test_settings_are_chosen_and_networks_decide_with_cells_missing():
     _, X, y = some_data(n=80)
-    chosen = SharedKernelClassifier.prbf("auto", covariance_type="diag", sharing=0.5, random_state=0).fit(X, y)
-    deciding = SharedKernelClassifier.prbf(4, covariance_type="diag", training="conditional", n_folds=2, random_state=0).fit(
-        X, y
-    )
+    chosen = SharedKernelClassifier.prbf(
+        "auto", covariance_type="diag", sharing=0.5, random_state=0
+    ).fit(X, y)
+    deciding = SharedKernelClassifier.prbf(
+        4, covariance_type="diag", training="conditional", n_folds=2, random_state=0
+    ).fit(X, y)
     for model in (chosen, deciding):
         assert model.score(X, y) > 0.8
-    average = SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0).fit(X, y)
-    np.testing.assert_allclose(average.predict_proba([[np.nan] * 3]), [average.class_prior_], atol=1e-9)
+    average = SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0).fit(
+        X, y
+    )
+    np.testing.assert_allclose(
+        average.predict_proba([[np.nan] * 3]), [average.class_prior_], atol=1e-9
+    )
     assert average.score(X, y) > 0.8
 
 
 def test_training_needs_no_complete_row():
     X, y = load_wine(return_X_y=True)
     holed = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
-    model = SharedKernelClassifier.prbf([1, 1, 1], covariance_type="tied", random_state=0).fit(holed[::2], y[::2])
+    model = SharedKernelClassifier.prbf([1, 1, 1], covariance_type="tied", random_state=0).fit(
+        holed[::2], y[::2]
+    )
     assert model.score(X[1::2], y[1::2]) > 0.9
     assert (~np.isnan(holed[::2])).all(axis=1).sum() <= 1
 
@@ -172,17 +204,23 @@ def test_a_row_of_which_nothing_is_known_has_the_class_priors():
     _, X, y = some_data()
     nothing = np.full((2, 3), np.nan)
     for family in FAMILIES:
-        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, class_prior=[0.3, 0.7]).fit(X, y)
+        model = SharedKernelClassifier.prbf(
+            4, covariance_type=family, random_state=0, class_prior=[0.3, 0.7]
+        ).fit(X, y)
         np.testing.assert_allclose(model.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
         np.testing.assert_allclose(model.score_samples(nothing), 0, atol=1e-12)
-        np.testing.assert_allclose(model.kernel_posterior(nothing), [model.mixing_ @ [0.3, 0.7]] * 2, rtol=1e-12)
+        np.testing.assert_allclose(
+            model.kernel_posterior(nothing), [model.mixing_ @ [0.3, 0.7]] * 2, rtol=1e-12
+        )
 
 
 def test_networks_that_decide_have_the_class_priors_too_where_nothing_is_known():
     """Their own priors are moved in training."""
     _, X, y = some_data(n=80)
     nothing = np.full((2, 3), np.nan)
-    deciding = SharedKernelClassifier(4, covariance_type="diag", n_folds=2, random_state=0, class_prior=[0.3, 0.7]).fit(X, y)
+    deciding = SharedKernelClassifier(
+        4, covariance_type="diag", n_folds=2, random_state=0, class_prior=[0.3, 0.7]
+    ).fit(X, y)
     assert deciding.deciding_networks_
     np.testing.assert_allclose(deciding.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
     pool = small_pool().fit(X[:100], y[:100])
@@ -193,14 +231,18 @@ def test_densities_of_the_rest_are_those_of_a_model_of_the_rest():
     X, _, y = some_data()
     for family in FAMILIES:
         model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
-        cut = {"spherical": (...,), "diag": (..., slice(1, None))}.get(family, (..., slice(1, None), slice(1, None)))
+        cut = {"spherical": (...,), "diag": (..., slice(1, None))}.get(
+            family, (..., slice(1, None), slice(1, None))
+        )
         of_rest = model.covariances_[cut]
         rest = SharedKernelClassifier.from_parameters(
             model.means_[:, 1:], of_rest, model.mixing_, model.class_prior_, model.classes_, family
         )
         holed = X.copy()
         holed[:, 0] = np.nan
-        np.testing.assert_allclose(model.log_density(holed), rest.log_density(X[:, 1:]), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            model.log_density(holed), rest.log_density(X[:, 1:]), rtol=1e-9, atol=1e-9
+        )
 
 
 # -- what means "missing" -------------------------------------------------------------------------------------------
@@ -231,9 +273,13 @@ def test_dask_and_torch_rows_agree():
         model = SharedKernelClassifier.prbf(2, covariance_type=family, random_state=0, tol=1e-3)
         expected = model.fit(X, y).predict_proba(X)
         there = torch.asarray(X)
-        np.testing.assert_allclose(np.asarray(model.fit(there, y).predict_proba(there)), expected, atol=1e-6)
+        np.testing.assert_allclose(
+            np.asarray(model.fit(there, y).predict_proba(there)), expected, atol=1e-6
+        )
         lazy = da.from_array(X, chunks=(301, 3))
-        np.testing.assert_allclose(model.fit(lazy, y).predict_proba(lazy).compute(), expected, atol=1e-6)
+        np.testing.assert_allclose(
+            model.fit(lazy, y).predict_proba(lazy).compute(), expected, atol=1e-6
+        )
 
 
 def test_float32_rows_stay_float32():
@@ -283,7 +329,9 @@ def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not
     X, _, y = some_data()
     X[y == "b", 2] = np.nan
     table = pd.DataFrame(X, columns=["length", "width", "height"])
-    with pytest.raises(KernelpoolError, match="Feature 'height' of X is missing in every row of class 'b'"):
+    with pytest.raises(
+        KernelpoolError, match="Feature 'height' of X is missing in every row of class 'b'"
+    ):
         SharedKernelClassifier.prbf(sharing=0.0).fit(table, y)
     SharedKernelClassifier.prbf(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
 
@@ -333,7 +381,9 @@ def test_draws_have_the_conditional_moments(family):
     row = np.array([X[3, 0], np.nan, np.nan])
     drawn = model.impute(np.repeat(row[None, :], 40_000, axis=0), n_draws=1, random_state=0)[0]
     known = model.conditional(row)
-    np.testing.assert_allclose(drawn[:, 1:].mean(axis=0), model.impute(row[None, :])[0, 1:], atol=0.05)
+    np.testing.assert_allclose(
+        drawn[:, 1:].mean(axis=0), model.impute(row[None, :])[0, 1:], atol=0.05
+    )
     there, _ = known.sample(40_000, random_state=1)
     np.testing.assert_allclose(np.cov(drawn[:, 1:].T), np.cov(there.T), atol=0.15)
     assert model.impute(row[None, :], n_draws=3, random_state=0).shape == (3, 1, 3)
@@ -350,7 +400,9 @@ def test_a_conditional_model_is_the_joint_density_by_the_marginal_one(family):
     assert known.feature_names_in_.tolist() == ["length", "height"]
     marginal = model.marginal(["width"])
     rest = X[:20, [0, 2]]
-    joint = pd.DataFrame(np.column_stack([rest[:, 0], np.full(20, row[1]), rest[:, 1]]), columns=table.columns)
+    joint = pd.DataFrame(
+        np.column_stack([rest[:, 0], np.full(20, row[1]), rest[:, 1]]), columns=table.columns
+    )
     width = pd.DataFrame({"width": [row[1]]})
     expected = model.log_density(joint) - marginal.log_density(width)
     found = known.log_density(pd.DataFrame(rest, columns=["length", "height"]))
@@ -361,13 +413,20 @@ def test_a_conditional_model_is_the_joint_density_by_the_marginal_one(family):
 def test_questions_about_no_feature_are_refused():
     X, _, y = some_data()
     model = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
-    with pytest.raises(KernelpoolError, match="features must be positions below 3 or names of features; got 'width'"):
+    with pytest.raises(
+        KernelpoolError,
+        match="features must be positions below 3 or names of features; got 'width'",
+    ):
         model.marginal(["width"])
-    with pytest.raises(KernelpoolError, match="features must be positions below 3 or names of features; got none"):
+    with pytest.raises(
+        KernelpoolError, match="features must be positions below 3 or names of features; got none"
+    ):
         model.marginal([])
     with pytest.raises(KernelpoolError, match="conditional needs a feature that is not given"):
         model.conditional(X[0])
-    with pytest.raises(KernelpoolError, match="conditional needs known values of all features in `given`"):
+    with pytest.raises(
+        KernelpoolError, match="conditional needs known values of all features in `given`"
+    ):
         model.conditional([np.nan, 1, 2], given=[0])
 
 
@@ -389,10 +448,14 @@ def test_a_pool_takes_missing_cells_in_training_and_prediction():
         np.testing.assert_allclose(proba.sum(axis=1), 1)
         assert model.score(holed, y) > 0.8
         assert np.isfinite(model.score_samples(holed)).all()
-        order = np.random.default_rng(0).permutation(len(y))  # what is drawn depends on the row alone
+        order = np.random.default_rng(0).permutation(
+            len(y)
+        )  # what is drawn depends on the row alone
         np.testing.assert_allclose(model.predict_proba(holed[order]), proba[order], rtol=1e-9)
         complete = ~np.isnan(holed).any(axis=1)
-        np.testing.assert_allclose(proba[complete], model.predict_proba(holed[complete]), rtol=1e-12)
+        np.testing.assert_allclose(
+            proba[complete], model.predict_proba(holed[complete]), rtol=1e-12
+        )
 
 
 def test_networks_that_cannot_take_holes_are_averaged_over_the_conditional_density(monkeypatch):
@@ -416,8 +479,13 @@ def test_a_pool_without_a_description_of_the_rows_refuses_them():
     lines = [("line", LogisticRegression()), ("other", LogisticRegression(C=0.1))]
     with pytest.raises(KernelpoolError, match="no member that describes the rows"):
         PooledClassifier(lines, n_folds=2, random_state=0).fit(X, y).predict(holed)
-    trees = [("trees", HistGradientBoostingClassifier(max_iter=5)), ("more", HistGradientBoostingClassifier(max_iter=3))]
-    assert PooledClassifier(trees, n_folds=2, random_state=0).fit(X, y).predict(holed).shape == y.shape  # these take them
+    trees = [
+        ("trees", HistGradientBoostingClassifier(max_iter=5)),
+        ("more", HistGradientBoostingClassifier(max_iter=3)),
+    ]
+    assert (
+        PooledClassifier(trees, n_folds=2, random_state=0).fit(X, y).predict(holed).shape == y.shape
+    )  # these take them
     with pytest.raises(ValueError, match="contains NaN"):
         small_pool(missing="error").fit(holed, y)
 
@@ -426,7 +494,9 @@ def test_a_pool_knows_how_features_go_together_where_cells_are_missing():
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(2, 6, 6))
     covariances = factor @ factor.swapaxes(1, 2) + 0.1 * np.eye(6)
-    truth = SharedKernelClassifier.from_parameters(np.zeros((2, 6)), covariances, np.eye(2), [0.5, 0.5], [0, 1], "full")
+    truth = SharedKernelClassifier.from_parameters(
+        np.zeros((2, 6)), covariances, np.eye(2), [0.5, 0.5], [0, 1], "full"
+    )
     (X, y), (X_test, y_test) = (truth.sample(600, random_state=i) for i in (1, 2))
     X[rng.random(X.shape) < 0.3] = np.nan
     X_test[rng.random(X_test.shape) < 0.3] = np.nan

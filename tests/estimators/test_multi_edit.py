@@ -40,7 +40,8 @@ def five_steps(X, y, classifier, n_parts, n_quiet, rng):
 
 
 @pytest.mark.parametrize(
-    "classifier", [ParzenClassifier("hypersphere", standardize=False, radius=0.3), KNeighborsClassifier(1)]
+    "classifier",
+    [ParzenClassifier("hypersphere", standardize=False, radius=0.3), KNeighborsClassifier(1)],
 )
 @pytest.mark.parametrize(("n_parts", "n_quiet"), [(3, 2), (5, 1)])
 def test_the_five_steps(clouds, classifier, n_parts, n_quiet):
@@ -61,7 +62,9 @@ def test_what_is_left_is_separated(clouds):
     X, y = clouds
     before = 1 - KNeighborsClassifier(1).fit(X[::2], y[::2]).score(X[1::2], y[1::2])
     X_kept, y_kept = MultiEdit(random_state=0).fit_resample(X, y)
-    after = 1 - KNeighborsClassifier(1).fit(X_kept[::2], y_kept[::2]).score(X_kept[1::2], y_kept[1::2])
+    after = 1 - KNeighborsClassifier(1).fit(X_kept[::2], y_kept[::2]).score(
+        X_kept[1::2], y_kept[1::2]
+    )
     assert before > 0.1
     assert after < 0.02
 
@@ -69,7 +72,11 @@ def test_what_is_left_is_separated(clouds):
 def test_rows_without_a_vote_are_not_lost():
     # PAPERS: counting uncovered rows as one class loses half of the rows of the other at small radii
     X, y = make_clouds(400, random_state=0)
-    edit = MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=1e-6), max_rounds=1, random_state=0).fit(X, y)
+    edit = MultiEdit(
+        ParzenClassifier("hypersphere", standardize=False, radius=1e-6),
+        max_rounds=1,
+        random_state=0,
+    ).fit(X, y)
     nearest = MultiEdit(KNeighborsClassifier(1), max_rounds=1, random_state=0).fit(X, y)
     np.testing.assert_array_equal(edit.sample_indices_, nearest.sample_indices_)
 
@@ -78,7 +85,9 @@ def test_a_class_is_never_edited_away():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))
     y = np.repeat([0, 1], [85, 5])
-    edit = MultiEdit(ParzenClassifier("hypersphere", standardize=False, radius=5.0), random_state=0).fit(X, y)
+    edit = MultiEdit(
+        ParzenClassifier("hypersphere", standardize=False, radius=5.0), random_state=0
+    ).fit(X, y)
     assert set(y[edit.sample_indices_]) == {0, 1}
     assert edit.spared_classes_.tolist() == [1]
 
@@ -101,7 +110,8 @@ def test_frames_stay_frames(clouds):
 
 def test_it_works_in_imbalanced_learns_pipeline(clouds):
     imblearn = pytest.importorskip(
-        "imblearn.pipeline", reason="imbalanced-learn is not installed: pip install imbalanced-learn"
+        "imblearn.pipeline",
+        reason="imbalanced-learn is not installed: pip install imbalanced-learn",
     )
     X, y = clouds
     pipeline = imblearn.make_pipeline(MultiEdit(random_state=0), KNeighborsClassifier(1)).fit(X, y)
@@ -113,7 +123,9 @@ def test_it_works_in_imbalanced_learns_pipeline(clouds):
 
 def test_callbacks_are_told_of_every_round_and_may_stop(clouds):
     told = []
-    edit = MultiEdit(random_state=0, callback=lambda info: told.append(info) or info.round == 2).fit(*clouds)
+    edit = MultiEdit(
+        random_state=0, callback=lambda info: told.append(info) or info.round == 2
+    ).fit(*clouds)
     assert [info.round for info in told] == [1, 2]
     assert [info.n_kept for info in told] == edit.history_[1:].tolist()
     assert told[0].n_dropped == edit.history_[0] - edit.history_[1]
@@ -123,14 +135,18 @@ def test_callbacks_are_told_of_every_round_and_may_stop(clouds):
 def test_verbose_prints_a_line_a_round(clouds, capsys):
     edit = MultiEdit(random_state=0, verbose=1, max_rounds=2).fit(*clouds)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"MultiEdit: round 1, {800 - edit.history_[1]} dropped, {edit.history_[1]} left"
+    assert (
+        lines[0] == f"MultiEdit: round 1, {800 - edit.history_[1]} dropped, {edit.history_[1]} left"
+    )
     assert len(lines) == 2
 
 
 def test_two_parts_and_too_few_rows_are_refused(clouds):
     with pytest.raises(KernelpoolError, match=r"n_parts must be at least 3.*got 2"):
         MultiEdit(n_parts=2).fit(*clouds)
-    with pytest.raises(KernelpoolError, match="n_parts=9 needs at least as many rows; got 8 samples"):
+    with pytest.raises(
+        KernelpoolError, match="n_parts=9 needs at least as many rows; got 8 samples"
+    ):
         MultiEdit(n_parts=9).fit(clouds[0][:8], clouds[1][:8])
 
 

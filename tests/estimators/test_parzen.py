@@ -33,7 +33,9 @@ def test_estimators_pass_scikit_learns_checks(estimator, check):
     [
         ParzenClassifier("hypersphere", "loo", standardize=False),
         ParzenClassifier("epanechnikov", "validation", random_state=0),
-        ReducedParzenClassifier("auto", kernel="gaussian", method="herding", edit=False, tolerance=0.1, random_state=0),
+        ReducedParzenClassifier(
+            "auto", kernel="gaussian", method="herding", edit=False, tolerance=0.1, random_state=0
+        ),
     ]
 )
 def test_other_settings_pass_scikit_learns_checks(estimator, check):
@@ -64,7 +66,9 @@ def new_clouds():
 
 
 @pytest.mark.parametrize("algorithm", ["tree", "blocks"])
-def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, new_clouds, algorithm):
+def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(
+    clouds, new_clouds, algorithm
+):
     (X, y), (X_new, _) = clouds, new_clouds
     ours = parzen(radius=0.2, algorithm=algorithm).fit(X, y)
     theirs = RadiusNeighborsClassifier(0.2, outlier_label=-1).fit(X, y)
@@ -74,7 +78,9 @@ def test_covered_rows_get_the_answers_of_scikit_learns_radius_neighbors(clouds, 
     np.testing.assert_array_equal(covered, labels != -1)
     assert 0 < (~covered).sum() < 200
     np.testing.assert_array_equal(ours.predict(X_new)[covered], labels[covered])
-    np.testing.assert_allclose(ours.predict_proba(X_new)[covered], probability[covered], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        ours.predict_proba(X_new)[covered], probability[covered], rtol=1e-12, atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["tree", "blocks"])
@@ -100,7 +106,9 @@ def test_uncovered_rows_get_the_class_of_the_nearest_row(clouds):
         np.testing.assert_array_equal(network.predict_proba(far).sum(axis=1), 1)
 
 
-@pytest.mark.parametrize(("kernel", "name"), [("hypersphere", "tophat"), ("gaussian",) * 2, ("epanechnikov",) * 2])
+@pytest.mark.parametrize(
+    ("kernel", "name"), [("hypersphere", "tophat"), ("gaussian",) * 2, ("epanechnikov",) * 2]
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
     X, y = clouds[0][:300], clouds[1][:300]
@@ -109,25 +117,37 @@ def test_densities_are_scikit_learns(clouds, kernel, name, weighted):
     found = network.log_density(X)
     for k in (0, 1):
         mine = y == k
-        theirs = KernelDensity(bandwidth=0.5, kernel=name).fit(X[mine], sample_weight=None if weight is None else weight[mine])
-        np.testing.assert_allclose(np.exp(found[:, k]), np.exp(theirs.score_samples(X)), rtol=1e-6, atol=1e-12)
+        theirs = KernelDensity(bandwidth=0.5, kernel=name).fit(
+            X[mine], sample_weight=None if weight is None else weight[mine]
+        )
+        np.testing.assert_allclose(
+            np.exp(found[:, k]), np.exp(theirs.score_samples(X)), rtol=1e-6, atol=1e-12
+        )
     joint = np.exp(found) * network.class_prior_
     np.testing.assert_allclose(network.score_samples(X), np.log(joint.sum(axis=1)), rtol=1e-9)
-    np.testing.assert_allclose(network.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        network.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_logarithms_go_as_far_as_the_probabilities_do():
     network = parzen("gaussian", 0.01).fit([[0.0], [1.0]], [0, 1])
     X = [[0.45], [0.4]]  # squared distances differ by 0.1 and 0.2: by 500 and 1,000 in the exponent
-    np.testing.assert_allclose(network.predict_log_proba(X), [[0, -500], [0, -np.inf]], rtol=1e-9, atol=1e-200)
+    np.testing.assert_allclose(
+        network.predict_log_proba(X), [[0, -500], [0, -np.inf]], rtol=1e-9, atol=1e-200
+    )
     assert network.predict_proba(X)[:, 1].tolist() == [pytest.approx(np.exp(-500)), 0]
     assert np.isfinite(network.log_density(X)).all()
     single = np.asarray(X, np.float32)
-    np.testing.assert_array_equal(np.isneginf(network.predict_log_proba(single)), network.predict_proba(single) == 0)
+    np.testing.assert_array_equal(
+        np.isneginf(network.predict_log_proba(single)), network.predict_proba(single) == 0
+    )
     assert (network.predict_proba(single)[:, 1] == 0).all()  # exp(-500) is zero in single precision
 
 
-@pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", lambda u: np.abs(u).max(axis=1)])
+@pytest.mark.parametrize(
+    "kernel", ["hypersphere", "epanechnikov", "gaussian", lambda u: np.abs(u).max(axis=1)]
+)
 def test_rows_beyond_every_kernel_have_no_density_but_a_label(clouds, kernel):
     X, y = clouds[0][:100], clouds[1][:100]
     for network in (parzen(kernel, 0.5), reduced_network(4, kernel=kernel, radius=0.5, edit=False)):
@@ -138,7 +158,9 @@ def test_rows_beyond_every_kernel_have_no_density_but_a_label(clouds, kernel):
         assert np.isneginf(network.log_density(far)).all() == (kernel != "gaussian")
         probability = network.predict_proba(far)
         np.testing.assert_allclose(probability.sum(axis=1), 1)
-        np.testing.assert_array_equal(network.predict(far), network.classes_[probability.argmax(axis=1)])
+        np.testing.assert_array_equal(
+            network.predict(far), network.classes_[probability.argmax(axis=1)]
+        )
 
 
 def test_class_priors_reweigh_the_classes(clouds):
@@ -147,12 +169,17 @@ def test_class_priors_reweigh_the_classes(clouds):
     odd = parzen("gaussian", 0.3, class_prior=[0.9, 0.1]).fit(X, y)
     np.testing.assert_allclose(odd.log_density(X), even.log_density(X), rtol=1e-12)
     joint = np.exp(even.log_density(X)) * [0.9, 0.1]
-    np.testing.assert_allclose(odd.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(
+        odd.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-300
+    )
 
 
 def test_leaving_one_out_by_hand_finds_the_same_radius():
     rng = np.random.default_rng(3)
-    X, y = rng.integers(0, 7, size=(160, 2)).astype(float), rng.integers(0, 3, size=160)  # many distances are 1, 2 or 4
+    X, y = (
+        rng.integers(0, 7, size=(160, 2)).astype(float),
+        rng.integers(0, 3, size=160),
+    )  # many distances are 1, 2 or 4
     X += 5 * (y == 1)[:, None]
     network = parzen(random_state=0).fit(X, y)
     squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
@@ -203,14 +230,20 @@ def test_kernel_posteriors_name_the_rows_that_vote(clouds):
     posterior = network.kernel_posterior(X)
     assert posterior.shape == (50, 50)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
-    by_class = np.stack([posterior[:, network.kernel_classes_ == k].sum(axis=1) for k in (0, 1)], axis=1)
+    by_class = np.stack(
+        [posterior[:, network.kernel_classes_ == k].sum(axis=1) for k in (0, 1)], axis=1
+    )
     np.testing.assert_allclose(by_class, network.predict_proba(X), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(X[network.kept_indices_], network.kernels_)
 
 
-@pytest.mark.parametrize("kernel", ["hypersphere", "epanechnikov", "gaussian", lambda u: np.abs(u).max(axis=1)])
+@pytest.mark.parametrize(
+    "kernel", ["hypersphere", "epanechnikov", "gaussian", lambda u: np.abs(u).max(axis=1)]
+)
 def test_samples_are_drawn_from_the_kernels(kernel):
-    network = parzen(kernel, 2.0, class_prior=[0.25, 0.75]).fit([[0.0, 0.0], [100.0, 0.0]], ["a", "b"])
+    network = parzen(kernel, 2.0, class_prior=[0.25, 0.75]).fit(
+        [[0.0, 0.0], [100.0, 0.0]], ["a", "b"]
+    )
     X, y = network.sample(4000, random_state=0)
     assert np.mean(y == "b") == pytest.approx(0.75, abs=0.03)
     away = X - np.where(y == "b", 100.0, 0.0)[:, None] * [1, 0]
@@ -224,7 +257,9 @@ def test_samples_are_drawn_from_the_kernels(kernel):
 def test_a_star_shaped_kernel_is_a_density():
     diamond = parzen(lambda u: np.abs(u).sum(axis=1), 1.5).fit([[0.0, 0.0], [9.0, 9.0]], [0, 1])
     density = np.exp(diamond.log_density([[0.7, 0.7], [1.0, 0.6]]))[:, 0]
-    assert density[0] == pytest.approx(1 / (2 * 1.5**2), rel=0.01)  # a diamond of half-diagonal r has the area 2 r^2
+    assert density[0] == pytest.approx(
+        1 / (2 * 1.5**2), rel=0.01
+    )  # a diamond of half-diagonal r has the area 2 r^2
     assert density[1] == 0
 
 
@@ -288,7 +323,9 @@ def test_the_reduced_network_keeps_rows_of_its_own(clouds, reduced):
     assert set(reduced.kernel_weights_) == {1.0}
 
 
-def test_two_percent_of_the_kernels_are_within_a_point_and_far_below_random_ones(clouds, new_clouds, reduced):
+def test_two_percent_of_the_kernels_are_within_a_point_and_far_below_random_ones(
+    clouds, new_clouds, reduced
+):
     X, y = clouds
     full = 1 - parzen(random_state=0).fit(X, y).score(*new_clouds)
     errors = []
@@ -302,9 +339,15 @@ def test_two_percent_of_the_kernels_are_within_a_point_and_far_below_random_ones
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-@pytest.mark.parametrize(("method", "weights"), [("herding", "equal"), ("herding", "em"), ("entropy", "em")])
-def test_every_way_of_reduction_gives_a_working_network(clouds, new_clouds, kernel, method, weights):
-    network = reduced_network(30, kernel=kernel, method=method, weights=weights, max_sweeps=2, random_state=0)
+@pytest.mark.parametrize(
+    ("method", "weights"), [("herding", "equal"), ("herding", "em"), ("entropy", "em")]
+)
+def test_every_way_of_reduction_gives_a_working_network(
+    clouds, new_clouds, kernel, method, weights
+):
+    network = reduced_network(
+        30, kernel=kernel, method=method, weights=weights, max_sweeps=2, random_state=0
+    )
     network.fit(clouds[0][:1000], clouds[1][:1000])
     assert network.score(*new_clouds) > 0.83
     assert network.kernel_weights_.sum() == pytest.approx(30)
@@ -320,12 +363,18 @@ def test_exchanges_raise_the_criterion_above_herding(clouds):
 
 def test_auto_takes_a_size_within_the_tolerance_and_none_that_failed(clouds):
     X, y = clouds[0][:600], clouds[1][:600]
-    network = reduced_network("auto", tolerance=0.04, edit=False, max_sweeps=1, random_state=0).fit(X, y)
+    network = reduced_network("auto", tolerance=0.04, edit=False, max_sweeps=1, random_state=0).fit(
+        X, y
+    )
     errors = dict(network.curve_)
     assert list(errors) == sorted(errors)
     size = len(network.kernels_)
     assert 4 < size < 300
-    assert all(error > network.full_error_ + 0.02 for other, error in errors.items() if other < min(size, max(errors)))
+    assert all(
+        error > network.full_error_ + 0.02
+        for other, error in errors.items()
+        if other < min(size, max(errors))
+    )
     assert network.score(X, y) > 1 - network.full_error_ - 0.04
 
 
@@ -335,7 +384,9 @@ def test_where_all_rows_are_needed_the_network_is_the_full_one(radius):
     X = rng.integers(0, 9, size=(60, 2)).astype(float)
     y = (X.sum(axis=1) % 2).astype(int)  # a chessboard: every field counts
     weight = rng.integers(1, 3, size=60)
-    network = reduced_network("auto", radius=radius, tolerance=0, max_sweeps=0, random_state=0).fit(X, y, weight)
+    network = reduced_network("auto", radius=radius, tolerance=0, max_sweeps=0, random_state=0).fit(
+        X, y, weight
+    )
     full = parzen(radius=network.full_radius_).fit(X, y, weight)
     assert len(network.kernels_) == len(np.unique(X, axis=0))
     np.testing.assert_allclose(network.predict_proba(X), full.predict_proba(X), atol=1e-12)
@@ -357,7 +408,9 @@ def test_a_row_that_stands_twice_is_one_row_of_twice_the_weight_and_order_does_n
 
 @pytest.mark.parametrize("edit", [True, False, "auto"])
 def test_editing_may_be_left_to_the_error(clouds, edit):
-    network = reduced_network(16, edit=edit, max_sweeps=1, random_state=0).fit(clouds[0][:800], clouds[1][:800])
+    network = reduced_network(16, edit=edit, max_sweeps=1, random_state=0).fit(
+        clouds[0][:800], clouds[1][:800]
+    )
     n = len(network.edited_indices_)
     assert (n == 800) if edit is False else (n < 800) if edit is True else n > 0
 
@@ -412,7 +465,9 @@ def test_a_class_without_weight_has_no_kernels(n_kernels):
 def test_every_training_row_may_be_wrong():
     """Of two rows at each place one is of the other class: left out of its own vote, every row is outvoted at every radius."""
     X, y = np.repeat(np.arange(6.0), 2)[:, None], np.tile([0, 1], 6)
-    weight = np.random.default_rng(0).uniform(0.01, 1, size=12) / 3  # in another order they add up to another sum
+    weight = (
+        np.random.default_rng(0).uniform(0.01, 1, size=12) / 3
+    )  # in another order they add up to another sum
     network = reduced_network(12, edit=False, max_sweeps=0, random_state=0).fit(X, y, weight)
     np.testing.assert_allclose(network.radius_errors_, 1)
 
@@ -452,7 +507,9 @@ def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypat
     X, y = clouds[0][:200], clouds[1][:200]
     network = reduced_network(8, random_state=0)
     interrupt_at(monkeypatch, call)
-    with pytest.raises(KeyboardInterrupt, match="interrupted; the best network tried so far was kept"):
+    with pytest.raises(
+        KeyboardInterrupt, match="interrupted; the best network tried so far was kept"
+    ):
         network.fit(X, y)
     check_is_fitted(network)
     assert network.kernels_.shape == (8, 2)
@@ -465,7 +522,9 @@ def test_an_interrupted_search_for_a_size_keeps_the_full_network(clouds, monkeyp
     X, y = clouds[0][:200], clouds[1][:200]
     network = reduced_network("auto", random_state=0)
     interrupt_at(monkeypatch, 9)
-    with pytest.raises(KeyboardInterrupt, match="while sizes were tried; the full network, of all rows, was kept"):
+    with pytest.raises(
+        KeyboardInterrupt, match="while sizes were tried; the full network, of all rows, was kept"
+    ):
         network.fit(X, y)
     full = parzen(random_state=0).fit(X, y)
     np.testing.assert_array_equal(network.predict(X), full.predict(X))
@@ -484,7 +543,9 @@ def test_a_reduced_network_is_certified_without_test_rows(clouds, reduced, new_c
     wrong = reduced.predict(clouds[0]) != clouds[1]
     wrong[reduced.kept_indices_] = False
     assert certificate.n_errors == wrong.sum()
-    assert certificate.error == bounds.compression_bound(n_rows=2000, n_kept=40, n_errors=wrong.sum(), n_choices=256)
+    assert certificate.error == bounds.compression_bound(
+        n_rows=2000, n_kept=40, n_errors=wrong.sum(), n_choices=256
+    )
 
 
 def test_compression_certificates_hold_over_many_draws():
@@ -517,14 +578,20 @@ def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression
         (parzen(class_prior=[1.0]), r"class_prior must have shape \(2,\); got \(1,\)"),
         (parzen(class_prior=[0.5, 0.6]), r"class_prior must sum to one.* \[1.1\]"),
         (parzen(class_prior=[1.5, -0.5]), "class_prior must not be negative"),
-        (parzen(np.float64), "kernel must be one of .* or a function of differences.*; got the class numpy.float64"),
+        (
+            parzen(np.float64),
+            "kernel must be one of .* or a function of differences.*; got the class numpy.float64",
+        ),
         (reduced_network(9, kernel=dict), "kernel must be one of .*; got the class builtins.dict"),
         (parzen("gaussian", algorithm="tree"), "algorithm='tree' needs kernel='hypersphere'"),
         (parzen(lambda u: u), "kernel must return one number a row"),
         (parzen(lambda u: np.abs(u).max(axis=1) <= 1), "floats expected; got .* bool"),
         (parzen(lambda u: u[:, 0]), "kernel must return positive numbers"),
         (parzen(lambda u: 1 + np.abs(u).max(axis=1)), "kernel must be a gauge"),
-        (reduced_network(301), "n_kernels must not exceed the number of distinct rows, 300; got 301"),
+        (
+            reduced_network(301),
+            "n_kernels must not exceed the number of distinct rows, 300; got 301",
+        ),
         (reduced_network(1), "n_kernels must be at least the number of classes, 2; got 1"),
         (reduced_network(1.5), "The 'n_kernels' parameter of ReducedParzenClassifier must be"),
     ],
@@ -572,7 +639,9 @@ def apart():
 @pytest.mark.parametrize("radius", ["validation", 0.5])
 def test_rows_apart_choose_kernels_and_radius(apart, radius):
     (X, y), (X_val, y_val) = apart
-    by_training = reduced_network(10, radius="loo" if radius == "validation" else radius, random_state=0).fit(X, y)
+    by_training = reduced_network(
+        10, radius="loo" if radius == "validation" else radius, random_state=0
+    ).fit(X, y)
     chosen = reduced_network(10, radius=radius, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
     error = 1 - chosen.score(X_val, y_val)
     assert chosen.validation_error_ == pytest.approx(error)
@@ -609,13 +678,17 @@ def test_some_rows_are_set_aside_where_none_are_given(apart):
     settings = {"radius": "validation", "random_state": 0}
     quarter = reduced_network(10, **settings).fit(X, y)
     half = reduced_network(10, validation_fraction=0.5, **settings).fit(X, y)
-    assert round(quarter.validation_error_ * 100, 9) == round(quarter.validation_error_ * 100)  # of 100 rows
+    assert round(quarter.validation_error_ * 100, 9) == round(
+        quarter.validation_error_ * 100
+    )  # of 100 rows
     assert not np.array_equal(quarter.kept_indices_, half.kept_indices_)
 
 
 def test_rows_apart_need_a_size_and_a_radius_they_may_choose(apart):
     (X, y), (X_val, y_val) = apart
-    with pytest.raises(KernelpoolError, match=r'X_val needs radius="validation" or a number; got radius="loo"'):
+    with pytest.raises(
+        KernelpoolError, match=r'X_val needs radius="validation" or a number; got radius="loo"'
+    ):
         reduced_network(10).fit(X, y, X_val=X_val, y_val=y_val)
     with pytest.raises(KernelpoolError, match=r'give n_kernels as a number, not "auto"'):
         reduced_network("auto", radius="validation").fit(X, y, X_val=X_val, y_val=y_val)
@@ -656,12 +729,20 @@ def test_features_are_scaled_inside(lengths, network):
     before = clone(network).set_params(standardize=False).fit(scaler.transform(X), y)
     Z = scaler.transform(X)
     np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(Z), atol=1e-9)
-    np.testing.assert_allclose(inside.log_density(X), before.log_density(Z) - np.log(scaler.scale_).sum(), atol=1e-8)
-    np.testing.assert_allclose(inside.score_samples(X), before.score_samples(Z) - np.log(scaler.scale_).sum(), atol=1e-8)
-    np.testing.assert_allclose(inside.kernel_posterior(X[:50]), before.kernel_posterior(Z[:50]), atol=1e-9)
+    np.testing.assert_allclose(
+        inside.log_density(X), before.log_density(Z) - np.log(scaler.scale_).sum(), atol=1e-8
+    )
+    np.testing.assert_allclose(
+        inside.score_samples(X), before.score_samples(Z) - np.log(scaler.scale_).sum(), atol=1e-8
+    )
+    np.testing.assert_allclose(
+        inside.kernel_posterior(X[:50]), before.kernel_posterior(Z[:50]), atol=1e-9
+    )
     np.testing.assert_array_equal(inside.kernels_, X[inside.kept_indices_])
     np.testing.assert_allclose(
-        inside.sample(50, random_state=0)[0], scaler.inverse_transform(before.sample(50, random_state=0)[0]), rtol=1e-7
+        inside.sample(50, random_state=0)[0],
+        scaler.inverse_transform(before.sample(50, random_state=0)[0]),
+        rtol=1e-7,
     )
     assert inside.radius_ == pytest.approx(before.radius_, rel=1e-9)
     raw = clone(network).set_params(standardize=False).fit(X, y)
@@ -673,11 +754,16 @@ def test_a_learned_metric_finds_the_features_that_matter():
     X = rng.normal(size=(600, 6))
     X[:, 1:] *= 3  # before they are scaled, so that it is not the units that tell
     y = (np.sin(3 * X[:, 0]) > 0).astype(int)
-    plain, learned = (ParzenClassifier(metric=m, random_state=0).fit(X[:300], y[:300]) for m in (None, "learned"))
+    plain, learned = (
+        ParzenClassifier(metric=m, random_state=0).fit(X[:300], y[:300]) for m in (None, "learned")
+    )
     assert learned.score(X[300:], y[300:]) > plain.score(X[300:], y[300:]) + 0.03
     assert not hasattr(plain, "metric_")
     away = (X[300:320, None] - learned.kernels_) / learned.scale_ @ learned.metric_.T
-    density = np.exp(-(away**2).sum(axis=2) / (2 * learned.radius_**2)) / (2 * np.pi * learned.radius_**2) ** 3
+    density = (
+        np.exp(-(away**2).sum(axis=2) / (2 * learned.radius_**2))
+        / (2 * np.pi * learned.radius_**2) ** 3
+    )
     density *= np.abs(np.linalg.det(learned.metric_)) / learned.scale_.prod()
     expected = np.log(density[:, learned.kernel_classes_ == 1].mean(axis=1))
     np.testing.assert_allclose(learned.log_density(X[300:320])[:, 1], expected, atol=1e-9)
@@ -693,7 +779,9 @@ def test_rows_far_from_gaussian_kernels_keep_their_densities():
     network = ParzenClassifier(radius=0.1, standardize=False).fit(X, [0, 0, 1])
     far = np.array([[0.5], [9.0], [-40.0]])
     exponent = -((far - X.T) ** 2) / (2 * 0.01)
-    expected = np.logaddexp(exponent[:, 0], exponent[:, 1]) - np.log(2) - 0.5 * np.log(2 * np.pi * 0.01)
+    expected = (
+        np.logaddexp(exponent[:, 0], exponent[:, 1]) - np.log(2) - 0.5 * np.log(2 * np.pi * 0.01)
+    )
     np.testing.assert_allclose(network.log_density(far)[:, 0], expected, rtol=1e-9)
 
 

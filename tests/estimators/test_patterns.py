@@ -69,8 +69,14 @@ def test_it_helps_where_the_pattern_tells_of_the_class_and_hurts_where_it_change
     X_other, y_other = some_rows(2000, seed=2, informative=False)
     plain = SharedKernelClassifier(2, training="em", random_state=0).fit(X, y)
     model = SharedKernelClassifier(2, training="em", add_indicator=True, random_state=0).fit(X, y)
-    assert log_loss(y_same, model.predict_proba(X_same)) < log_loss(y_same, plain.predict_proba(X_same)) - 0.05
-    assert log_loss(y_other, model.predict_proba(X_other)) > log_loss(y_other, plain.predict_proba(X_other)) + 0.05
+    assert (
+        log_loss(y_same, model.predict_proba(X_same))
+        < log_loss(y_same, plain.predict_proba(X_same)) - 0.05
+    )
+    assert (
+        log_loss(y_other, model.predict_proba(X_other))
+        > log_loss(y_other, plain.predict_proba(X_other)) + 0.05
+    )
 
 
 @pytest.mark.parametrize("words", [False, True])
@@ -79,8 +85,12 @@ def test_patterns_travel_decide_are_drawn_and_explained(words, tmp_path):
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     if words:
         rng = np.random.default_rng(0)
-        table["town"] = np.where(rng.random(200) < 0.2, None, np.where(y + rng.random(200) > 0.8, "Oslo", "Rome"))
-    model = SharedKernelClassifier(2, n_folds=2, covariance_type="diag", add_indicator=True, random_state=0).fit(table, y)
+        table["town"] = np.where(
+            rng.random(200) < 0.2, None, np.where(y + rng.random(200) > 0.8, "Oslo", "Rome")
+        )
+    model = SharedKernelClassifier(
+        2, n_folds=2, covariance_type="diag", add_indicator=True, random_state=0
+    ).fit(table, y)
     kernelpool.save(model, tmp_path / "m.safetensors")
     again = kernelpool.load(tmp_path / "m.safetensors")
     for method in ("predict_proba", "log_density", "kernel_posterior"):
@@ -107,7 +117,10 @@ def test_what_cannot_tell_of_patterns_says_so():
     X, y = some_rows(100)
     model = SharedKernelClassifier(2, training="em", add_indicator=True, random_state=0)
     torch = pytest.importorskip("torch")
-    with pytest.raises(KernelpoolError, match="add_indicator=True needs rows in NumPy or a table; add the pattern as columns"):
+    with pytest.raises(
+        KernelpoolError,
+        match="add_indicator=True needs rows in NumPy or a table; add the pattern as columns",
+    ):
         model.fit(torch.asarray(X), torch.asarray(y))
     pytest.importorskip("skl2onnx")
     with pytest.raises(KernelpoolError, match="add_indicator=True cannot be exported to ONNX"):

@@ -13,7 +13,11 @@ from kernelpool import PooledClassifier, RejectClassifier, SharedKernelClassifie
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 
-MEMBERS = [("mixture", SharedKernelClassifier.prbf(6, random_state=0)), ("bayes", GaussianNB()), LogisticRegression()]
+MEMBERS = [
+    ("mixture", SharedKernelClassifier.prbf(6, random_state=0)),
+    ("bayes", GaussianNB()),
+    LogisticRegression(),
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,9 @@ def test_probabilities_are_weighted_products_of_the_members(pool, clouds):
     for m, weight in enumerate(pool.weights_):
         networks = [pool.networks_[i] for i in np.flatnonzero(pool.network_members_ == m)]
         assert len(networks) == 4
-        scores = scores + weight * np.log(np.mean([network.predict_proba(X_test) for network in networks], axis=0))
+        scores = scores + weight * np.log(
+            np.mean([network.predict_proba(X_test) for network in networks], axis=0)
+        )
     expected = scores - logsumexp(scores, axis=1, keepdims=True)
     np.testing.assert_allclose(pool.predict_log_proba(X_test), expected, atol=1e-9)
     np.testing.assert_array_equal(pool.predict(X_test), pool.classes_[expected.argmax(axis=1)])
@@ -41,7 +47,10 @@ def test_probabilities_are_weighted_products_of_the_members(pool, clouds):
 
 def test_the_pool_is_as_good_as_its_best_member(pool, clouds):
     (X, y), (X_test, y_test) = clouds
-    alone = [log_loss(y_test, clone(m[1] if isinstance(m, tuple) else m).fit(X, y).predict_proba(X_test)) for m in MEMBERS]
+    alone = [
+        log_loss(y_test, clone(m[1] if isinstance(m, tuple) else m).fit(X, y).predict_proba(X_test))
+        for m in MEMBERS
+    ]
     assert log_loss(y_test, pool.predict_proba(X_test)) < min(alone) + 0.01
     assert pool.loss_ == pytest.approx(log_loss(y, pool.held_out_proba_), rel=1e-9)
 
@@ -50,7 +59,10 @@ def test_densities_are_those_of_the_members_that_describe(pool, clouds):
     (X_test, _) = clouds[1]
     heard = np.flatnonzero(pool.density_weights_)
     assert {type(pool.networks_[i]).__name__ for i in heard} == {"SharedKernelClassifier"}
-    expected = logsumexp([pool.networks_[i].log_density(X_test) + np.log(pool.density_weights_[i]) for i in heard], axis=0)
+    expected = logsumexp(
+        [pool.networks_[i].log_density(X_test) + np.log(pool.density_weights_[i]) for i in heard],
+        axis=0,
+    )
     np.testing.assert_allclose(pool.log_density(X_test), expected, rtol=1e-9)
     assert pool.density_weights_.sum() == pytest.approx(1)
     np.testing.assert_allclose(pool.kernel_posterior(X_test).sum(axis=1), 1)
@@ -84,7 +96,9 @@ def test_the_default_pool(clouds):
     """Budgets, progress, views and what is said of trials; on few rows."""
     (X, y), (X_test, y_test) = clouds
     told = []
-    model = PooledClassifier(budget="fast", random_state=0, callback=told.append).fit(X[:300], y[:300])
+    model = PooledClassifier(budget="fast", random_state=0, callback=told.append).fit(
+        X[:300], y[:300]
+    )
     assert log_loss(y_test, model.predict_proba(X_test)) < 0.35  # 0.22 at best
     assert [progress.name for progress in told] == model.trials_["name"].tolist()
     assert told[-1].left == ()
@@ -99,7 +113,9 @@ def test_units_do_not_matter(clouds):
     """Up to the rounding of what decides on folds: a few rows may change theirs."""
     (X, y), (X_test, y_test) = clouds
     one = PooledClassifier(budget="fast", random_state=0).fit(X[:300], y[:300])
-    other = PooledClassifier(budget="fast", random_state=0).fit(X[:300] * [1000.0, 1e-3] + 5.0, y[:300])
+    other = PooledClassifier(budget="fast", random_state=0).fit(
+        X[:300] * [1000.0, 1e-3] + 5.0, y[:300]
+    )
     found = [one.predict_proba(X_test), other.predict_proba(X_test * [1000.0, 1e-3] + 5.0)]
     assert np.abs(found[0] - found[1]).mean() < 0.03
     assert abs(log_loss(y_test, found[0]) - log_loss(y_test, found[1])) < 0.01
@@ -137,10 +153,15 @@ def test_an_interruption_keeps_the_members_that_are_ready(clouds):
 def test_weights_count_and_folds_do_not_depend_on_the_order(clouds):
     (X, y), (X_test, _) = clouds
     order = np.random.default_rng(0).permutation(len(y))
-    one, other = (PooledClassifier([GaussianNB()], random_state=0).fit(X[i], y[i]) for i in (slice(None), order))
+    one, other = (
+        PooledClassifier([GaussianNB()], random_state=0).fit(X[i], y[i])
+        for i in (slice(None), order)
+    )
     np.testing.assert_allclose(one.predict_proba(X_test), other.predict_proba(X_test), rtol=1e-9)
     heavy = PooledClassifier([GaussianNB()], random_state=0).fit(X, y, np.where(y == 0, 3.0, 1.0))
-    assert heavy.class_prior_[0] == pytest.approx(3 * (y == 0).sum() / (3 * (y == 0).sum() + (y == 1).sum()))
+    assert heavy.class_prior_[0] == pytest.approx(
+        3 * (y == 0).sum() / (3 * (y == 0).sum() + (y == 1).sum())
+    )
     assert heavy.predict_proba(X_test)[:, 0].mean() > one.predict_proba(X_test)[:, 0].mean()
 
 
@@ -154,7 +175,9 @@ def test_a_pool_whose_members_know_nothing_still_has_one():
 
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2)), np.arange(60) % 2
-    model = PooledClassifier([("coin", Coin())], pooling="log_linear", n_folds=2, random_state=0).fit(x, y)
+    model = PooledClassifier(
+        [("coin", Coin())], pooling="log_linear", n_folds=2, random_state=0
+    ).fit(x, y)
     assert len(model.members_) == 1
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
 
@@ -162,5 +185,7 @@ def test_a_pool_whose_members_know_nothing_still_has_one():
 def test_a_class_without_weight_is_named():
     x, y = make_clouds(60, random_state=0)
     y = np.where(np.arange(len(y)) < 5, 7, y)
-    with pytest.raises(KernelpoolError, match="Every class needs a row of positive weight; class 7 has none"):
+    with pytest.raises(
+        KernelpoolError, match="Every class needs a row of positive weight; class 7 has none"
+    ):
         PooledClassifier(budget="fast").fit(x, y, sample_weight=(y != 7).astype(float))

@@ -32,7 +32,9 @@ STEP_0 = {"training": "two_stage", "readout": "least_squares"}
 
 def em_network(*args, **kwargs):
     """The network of the paper."""
-    return RBFNetworkClassifier(*args, **{"training": "em_log_link", "standardize": False, **kwargs})
+    return RBFNetworkClassifier(
+        *args, **{"training": "em_log_link", "standardize": False, **kwargs}
+    )
 
 
 @parametrize_with_checks([
@@ -44,7 +46,9 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([RBFNetworkClassifier(5, training="em_log_link", patience=2, random_state=0)])
+@parametrize_with_checks(
+    [RBFNetworkClassifier(5, training="em_log_link", patience=2, random_state=0)]
+)
 def test_other_settings_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -65,18 +69,27 @@ def mixture(rows):
 
 @pytest.mark.parametrize("network", [RBFNetworkClassifier, RBFNetworkRegressor])
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("hidden", "quantile"), [("uniform", lambda q: 2 * q - 1), ("normal", norm.ppf)])
+@pytest.mark.parametrize(
+    ("hidden", "quantile"), [("uniform", lambda q: 2 * q - 1), ("normal", norm.ppf)]
+)
 def test_starts_that_do_not_look_at_the_rows(rows, network, family, hidden, quantile):
     """Step 0: means in [-1, 1], or by a Gaussian of mean zero, unit covariances, wherever the rows are."""
     X, y = rows
-    shown = [network(200, hidden=hidden, covariance_type=family, random_state=0, **STEP_0).fit(x, y) for x in (X, 9 * X + 5)]
+    shown = [
+        network(200, hidden=hidden, covariance_type=family, random_state=0, **STEP_0).fit(x, y)
+        for x in (X, 9 * X + 5)
+    ]
     means = np.sort(shown[0].means_.ravel())
     expected = quantile((np.arange(400) + 0.5) / 400)
     assert np.abs(means - expected)[20:-20].max() < 0.35
-    np.testing.assert_allclose(shown[1].means_, shown[0].means_, atol=1e-9)  # the same numbers, whatever X is
+    np.testing.assert_allclose(
+        shown[1].means_, shown[0].means_, atol=1e-9
+    )  # the same numbers, whatever X is
     for model in shown:
         unit = {"full": np.eye(2), "tied": np.eye(2)}.get(family, 1.0)
-        np.testing.assert_allclose(model.covariances_, np.broadcast_to(unit, model.covariances_.shape), atol=1e-9)
+        np.testing.assert_allclose(
+            model.covariances_, np.broadcast_to(unit, model.covariances_.shape), atol=1e-9
+        )
         np.testing.assert_allclose(model.mixing_, 1 / 200)
     other = network(200, hidden=hidden, covariance_type=family, random_state=1, **STEP_0).fit(X, y)
     assert np.abs(other.means_ - shown[0].means_).max() > 0.1
@@ -85,7 +98,13 @@ def test_starts_that_do_not_look_at_the_rows(rows, network, family, hidden, quan
 def test_the_papers_rule_from_its_own_start(rows):
     """EM-Log from step 0 is EM-Log from a mixture with those means."""
     X, y = rows
-    settings = {"training": "em_log", "solver": "newton", "activation": "density", "kernel_prior": None, "patience": None}
+    settings = {
+        "training": "em_log",
+        "solver": "newton",
+        "activation": "density",
+        "kernel_prior": None,
+        "patience": None,
+    }
     by_name = em_network(4, hidden="uniform", max_iter=3, random_state=0, **settings).fit(X, y)
     first = em_network(4, hidden="uniform", random_state=0, **STEP_0).fit(X, y)
     given = em_network(4, hidden=first, max_iter=3, **settings).fit(X, y)
@@ -106,7 +125,9 @@ def test_one_width_for_all_kernels(rows, mixture, network, family, hidden, width
     model, plain = network(4, widths=widths, **common).fit(X, y), network(4, **common).fit(X, y)
     variance = 1.0 if widths == "unit" else pdist(plain.means_, "sqeuclidean").max()
     unit = variance * (np.eye(2) if family in ("full", "tied") else 1.0)
-    np.testing.assert_allclose(model.covariances_, np.broadcast_to(unit, model.covariances_.shape), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        model.covariances_, np.broadcast_to(unit, model.covariances_.shape), rtol=1e-9, atol=1e-9
+    )
     np.testing.assert_allclose(model.means_, plain.means_, rtol=1e-9)  # centers stay where they are
     assert np.abs(model.covariances_ - plain.covariances_).max() > 0.1
 
@@ -115,12 +136,20 @@ def test_netlab_against_the_textbook():
     """Least squares on Gaussians as wide as the two centers that lie farthest apart, by NumPy's pseudo-inverse."""
     X, y = make_blobs(300, centers=3, cluster_std=2.5, random_state=0)
     model = em_network(
-        5, hidden="em", widths="farthest", covariance_type="spherical", activation="gaussian", random_state=0, **STEP_0
+        5,
+        hidden="em",
+        widths="farthest",
+        covariance_type="spherical",
+        activation="gaussian",
+        random_state=0,
+        **STEP_0,
     ).fit(X, y)
     width = pdist(model.means_, "sqeuclidean").max()
 
     def columns(rows):
-        return np.column_stack([np.exp(-cdist(rows, model.means_, "sqeuclidean") / (2 * width)), np.ones(len(rows))])
+        return np.column_stack(
+            [np.exp(-cdist(rows, model.means_, "sqeuclidean") / (2 * width)), np.ones(len(rows))]
+        )
 
     expected = (columns(X) @ np.linalg.pinv(columns(X)) @ np.eye(3)[y]).argmax(axis=1)
     assert np.array_equal(model.predict(X), expected)
@@ -128,23 +157,35 @@ def test_netlab_against_the_textbook():
 
 def test_widths_need_centers_that_differ(rows):
     X, y = rows
-    one = SimpleNamespace(means_=np.zeros((2, 2)), covariances_=np.ones(2), weights_=np.ones(2), covariance_type="spherical")
+    one = SimpleNamespace(
+        means_=np.zeros((2, 2)),
+        covariances_=np.ones(2),
+        weights_=np.ones(2),
+        covariance_type="spherical",
+    )
     with pytest.raises(KernelpoolError, match=r'widths="farthest" needs two centers that differ'):
         em_network(hidden=one, widths="farthest").fit(X, y)
-    alone = em_network(1, widths="farthest", covariance_type="spherical", random_state=0, **STEP_0).fit(X, y)
+    alone = em_network(
+        1, widths="farthest", covariance_type="spherical", random_state=0, **STEP_0
+    ).fit(X, y)
     assert alone.covariances_[0] == pytest.approx(X.var(axis=0).mean())
 
 
 @pytest.mark.parametrize("link", [False, True])
 @pytest.mark.parametrize("solver", ["newton", "bound"])
 def test_the_papers_rule_from_a_given_start(rows, link, solver):
-    from networks.test_em_log import naive_em_log  # the same oracle, here through frame, scaling and units
+    from networks.test_em_log import (
+        naive_em_log,
+    )  # the same oracle, here through frame, scaling and units
 
     X, y = rows
     X = X * [2.0, 3.0] + [5.0, -7.0]
     mean = np.array([[4.0, -6.0], [6.0, -5.0], [5.0, -4.0]])
     given = SimpleNamespace(
-        means_=mean, covariances_=np.repeat(np.eye(2)[None], 3, 0), weights_=np.full(3, 1 / 3), covariance_type="full"
+        means_=mean,
+        covariances_=np.repeat(np.eye(2)[None], 3, 0),
+        weights_=np.full(3, 1 / 3),
+        covariance_type="full",
     )
     network = em_network(
         hidden=given,
@@ -156,7 +197,9 @@ def test_the_papers_rule_from_a_given_start(rows, link, solver):
         kernel_prior=None,
         covariance_floor=0.0,
     ).fit(X, y)
-    means, covariances, mixing, _, beta = naive_em_log(X, y, mean, given.covariances_, 3, link=link, bound=solver == "bound")
+    means, covariances, mixing, _, beta = naive_em_log(
+        X, y, mean, given.covariances_, 3, link=link, bound=solver == "bound"
+    )
     np.testing.assert_allclose(network.means_, means, rtol=1e-6)
     np.testing.assert_allclose(network.covariances_, covariances, rtol=1e-6)
     np.testing.assert_allclose(network.mixing_, mixing, rtol=1e-6)
@@ -175,7 +218,10 @@ def ripley():
 
 def errors_on_ripley(n_starts, **settings):
     X, y, X_test, y_test = ripley()
-    networks = [em_network(6, hidden="random", random_state=s, **settings).fit(X, y) for s in range(n_starts)]
+    networks = [
+        em_network(6, hidden="random", random_state=s, **settings).fit(X, y)
+        for s in range(n_starts)
+    ]
     return [100 * (1 - network.score(X_test, y_test)) for network in networks]
 
 
@@ -196,7 +242,12 @@ def test_the_default_holds_on_ripleys_data_from_20_starts(training):
 def test_training_stops_before_em_hurts():
     """The rule must notice: the sweep it keeps errs less, on average, than the same network ends with without the rule."""
     X, y, X_test, y_test = ripley()
-    settings = {"hidden": "random", "training": "em_log", "activation": "density", "kernel_prior": None}
+    settings = {
+        "hidden": "random",
+        "training": "em_log",
+        "activation": "density",
+        "kernel_prior": None,
+    }
     kept, ended = [], []
     for seed in range(3):
         kept.append(em_network(6, random_state=seed, **settings).fit(X, y).score(X_test, y_test))
@@ -217,7 +268,12 @@ def test_figure_4_long_kernels_beat_round_ones():
     X_test, y_test = make_strips(200, random_state=1)
     long = em_network(6, random_state=0).fit(X, y)
     round_ = em_network(
-        6, training="two_stage", readout="least_squares", activation="gaussian", covariance_type="spherical", random_state=0
+        6,
+        training="two_stage",
+        readout="least_squares",
+        activation="gaussian",
+        covariance_type="spherical",
+        random_state=0,
     ).fit(X, y)
     assert (long.predict(X_test) != y_test).sum() <= 2
     assert (round_.predict(X_test) != y_test).sum() >= 10  # the paper: 15
@@ -235,7 +291,12 @@ def combination(hidden, readout, training, activation, family, solver, X):
 
 EVERY = list(
     itertools.product(
-        PLACES, ("least_squares", "ridge", "logistic"), TRAININGS, ACTIVATIONS, FAMILIES, ("damped", "newton", "bound")
+        PLACES,
+        ("least_squares", "ridge", "logistic"),
+        TRAININGS,
+        ACTIVATIONS,
+        FAMILIES,
+        ("damped", "newton", "bound"),
     )
 )
 EVERY = [c for c in EVERY if c[1] == "logistic" or c[5] == "damped"]
@@ -273,7 +334,13 @@ def test_regression_in_thirty_dimensions(training, activation):
     X, _ = load_breast_cancer(return_X_y=True)
     for readout, family in itertools.product(("least_squares", "ridge"), FAMILIES):
         network = RBFNetworkRegressor(
-            4, readout=readout, training=training, activation=activation, covariance_type=family, max_iter=3, random_state=0
+            4,
+            readout=readout,
+            training=training,
+            activation=activation,
+            covariance_type=family,
+            max_iter=3,
+            random_state=0,
         ).fit(X[:120], X[:120, :2])
         mean, std = network.predict(X[120:160], return_std=True)
         assert np.isfinite(mean).all()
@@ -290,10 +357,18 @@ def test_the_order_of_the_classes_does_not_matter(rows, readout):
     X, y = rows
     y = y + (X[:, 0] > 0.2)
     turned = np.array([2, 0, 1])[y]
-    settings = {"readout": readout, "activation": "gaussian", "max_iter": 4, "patience": None, "random_state": 0}
+    settings = {
+        "readout": readout,
+        "activation": "gaussian",
+        "max_iter": 4,
+        "patience": None,
+        "random_state": 0,
+    }
     here, there = (em_network(5, **settings).fit(X, labels) for labels in (y, turned))
     np.testing.assert_allclose(here.means_, there.means_, atol=1e-4)
-    np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X)[:, [2, 0, 1]], atol=1e-3)
+    np.testing.assert_allclose(
+        here.predict_proba(X), there.predict_proba(X)[:, [2, 0, 1]], atol=1e-3
+    )
 
 
 def test_scale_and_offset_do_not_matter(rows):
@@ -307,8 +382,14 @@ def test_scale_and_offset_do_not_matter(rows):
 def test_weights_are_repetitions(rows):
     X, y = rows
     times = np.random.default_rng(0).integers(0, 3, len(y))
-    wild = np.where(times[:, None] == 0, 0.01 * X, X)  # rows that count nothing and lie where no others do
-    for readout, activation in (("logistic", "normalized"), ("ridge", "gaussian"), ("least_squares", "density")):
+    wild = np.where(
+        times[:, None] == 0, 0.01 * X, X
+    )  # rows that count nothing and lie where no others do
+    for readout, activation in (
+        ("logistic", "normalized"),
+        ("ridge", "gaussian"),
+        ("least_squares", "density"),
+    ):
         settings = {"readout": readout, "activation": activation, "random_state": 0}
         weighted = em_network(5, **settings).fit(wild, y, times)
         repeated = em_network(5, **settings).fit(np.repeat(X, times, 0), np.repeat(y, times))
@@ -319,15 +400,22 @@ def test_weights_are_repetitions(rows):
 
 def test_float32_is_close_to_float64(rows):
     X, y = rows
-    wide, narrow = (em_network(5, random_state=0, max_iter=20).fit(X.astype(t), y) for t in (np.float64, np.float32))
-    np.testing.assert_allclose(wide.predict_proba(X), narrow.predict_proba(X.astype(np.float32)), atol=0.02)
+    wide, narrow = (
+        em_network(5, random_state=0, max_iter=20).fit(X.astype(t), y)
+        for t in (np.float64, np.float32)
+    )
+    np.testing.assert_allclose(
+        wide.predict_proba(X), narrow.predict_proba(X.astype(np.float32)), atol=0.02
+    )
 
 
 @pytest.mark.parametrize("readout", ["logistic", "ridge"])
 def test_dask_equals_numpy(rows, readout):
     X, y = rows
     here = em_network(5, readout=readout, random_state=0).fit(X, y)
-    there = em_network(5, readout=readout, random_state=0).fit(da.from_array(X, chunks=(77, 2)), da.from_array(y, 77))
+    there = em_network(5, readout=readout, random_state=0).fit(
+        da.from_array(X, chunks=(77, 2)), da.from_array(y, 77)
+    )
     np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X), atol=1e-6)
     assert list(there.predict(da.from_array(X, chunks=(100, 2))).compute()) == list(here.predict(X))
 
@@ -348,7 +436,9 @@ def test_memory_does_not_grow_with_rows_times_kernels(model):
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     tracemalloc.start()
     try:
-        model(100, training="two_stage", strength=1.0, temperature=1.0, random_state=0, n_jobs=1).fit(X, y)
+        model(
+            100, training="two_stage", strength=1.0, temperature=1.0, random_state=0, n_jobs=1
+        ).fit(X, y)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -363,7 +453,9 @@ def test_array_api_equals_numpy(rows):
     np.testing.assert_allclose(here.fit(X, y).predict_proba(X), np.asarray(p), atol=1e-6)
     values = RBFNetworkRegressor(5, random_state=0)
     there_values = clone(values).fit(xp.asarray(X), X[:, 0] ** 2).predict(xp.asarray(X))
-    np.testing.assert_allclose(values.fit(X, X[:, 0] ** 2).predict(X), np.asarray(there_values), atol=1e-6)
+    np.testing.assert_allclose(
+        values.fit(X, X[:, 0] ** 2).predict(X), np.asarray(there_values), atol=1e-6
+    )
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
@@ -376,7 +468,9 @@ def test_outputs_follow_from_what_is_kept(rows, mixture):
     logit = mixture.predict_proba(X) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
     np.testing.assert_allclose(network.decision_function(X), logit, rtol=1e-6)
     np.testing.assert_allclose(network.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logit)), rtol=1e-6)
-    np.testing.assert_allclose(network.predict_log_proba(X), np.log(network.predict_proba(X)), rtol=1e-6)
+    np.testing.assert_allclose(
+        network.predict_log_proba(X), np.log(network.predict_proba(X)), rtol=1e-6
+    )
     np.testing.assert_array_equal(network.predict(X), (logit > 0).astype(int))
     np.testing.assert_allclose(network.means_, mixture.means_, rtol=1e-12)
 
@@ -386,9 +480,13 @@ def test_a_logistic_readout_is_calibrated_on_its_rows(rows):
     X, y = rows
     y = y + (X[:, 0] > 0.3)
     network = em_network(5, random_state=0).fit(X, y)
-    np.testing.assert_allclose(network.predict_proba(X).mean(axis=0), np.bincount(y) / len(y), atol=1e-5)
+    np.testing.assert_allclose(
+        network.predict_proba(X).mean(axis=0), np.bincount(y) / len(y), atol=1e-5
+    )
     assert network.readout_.shape == (6, 3)
-    np.testing.assert_allclose(network.readout_.sum(axis=1), 0, atol=1e-9)  # no class is the reference
+    np.testing.assert_allclose(
+        network.readout_.sum(axis=1), 0, atol=1e-9
+    )  # no class is the reference
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -402,10 +500,14 @@ def test_least_squares_outputs_become_probabilities(rows, readout, n_classes):
     output = other.fit(network.activations(X), indicator).predict(network.activations(X))
     raised = np.maximum(output, 1 / (len(y) + n_classes))
     assert (output < 1 / (len(y) + n_classes)).any()  # so that the mapping is seen at work
-    np.testing.assert_allclose(network.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), atol=1e-5)
+    np.testing.assert_allclose(
+        network.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), atol=1e-5
+    )
     np.testing.assert_array_equal(network.predict(X), output.argmax(axis=1))
     decision = network.decision_function(X)
-    np.testing.assert_allclose(decision, output if n_classes == 3 else output[:, 1] - output[:, 0], atol=1e-5)
+    np.testing.assert_allclose(
+        decision, output if n_classes == 3 else output[:, 1] - output[:, 0], atol=1e-5
+    )
 
 
 def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
@@ -422,11 +524,15 @@ def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
 def test_two_stages_leave_the_kernels_where_they_are(rows, mixture):
     X, y = rows
     kmeans = em_network(4, training="two_stage", random_state=0).fit(X, y)
-    em = em_network(4, hidden="em", training="two_stage", random_state=0, kernel_prior=None, tol=1e-8).fit(X, y)
+    em = em_network(
+        4, hidden="em", training="two_stage", random_state=0, kernel_prior=None, tol=1e-8
+    ).fit(X, y)
     assert kmeans.n_iter_ == 0
     best = GaussianMixture(4, tol=1e-10, max_iter=5000, reg_covar=0, means_init=em.means_, weights_init=em.mixing_,
                            precisions_init=np.linalg.inv(em.covariances_)).fit(X)  # fmt: skip
-    np.testing.assert_allclose(em.means_, best.means_, atol=0.02)  # EM is where scikit-learn's would stay
+    np.testing.assert_allclose(
+        em.means_, best.means_, atol=0.02
+    )  # EM is where scikit-learn's would stay
     random = em_network(4, hidden="random", training="two_stage", random_state=0).fit(X, y)
     assert all((np.abs(X - mean).sum(axis=1) < 1e-9).any() for mean in random.means_)
 
@@ -440,7 +546,9 @@ def test_each_option_changes_something(rows):
         {"max_iter": 2, "patience": None}, {"covariance_floor": 0.5}, {"kernel_prior": None}, {"random_state": 1},
         {"n_init": 4}, {"tol": 0.01},
     ):  # fmt: skip
-        network = em_network(**{"n_kernels": 5, "random_state": 0, "hidden": "random", **change}).fit(X, y)
+        network = em_network(
+            **{"n_kernels": 5, "random_state": 0, "hidden": "random", **change}
+        ).fit(X, y)
         assert np.abs(network.predict_proba(X) - base).max() > 1e-6, change
 
 
@@ -464,7 +572,10 @@ def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
     X, y = rows
     network = em_network(hidden=FrozenEstimator(mixture), training="two_stage")
     assert cross_val_score(network, X, y, cv=3).mean() > 0.8
-    with pytest.raises(KernelpoolError, match=r"GaussianMixture without means_, covariances_, weights_.*FrozenEstimator"):
+    with pytest.raises(
+        KernelpoolError,
+        match=r"GaussianMixture without means_, covariances_, weights_.*FrozenEstimator",
+    ):
         clone(em_network(hidden=mixture)).fit(X, y)
     shared = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
     assert em_network(hidden=shared, training="two_stage").fit(X, y).covariance_type_ == "spherical"
@@ -479,10 +590,17 @@ def test_regression_learns_a_sum_of_kernels():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     center = np.array([[-1.0, 0], [1, 0.5], [0, -1]])
-    given = SimpleNamespace(means_=center, covariances_=np.full(3, 0.5), weights_=np.ones(3), covariance_type="spherical")
+    given = SimpleNamespace(
+        means_=center,
+        covariances_=np.full(3, 0.5),
+        weights_=np.ones(3),
+        covariance_type="spherical",
+    )
     bumps = np.exp(-((X[:, None, :] - center) ** 2).sum(axis=2) / (2 * 0.5))
     y = bumps @ [[1.0, 2], [-3, 0], [0.5, 1]] + [10.0, -5]
-    network = RBFNetworkRegressor(hidden=given, training="two_stage", readout="least_squares", activation="gaussian").fit(X, y)
+    network = RBFNetworkRegressor(
+        hidden=given, training="two_stage", readout="least_squares", activation="gaussian"
+    ).fit(X, y)
     np.testing.assert_allclose(network.predict(X), y, atol=1e-6)
     height = 1 / (2 * np.pi * 0.5)
     true = network.readout_[:-1] / np.exp(network.activation_log_scale_)[:, None] * height
@@ -503,7 +621,9 @@ def test_doubt_is_that_of_a_linear_model():
     # squares of residuals: (y - Hy)'(y - Hy)
     assert network.noise_variance_[0] == pytest.approx(noise, rel=1e-6)
     _, std = network.predict(X, return_std=True)
-    np.testing.assert_allclose(std, np.sqrt(noise * (1 + ((Z @ inverse) * Z).sum(axis=1))), rtol=1e-6)
+    np.testing.assert_allclose(
+        std, np.sqrt(noise * (1 + ((Z @ inverse) * Z).sum(axis=1))), rtol=1e-6
+    )
 
 
 def test_the_link_helps_where_the_output_is():
@@ -511,8 +631,16 @@ def test_the_link_helps_where_the_output_is():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = np.exp(-((X - [1.5, 0]) ** 2).sum(axis=1) * 4)
-    settings = {"hidden": "random", "activation": "gaussian", "max_iter": 5, "patience": None, "random_state": 0}
-    plain, linked = (RBFNetworkRegressor(6, training=t, **settings).fit(X, y) for t in ("em_log", "em_log_link"))
+    settings = {
+        "hidden": "random",
+        "activation": "gaussian",
+        "max_iter": 5,
+        "patience": None,
+        "random_state": 0,
+    }
+    plain, linked = (
+        RBFNetworkRegressor(6, training=t, **settings).fit(X, y) for t in ("em_log", "em_log_link")
+    )
     assert np.abs(plain.means_ - linked.means_).max() > 0.01
     np.testing.assert_allclose(linked.mixing_.sum(), 1, rtol=1e-12)
 
@@ -521,7 +649,9 @@ def test_the_link_helps_where_the_output_is():
 def test_regression_beats_the_mean_on_friedman(strength):
     X, y = make_friedman1(400, noise=1.0, random_state=0)
     X_test, y_test = make_friedman1(400, noise=0.0, random_state=1)
-    assert RBFNetworkRegressor(strength=strength, random_state=0).fit(X, y).score(X_test, y_test) > 0.7
+    assert (
+        RBFNetworkRegressor(strength=strength, random_state=0).fit(X, y).score(X_test, y_test) > 0.7
+    )
 
 
 def test_one_and_several_outputs(rows):
@@ -533,7 +663,9 @@ def test_one_and_several_outputs(rows):
     assert RBFNetworkRegressor(6, random_state=0).fit(X, y[:, :1]).predict(X).shape == (300, 1)
     assert RBFNetworkRegressor(6, random_state=0).fit(X, y[:, 0]).predict(X).shape == (300,)
     scaled = RBFNetworkRegressor(6, random_state=0).fit(X, y * [7.0, 0.01] - [3.0, 5.0])
-    np.testing.assert_allclose(scaled.predict(X), both.predict(X) * [7.0, 0.01] - [3.0, 5.0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        scaled.predict(X), both.predict(X) * [7.0, 0.01] - [3.0, 5.0], rtol=1e-5, atol=1e-5
+    )
 
 
 def test_a_constant_output_is_learned(rows):
@@ -547,7 +679,10 @@ def test_a_constant_output_is_learned(rows):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hidden": "k-means"}, r"hidden must be one of .*kmeans.* or a fitted mixture; got 'k-means'"),
+        (
+            {"hidden": "k-means"},
+            r"hidden must be one of .*kmeans.* or a fitted mixture; got 'k-means'",
+        ),
         ({"hidden": 3}, "got int without means_, covariances_, weights_"),
         ({"n_kernels": 301}, "n_kernels=301 is more than the 300 rows of X"),
         ({"strength": "gcv"}, "strength='gcv' is for readout='ridge'; got readout='logistic'"),
@@ -555,7 +690,10 @@ def test_a_constant_output_is_learned(rows):
         ({"temperature": 0.0}, "The 'temperature' parameter"),
         ({"patience": 0}, "The 'patience' parameter"),
         ({"activation": "sigmoid"}, "The 'activation' parameter"),
-        ({"covariance_type": "tied", "covariance_floor": 0.0, "n_kernels": 300}, "has no width left"),
+        (
+            {"covariance_type": "tied", "covariance_floor": 0.0, "n_kernels": 300},
+            "has no width left",
+        ),
     ],
 )
 def test_bad_settings(rows, settings, message):
@@ -567,11 +705,18 @@ def test_bad_settings(rows, settings, message):
 
 def test_bad_mixtures(rows, mixture):
     X, y = rows
-    attributes = {"means_": mixture.means_, "covariances_": mixture.covariances_, "weights_": mixture.weights_}
+    attributes = {
+        "means_": mixture.means_,
+        "covariances_": mixture.covariances_,
+        "weights_": mixture.weights_,
+    }
     for change, message in (
         ({"covariance_type": "diag"}, "covariance_type='diag' and covariances of shape"),
         ({"covariance_type": "full", "weights_": -mixture.weights_}, "expected positive numbers"),
-        ({"covariance_type": "full", "means_": np.zeros((4, 3))}, r"kernels of shape \(4, 3\); X has 2 features"),
+        (
+            {"covariance_type": "full", "means_": np.zeros((4, 3))},
+            r"kernels of shape \(4, 3\); X has 2 features",
+        ),
     ):
         with pytest.raises(KernelpoolError, match=message):
             em_network(hidden=SimpleNamespace(**{**attributes, **change})).fit(X, y)
@@ -594,9 +739,13 @@ def test_bad_data(rows):
 
 
 def test_a_training_that_is_cut_short_says_so(rows):
-    with pytest.warns(UnfinishedWarning, match="max_iter=2 sweeps; the loss of rows left out was still improving"):
+    with pytest.warns(
+        UnfinishedWarning, match="max_iter=2 sweeps; the loss of rows left out was still improving"
+    ):
         em_network(6, hidden="random", max_iter=2, random_state=0).fit(*rows)
-    with pytest.warns(UnfinishedWarning, match="stopped after max_iter=2 sweeps; the mixture was still improving"):
+    with pytest.warns(
+        UnfinishedWarning, match="stopped after max_iter=2 sweeps; the mixture was still improving"
+    ):
         em_network(6, hidden="em", training="two_stage", max_iter=2, random_state=0).fit(*rows)
 
 
@@ -628,7 +777,9 @@ def half_plane(cls):
 def test_an_interrupted_fit_keeps_the_best_sweep(cls, monkeypatch):
     interrupt_at(monkeypatch, 4)
     (x, y), model = half_plane(cls), cls(4, random_state=0)
-    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 sweeps; the best network so far was kept"):
+    with pytest.raises(
+        KeyboardInterrupt, match="interrupted after 3 sweeps; the best network so far was kept"
+    ):
         model.fit(x, y)
     assert model.score(x, y) > 0.8
 
@@ -639,7 +790,9 @@ def test_an_interrupted_start_leaves_those_before_it(cls, monkeypatch):
     alone = cls(4, **settings).fit(x, y)
     interrupt_at(monkeypatch, 3)  # the first sweep of the second start
     model = cls(4, n_init=2, **settings)
-    with pytest.raises(KeyboardInterrupt, match="interrupted after 1 of 2 starts; the best network so far was kept"):
+    with pytest.raises(
+        KeyboardInterrupt, match="interrupted after 1 of 2 starts; the best network so far was kept"
+    ):
         model.fit(x, y)
     np.testing.assert_array_equal(model.readout_, alone.readout_)
     np.testing.assert_array_equal(model.predict(x), alone.predict(x))
@@ -669,7 +822,9 @@ def test_the_hidden_layer_may_be_of_a_new_family(rows):
     try:
         X, y = rows
         settings = {"training": "two_stage", "random_state": 0}
-        twin, diag = (em_network(4, covariance_type=name, **settings).fit(X, y) for name in ("twin", "diag"))
+        twin, diag = (
+            em_network(4, covariance_type=name, **settings).fit(X, y) for name in ("twin", "diag")
+        )
         again, other = (em_network(hidden=model, **settings).fit(X, y) for model in (twin, diag))
         assert again.covariance_type_ == "twin"
         np.testing.assert_array_equal(again.predict_proba(X), other.predict_proba(X))
@@ -681,7 +836,9 @@ def test_float32_rows_do_not_round_the_output_layer(rows):
     X, y = rows
     network = em_network(5, training="two_stage", random_state=0).fit(X, y)
     single = X.astype(np.float32)
-    network.readout_ = network.readout_ + 1e6  # of which float32 would keep two digits after the point
+    network.readout_ = (
+        network.readout_ + 1e6
+    )  # of which float32 would keep two digits after the point
     expected = network.activations(single) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
     np.testing.assert_allclose(network.decision_function(single), expected, rtol=1e-12)
 
@@ -700,8 +857,12 @@ def three():
 
 def path_scores(network, X):
     """The formula, kernel by kernel, from the public attributes alone."""
-    variance = np.broadcast_to(np.reshape(network.covariances_, (len(network.means_), -1)), network.means_.shape)
-    away = (X[:, None, :] - network.means_) ** 2 / variance * getattr(network, "kernel_features_", 1)
+    variance = np.broadcast_to(
+        np.reshape(network.covariances_, (len(network.means_), -1)), network.means_.shape
+    )
+    away = (
+        (X[:, None, :] - network.means_) ** 2 / variance * getattr(network, "kernel_features_", 1)
+    )
     columns = np.hstack([np.exp(-0.5 * away.sum(axis=2)), X, np.ones((len(X), 1))])
     return columns @ network.readout_
 
@@ -710,13 +871,18 @@ def path_scores(network, X):
 @pytest.mark.parametrize("max_features", [None, 2])
 def test_path_attributes_are_the_network(three, rows, standardize, max_features):
     for X, y in (three, rows):
-        network = RBFNetworkClassifier(30, standardize=standardize, max_features=max_features, random_state=0).fit(X, y)
+        network = RBFNetworkClassifier(
+            30, standardize=standardize, max_features=max_features, random_state=0
+        ).fit(X, y)
         scores = path_scores(network, X)
         scores = np.hstack([0 * scores, scores]) if len(network.classes_) == 2 else scores
         expected = np.exp(scores - scores.max(axis=1, keepdims=True))
         expected /= expected.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(network.predict_proba(X), expected, atol=1e-9)
-        assert network.readout_.shape == (30 + X.shape[1] + 1, 1 if len(network.classes_) == 2 else 3)
+        assert network.readout_.shape == (
+            30 + X.shape[1] + 1,
+            1 if len(network.classes_) == 2 else 3,
+        )
         assert network.covariance_type_ == ("diag" if standardize else "spherical")
         assert network.loss_ == min(network.history_)
         assert network.mixing_.sum() == pytest.approx(1)
@@ -738,7 +904,9 @@ def test_the_readout_is_the_minimum_of_the_penalized_loss(rows):
         scores = columns @ weight[:-1] + weight[-1]
         # two softmax outputs of opposite sign: their squared weights are half of those of the log-odds
         return (
-            np.logaddexp(0, scores).sum() - scores[y == network.classes_[1]].sum() + 0.5 * 20.0 * 0.5 * (weight[:-1] ** 2).sum()
+            np.logaddexp(0, scores).sum()
+            - scores[y == network.classes_[1]].sum()
+            + 0.5 * 20.0 * 0.5 * (weight[:-1] ** 2).sum()
         )
 
     best = minimize(loss, np.zeros(columns.shape[1] + 1), method="BFGS", options={"gtol": 1e-6})
@@ -750,7 +918,9 @@ def test_path_validation_rows_choose_and_training_rows_train(rows):
     X, y = rows
     X_val, y_val = make_ripley(400, random_state=5)
     network = RBFNetworkClassifier(40, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
-    probability = network.predict_proba(X_val)[np.arange(400), np.searchsorted(network.classes_, y_val)]
+    probability = network.predict_proba(X_val)[
+        np.arange(400), np.searchsorted(network.classes_, y_val)
+    ]
     assert network.loss_ == pytest.approx(-np.log(probability).mean(), abs=1e-9)
     with pytest.raises(KernelpoolError, match="y_val must be given"):
         RBFNetworkClassifier().fit(X, y, X_val=X_val)
@@ -779,7 +949,13 @@ def test_kernels_of_few_features_know_no_more_than_these_together(max_features):
 
     def odds(*others):
         """At the corners of a box along these features, with the sign of each corner: the mixed difference."""
-        corners = np.array(np.meshgrid(*([0, 1] if i in others else [0] for i in range(3)), indexing="ij")).reshape(3, -1).T
+        corners = (
+            np.array(
+                np.meshgrid(*([0, 1] if i in others else [0] for i in range(3)), indexing="ij")
+            )
+            .reshape(3, -1)
+            .T
+        )
         at = np.where(corners, [1.0, -0.5, 0.8], [-0.7, 0.4, -0.9])
         return abs(((-1.0) ** corners.sum(axis=1)) @ network.decision_function(at))
 
@@ -808,7 +984,9 @@ def test_kernels_of_few_features_do_not_depend_on_the_order_of_the_rows(three):
     X, y = three
     order = np.random.default_rng(0).permutation(len(X))
     one = RBFNetworkClassifier(30, max_features=2, path_setting=(1, 1), random_state=0).fit(X, y)
-    other = RBFNetworkClassifier(30, max_features=2, path_setting=(1, 1), random_state=0).fit(X[order], y[order])
+    other = RBFNetworkClassifier(30, max_features=2, path_setting=(1, 1), random_state=0).fit(
+        X[order], y[order]
+    )
     np.testing.assert_allclose(other.means_, one.means_, rtol=1e-12)
     np.testing.assert_array_equal(other.kernel_features_, one.kernel_features_)
 
@@ -820,7 +998,9 @@ def test_path_is_scaled_inside(three, max_features):
     settings = {"max_features": max_features, "random_state": 0}
     inside = RBFNetworkClassifier(40, **settings).fit(X, y)
     before = RBFNetworkClassifier(40, standardize=False, **settings).fit(scaler.transform(X), y)
-    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-9)
+    np.testing.assert_allclose(
+        inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-9
+    )
     np.testing.assert_allclose(scaler.transform(inside.means_), before.means_, atol=1e-8)
     assert inside.width_ == pytest.approx(before.width_, rel=1e-9)
     raw = RBFNetworkClassifier(40, standardize=False, **settings).fit(X, y)
@@ -831,10 +1011,18 @@ def test_path_is_scaled_inside(three, max_features):
 def test_networks_of_the_paper_are_scaled_inside(three, family):
     X, y = three
     scaler = StandardScaler().fit(X)
-    settings = {"covariance_type": family, "activation": "density", "max_iter": 5, "patience": None, "random_state": 0}
+    settings = {
+        "covariance_type": family,
+        "activation": "density",
+        "max_iter": 5,
+        "patience": None,
+        "random_state": 0,
+    }
     inside = em_network(6, **settings, standardize=True).fit(X, y)
     before = em_network(6, **settings).fit(scaler.transform(X), y)
-    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-7)
+    np.testing.assert_allclose(
+        inside.predict_proba(X), before.predict_proba(scaler.transform(X)), atol=1e-7
+    )
     np.testing.assert_allclose(scaler.transform(inside.means_), before.means_, atol=1e-7)
     raw = em_network(6, **settings).fit(X, y)
     changed = np.abs(raw.predict_proba(X) - inside.predict_proba(X)).max()
@@ -853,12 +1041,21 @@ def test_regressor_is_scaled_inside(three):
 
 
 @pytest.mark.parametrize(
-    "change", [{"n_kernels": 10}, {"hidden": "random"}, {"strength": 5.0}, {"path_setting": (4, 0)}, {"max_features": 1}]
+    "change",
+    [
+        {"n_kernels": 10},
+        {"hidden": "random"},
+        {"strength": 5.0},
+        {"path_setting": (4, 0)},
+        {"max_features": 1},
+    ],
 )
 def test_every_parameter_of_the_path_matters(rows, change):
     X, y = rows
     base = {"n_kernels": 40, "random_state": 0}
-    one, other = (RBFNetworkClassifier(**{**base, **c}).fit(X, y).predict_proba(X) for c in ({}, change))
+    one, other = (
+        RBFNetworkClassifier(**{**base, **c}).fit(X, y).predict_proba(X) for c in ({}, change)
+    )
     assert np.abs(one - other).max() > 1e-3
 
 
@@ -891,10 +1088,22 @@ def test_homes_of_the_path_agree(rows, home, max_features):
     [
         ({"readout": "ridge"}, "training='path' has a logistic output layer; got readout='ridge'"),
         ({"hidden": "em"}, "training='path' needs hidden='kmeans' or 'random'; got 'em'"),
-        ({"metric": "learned", "max_features": 2}, "max_features and metric='learned' exclude each other"),
-        ({"max_features": 2, "training": "em_log"}, "max_features is for training='path'; got training='em_log'"),
-        ({"metric": "learned", "training": "em_log"}, "metric='learned' is for training='path'; got training='em_log'"),
-        ({"path_setting": (9, 0)}, r"place of a width, below 5, and of a ridge, below 5; got \(9, 0\)"),
+        (
+            {"metric": "learned", "max_features": 2},
+            "max_features and metric='learned' exclude each other",
+        ),
+        (
+            {"max_features": 2, "training": "em_log"},
+            "max_features is for training='path'; got training='em_log'",
+        ),
+        (
+            {"metric": "learned", "training": "em_log"},
+            "metric='learned' is for training='path'; got training='em_log'",
+        ),
+        (
+            {"path_setting": (9, 0)},
+            r"place of a width, below 5, and of a ridge, below 5; got \(9, 0\)",
+        ),
     ],
 )
 def test_what_the_path_cannot_do(rows, settings, message):
@@ -921,7 +1130,9 @@ def test_a_learned_metric_finds_the_direction_that_matters(standardize):
     z[:, 1:] *= 2
     X = 5 + 3 * z @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
     plain, learned = (
-        RBFNetworkClassifier(60, metric=metric, standardize=standardize, random_state=0).fit(X[:500], y[:500])
+        RBFNetworkClassifier(60, metric=metric, standardize=standardize, random_state=0).fit(
+            X[:500], y[:500]
+        )
         for metric in (None, "learned")
     )
     assert 1 - learned.score(X[500:], y[500:]) < 0.6 * (1 - plain.score(X[500:], y[500:]))
@@ -934,7 +1145,9 @@ def test_a_learned_metric_finds_the_direction_that_matters(standardize):
     peak = -0.5 * (8 * np.log(2 * np.pi) + np.linalg.slogdet(learned.covariances_)[1])
     np.testing.assert_allclose(learned.activation_log_scale_, peak)
     inner = np.linalg.inv(learned.metric_.T @ learned.metric_)
-    np.testing.assert_allclose(learned.covariances_, learned.width_**2 * inner, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        learned.covariances_, learned.width_**2 * inner, rtol=1e-6, atol=1e-9
+    )
     assert not hasattr(learned.set_params(metric=None).fit(X[:100], y[:100]), "metric_")
 
 
@@ -942,7 +1155,13 @@ def test_kernels_of_few_features_take_words_and_holes(tmp_path):
     import pandas as pd
 
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=200), "b": rng.choice(["x", "y", "z"], 200), "c": rng.normal(size=200)})
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=200),
+            "b": rng.choice(["x", "y", "z"], 200),
+            "c": rng.normal(size=200),
+        }
+    )
     y = (frame.a > 0) ^ (frame.b == "x")
     frame.loc[::7, "a"], frame.loc[::9, "b"] = np.nan, None
     network = RBFNetworkClassifier(max_features=2, random_state=0).fit(frame, y)

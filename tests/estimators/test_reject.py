@@ -23,7 +23,7 @@ from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.estimators.reject import Decision
 from kernelpool.inspection.metrics import ambiguity_of
-from kernelpool.selection.reject import NOTHING_BELOW
+from kernelpool.training.reject import NOTHING_BELOW
 
 
 @parametrize_with_checks(
@@ -41,7 +41,13 @@ def test_it_passes_scikit_learns_checks(estimator, check):
     [
         RejectClassifier(LogisticRegression(), ambiguity=None),
         RejectClassifier(LogisticRegression(), ambiguity=1.0, ambiguity_rule="cost"),
-        RejectClassifier(SharedKernelClassifier.prbf(random_state=0), ambiguity=0.66, novelty=0.0, cv=0.5, random_state=0),
+        RejectClassifier(
+            SharedKernelClassifier.prbf(random_state=0),
+            ambiguity=0.66,
+            novelty=0.0,
+            cv=0.5,
+            random_state=0,
+        ),
     ]
 )
 def test_other_settings_pass_scikit_learns_checks(estimator, check):
@@ -88,7 +94,9 @@ def test_the_threshold_is_chows_rule():
     # 1 - max P = 0.05, 0.25, 0.5, 0.3, 0.05, and a row at the threshold is accepted
     np.testing.assert_array_equal(decision, [0, 0, 1, 1, 0])
     assert decision.dtype == np.int8
-    np.testing.assert_array_equal(prefit(ambiguity=0.25).fit(X, [0] * 5).predict(X), [0, 0, -2, -2, 1])
+    np.testing.assert_array_equal(
+        prefit(ambiguity=0.25).fit(X, [0] * 5).predict(X), [0, 0, -2, -2, 1]
+    )
 
 
 def test_error_and_refusals_of_two_gaussians_are_those_of_the_formula():
@@ -100,7 +108,9 @@ def test_error_and_refusals_of_two_gaussians_are_those_of_the_formula():
     wrong = norm.cdf(-c, 1)
     model = prefit(ambiguity=t).fit(X, y)
     assert abs(1 - model.accepted(X).mean() - refused) < 4 * np.sqrt(refused * (1 - refused) / n)
-    assert abs(1 - model.score(X, y) - wrong / (1 - refused)) < 4 * np.sqrt(wrong / n) / (1 - refused)
+    assert abs(1 - model.score(X, y) - wrong / (1 - refused)) < 4 * np.sqrt(wrong / n) / (
+        1 - refused
+    )
     assert abs(model.mean_cost(X, y, refusal=t) - (wrong + t * refused)) < 4 * np.sqrt(1 / (4 * n))
 
 
@@ -108,7 +118,9 @@ def test_error_and_refusals_of_two_gaussians_are_those_of_the_formula():
 def test_no_threshold_costs_less_than_chows(t):
     """The cost of every other threshold is higher, by the formula; measured costs agree with it."""
     X, y = two_gaussians(200_000, np.random.default_rng(1))
-    costs = {s: prefit(ambiguity=s).fit(X, y).mean_cost(X, y, refusal=t) for s in (t - 0.08, t, t + 0.08)}
+    costs = {
+        s: prefit(ambiguity=s).fit(X, y).mean_cost(X, y, refusal=t) for s in (t - 0.08, t, t + 0.08)
+    }
     assert min(costs, key=costs.get) == t
 
 
@@ -130,7 +142,9 @@ def test_the_cost_rule_does_not_rely_on_the_probabilities():
 
 def random_rows(seed, n=25):
     rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.integers(9, size=n) / 8, rng.integers(6, size=n) * 1.0])  # with ties, exactly
+    X = np.column_stack(
+        [rng.integers(9, size=n) / 8, rng.integers(6, size=n) * 1.0]
+    )  # with ties, exactly
     y = (rng.uniform(size=n) < X[:, 0]).astype(int)
     return X, y, rng.integers(4, size=n) * 1.0 + (np.arange(n) == 0)
 
@@ -140,7 +154,12 @@ def brute_force_costs(X, y, weight, cost, novel):
     doubt, wrong = np.minimum(X[:, 0], 1 - X[:, 0]), (X[:, 0] > 0.5) != y
     for t in [-1.0, *np.unique(doubt)]:
         accepted = (doubt <= t) & ~novel
-        yield t, sum(w * (e if a else cost) for w, e, a in zip(weight, wrong, accepted, strict=True)) / weight.sum(), accepted
+        yield (
+            t,
+            sum(w * (e if a else cost) for w, e, a in zip(weight, wrong, accepted, strict=True))
+            / weight.sum(),
+            accepted,
+        )
 
 
 @pytest.mark.parametrize("cost", [0.25, 0.5])  # sums of them are exact: ties are ties
@@ -154,7 +173,9 @@ def test_the_cost_rule_equals_the_brute_force_minimum(seed, novelty, cost):
     model.fit(X, y, sample_weight=weight)
     costs = list(brute_force_costs(X, y, weight, cost, novel))
     least = min(found for _, found, _ in costs)
-    assert model.mean_cost(X, y, refusal=cost, sample_weight=weight) == pytest.approx(least, abs=1e-12)
+    assert model.mean_cost(X, y, refusal=cost, sample_weight=weight) == pytest.approx(
+        least, abs=1e-12
+    )
     most = max(weight @ accepted for _, found, accepted in costs if found == least)
     assert weight @ model.accepted(X) == most  # of equal costs, the one that refuses least
 
@@ -166,14 +187,18 @@ def test_the_error_rule_accepts_the_most_rows_that_brute_force_finds(seed, error
     X, y, weight = random_rows(seed)
     model = prefit(ambiguity=error, ambiguity_rule="error").fit(X, y, sample_weight=weight)
     wrong = (X[:, 0] > 0.5) != y
-    ways = [accepted for _, _, accepted in brute_force_costs(X, y, weight, 0.0, np.zeros(len(X), bool))]
+    ways = [
+        accepted for _, _, accepted in brute_force_costs(X, y, weight, 0.0, np.zeros(len(X), bool))
+    ]
     good = [weight @ a for a in ways if weight @ (a & wrong) <= error * (weight @ a)]
     assert weight @ model.accepted(X) == max(good)
 
 
 def test_an_error_just_as_large_as_asked_for_is_accepted():
     X = np.array([[0.0, 0.0], [0.125, 0.0], [0.25, 0.0], [0.375, 0.0], [0.5, 0.0]])
-    model = prefit(ambiguity=0.25, ambiguity_rule="error").fit(X, [0, 0, 0, 1, 1])  # one of four, two of five
+    model = prefit(ambiguity=0.25, ambiguity_rule="error").fit(
+        X, [0, 0, 0, 1, 1]
+    )  # one of four, two of five
     np.testing.assert_array_equal(model.accepted(X), [True, True, True, True, False])
 
 
@@ -202,7 +227,11 @@ def rates_of_fresh_rows(rule, rate, n, n_draws, seed):
     rng, refused = np.random.default_rng(seed), []
     for _ in range(n_draws):
         X, y = two_gaussians(n + 200, rng)
-        kwargs = {"novelty": rate} if rule == "novelty" else {"ambiguity": rate, "ambiguity_rule": "rate"}
+        kwargs = (
+            {"novelty": rate}
+            if rule == "novelty"
+            else {"ambiguity": rate, "ambiguity_rule": "rate"}
+        )
         refused.append((~prefit(**kwargs).fit(X[:n], y[:n]).accepted(X[n:])).mean())
     return np.array(refused)
 
@@ -228,8 +257,12 @@ def test_the_rate_holds_for_a_density_classifier_and_its_own_split():
     for seed in range(20):
         X, y = make_clouds(400, random_state=seed)
         network = SharedKernelClassifier.prbf(8, random_state=0)
-        model = RejectClassifier(network, novelty=0.1, cv=0.5, refit=False, random_state=seed).fit(X, y)
-        novel += (model.decide(make_clouds(2000, random_state=1000 + seed)[0]) == Decision.NOVEL).sum()
+        model = RejectClassifier(network, novelty=0.1, cv=0.5, refit=False, random_state=seed).fit(
+            X, y
+        )
+        novel += (
+            model.decide(make_clouds(2000, random_state=1000 + seed)[0]) == Decision.NOVEL
+        ).sum()
     # given its 200 held-out rows each draw has a rate of its own, Beta(20, 181): their variance is added
     sigma = np.sqrt(0.1 * 0.9 / 40_000 + 20 * 181 / (201**2 * 202) / 20)
     assert novel / 40_000 < 0.1 + 3 * sigma
@@ -248,10 +281,16 @@ def test_ties_do_not_raise_the_rate():
 
 def test_integer_weights_are_repeated_rows():
     X, y, weight = random_rows(4)
-    for kwargs in ({"ambiguity_rule": "cost"}, {"ambiguity_rule": "rate"}, {"ambiguity_rule": "error"}):
+    for kwargs in (
+        {"ambiguity_rule": "cost"},
+        {"ambiguity_rule": "rate"},
+        {"ambiguity_rule": "error"},
+    ):
         once = prefit(ambiguity=0.3, novelty=0.2, **kwargs).fit(X, y, sample_weight=weight)
         times = weight.astype(int)
-        often = prefit(ambiguity=0.3, novelty=0.2, **kwargs).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+        often = prefit(ambiguity=0.3, novelty=0.2, **kwargs).fit(
+            np.repeat(X, times, axis=0), np.repeat(y, times)
+        )
         assert once.ambiguity_threshold_ == often.ambiguity_threshold_
         assert once.novelty_threshold_ == often.novelty_threshold_
         np.testing.assert_allclose(
@@ -262,7 +301,10 @@ def test_integer_weights_are_repeated_rows():
 
 def test_too_few_rows_for_the_rate_are_told():
     X = np.column_stack([np.full(10, 0.3), np.arange(10.0)])
-    with pytest.warns(UserWarning, match=r"novelty=0.01 needs at least 99 held-out rows to set a threshold; there are 10,"):
+    with pytest.warns(
+        UserWarning,
+        match=r"novelty=0.01 needs at least 99 held-out rows to set a threshold; there are 10,",
+    ):
         model = prefit(novelty=0.01).fit(X, np.zeros(10, int))
     assert model.novelty_threshold_ == NOTHING_BELOW
     assert model.accepted(X).all()
@@ -288,27 +330,41 @@ def test_rows_that_no_kernel_covers_are_novel_and_nothing_is_nan():
 
 def test_more_uncovered_rows_than_the_rate_are_told():
     score = np.where(np.arange(100) < 20, -np.inf, 0.0)
-    with pytest.warns(UserWarning, match=r"20.0 % of the held-out rows have no density .*, more than novelty=0.1"):
-        model = prefit(novelty=0.1).fit(np.column_stack([np.full(100, 0.3), score]), np.zeros(100, int))
-    assert (model.decide(np.array([[0.3, -np.inf], [0.3, -1e300], [0.3, np.nan]])) == [2, 0, 2]).all()
+    with pytest.warns(
+        UserWarning, match=r"20.0 % of the held-out rows have no density .*, more than novelty=0.1"
+    ):
+        model = prefit(novelty=0.1).fit(
+            np.column_stack([np.full(100, 0.3), score]), np.zeros(100, int)
+        )
+    assert (
+        model.decide(np.array([[0.3, -np.inf], [0.3, -1e300], [0.3, np.nan]])) == [2, 0, 2]
+    ).all()
 
 
 def test_scores_that_are_no_numbers_count_as_the_lowest():
     score = np.append(np.arange(1.0, 10.0), np.nan)
     X = np.column_stack([np.full(10, 0.3), score])
-    assert prefit(novelty=0.3).fit(X, np.zeros(10, int)).novelty_threshold_ == 2  # j = floor(0.3 * 11) = 3: NaN, 1, 2
+    assert (
+        prefit(novelty=0.3).fit(X, np.zeros(10, int)).novelty_threshold_ == 2
+    )  # j = floor(0.3 * 11) = 3: NaN, 1, 2
     assert prefit(novelty=0.1).fit(X, np.zeros(10, int)).novelty_threshold_ == NOTHING_BELOW
 
 
 def test_novelty_comes_first():
-    model = prefit(ambiguity=0.1, novelty=0.0, novelty_rule="threshold").fit(np.zeros((2, 2)), [0, 1])
-    np.testing.assert_array_equal(model.decide(np.array([[0.5, -1.0], [0.5, 1.0], [0.0, -1.0], [0.0, 1.0]])), [2, 1, 2, 0])
+    model = prefit(ambiguity=0.1, novelty=0.0, novelty_rule="threshold").fit(
+        np.zeros((2, 2)), [0, 1]
+    )
+    np.testing.assert_array_equal(
+        model.decide(np.array([[0.5, -1.0], [0.5, 1.0], [0.0, -1.0], [0.0, 1.0]])), [2, 1, 2, 0]
+    )
 
 
 # -- labels ---------------------------------------------------------------------------------------------------------
 
 
-ROWS = np.array([[0.1, 1.0], [0.5, 1.0], [0.9, -1.0], [0.9, 1.0]])  # accepted, ambiguous, novel, accepted
+ROWS = np.array(
+    [[0.1, 1.0], [0.5, 1.0], [0.9, -1.0], [0.9, 1.0]]
+)  # accepted, ambiguous, novel, accepted
 
 
 @pytest.mark.parametrize(
@@ -339,11 +395,18 @@ def test_labels_of_refusal_may_be_chosen():
     kwargs = {"ambiguity": 0.2, "novelty": 0.0, "novelty_rule": "threshold"}
     model = prefit(("a", "b"), ambiguous_label="?", novel_label="?", **kwargs).fit(ROWS, ["a"] * 4)
     np.testing.assert_array_equal(model.predict(ROWS), ["a", "?", "?", "b"])
-    with pytest.raises(KernelpoolError, match=r"ambiguous_label must not be one of the classes \['a', 'b'\]; got 'a'\."):
+    with pytest.raises(
+        KernelpoolError,
+        match=r"ambiguous_label must not be one of the classes \['a', 'b'\]; got 'a'\.",
+    ):
         prefit(("a", "b"), ambiguous_label="a", **kwargs).fit(ROWS, ["a"] * 4)
-    with pytest.raises(KernelpoolError, match=r"novel_label must be a number, as the classes are; got 'x'\."):
+    with pytest.raises(
+        KernelpoolError, match=r"novel_label must be a number, as the classes are; got 'x'\."
+    ):
         prefit(novel_label="x", **kwargs).fit(ROWS, [0] * 4)
-    with pytest.raises(KernelpoolError, match=r"A class is called 'novel': name another novel_label\."):
+    with pytest.raises(
+        KernelpoolError, match=r"A class is called 'novel': name another novel_label\."
+    ):
         prefit(("a", "novel"), **kwargs).fit(ROWS, ["a"] * 4)
 
 
@@ -381,7 +444,10 @@ def test_the_score_of_no_accepted_row_is_zero_with_a_warning():
 
 def test_an_error_that_cannot_be_had_refuses_all_and_says_so():
     X, y = np.array([[0.9, 0.0], [0.8, 0.0]]), [0, 0]  # both wrong
-    with pytest.warns(UserWarning, match=r"No held-out row is sure enough for ambiguity=0.1 with ambiguity_rule='error'"):
+    with pytest.warns(
+        UserWarning,
+        match=r"No held-out row is sure enough for ambiguity=0.1 with ambiguity_rule='error'",
+    ):
         model = prefit(ambiguity=0.1, ambiguity_rule="error").fit(X, y)
     assert not model.accepted(X).any()
 
@@ -411,7 +477,9 @@ def test_held_out_rows_are_judged_by_models_that_did_not_see_them():
     X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
     with pytest.warns(UserWarning, match="every row will be refused"):
         RejectClassifier(KNeighborsClassifier(1), ambiguity=0.1, ambiguity_rule="error").fit(X, y)
-    seen = RejectClassifier(KNeighborsClassifier(1).fit(X, y), ambiguity=0.1, ambiguity_rule="error", cv="prefit").fit(X, y)
+    seen = RejectClassifier(
+        KNeighborsClassifier(1).fit(X, y), ambiguity=0.1, ambiguity_rule="error", cv="prefit"
+    ).fit(X, y)
     assert seen.accepted(X).all()
 
 
@@ -421,10 +489,15 @@ def test_without_refit_the_judged_model_is_kept():
     kwargs = {"novelty": 0.1, "cv": split}
     kept = RejectClassifier(GaussianMixtureOf(), refit=False, **kwargs).fit(X, y)
     again = RejectClassifier(GaussianMixtureOf(), refit=True, **kwargs).fit(X, y)
-    np.testing.assert_array_equal(kept.estimator_.means_, GaussianMixtureOf().fit(X[:200], y[:200]).means_)
+    np.testing.assert_array_equal(
+        kept.estimator_.means_, GaussianMixtureOf().fit(X[:200], y[:200]).means_
+    )
     np.testing.assert_array_equal(again.estimator_.means_, GaussianMixtureOf().fit(X, y).means_)
     assert kept.novelty_threshold_ == again.novelty_threshold_
-    with pytest.raises(KernelpoolError, match="refit=False keeps the one classifier that was judged, but cv makes 5 of them"):
+    with pytest.raises(
+        KernelpoolError,
+        match="refit=False keeps the one classifier that was judged, but cv makes 5 of them",
+    ):
         RejectClassifier(GaussianMixtureOf(), novelty=0.1, refit=False).fit(X, y)
 
 
@@ -434,7 +507,9 @@ def GaussianMixtureOf():  # noqa: N802
 
 def test_given_thresholds_hold_nothing_out():
     X, y = make_clouds(400, random_state=0)
-    model = RejectClassifier(GaussianNB(), ambiguity=0.2, cv=ShuffleSplit(-5)).fit(X, y)  # a splitter that cannot split
+    model = RejectClassifier(GaussianNB(), ambiguity=0.2, cv=ShuffleSplit(-5)).fit(
+        X, y
+    )  # a splitter that cannot split
     np.testing.assert_array_equal(model.estimator_.theta_, GaussianNB().fit(X, y).theta_)
 
 
@@ -442,7 +517,9 @@ def test_the_share_held_out_depends_on_cv_and_seed():
     X, y = make_clouds(400, random_state=0)
     kwargs = {"ambiguity": 0.3, "ambiguity_rule": "rate"}
     thresholds = {
-        (share, seed): RejectClassifier(GaussianNB(), cv=share, random_state=seed, **kwargs).fit(X, y).ambiguity_threshold_
+        (share, seed): RejectClassifier(GaussianNB(), cv=share, random_state=seed, **kwargs)
+        .fit(X, y)
+        .ambiguity_threshold_
         for share, seed in itertools.product((0.2, 0.5), (0, 1))
     }
     assert len(set(thresholds.values())) == 4
@@ -453,10 +530,14 @@ def test_the_share_held_out_depends_on_cv_and_seed():
 def test_frozen_and_prefit_agree_and_frozen_survives_clone():
     X, y = make_clouds(400, random_state=0)
     network = GaussianMixtureOf().fit(X[:200], y[:200])
-    frozen = RejectClassifier(FrozenEstimator(network), ambiguity=0.2, ambiguity_rule="cost", novelty=0.05)
+    frozen = RejectClassifier(
+        FrozenEstimator(network), ambiguity=0.2, ambiguity_rule="cost", novelty=0.05
+    )
     for model in (frozen, clone(frozen)):
         model.fit(X[200:], y[200:])
-        given = RejectClassifier(network, ambiguity=0.2, ambiguity_rule="cost", novelty=0.05, cv="prefit").fit(X[200:], y[200:])
+        given = RejectClassifier(
+            network, ambiguity=0.2, ambiguity_rule="cost", novelty=0.05, cv="prefit"
+        ).fit(X[200:], y[200:])
         assert model.ambiguity_threshold_ == given.ambiguity_threshold_
         assert model.novelty_threshold_ == given.novelty_threshold_
         assert given.estimator_ is network
@@ -481,7 +562,11 @@ def test_pipelines_and_searches_work():
     chain = make_pipeline(StandardScaler(), GaussianMixtureOf())
     model = RejectClassifier(chain, ambiguity=0.2, novelty=0.05).fit(X, y)
     assert 0 < (~model.accepted(X)).mean() < 1
-    search = GridSearchCV(model, {"ambiguity": [0.1, 0.4], "estimator__sharedkernelclassifier__n_kernels": [2, 4]}, cv=2)
+    search = GridSearchCV(
+        model,
+        {"ambiguity": [0.1, 0.4], "estimator__sharedkernelclassifier__n_kernels": [2, 4]},
+        cv=2,
+    )
     assert search.fit(X, y).best_params_["ambiguity"] == 0.1
     assert cross_val_score(model, X, y, cv=2).min() > 0.8
 
@@ -491,37 +576,58 @@ def test_weights_travel_with_and_without_routing():
     weight = np.random.default_rng(0).integers(3, size=400) * 1.0
     kwargs = {"ambiguity": 0.2, "ambiguity_rule": "rate", "cv": 2}
     plain = RejectClassifier(GaussianNB(), **kwargs).fit(X, y, sample_weight=weight)
-    assert plain.ambiguity_threshold_ != RejectClassifier(GaussianNB(), **kwargs).fit(X, y).ambiguity_threshold_
+    assert (
+        plain.ambiguity_threshold_
+        != RejectClassifier(GaussianNB(), **kwargs).fit(X, y).ambiguity_threshold_
+    )
     np.testing.assert_array_equal(plain.estimator_.theta_, GaussianNB().fit(X, y, weight).theta_)
     with config_context(enable_metadata_routing=True):
         inner = GaussianNB().set_fit_request(sample_weight=True)
-        routed = RejectClassifier(inner, **kwargs).set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight)
+        routed = (
+            RejectClassifier(inner, **kwargs)
+            .set_fit_request(sample_weight=True)
+            .fit(X, y, sample_weight=weight)
+        )
         assert routed.ambiguity_threshold_ == plain.ambiguity_threshold_
-        off = RejectClassifier(GaussianNB().set_fit_request(sample_weight=False), **kwargs).set_fit_request(sample_weight=True)
+        off = RejectClassifier(
+            GaussianNB().set_fit_request(sample_weight=False), **kwargs
+        ).set_fit_request(sample_weight=True)
         off.fit(X, y, sample_weight=weight)
         np.testing.assert_array_equal(off.estimator_.theta_, GaussianNB().fit(X, y).theta_)
-    with pytest.warns(UserWarning, match=r"KNeighborsClassifier.fit takes no sample_weight: the weights count for the thr"):
+    with pytest.warns(
+        UserWarning,
+        match=r"KNeighborsClassifier.fit takes no sample_weight: the weights count for the thr",
+    ):
         RejectClassifier(KNeighborsClassifier(), **kwargs).fit(X, y, sample_weight=weight)
 
 
 def test_held_out_rows_must_have_some_weight():
     X, y = make_clouds(80, random_state=0)
     weight = np.repeat([1.0, 0.0], 40)
-    model = RejectClassifier(GaussianNB(), ambiguity=0.1, ambiguity_rule="rate", cv=[(np.arange(40), np.arange(40, 80))])
-    with pytest.raises(KernelpoolError, match="sample_weight is zero for every held-out row; at least one must be positive"):
+    model = RejectClassifier(
+        GaussianNB(), ambiguity=0.1, ambiguity_rule="rate", cv=[(np.arange(40), np.arange(40, 80))]
+    )
+    with pytest.raises(
+        KernelpoolError,
+        match="sample_weight is zero for every held-out row; at least one must be positive",
+    ):
         model.fit(X, y, sample_weight=weight)
 
 
 def test_novelty_needs_a_density():
     with pytest.raises(
-        KernelpoolError, match=r"novelty needs a classifier that .*; LogisticRegression does not. Set novelty=N"
+        KernelpoolError,
+        match=r"novelty needs a classifier that .*; LogisticRegression does not. Set novelty=N",
     ):
         RejectClassifier(LogisticRegression(), novelty=0.1).fit([[0.0], [1.0]], [0, 1])
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, 7])
 def test_a_rate_of_novelty_is_a_share(value):
-    with pytest.raises(KernelpoolError, match=rf"novelty must lie in \[0, 1\) where novelty_rule='rate'; got {value}\."):
+    with pytest.raises(
+        KernelpoolError,
+        match=rf"novelty must lie in \[0, 1\) where novelty_rule='rate'; got {value}\.",
+    ):
         prefit(novelty=value).fit(ROWS, [0] * 4)
 
 
@@ -529,15 +635,21 @@ def test_rows_without_a_label_count_for_rates_and_not_for_errors():
     X, y = make_clouds(400, random_state=0)
     hidden = np.where(np.arange(400) % 2, -1, y)
     network = SharedKernelClassifier.prbf(4, unlabeled=-1, random_state=0)
-    model = RejectClassifier(FrozenEstimator(network.fit(X, hidden)), ambiguity=0.3, ambiguity_rule="cost").fit(X, hidden)
-    known = RejectClassifier(FrozenEstimator(network), ambiguity=0.3, ambiguity_rule="cost").fit(X[::2], y[::2])
+    model = RejectClassifier(
+        FrozenEstimator(network.fit(X, hidden)), ambiguity=0.3, ambiguity_rule="cost"
+    ).fit(X, hidden)
+    known = RejectClassifier(FrozenEstimator(network), ambiguity=0.3, ambiguity_rule="cost").fit(
+        X[::2], y[::2]
+    )
     assert model.ambiguity_threshold_ == known.ambiguity_threshold_
 
 
 def test_binomial_error_bars_are_what_they_say():
     """The simulation above leans on j / (n + 1): checked once against the binomial law of ranks itself."""
     n, j = 19, 2
-    grid = (np.arange(200_000) + 0.5) / 200_000  # where the new row lies; below the j-th lowest with P(Bin(n, u) <= j - 1)
+    grid = (
+        np.arange(200_000) + 0.5
+    ) / 200_000  # where the new row lies; below the j-th lowest with P(Bin(n, u) <= j - 1)
     assert binom.cdf(j - 1, n, grid).mean() == pytest.approx(j / (n + 1), abs=1e-6)
 
 
@@ -581,15 +693,29 @@ def test_it_refuses_something_sensible_unless_told_otherwise():
             for train, test in StratifiedKFold(5).split(X, y)
         ]
     )
-    assert model.novelty_threshold_ == np.sort(held)[9]  # floor(0.01 (1000 + 1)) = 10 rows are lower or equal
+    assert (
+        model.novelty_threshold_ == np.sort(held)[9]
+    )  # floor(0.01 (1000 + 1)) = 10 rows are lower or equal
     assert model.predict([[0.0, 0.0], [0.0, 1.5], [50.0, 50.0]]).tolist() == [0, -2, -1]
     # one that is asked for one kind of refusal makes no other, and where rows are too few none is novel
-    assert RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), ambiguity=0.1).fit(X, y).novelty_threshold_ is None
-    assert RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), novelty=0.1).fit(X, y).ambiguity_threshold_ is None
+    assert (
+        RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), ambiguity=0.1)
+        .fit(X, y)
+        .novelty_threshold_
+        is None
+    )
+    assert (
+        RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), novelty=0.1)
+        .fit(X, y)
+        .ambiguity_threshold_
+        is None
+    )
     few = RejectClassifier(SharedKernelClassifier.prbf(2, random_state=0)).fit(X[:40], y[:40])
     assert few.novelty_threshold_ < -1e300
     assert RejectClassifier(LogisticRegression()).fit(X, y).novelty_threshold_ is None
-    nothing = RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0), ambiguity=None, novelty=None).fit(X, y)
+    nothing = RejectClassifier(
+        SharedKernelClassifier.prbf(12, random_state=0), ambiguity=None, novelty=None
+    ).fit(X, y)
     assert (nothing.decide(X) == 0).all()
 
 
@@ -597,20 +723,30 @@ def test_a_fitted_or_loaded_model_is_taken_as_it_is(tmp_path):
     X, y = make_clouds(500, random_state=0)
     network = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     save(network, tmp_path / "m.safetensors")
-    for model in (network, load(tmp_path / "m.safetensors"), make_pipeline(StandardScaler(), clone(network)).fit(X, y)):
+    for model in (
+        network,
+        load(tmp_path / "m.safetensors"),
+        make_pipeline(StandardScaler(), clone(network)).fit(X, y),
+    ):
         reject = RejectClassifier(model)
         assert reject.decide([[0.0, 0.0], [50.0, 50.0]]).tolist() == [0, 2]  # without any fit
         assert reject.estimator_ is model
         inner = model[-1] if hasattr(model, "steps") else model
         drawn = inner.sample(100_000, random_state=5)[0]
-        assert (inner.score_samples(drawn) < reject.novelty_threshold_).mean() == pytest.approx(0.01, abs=0.003)
+        assert (inner.score_samples(drawn) < reject.novelty_threshold_).mean() == pytest.approx(
+            0.01, abs=0.003
+        )
     judged = RejectClassifier(network, novelty=0.05).fit(*make_clouds(400, random_state=1))
     assert judged.estimator_ is network
-    with pytest.raises(KernelpoolError, match="ambiguity_rule='cost' looks at rows with labels: pass them to fit"):
+    with pytest.raises(
+        KernelpoolError, match="ambiguity_rule='cost' looks at rows with labels: pass them to fit"
+    ):
         RejectClassifier(network, ambiguity=0.1, ambiguity_rule="cost").predict(X)
     with pytest.raises(KernelpoolError, match="novelty must be the lowest log-density"):
         RejectClassifier(network, novelty_rule="threshold").predict(X)
-    with pytest.raises(KernelpoolError, match="cannot draw rows to judge novelty by: pass rows to fit"):
+    with pytest.raises(
+        KernelpoolError, match="cannot draw rows to judge novelty by: pass rows to fit"
+    ):
         RejectClassifier(Posterior(("a", "b")).fit(None, None), novelty=0.1).predict(X)
     with pytest.raises(NotFittedError):
         RejectClassifier(SharedKernelClassifier.prbf()).predict(X)
@@ -618,5 +754,7 @@ def test_a_fitted_or_loaded_model_is_taken_as_it_is(tmp_path):
 
 def test_few_rows_are_divided_into_as_many_folds_as_the_largest_class_has_rows():
     x, y = np.arange(12.0).reshape(6, 2), np.array([0, 0, 0, 1, 1, 1])
-    model = RejectClassifier(SharedKernelClassifier.prbf(2, random_state=0), ambiguity=0.2).fit(x, y)
+    model = RejectClassifier(SharedKernelClassifier.prbf(2, random_state=0), ambiguity=0.2).fit(
+        x, y
+    )
     assert np.isin(model.predict(x), [0, 1, -2]).all()

@@ -54,8 +54,12 @@ def test_the_objective_never_falls(family, seed, sharing, acceleration, hidden, 
 
 def test_the_objective_belongs_to_the_parameters(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.4, random_state=0).fit(x, y)
-    value = naive.objective(x, y, model.means_, model.covariances_, model.mixing_, model.owners_, 0.4, family)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.4, random_state=0).fit(
+        x, y
+    )
+    value = naive.objective(
+        x, y, model.means_, model.covariances_, model.mixing_, model.owners_, 0.4, family
+    )
     assert model.objective_ == pytest.approx(value / len(x), rel=1e-9)
     assert model.converged_
 
@@ -64,7 +68,10 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, given_start, family):
     x, y = blobs
     twice = np.r_[np.arange(len(x)), np.arange(0, len(x), 3)]
     weight = np.bincount(twice)
-    for start in (start_of(family, given_start), {"n_kernels": 6, "covariance_type": family, "random_state": 5}):
+    for start in (
+        start_of(family, given_start),
+        {"n_kernels": 6, "covariance_type": family, "random_state": 5},
+    ):
         repeated = SharedKernelClassifier.prbf(**start).fit(x[twice], y[twice])
         weighted = SharedKernelClassifier.prbf(**start).fit(x, y, sample_weight=weight)
         np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-7, atol=1e-8)
@@ -91,11 +98,16 @@ def test_order_of_kernels_rows_and_threads_changes_nothing(blobs, given_start, f
     shuffled = np.random.default_rng(0).permutation(len(x))
     placed = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=1)
     np.testing.assert_allclose(
-        clone(placed).fit(x[shuffled], y[shuffled]).means_, clone(placed).fit(x, y).means_, rtol=1e-7, atol=1e-9
+        clone(placed).fit(x[shuffled], y[shuffled]).means_,
+        clone(placed).fit(x, y).means_,
+        rtol=1e-7,
+        atol=1e-9,
     )
     X, labels = make_clouds(60_000, random_state=0)
     one, two = (
-        SharedKernelClassifier.prbf(6, covariance_type=family, n_jobs=n, max_iter=5, tol=1, random_state=0).fit(X, labels)
+        SharedKernelClassifier.prbf(
+            6, covariance_type=family, n_jobs=n, max_iter=5, tol=1, random_state=0
+        ).fit(X, labels)
         for n in (1, 2)
     )
     np.testing.assert_array_equal(one.means_, two.means_)
@@ -150,8 +162,12 @@ def test_every_start_is_reproducible_and_restarts_only_help(blobs, family, init,
 
 def test_warm_start_goes_on(blobs):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(6, max_iter=3, tol=0, warm_start=True, random_state=0, init="random")
-    with pytest.warns(Warning, match="EM stopped after max_iter=3 sweeps; the objective was still rising by") as caught:
+    model = SharedKernelClassifier.prbf(
+        6, max_iter=3, tol=0, warm_start=True, random_state=0, init="random"
+    )
+    with pytest.warns(
+        Warning, match="EM stopped after max_iter=3 sweeps; the objective was still rising by"
+    ) as caught:
         model.fit(x, y)
     assert caught[0].filename == __file__  # at the user's line, not somewhere inside
     first = model.objective_
@@ -168,10 +184,14 @@ def test_unlabeled_rows_by_any_name(blobs):
     hidden = np.arange(len(y)) % 3 == 0
     settings_ = {"n_kernels": 6, "random_state": 0}
     numbers = SharedKernelClassifier.prbf(unlabeled=-1, **settings_).fit(x, np.where(hidden, -1, y))
-    nan = SharedKernelClassifier.prbf(unlabeled=np.nan, **settings_).fit(x, np.where(hidden, np.nan, y))
+    nan = SharedKernelClassifier.prbf(unlabeled=np.nan, **settings_).fit(
+        x, np.where(hidden, np.nan, y)
+    )
     none = SharedKernelClassifier.prbf(**settings_).fit(x, np.where(hidden, None, y.astype(object)))
     kwargs = np.array(["a", "b", "c"], dtype=object)[y]
-    text = SharedKernelClassifier.prbf(unlabeled="?", **settings_).fit(x, np.where(hidden, "?", kwargs))
+    text = SharedKernelClassifier.prbf(unlabeled="?", **settings_).fit(
+        x, np.where(hidden, "?", kwargs)
+    )
     import pandas as pd
 
     series = pd.Series(np.where(hidden, None, kwargs), dtype="string")
@@ -180,7 +200,9 @@ def test_unlabeled_rows_by_any_name(blobs):
         np.testing.assert_allclose(other.means_, numbers.means_)
     assert text.classes_.tolist() == ["a", "b", "c"]
     assert nan.classes_.tolist() == [0, 1, 2]
-    weightless = SharedKernelClassifier.prbf(unlabeled=-1, unlabeled_weight=0, **settings_).fit(x, np.where(hidden, -1, y))
+    weightless = SharedKernelClassifier.prbf(unlabeled=-1, unlabeled_weight=0, **settings_).fit(
+        x, np.where(hidden, -1, y)
+    )
     labeled = SharedKernelClassifier.prbf(**settings_).fit(x[~hidden], y[~hidden])
     np.testing.assert_allclose(weightless.means_, labeled.means_, rtol=1e-7)
     as_class = SharedKernelClassifier.prbf(**settings_).fit(x, np.where(hidden, -1, y))
@@ -190,7 +212,9 @@ def test_unlabeled_rows_by_any_name(blobs):
 def test_sampling_has_the_moments_of_the_model(family, given_start):
     mean, covariance, mixing, _ = given_start
     prior = [0.5, 0.3, 0.2]
-    model = SharedKernelClassifier.from_parameters(mean, covariance, mixing, prior, [0, 1, 2], covariance_type=family)
+    model = SharedKernelClassifier.from_parameters(
+        mean, covariance, mixing, prior, [0, 1, 2], covariance_type=family
+    )
     x, y = model.sample(200_000, random_state=0)
     np.testing.assert_allclose(np.bincount(y) / len(y), prior, atol=0.005)
     full = naive.matrices(covariance, family, 6, 3)
@@ -208,10 +232,14 @@ def test_information_criteria(blobs, family):
     x, y = blobs
     n_covariance = {"spherical": 6, "diag": 18, "full": 36, "tied": 6}[family]
     for sharing, n_mixing in ((1, 15), (0, 3)):
-        model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=sharing, random_state=0).fit(x, y)
+        model = SharedKernelClassifier.prbf(
+            6, covariance_type=family, sharing=sharing, random_state=0
+        ).fit(x, y)
         n_parameters = 18 + n_covariance + n_mixing + 2
         assert model.n_parameters() == n_parameters
-        by_class = naive.kernel_densities(x, model.means_, model.covariances_, family) @ model.mixing_
+        by_class = (
+            naive.kernel_densities(x, model.means_, model.covariances_, family) @ model.mixing_
+        )
         likelihood = np.log(by_class[np.arange(len(y)), y] * model.class_prior_[y]).sum()
         assert model.log_likelihood(x, y) == pytest.approx(likelihood)
         assert model.bic(x, y) == pytest.approx(-2 * likelihood + n_parameters * np.log(len(y)))
@@ -225,7 +253,11 @@ def test_float32_in_float32_out(blobs, family):
     model = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0)
     wide, narrow = clone(model).fit(x, y), clone(model).fit(x.astype(np.float32), y)
     rows = x.astype(np.float32)
-    for answer in (narrow.predict_proba(rows), narrow.log_density(rows), narrow.score_samples(rows)):
+    for answer in (
+        narrow.predict_proba(rows),
+        narrow.log_density(rows),
+        narrow.score_samples(rows),
+    ):
         assert answer.dtype == np.float32
     assert narrow.means_.dtype == np.float64
     assert wide.predict_proba(x).dtype == np.float64
@@ -240,11 +272,16 @@ def test_fits_scikit_learns_tools(blobs):
     pipeline = make_pipeline(StandardScaler(), model)
     assert cross_val_score(pipeline, x, y).mean() > 0.5
     search = GridSearchCV(model, {"sharing": [0, 0.5, 1]}, n_jobs=2).fit(x, y)
-    scores = [cross_val_score(clone(model).set_params(sharing=degree), x, y).mean() for degree in (0, 0.5, 1)]
+    scores = [
+        cross_val_score(clone(model).set_params(sharing=degree), x, y).mean()
+        for degree in (0, 0.5, 1)
+    ]
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores)
     assert len(set(scores)) == 3  # the parameter arrives
     fitted = model.fit(x, y)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(x), fitted.predict_proba(x))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(fitted)).predict_proba(x), fitted.predict_proba(x)
+    )
 
 
 def test_names_of_features_are_checked(blobs):
@@ -260,9 +297,22 @@ def test_names_of_features_are_checked(blobs):
 
 def test_kernels_are_dealt_out_evenly():
     x, y = make_clouds(800, random_state=0)
-    assert SharedKernelClassifier.prbf(5, random_state=0).fit(x, y).owners_.tolist() == [0, 0, 0, 1, 1]
-    assert SharedKernelClassifier.prbf([1, 3], random_state=0).fit(x, y).owners_.tolist() == [0, 1, 1, 1]
+    assert SharedKernelClassifier.prbf(5, random_state=0).fit(x, y).owners_.tolist() == [
+        0,
+        0,
+        0,
+        1,
+        1,
+    ]
+    assert SharedKernelClassifier.prbf([1, 3], random_state=0).fit(x, y).owners_.tolist() == [
+        0,
+        1,
+        1,
+        1,
+    ]
     assert SharedKernelClassifier.prbf(1, random_state=0).fit(x, y).means_.shape == (1, 2)
     assert len(SharedKernelClassifier.prbf(random_state=0).fit(x, y).means_) == 10
     few = np.r_[np.flatnonzero(y == 0)[:3], np.flatnonzero(y == 1)]
-    assert np.bincount(SharedKernelClassifier.prbf(10, random_state=0).fit(x[few], y[few]).owners_).tolist() == [3, 7]
+    assert np.bincount(
+        SharedKernelClassifier.prbf(10, random_state=0).fit(x[few], y[few]).owners_
+    ).tolist() == [3, 7]

@@ -13,8 +13,18 @@ from kernelpool import PooledClassifier, SharedKernelClassifier, SharingAverageC
         SharingAverageClassifier(sharing=(0, 1)),
         PooledClassifier(
             [
-                ("tied", SharedKernelClassifier.prbf(3, covariance_type="tied", kernel_prior="conjugate")),
-                ("diag", SharedKernelClassifier.prbf(3, covariance_type="diag", kernel_prior="conjugate")),
+                (
+                    "tied",
+                    SharedKernelClassifier.prbf(
+                        3, covariance_type="tied", kernel_prior="conjugate"
+                    ),
+                ),
+                (
+                    "diag",
+                    SharedKernelClassifier.prbf(
+                        3, covariance_type="diag", kernel_prior="conjugate"
+                    ),
+                ),
             ],
             n_folds=2,
         ),

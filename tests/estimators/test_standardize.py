@@ -20,12 +20,22 @@ def in_other_units(x):
 def kinds(family):
     return {
         "em": SharedKernelClassifier(6, covariance_type=family, training="em", random_state=0),
-        "shared": SharedKernelClassifier(6, covariance_type=family, training="em", sharing=0.5, random_state=0),
+        "shared": SharedKernelClassifier(
+            6, covariance_type=family, training="em", sharing=0.5, random_state=0
+        ),
         "penalty": SharedKernelClassifier(
-            6, covariance_type=family, training="em", kernel_prior=None, sharing=1.0, overlap_penalty=5.0, random_state=0
+            6,
+            covariance_type=family,
+            training="em",
+            kernel_prior=None,
+            sharing=1.0,
+            overlap_penalty=5.0,
+            random_state=0,
         ),
         "conditional": SharedKernelClassifier(6, covariance_type=family, random_state=0),
-        "average": SharingAverageClassifier(6, covariance_type=family, sharing=(0, 1), random_state=0),
+        "average": SharingAverageClassifier(
+            6, covariance_type=family, sharing=(0, 1), random_state=0
+        ),
     }
 
 
@@ -35,10 +45,16 @@ def test_units_change_nothing_but_the_jacobian(blobs, family, kind):
     x, y = blobs
     here = kinds(family)[kind].fit(x, y)
     there = kinds(family)[kind].fit(in_other_units(x), y)
-    np.testing.assert_allclose(there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-5)
+    np.testing.assert_allclose(
+        there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-5
+    )
     jacobian = np.log(UNIT).sum()
-    np.testing.assert_allclose(there.log_density(in_other_units(x)), here.log_density(x) - jacobian, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(there.kernel_posterior(in_other_units(x)), here.kernel_posterior(x), atol=1e-6)
+    np.testing.assert_allclose(
+        there.log_density(in_other_units(x)), here.log_density(x) - jacobian, rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        there.kernel_posterior(in_other_units(x)), here.kernel_posterior(x), atol=1e-6
+    )
     drawn, labels = here.sample(50, random_state=3)
     others, same = there.sample(50, random_state=3)
     np.testing.assert_array_equal(labels, same)
@@ -51,15 +67,25 @@ def test_it_is_the_spherical_network_behind_a_scaler(blobs, training):
     x = in_other_units(x)
     scaler = StandardScaler().fit(x)
     inside = SharedKernelClassifier(6, training=training, **SETTINGS).fit(x, y)
-    behind = SharedKernelClassifier(6, training=training, standardize=False, **SETTINGS).fit(scaler.transform(x), y)
-    np.testing.assert_allclose(inside.predict_proba(x), behind.predict_proba(scaler.transform(x)), atol=1e-6)
+    behind = SharedKernelClassifier(6, training=training, standardize=False, **SETTINGS).fit(
+        scaler.transform(x), y
+    )
+    np.testing.assert_allclose(
+        inside.predict_proba(x), behind.predict_proba(scaler.transform(x)), atol=1e-6
+    )
     jacobian = np.log(scaler.scale_).sum()
-    np.testing.assert_allclose(inside.log_density(x), behind.log_density(scaler.transform(x)) - jacobian, rtol=1e-8)
+    np.testing.assert_allclose(
+        inside.log_density(x), behind.log_density(scaler.transform(x)) - jacobian, rtol=1e-8
+    )
     np.testing.assert_allclose(inside.means_, scaler.inverse_transform(behind.means_), rtol=1e-7)
-    np.testing.assert_allclose(inside.covariances_, behind.covariances_[:, None] * scaler.scale_**2, rtol=1e-7)
+    np.testing.assert_allclose(
+        inside.covariances_, behind.covariances_[:, None] * scaler.scale_**2, rtol=1e-7
+    )
     assert (inside.covariance_type_, behind.covariance_type_) == ("diag", "spherical")
     assert inside.n_parameters() == behind.n_parameters()
-    np.testing.assert_allclose(inside.kernel_overlap(x, y), behind.kernel_overlap(scaler.transform(x), y), atol=1e-9)
+    np.testing.assert_allclose(
+        inside.kernel_overlap(x, y), behind.kernel_overlap(scaler.transform(x), y), atol=1e-9
+    )
     means, variances = inside.subkernels(x, y)
     expected = behind.subkernels(scaler.transform(x), y)
     np.testing.assert_allclose(means, expected[0] * scaler.scale_ + scaler.mean_, rtol=1e-7)
@@ -83,22 +109,38 @@ def test_missing_cells(blobs):
     x[::7, 1], x[3::11, 0] = np.nan, np.nan
     here = SharedKernelClassifier(6, **SETTINGS).fit(x, y)
     there = SharedKernelClassifier(6, **SETTINGS).fit(in_other_units(x), y)
-    np.testing.assert_allclose(there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-5)
-    np.testing.assert_allclose(there.impute(in_other_units(x)), in_other_units(here.impute(x)), rtol=1e-5)
+    np.testing.assert_allclose(
+        there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-5
+    )
+    np.testing.assert_allclose(
+        there.impute(in_other_units(x)), in_other_units(here.impute(x)), rtol=1e-5
+    )
     volume = (~np.isnan(x)) @ np.log(UNIT)
-    np.testing.assert_allclose(there.log_density(in_other_units(x)), here.log_density(x) - volume[:, None], atol=1e-5)
+    np.testing.assert_allclose(
+        there.log_density(in_other_units(x)), here.log_density(x) - volume[:, None], atol=1e-5
+    )
 
 
 def test_words_beside_numbers(blobs):
     x, y = blobs
     word = np.where(x[:, 2] > np.median(x[:, 2]), "high", "low")
-    here, there = (np.column_stack([numbers.astype(object), word]) for numbers in (x[:, :2], x[:, :2] * [1e3, 0.1]))
+    here, there = (
+        np.column_stack([numbers.astype(object), word])
+        for numbers in (x[:, :2], x[:, :2] * [1e3, 0.1])
+    )
     first = SharedKernelClassifier(6, **SETTINGS).fit(here, y)
     second = SharedKernelClassifier(6, **SETTINGS).fit(there, y)
     np.testing.assert_allclose(second.predict_proba(there), first.predict_proba(here), atol=1e-5)
-    np.testing.assert_allclose(second.log_density(there), first.log_density(here) - np.log(1e3 * 0.1), atol=1e-6)
-    np.testing.assert_allclose(second.kernel_overlap(there, y), first.kernel_overlap(here, y), atol=1e-8)
-    assert first.n_parameters() == SharedKernelClassifier(6, standardize=False, **SETTINGS).fit(here, y).n_parameters()
+    np.testing.assert_allclose(
+        second.log_density(there), first.log_density(here) - np.log(1e3 * 0.1), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        second.kernel_overlap(there, y), first.kernel_overlap(here, y), atol=1e-8
+    )
+    assert (
+        first.n_parameters()
+        == SharedKernelClassifier(6, standardize=False, **SETTINGS).fit(here, y).n_parameters()
+    )
 
 
 @pytest.mark.parametrize("home", ["array_api_strict", "torch", "dask"])
@@ -122,13 +164,21 @@ def test_homes_agree(blobs, home):
 def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
     x, y = blobs
     x = in_other_units(x)
-    model = SharedKernelClassifier(6, training="em", warm_start=True, tol=1e-3, **SETTINGS).fit(x, y)
+    model = SharedKernelClassifier(6, training="em", warm_start=True, tol=1e-3, **SETTINGS).fit(
+        x, y
+    )
     before = model.objective_
     model.set_params(tol=1e-7).fit(x, y)
     assert model.objective_ > before
     assert model.covariance_type_ == "diag"
-    np.testing.assert_allclose(np.ptp(model.covariances_ / model.covariances_[:, :1], axis=0), 0, atol=1e-9)  # still round
-    given = {"means_init": model.means_, "covariances_init": model.covariances_, "mixing_init": model.mixing_}
+    np.testing.assert_allclose(
+        np.ptp(model.covariances_ / model.covariances_[:, :1], axis=0), 0, atol=1e-9
+    )  # still round
+    given = {
+        "means_init": model.means_,
+        "covariances_init": model.covariances_,
+        "mixing_init": model.mixing_,
+    }
     again = SharedKernelClassifier(6, training="em", tol=1e-7, **SETTINGS, **given).fit(x, y)
     assert again.objective_ == pytest.approx(model.objective_, abs=1e-6)
     with pytest.raises(ValueError, match=r"covariances_init must have shape \(6, 3\); got \(6,\)"):
@@ -144,29 +194,43 @@ def test_streams_do_not_depend_on_units(blobs, resumed):
         model = model.fit(seen, y) if resumed else model.partial_fit(seen, y, classes=np.unique(y))
         models.append(model.partial_fit(seen, y).partial_fit(seen, y))
     here, there = models
-    np.testing.assert_allclose(there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-6)
-    np.testing.assert_allclose(np.ptp(there.covariances_ / there.covariances_[:, :1], axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(
+        there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        np.ptp(there.covariances_ / there.covariances_[:, :1], axis=0), 0, atol=1e-9
+    )
     assert here.score(x, y) > 0.7
 
 
 def test_a_search_that_ends_with_round_kernels(blobs):
     x, y = blobs
     x = in_other_units(x)
-    model = SharedKernelClassifier.auto(covariance_type="spherical", training="em", warm_start=True, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.auto(
+        covariance_type="spherical", training="em", warm_start=True, random_state=0
+    ).fit(x, y)
     assert set(model.selection_["covariance_type"]) == {"spherical"}
     before = model.objective_
     model.fit(x, y)
     assert model.objective_ >= before - 1e-12
-    np.testing.assert_allclose(np.ptp(model.covariances_ / model.covariances_[:, :1], axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(
+        np.ptp(model.covariances_ / model.covariances_[:, :1], axis=0), 0, atol=1e-9
+    )
 
 
 def test_files_and_copies_hold_it(blobs, tmp_path):
     x, y = blobs
     x = in_other_units(x)
-    for model in (SharedKernelClassifier(6, **SETTINGS), SharingAverageClassifier(6, sharing=(0, 1), random_state=0)):
+    for model in (
+        SharedKernelClassifier(6, **SETTINGS),
+        SharingAverageClassifier(6, sharing=(0, 1), random_state=0),
+    ):
         expected = model.fit(x, y).predict_proba(x)
         kernelpool.save(model, tmp_path / "m.safetensors")
-        for copy in (kernelpool.load(tmp_path / "m.safetensors"), pickle.loads(pickle.dumps(model))):
+        for copy in (
+            kernelpool.load(tmp_path / "m.safetensors"),
+            pickle.loads(pickle.dumps(model)),
+        ):
             np.testing.assert_array_equal(copy.predict_proba(x), expected)
             assert copy.standardize is True
 
@@ -176,7 +240,9 @@ def test_onnx_says_the_same(blobs):
     x, y = blobs
     x = in_other_units(x)
     model = SharedKernelClassifier(6, **SETTINGS).fit(x, y)
-    session = onnxruntime.InferenceSession(kernelpool.to_onnx(model, precision="float64").SerializeToString())
+    session = onnxruntime.InferenceSession(
+        kernelpool.to_onnx(model, precision="float64").SerializeToString()
+    )
     proba, density = session.run(["probabilities", "log_density"], {"X": x})
     np.testing.assert_allclose(proba, model.predict_proba(x), atol=1e-6)
     np.testing.assert_allclose(density, model.log_density(x), rtol=1e-6)

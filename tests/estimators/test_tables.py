@@ -44,13 +44,17 @@ def holed(table, share=0.3, seed=1):
     """Cells deleted at random."""
     rng, out = np.random.default_rng(seed), table.copy()
     for name in out.columns:
-        out.loc[rng.random(len(out)) < share, name] = np.nan if out[name].dtype.kind == "f" else None
+        out.loc[rng.random(len(out)) < share, name] = (
+            np.nan if out[name].dtype.kind == "f" else None
+        )
     return out
 
 
 def nothing_known(table):
     """One row of which nothing is known."""
-    return pd.DataFrame({name: [np.nan if table[name].dtype.kind == "f" else None] for name in table})
+    return pd.DataFrame(
+        {name: [np.nan if table[name].dtype.kind == "f" else None] for name in table}
+    )
 
 
 NETWORKS = {
@@ -60,7 +64,9 @@ NETWORKS = {
     "path": RBFNetworkClassifier(40, path_setting=(2, 2)),
     "metric": RBFNetworkClassifier(40, path_setting=(2, 2), metric="learned"),
     "em_log_link": RBFNetworkClassifier(8, training="em_log_link", max_iter=20, temperature=1.0),
-    "ridge": RBFNetworkClassifier(8, training="two_stage", readout="ridge", covariance_type="diag", temperature=1.0),
+    "ridge": RBFNetworkClassifier(
+        8, training="two_stage", readout="ridge", covariance_type="diag", temperature=1.0
+    ),
     "neurons": CompetitiveNeuronsClassifier(4, max_iter=20, n_steps=5),
     "local": CompetitiveNeuronsClassifier(4, local=True, max_iter=20, n_steps=5),
 }
@@ -96,7 +102,9 @@ def test_a_gaussian_kernel_is_a_product_with_that_of_aitchison_and_aitken(standa
     odds = np.exp(-0.5 * (model.word_distance_ / model.radius_) ** 2)
     own = {name: 1 / (1 + (n - 1) * odds) for name, n in LEVELS.items()}  # 1 - lambda of the paper
     expected = np.zeros((len(rows), 2))
-    for (n, row), (_, at, label) in itertools.product(rows.iterrows(), zip(range(40), table.iloc, y, strict=False)):
+    for (n, row), (_, at, label) in itertools.product(
+        rows.iterrows(), zip(range(40), table.iloc, y, strict=False)
+    ):
         density = 1.0
         for name in table:
             if name in LEVELS:
@@ -108,13 +116,17 @@ def test_a_gaussian_kernel_is_a_product_with_that_of_aitchison_and_aitken(standa
     np.testing.assert_allclose(model.log_density(rows), np.log(expected), rtol=1e-8)
     joint = np.log(expected * [(y == "a").mean(), (y == "b").mean()])
     odds = np.diff(joint, axis=1)[:, 0] / model.temperature_
-    np.testing.assert_allclose(model.predict_proba(rows)[:, 1], 1 / (1 + np.exp(-odds)), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_proba(rows)[:, 1], 1 / (1 + np.exp(-odds)), rtol=1e-6, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_densities_of_known_cells_are_those_of_the_definition_summed_and_integrated(kernel):
     table, y = some_table(30)
-    model = ParzenClassifier(kernel, 0.7 if kernel == "gaussian" else 1.6, word_distance=1.0).fit(table, y)
+    model = ParzenClassifier(kernel, 0.7 if kernel == "gaussian" else 1.6, word_distance=1.0).fit(
+        table, y
+    )
     in_class = model.kernels_[model.kernel_classes_ == "a"]
     step = 0.1
     a, b = np.meshgrid(np.arange(-8, 10, step), np.arange(-8, 10, step), indexing="ij")
@@ -131,10 +143,15 @@ def test_densities_of_known_cells_are_those_of_the_definition_summed_and_integra
             continue
         cells = {"a": a[i, j], "b": b[i, j], "town": "Oslo", "yes": "yes"}
         rows.append(
-            {name: cells[name] if k else np.nan if name in "ab" else None for name, k in zip(cells, known, strict=True)}
+            {
+                name: cells[name] if k else np.nan if name in "ab" else None
+                for name, k in zip(cells, known, strict=True)
+            }
         )
         found = 0.0
-        for town, yes in itertools.product(["Oslo"] if known[2] else towns, ["yes"] if known[3] else answers):
+        for town, yes in itertools.product(
+            ["Oslo"] if known[2] else towns, ["yes"] if known[3] else answers
+        ):
             part = joint[town, yes]
             part = part[i : i + 1] if known[0] else part.sum(axis=0, keepdims=True) * step
             found += (part[:, j] if known[1] else part.sum(axis=1) * step)[0]
@@ -159,7 +176,11 @@ def test_rows_apart_and_rows_with_holes_choose_the_width_by_their_known_cells():
             for c, cell in known.items():
                 words = model.categories_[c]
                 away = (cell - kernels[j, c]) / model.scale_[c] if words is None else None
-                squared += away**2 if words is None else model.word_distance_**2 * (words[int(kernels[j, c])] != cell)
+                squared += (
+                    away**2
+                    if words is None
+                    else model.word_distance_**2 * (words[int(kernels[j, c])] != cell)
+                )
             votes[i, int(labels[j] == "b")] += np.exp(-0.5 * squared / model.radius_**2)
     with np.errstate(divide="ignore"):
         odds = (np.log(votes[:, 1]) - np.log(votes[:, 0])) / model.temperature_
@@ -178,7 +199,9 @@ def test_names_and_order_of_words_mean_nothing(model):
     model = clone(model).set_params(random_state=0)
     expected = [model.fit(table, y).predict_proba(rows) for rows in (table, gaps)]
     model.fit(table.assign(town=table["town"].map(names)), y)
-    np.testing.assert_array_equal(model.predict_proba(table.assign(town=table["town"].map(names))), expected[0])
+    np.testing.assert_array_equal(
+        model.predict_proba(table.assign(town=table["town"].map(names))), expected[0]
+    )
     np.testing.assert_array_equal(model.predict_proba(other), expected[1])
 
 
@@ -191,7 +214,9 @@ def test_deleting_nothing_changes_nothing_to_the_last_bit(model):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnfinishedWarning)
             model.set_params(missing=missing, random_state=0).fit(X, y)
-        answers.append((model.predict_proba(X), model.log_density(X) if hasattr(model, "log_density") else 0.0))
+        answers.append(
+            (model.predict_proba(X), model.log_density(X) if hasattr(model, "log_density") else 0.0)
+        )
     for first, second in zip(*answers, strict=True):
         np.testing.assert_array_equal(first, second)
 
@@ -204,8 +229,12 @@ def test_numbers_alone_are_those_of_a_network_of_the_known_columns():
     alone = ParzenClassifier(radius=0.7, standardize=False).fit(X[:, :1], y)
     query[:, 1] = np.nan
     np.testing.assert_allclose(model.log_density(query), alone.log_density(query[:, :1]), rtol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(query), alone.predict_proba(query[:, :1]), rtol=1e-9)
-    np.testing.assert_allclose(model.kernel_posterior(query), alone.kernel_posterior(query[:, :1]), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_proba(query), alone.predict_proba(query[:, :1]), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        model.kernel_posterior(query), alone.kernel_posterior(query[:, :1]), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_drawn_rows_have_the_words_that_the_kernels_give_them():
@@ -216,7 +245,14 @@ def test_drawn_rows_have_the_words_that_the_kernels_give_them():
         drawn = pd.DataFrame(drawn, columns=table.columns)
         for town, yes in [("Oslo", "yes"), ("Rome", "no"), (None, "yes")]:
             # what lies in one cell of the table of words is the density of these words, numbers integrated out
-            row = pd.DataFrame({"a": [np.nan], "town": ["Mars" if town is None else town], "b": [np.nan], "yes": [yes]})
+            row = pd.DataFrame(
+                {
+                    "a": [np.nan],
+                    "town": ["Mars" if town is None else town],
+                    "b": [np.nan],
+                    "yes": [yes],
+                }
+            )
             share = float(np.exp(model.score_samples(row)[0]))
             towns = drawn["town"].isna() if town is None else drawn["town"] == town
             assert (towns & (drawn["yes"] == yes)).mean() == pytest.approx(share, abs=0.012)
@@ -238,7 +274,11 @@ def test_networks_of_tables_travel_answer_and_explain(model, tmp_path):
         model.fit(gaps, y)
     assert model.score(table, y) > 0.8
     assert get_tags(model).input_tags.allow_nan
-    prior = [(y == "a").mean(), (y == "b").mean()] if not hasattr(model, "class_prior_") else model.class_prior_
+    prior = (
+        [(y == "a").mean(), (y == "b").mean()]
+        if not hasattr(model, "class_prior_")
+        else model.class_prior_
+    )
     np.testing.assert_allclose(model.predict_proba(nothing_known(table))[0], prior)
     np.testing.assert_allclose(model.predict_proba(gaps).sum(axis=1), 1)
     kernelpool.save(model, tmp_path / "m.safetensors")
@@ -251,7 +291,9 @@ def test_networks_of_tables_travel_answer_and_explain(model, tmp_path):
     if isinstance(model, ParzenClassifier) and model.kernel == "gaussian":
         why = model.explain(table[:1])[0]
         assert {feature.name for feature in why.features} == set(table.columns)
-        assert why.log_odds == pytest.approx(why.prior + sum(feature.part for feature in why.features))
+        assert why.log_odds == pytest.approx(
+            why.prior + sum(feature.part for feature in why.features)
+        )
         assert why.probability == pytest.approx(model.predict_proba(table[:1]).max())
 
 
@@ -271,10 +313,14 @@ def test_what_has_no_marginals_refuses_in_one_sentence():
         with pytest.raises(ValueError, match="NaN"):
             model.fit(X, y).predict(gaps)
     with pytest.raises(
-        KernelpoolError, match="columns of words, which a learned metric and a kernel that is a function do not"
+        KernelpoolError,
+        match="columns of words, which a learned metric and a kernel that is a function do not",
     ):
         ParzenClassifier(metric="learned").fit(table, y)
-    with pytest.raises(KernelpoolError, match="'town' of X holds words, and categorical_features=None takes it for numbers"):
+    with pytest.raises(
+        KernelpoolError,
+        match="'town' of X holds words, and categorical_features=None takes it for numbers",
+    ):
         ParzenClassifier(categorical_features=None).fit(table, y)
 
 
@@ -286,8 +332,12 @@ def product_by_hand(model, row):
         at = [i for i in (0, 2) if not pd.isna(row.iloc[i])]
         if at:
             covariance = np.asarray(model.covariances_[j])
-            covariance = covariance[np.ix_(at, at)] if covariance.ndim == 2 else np.diag(covariance[at])
-            joint[j] *= multivariate_normal(model.means_[j, at], covariance).pdf(row.iloc[at].to_numpy(float))
+            covariance = (
+                covariance[np.ix_(at, at)] if covariance.ndim == 2 else np.diag(covariance[at])
+            )
+            joint[j] *= multivariate_normal(model.means_[j, at], covariance).pdf(
+                row.iloc[at].to_numpy(float)
+            )
         for g, i in enumerate((1, 3)):
             if not pd.isna(row.iloc[i]):
                 words = model.categories_[i].tolist()
@@ -312,7 +362,10 @@ def test_a_network_of_the_path_is_its_equation_over_indicators():
     table, y = some_table(150)
     model = clone(NETWORKS["path"]).set_params(random_state=0).fit(table, y)
     levels = [(i, [*model.categories_[i], None]) for i in (1, 3)]
-    hot = [[float(row.iloc[i] == word) for i, words in levels for word in words] for _, row in table.iterrows()]
+    hot = [
+        [float(row.iloc[i] == word) for i, words in levels for word in words]
+        for _, row in table.iterrows()
+    ]
     x = np.hstack([table[["a", "b"]].to_numpy(), hot])
     squared = ((x[:, None, :] - model.means_) ** 2 / model.covariances_).sum(axis=2)
     odds = np.hstack([np.exp(-squared / 2), x, np.ones((150, 1))]) @ model.readout_
@@ -344,9 +397,16 @@ def test_words_of_a_missing_cell_are_summed_out(monkeypatch):
     row = table[:1]
     every = pd.concat([row.assign(town=town) for town in [*model.categories_[1], "Mars"]])
     described = model.describing_network_
-    coded = np.array([[row["a"][0], c, row["b"][0], model.categories_[3].tolist().index(row["yes"][0])] for c in range(4)])
+    coded = np.array(
+        [
+            [row["a"][0], c, row["b"][0], model.categories_[3].tolist().index(row["yes"][0])]
+            for c in range(4)
+        ]
+    )
     words = [described.categories_[3][int(coded[0, 3])]]
-    rows = pd.DataFrame({0: coded[:, 0], 1: [*described.categories_[1], "others"], 2: coded[:, 2], 3: words * 4})
+    rows = pd.DataFrame(
+        {0: coded[:, 0], 1: [*described.categories_[1], "others"], 2: coded[:, 2], 3: words * 4}
+    )
     density = np.exp(described.score_samples(rows.to_numpy(object)))
     expected = density @ model.predict_proba(every) / density.sum()
     np.testing.assert_allclose(model.predict_proba(row.assign(town=None))[0], expected, atol=0.05)
@@ -356,7 +416,7 @@ def test_words_of_a_missing_cell_are_summed_out(monkeypatch):
 def test_onnx_takes_the_words(name, tmp_path):
     ort = pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")
-    from kernelpool.export import to_onnx
+    from kernelpool.app.onnx import to_onnx
 
     table, y = some_table(100)
     with warnings.catch_warnings():
@@ -369,7 +429,9 @@ def test_onnx_takes_the_words(name, tmp_path):
     for entry in session.get_inputs():
         words = entry.type == "tensor(string)"
         feed[entry.name] = rows[entry.name].to_numpy(object if words else np.float32)[:, None]
-    np.testing.assert_allclose(session.run(["probabilities"], feed)[0], model.predict_proba(rows), atol=1e-5)
+    np.testing.assert_allclose(
+        session.run(["probabilities"], feed)[0], model.predict_proba(rows), atol=1e-5
+    )
 
 
 def test_what_cannot_leave_cells_out_refuses_in_one_sentence():
@@ -378,16 +440,25 @@ def test_what_cannot_leave_cells_out_refuses_in_one_sentence():
     gaps = X.copy()
     gaps[3, 1] = np.nan
     density = RBFNetworkClassifier(4, training="two_stage", activation="density")
-    for model in (RBFNetworkClassifier(20, missing="error"), CompetitiveNeuronsClassifier(2, missing="error"), density):
+    for model in (
+        RBFNetworkClassifier(20, missing="error"),
+        CompetitiveNeuronsClassifier(2, missing="error"),
+        density,
+    ):
         assert not get_tags(model).input_tags.allow_nan
         with pytest.raises(ValueError, match="NaN"):
             model.fit(gaps, y)
         with pytest.raises(ValueError, match="NaN"):
             model.fit(X, y).predict(gaps)
     for settings in ({"hidden": "uniform"}, {"widths": "unit"}):
-        with pytest.raises(KernelpoolError, match="X has columns of words, of which hidden='uniform', hidden='normal'"):
+        with pytest.raises(
+            KernelpoolError,
+            match="X has columns of words, of which hidden='uniform', hidden='normal'",
+        ):
             RBFNetworkClassifier(4, training="two_stage", **settings).fit(table, y)
-    model = RBFNetworkClassifier(4, training="two_stage", covariance_type="spherical", random_state=0).fit(table, y)
+    model = RBFNetworkClassifier(
+        4, training="two_stage", covariance_type="spherical", random_state=0
+    ).fit(table, y)
     assert model.score(table, y) > 0.7
 
 

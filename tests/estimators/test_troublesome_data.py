@@ -95,7 +95,9 @@ def fitted(x, y, family, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StarvedKernelWarning)
         warnings.filterwarnings("ignore", "EM stopped")
-        return SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0, **more).fit(x, y)
+        return SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0, **more).fit(
+            x, y
+        )
 
 
 def tamed(x):
@@ -110,7 +112,13 @@ def tamed(x):
 def test_fits_and_answers_as_when_centered_and_scaled(data, family, kernel_prior):
     x, y = data()
     model = fitted(x, y, family, kernel_prior=kernel_prior)
-    answers = (model.predict_proba(x), model.log_density(x), model.score_samples(x), model.means_, model.covariances_)
+    answers = (
+        model.predict_proba(x),
+        model.log_density(x),
+        model.score_samples(x),
+        model.means_,
+        model.covariances_,
+    )
     assert all(np.isfinite(answer).all() for answer in answers)
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1, rtol=1e-5)
     assert (np.diff(model.history_) >= -1e-6).all()
@@ -157,21 +165,35 @@ def test_without_a_floor_the_error_names_kernel_and_feature(family):
     x, y = two_classes()
     frame = pd.DataFrame({"height": x[:, 0], "weight": x[:, 1], "always": np.full(len(y), 3.0)})
     if family == "spherical":  # collapses only where all features do
-        frame = pd.DataFrame({"height": np.repeat([1.0, 2.0], 60), "weight": np.repeat([1.0, 2.0], 60)})
+        frame = pd.DataFrame(
+            {"height": np.repeat([1.0, 2.0], 60), "weight": np.repeat([1.0, 2.0], 60)}
+        )
         y = np.repeat([0, 1], 60)
-    model = SharedKernelClassifier.prbf([1, 1], covariance_type=family, covariance_floor=0, random_state=0)
-    with pytest.raises(CollapsedKernelError, match=r"Kernel \d has no width left along feature \d \('(always|height)'\)") as e:
+    model = SharedKernelClassifier.prbf(
+        [1, 1], covariance_type=family, covariance_floor=0, random_state=0
+    )
+    with pytest.raises(
+        CollapsedKernelError,
+        match=r"Kernel \d has no width left along feature \d \('(always|height)'\)",
+    ) as e:
         model.fit(frame, y)
     assert "covariance_floor" in str(e.value)
-    assert SharedKernelClassifier.prbf([1, 1], covariance_type=family).fit(frame, y).score(frame, y) > 0.8
+    assert (
+        SharedKernelClassifier.prbf([1, 1], covariance_type=family).fit(frame, y).score(frame, y)
+        > 0.8
+    )
 
 
 def test_the_floor_is_a_part_of_each_features_variance():
     x, y = two_classes()
     x = np.column_stack([x * [1, 100, 0.01], np.repeat(0.5, len(y))])
-    model = fitted(np.repeat(x[:4], 30, axis=0), np.repeat(y[:4], 30), "diag", covariance_floor=1e-3, sharing=0)
+    model = fitted(
+        np.repeat(x[:4], 30, axis=0), np.repeat(y[:4], 30), "diag", covariance_floor=1e-3, sharing=0
+    )
     variance = np.repeat(x[:4], 30, axis=0).var(axis=0)
-    np.testing.assert_allclose(model.covariances_[:, :3].min(axis=0), 1e-3 * variance[:3], rtol=1e-6)
+    np.testing.assert_allclose(
+        model.covariances_[:, :3].min(axis=0), 1e-3 * variance[:3], rtol=1e-6
+    )
 
 
 def test_the_floor_of_full_kernels_binds_in_every_direction():
@@ -199,8 +221,16 @@ def test_far_rows_of_every_kind_get_an_answer(family):
 def test_starving_kernels_are_moved_dropped_or_kept(family):
     x, y = two_classes(n=200)
     mean = np.vstack([x[:3], [[60.0, 60.0, 60.0]]])  # nobody's kernel, owned by class 0
-    start = {"owners": [0, 1, 1, 0], "means_init": mean, "covariance_type": family, "random_state": 0}
-    with pytest.warns(StarvedKernelWarning, match=r"1 of 4 kernels lost all their rows and were dropped: 3 \(class"):
+    start = {
+        "owners": [0, 1, 1, 0],
+        "means_init": mean,
+        "covariance_type": family,
+        "random_state": 0,
+    }
+    with pytest.warns(
+        StarvedKernelWarning,
+        match=r"1 of 4 kernels lost all their rows and were dropped: 3 \(class",
+    ):
         dropped = SharedKernelClassifier.prbf(4, starving="drop", **start).fit(x, y)
     assert dropped.means_.shape == (3, 3)
     assert dropped.mixing_.shape == (3, 2)
@@ -228,8 +258,12 @@ def test_a_column_that_varies_by_rounding_alone_says_nothing():
     assert len(np.unique(rounded)) == 2
     for family in ("diag", "tied"):
         plain = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
-        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(np.column_stack([x, rounded]), y)
-        np.testing.assert_array_equal(model.predict(np.column_stack([x, rounded[::-1]])), plain.predict(x))
+        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(
+            np.column_stack([x, rounded]), y
+        )
+        np.testing.assert_array_equal(
+            model.predict(np.column_stack([x, rounded[::-1]])), plain.predict(x)
+        )
 
 
 @pytest.mark.parametrize("starving", ["move", "drop"])
@@ -239,7 +273,9 @@ def test_a_class_without_weight_keeps_a_kernel(starving):
     y = np.repeat([0, 1, 2], 40)
     x = rng.normal(size=(120, 2)) + 4 * y[:, None]
     owners, means = np.repeat([0, 1, 2], 2), x[[0, 1, 40, 41, 80, 81]]
-    model = SharedKernelClassifier.prbf(owners=owners, means_init=means, sharing=0, starving=starving, random_state=0)
+    model = SharedKernelClassifier.prbf(
+        owners=owners, means_init=means, sharing=0, starving=starving, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StarvedKernelWarning)
         model.fit(x, y, sample_weight=(y < 2).astype(float))

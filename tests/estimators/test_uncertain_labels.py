@@ -9,7 +9,14 @@ import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
 
-PLAIN = {"covariance_type": "diag", "kernel_prior": None, "training": "em", "random_state": 0, "tol": 1e-12, "max_iter": 2000}
+PLAIN = {
+    "covariance_type": "diag",
+    "kernel_prior": None,
+    "training": "em",
+    "random_state": 0,
+    "tol": 1e-12,
+    "max_iter": 2000,
+}
 
 
 def three_classes(n=600, seed=0):
@@ -29,7 +36,12 @@ def em_by_hand(x, likelihood, n_rounds=3000, noise_of=None):
         variance = np.array([share[:, k] @ (x - mean[k]) ** 2 / mass[k] for k in range(n_classes)])
         prior = mass / mass.sum()
         if noise_of is not None:
-            noise = np.stack([[share[noise_of == label, k].sum() for label in range(n_classes)] for k in range(n_classes)])
+            noise = np.stack(
+                [
+                    [share[noise_of == label, k].sum() for label in range(n_classes)]
+                    for k in range(n_classes)
+                ]
+            )
             likelihood = (noise / noise.sum(axis=1, keepdims=True)).T[noise_of]
         joint = likelihood * prior * norm.pdf(x[:, None], mean, np.sqrt(variance))
         share = joint / joint.sum(axis=1, keepdims=True)
@@ -63,7 +75,9 @@ def test_certain_probabilities_are_labels():
     matrix = pd.DataFrame(np.eye(3)[code][:, [2, 0, 1]], columns=["w", "u", "v"])
     as_matrix = SharedKernelClassifier(**settings).fit(x[:, None], matrix)
     as_labels = SharedKernelClassifier(**settings).fit(x[:, None], names[code])
-    np.testing.assert_allclose(as_matrix.predict_proba(x[:, None]), as_labels.predict_proba(x[:, None]), atol=1e-9)
+    np.testing.assert_allclose(
+        as_matrix.predict_proba(x[:, None]), as_labels.predict_proba(x[:, None]), atol=1e-9
+    )
     assert as_matrix.predict(x[:5, None]).tolist() == as_labels.predict(x[:5, None]).tolist()
 
 
@@ -80,10 +94,12 @@ def test_sets_of_classes_are_em_by_hand():
     # rows of any class are rows without a label
     some = np.where(np.arange(len(x))[:, None] % 2 == 0, np.eye(3)[code], 1.0)
     marked = np.where(np.arange(len(x)) % 2 == 0, code, -1)
-    by_mark = SharedKernelClassifier([1, 1, 1], sharing=0.0, unlabeled=-1, class_prior="balanced", **PLAIN).fit(
-        x[:, None], marked
+    by_mark = SharedKernelClassifier(
+        [1, 1, 1], sharing=0.0, unlabeled=-1, class_prior="balanced", **PLAIN
+    ).fit(x[:, None], marked)
+    by_set = SharedKernelClassifier([1, 1, 1], sharing=0.0, class_prior="balanced", **PLAIN).fit(
+        x[:, None], some
     )
-    by_set = SharedKernelClassifier([1, 1, 1], sharing=0.0, class_prior="balanced", **PLAIN).fit(x[:, None], some)
     np.testing.assert_allclose(by_set.means_, by_mark.means_, atol=0.02)
 
 
@@ -100,38 +116,53 @@ def test_known_noise_is_em_by_hand():
     y = wrong_labels(code, NOISE)
     likelihood = NOISE.T[y]
     mean, _, _, best, _ = em_by_hand(x, likelihood)
-    model = SharedKernelClassifier([1, 1, 1], sharing=0.0, label_noise=NOISE, **PLAIN).fit(x[:, None], y)
+    model = SharedKernelClassifier([1, 1, 1], sharing=0.0, label_noise=NOISE, **PLAIN).fit(
+        x[:, None], y
+    )
     assert objective(model, x, likelihood) == pytest.approx(best, abs=0.02)
     np.testing.assert_allclose(model.means_[:, 0], mean, atol=0.02)
     np.testing.assert_array_equal(model.label_noise_, NOISE)
     at_its_word = SharedKernelClassifier([1, 1, 1], sharing=0.0, **PLAIN).fit(x[:, None], y)
-    assert np.abs(model.means_[:, 0] - [0, 2, 4]).max() < np.abs(at_its_word.means_[:, 0] - [0, 2, 4]).max()
+    assert (
+        np.abs(model.means_[:, 0] - [0, 2, 4]).max()
+        < np.abs(at_its_word.means_[:, 0] - [0, 2, 4]).max()
+    )
     assert model.score(x[:, None], code) >= at_its_word.score(x[:, None], code)
 
 
 def test_noise_is_estimated(tmp_path):
     x, code = three_classes(3000)
     y = wrong_labels(code, NOISE)
-    model = SharedKernelClassifier([1, 1, 1], sharing=0.0, label_noise="estimate", **PLAIN).fit(x[:, None], y)
+    model = SharedKernelClassifier([1, 1, 1], sharing=0.0, label_noise="estimate", **PLAIN).fit(
+        x[:, None], y
+    )
     likelihood = model.label_noise_.T[y]
     best = em_by_hand(x, (0.8 * np.eye(3) + 0.1 * (1 - np.eye(3)))[y], noise_of=y, n_rounds=500)[3]
     assert objective(model, x, likelihood) == pytest.approx(best, abs=1.0)
     np.testing.assert_allclose(model.label_noise_, NOISE, atol=0.12)
     kernelpool.save(model, tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(kernelpool.load(tmp_path / "m.safetensors").label_noise_, model.label_noise_)
+    np.testing.assert_array_equal(
+        kernelpool.load(tmp_path / "m.safetensors").label_noise_, model.label_noise_
+    )
 
 
 def test_one_share_of_wrong_labels_and_tables_of_words():
     x, code = three_classes(300)
-    table = pd.DataFrame({"x": x, "word": np.array(["p", "q", "r"])[wrong_labels(code, NOISE, seed=9)]})
+    table = pd.DataFrame(
+        {"x": x, "word": np.array(["p", "q", "r"])[wrong_labels(code, NOISE, seed=9)]}
+    )
     y = wrong_labels(code, 0.85 * np.eye(3) + 0.05)
     for training in ("em", "conditional"):
-        model = SharedKernelClassifier(3, training=training, n_folds=2, label_noise=0.1, random_state=0).fit(table, y)
+        model = SharedKernelClassifier(
+            3, training=training, n_folds=2, label_noise=0.1, random_state=0
+        ).fit(table, y)
         assert model.score(table, code) > 0.8
         np.testing.assert_allclose(model.label_noise_.sum(axis=1), 1)
         np.testing.assert_allclose(np.diag(model.label_noise_), 0.9)
     labels = np.where(np.arange(300) % 3 == 0, -1, y)
-    model = SharedKernelClassifier(3, label_noise=0.1, unlabeled=-1, random_state=0, training="em").fit(table, labels)
+    model = SharedKernelClassifier(
+        3, label_noise=0.1, unlabeled=-1, random_state=0, training="em"
+    ).fit(table, labels)
     assert model.classes_.tolist() == [0, 1, 2]
 
 

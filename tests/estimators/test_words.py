@@ -42,7 +42,9 @@ def holed(table, share=0.25, seed=1):
     """Cells deleted at random."""
     rng, out = np.random.default_rng(seed), table.astype({"yes": "boolean"})
     for name in out.columns:
-        out.loc[rng.random(len(out)) < share, name] = pd.NA if name == "yes" else None if name == "town" else np.nan
+        out.loc[rng.random(len(out)) < share, name] = (
+            pd.NA if name == "yes" else None if name == "town" else np.nan
+        )
     return out
 
 
@@ -51,7 +53,10 @@ def tables_of(model):
     ends = np.cumsum([0, *(len(words) + 1 for words in model.categories_ if words is not None)])
     words = [words for words in model.categories_ if words is not None]
     return [
-        [dict(zip([*known, None], p[start:end], strict=True)) for known, start, end in zip(words, ends, ends[1:], strict=False)]
+        [
+            dict(zip([*known, None], p[start:end], strict=True))
+            for known, start, end in zip(words, ends, ends[1:], strict=False)
+        ]
         for p in model.probabilities_
     ]
 
@@ -77,7 +82,9 @@ def density_by_hand(model, row):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_densities_are_products(family):
     table, y = some_table()
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(holed(table), y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(
+        holed(table), y
+    )
     assert [None if words is None else words.tolist() for words in model.categories_] == [
         None,
         list(TOWNS),
@@ -87,7 +94,13 @@ def test_densities_are_products(family):
     np.testing.assert_allclose([sum(t.values()) for tables in tables_of(model) for t in tables], 1)
     strange, nothing = table[:1].assign(town="Mars"), holed(table)[:1].astype(object)
     nothing[:] = None
-    rows = pd.concat([table[:5].astype({"yes": "boolean"}), holed(table)[:40], strange.astype({"yes": "boolean"})])
+    rows = pd.concat(
+        [
+            table[:5].astype({"yes": "boolean"}),
+            holed(table)[:40],
+            strange.astype({"yes": "boolean"}),
+        ]
+    )
     expected = np.log([density_by_hand(model, row) for _, row in rows.iterrows()])
     np.testing.assert_allclose(model.log_density(rows), expected, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
@@ -100,7 +113,9 @@ def test_a_mixture_of_words_alone_is_em_by_hand(family):
     """One kernel a class: counts with the prior, exactly; such kernels have no shape."""
     rng = np.random.default_rng(0)
     code = rng.integers(0, 2, 300)
-    word = (rng.random(300)[:, None] > np.cumsum(np.array([[0.7, 0.2], [0.2, 0.2]]), axis=1)[code]).sum(axis=1)
+    word = (
+        rng.random(300)[:, None] > np.cumsum(np.array([[0.7, 0.2], [0.2, 0.2]]), axis=1)[code]
+    ).sum(axis=1)
     X = pd.DataFrame({"word": np.array(["x", "y", "z"])[word]})
     for strength in (1.0, 5.0):
         model = SharedKernelClassifier.prbf(
@@ -109,7 +124,11 @@ def test_a_mixture_of_words_alone_is_em_by_hand(family):
         assert model.covariance_type_ == "diag"
         for k in range(2):
             counts = np.bincount(word[code == k], minlength=4)
-            np.testing.assert_allclose(model.probabilities_[k], (counts + strength / 4) / (counts.sum() + strength), rtol=1e-9)
+            np.testing.assert_allclose(
+                model.probabilities_[k],
+                (counts + strength / 4) / (counts.sum() + strength),
+                rtol=1e-9,
+            )
 
 
 def categories_by_hand(words, n_kernels, start, n_sweeps):
@@ -136,8 +155,13 @@ def test_sweeps_over_words_are_em_by_hand():
     start = [rng.dirichlet(np.ones(4), 2), rng.dirichlet(np.ones(3), 2)]
     kernel = family_for("diag", np.zeros(2), (4, 3))
     nothing = np.zeros((2, 2))
-    params = Params(ProductKernels(nothing, nothing + 1, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1))
-    network, rows = SharedKernel(kernel, np.ones((2, 1))), as_rows(words.astype(float), np.zeros(200, int))
+    params = Params(
+        ProductKernels(nothing, nothing + 1, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1)
+    )
+    network, rows = (
+        SharedKernel(kernel, np.ones((2, 1))),
+        as_rows(words.astype(float), np.zeros(200, int)),
+    )
     for _ in range(5):
         params, _ = network.sweep(rows, params)
     tables, weight = categories_by_hand(words, 2, start, 5)
@@ -149,7 +173,13 @@ def test_words_of_other_names_give_the_same_answers():
     """Levels in another order; the start sees them by their codes, so both are run to the top."""
     table, y = some_table()
     table = holed(table)
-    settings = {"covariance_type": "full", "random_state": 0, "tol": 1e-11, "max_iter": 5000, "training": "em"}
+    settings = {
+        "covariance_type": "full",
+        "random_state": 0,
+        "tol": 1e-11,
+        "max_iter": 5000,
+        "training": "em",
+    }
     first = SharedKernelClassifier([1, 1], **settings).fit(table, y).predict_proba(table)
     other = table.assign(town=table["town"].map({"Athens": "z", "Oslo": "a", "Rome": "k"}))
     again = SharedKernelClassifier([1, 1], **settings).fit(other, y).predict_proba(other)
@@ -164,33 +194,50 @@ def test_tables_of_every_kind_say_the_same():
     model = SharedKernelClassifier(2, **settings).fit(table, y)
     expected = model.predict_proba(table)
     assert model.feature_names_in_.tolist() == ["a", "town", "b", "yes", "n"]
-    categories = table.astype({"town": pd.CategoricalDtype(["Rome", "Athens", "Oslo"], ordered=True)})
+    categories = table.astype(
+        {"town": pd.CategoricalDtype(["Rome", "Athens", "Oslo"], ordered=True)}
+    )
     cells = table.astype(object).to_numpy()
     for X in (categories, pa.Table.from_pandas(table), cells, cells.tolist()):
         again = SharedKernelClassifier(2, **settings).fit(X, y)
         np.testing.assert_array_equal(again.predict_proba(X), expected)
         np.testing.assert_array_equal(again.predict(X), model.predict(table))
     # columns are found by their names, whatever else there is
-    np.testing.assert_array_equal(model.predict_proba(table[["n", "yes", "b", "town", "a"]].assign(more=1)), expected)
+    np.testing.assert_array_equal(
+        model.predict_proba(table[["n", "yes", "b", "town", "a"]].assign(more=1)), expected
+    )
 
 
 def test_columns_are_told():
     X = np.array([[1.0, 3.0], [2.0, 3.0], [1.0, 4.0], [1.5, 5.0]] * 5)
     y = [0, 1] * 10
-    by_place = SharedKernelClassifier(2, categorical_features=[1], training="em", random_state=0).fit(X, y)
+    by_place = SharedKernelClassifier(
+        2, categorical_features=[1], training="em", random_state=0
+    ).fit(X, y)
     assert by_place.categories_[0] is None
     assert by_place.categories_[1].tolist() == ["3", "4", "5"]
-    marked = SharedKernelClassifier(2, categorical_features=[False, True], training="em", random_state=0).fit(X, y)
+    marked = SharedKernelClassifier(
+        2, categorical_features=[False, True], training="em", random_state=0
+    ).fit(X, y)
     np.testing.assert_array_equal(marked.predict_proba(X), by_place.predict_proba(X))
-    told = SharedKernelClassifier(2, categorical_features={1: [5, 4, 3, 9]}, training="em", random_state=0).fit(X, y)
+    told = SharedKernelClassifier(
+        2, categorical_features={1: [5, 4, 3, 9]}, training="em", random_state=0
+    ).fit(X, y)
     assert told.categories_[1].tolist() == ["5", "4", "3", "9"]
-    assert not hasattr(SharedKernelClassifier(2, training="em", random_state=0).fit(X, y), "categories_")
-    with pytest.raises(KernelpoolError, match="categorical_features must be positions below 2; got 'town'"):
+    assert not hasattr(
+        SharedKernelClassifier(2, training="em", random_state=0).fit(X, y), "categories_"
+    )
+    with pytest.raises(
+        KernelpoolError, match="categorical_features must be positions below 2; got 'town'"
+    ):
         SharedKernelClassifier(categorical_features=["town"]).fit(X, y)
     with pytest.raises(KernelpoolError, match="must mark each of the 2 columns of X; got 1 marks"):
         SharedKernelClassifier(categorical_features=[True]).fit(X, y)
     table, labels = some_table(50)
-    with pytest.raises(KernelpoolError, match=r"Column 'town' of X must hold numbers; row 0 holds .* name it in categorical"):
+    with pytest.raises(
+        KernelpoolError,
+        match=r"Column 'town' of X must hold numbers; row 0 holds .* name it in categorical",
+    ):
         SharedKernelClassifier(categorical_features=["yes"]).fit(table, labels)
     model = SharedKernelClassifier(2, training="em", random_state=0).fit(table, labels)
     with pytest.raises(KernelpoolError, match="X lacks the column 'town'"):
@@ -226,18 +273,26 @@ def test_rare_words_are_one_level():
         model.set_params(min_frequency=least).fit(table, y)
         assert model.categories_[1].tolist() == list(TOWNS)
     rare = table[:1].assign(town="village 0")
-    np.testing.assert_array_equal(model.predict_proba(rare), model.predict_proba(rare.assign(town="never seen")))
+    np.testing.assert_array_equal(
+        model.predict_proba(rare), model.predict_proba(rare.assign(town="never seen"))
+    )
 
 
 def test_words_travel_in_model_files_and_are_drawn_and_filled(tmp_path):
     table, y = some_table()
-    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(holed(table), y)
+    model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(
+        holed(table), y
+    )
     kernelpool.save(model, tmp_path / "m.safetensors")
     again = kernelpool.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.predict_proba(holed(table)), model.predict_proba(holed(table)))
+    np.testing.assert_array_equal(
+        again.predict_proba(holed(table)), model.predict_proba(holed(table))
+    )
     drawn, _ = model.sample(20_000, random_state=0)
     share = model.mixing_ @ model.class_prior_
-    np.testing.assert_allclose(drawn[:, [0, 2]].astype(float).mean(axis=0), share @ model.means_[:, [0, 2]], atol=0.03)
+    np.testing.assert_allclose(
+        drawn[:, [0, 2]].astype(float).mean(axis=0), share @ model.means_[:, [0, 2]], atol=0.03
+    )
     expected = share @ model.probabilities_[:, :4]
     found = [np.mean([word == town for word in drawn[:, 1]]) for town in (*TOWNS, None)]
     np.testing.assert_allclose(found, expected, atol=0.02)
@@ -260,7 +315,9 @@ def test_the_marginal_and_the_conditional_of_numbers_and_of_words():
         gone = cells.copy()
         gone[[name for name in table.columns if name not in left]] = None
         expected = model.log_density(gone)
-        np.testing.assert_allclose(model.marginal(left).log_density(table[left]), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            model.marginal(left).log_density(table[left]), expected, rtol=1e-9, atol=1e-9
+        )
     # p(rest|known, C) = p(all|C) / p(known|C)
     for known in (["a", "town"], ["town", "yes"], ["b"]):
         rest = [name for name in table.columns if name not in known]
@@ -276,7 +333,9 @@ def test_words_as_words_beat_words_as_numbers():
     table, y = some_table(2000)
     settings = {"n_kernels": 4, "covariance_type": "diag", "random_state": 0}
     as_words = SharedKernelClassifier.prbf(**settings).fit(table[::2], y[::2])
-    numbers = table.assign(town=[TOWNS.index(town) for town in table["town"]], yes=table["yes"].astype(float))
+    numbers = table.assign(
+        town=[TOWNS.index(town) for town in table["town"]], yes=table["yes"].astype(float)
+    )
     as_numbers = SharedKernelClassifier.prbf(**settings).fit(numbers[::2], y[::2])
     assert as_words.score(table[1::2], y[1::2]) > as_numbers.score(numbers[1::2], y[1::2])
 
@@ -301,7 +360,10 @@ def test_gradients_of_words_and_numbers_are_differences():
     for i in range(len(start)):
         step = np.zeros_like(start)
         step[i] = 1e-5
-        ends = [network.gradient(rows, network.from_vector(start + sign * step, params))[1] for sign in (1, -1)]
+        ends = [
+            network.gradient(rows, network.from_vector(start + sign * step, params))[1]
+            for sign in (1, -1)
+        ]
         np.testing.assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
 
 
@@ -310,7 +372,10 @@ def test_tempered_kernels_are_powers(family):
     table, y = some_table()
     kernel, params, x = coded(table, y, covariance_type=family)
     after = kernel.tempered(params.kernels, 0.3)
-    both = [kernel.log_density(kernel.natural_params(k, 2.2e-16), x[:50]) for k in (params.kernels, after)]
+    both = [
+        kernel.log_density(kernel.natural_params(k, 2.2e-16), x[:50])
+        for k in (params.kernels, after)
+    ]
     constant = 0.3 * kernel.log_peak(params.kernels) - kernel.log_peak(after)
     np.testing.assert_allclose(0.3 * both[0], both[1] + constant[:, None], rtol=1e-8, atol=1e-8)
 
@@ -340,7 +405,9 @@ def test_networks_over_words_decide_and_travel(tmp_path):
     new, y_new = some_table(1000, seed=5)
     deciding = SharedKernelClassifier(4, random_state=0, n_folds=2).fit(holed(table), y)
     describing = SharedKernelClassifier(4, random_state=0, training="em").fit(holed(table), y)
-    assert (np.diff(describing.history_) >= -1e-10).all()  # under the prior on the numbers and on the words
+    assert (
+        np.diff(describing.history_) >= -1e-10
+    ).all()  # under the prior on the numbers and on the words
     loss = [log_loss(y_new, model.predict_proba(holed(new))) for model in (deciding, describing)]
     assert loss[0] < loss[1] + 0.01
     kernelpool.save(deciding, tmp_path / "m.safetensors")
@@ -353,11 +420,18 @@ def test_the_overlap_penalty_tells_words_apart(distance):
     """Classes that differ in their words alone lie apart, and the penalty keeps them from sharing."""
     table, y = some_table(600)
     table = table.assign(a=np.arange(600) % 5.0, b=np.arange(600) % 7.0)
-    settings = {"overlap_distance": distance, "covariance_type": "diag", "kernel_prior": "conjugate", "random_state": 0}
+    settings = {
+        "overlap_distance": distance,
+        "covariance_type": "diag",
+        "kernel_prior": "conjugate",
+        "random_state": 0,
+    }
     plain = SharedKernelClassifier.prbf(1, **settings).fit(table, y)
     (overlap,) = plain.kernel_overlap(table, y)
     assert overlap > 0.05
-    penalized = SharedKernelClassifier.prbf(4, overlap_penalty=20.0, **settings).fit(holed(table), y)
+    penalized = SharedKernelClassifier.prbf(4, overlap_penalty=20.0, **settings).fit(
+        holed(table), y
+    )
     assert np.isfinite(penalized.history_).all()
     free = SharedKernelClassifier.prbf(4, **settings).fit(holed(table), y)
     assert free.kernel_overlap(table, y).mean() >= penalized.kernel_overlap(table, y).mean() - 1e-9
@@ -369,13 +443,17 @@ def test_the_overlap_of_words_is_the_distance_of_their_tables():
     words = table[["town", "yes"]]
     model = SharedKernelClassifier.prbf(1, random_state=0).fit(words, y)
     (found,) = model.kernel_overlap(words, y)
-    with pytest.raises(KernelpoolError, match=r"means and covariances of numbers; this model holds words besides"):
+    with pytest.raises(
+        KernelpoolError, match=r"means and covariances of numbers; this model holds words besides"
+    ):
         model.subkernels(words, y)
     expected = 0.0
     for label in ("a", "b"):
         mine = words[y == label]
         for g, (name, known) in enumerate((("town", list(TOWNS)), ("yes", [False, True]))):
-            counts = np.array([*((mine[name] == word).sum() for word in known), 0.0]) + 1 / (len(known) + 1)
+            counts = np.array([*((mine[name] == word).sum() for word in known), 0.0]) + 1 / (
+                len(known) + 1
+            )
             own = counts / counts.sum()
             of_all = model.probabilities_[0][:4] if g == 0 else model.probabilities_[0][4:]
             expected -= (y == label).mean() * np.log(np.sqrt(own * of_all).sum())
@@ -384,7 +462,9 @@ def test_the_overlap_of_words_is_the_distance_of_their_tables():
 
 def test_kernels_over_words_are_split_by_class():
     table, y = some_table(600)
-    model = SharedKernelClassifier.prbf(2, covariance_type="full", split_by_class=True, random_state=0).fit(holed(table), y)
+    model = SharedKernelClassifier.prbf(
+        2, covariance_type="full", split_by_class=True, random_state=0
+    ).fit(holed(table), y)
     assert set(model.parents_) <= {0, 1}
     assert len(model.means_) > 2
     assert (np.diff(model.history_) >= -1e-10).all()
@@ -396,7 +476,9 @@ def test_everything_is_chosen_over_words_too():
     model = SharedKernelClassifier.auto(training="em", random_state=0).fit(table, y)
     assert model.score(table, y) > 0.85
     with pytest.raises(KernelpoolError, match="covariances_init is for numbers alone"):
-        SharedKernelClassifier(2, covariances_init=np.ones((2, 4)), covariance_type="diag").fit(table, y)
+        SharedKernelClassifier(2, covariances_init=np.ones((2, 4)), covariance_type="diag").fit(
+            table, y
+        )
 
 
 def test_missing_cells_are_filled_in_a_pipeline():
@@ -406,7 +488,9 @@ def test_missing_cells_are_filled_in_a_pipeline():
     np.testing.assert_array_equal(model.transform(gaps), model.impute(gaps))
     assert model.get_feature_names_out().tolist() == ["a", "town", "b", "yes"]
     numbers = gaps[["a", "b"]]
-    chain = make_pipeline(SharedKernelClassifier(2, training="em", random_state=0), LogisticRegression()).fit(numbers, y)
+    chain = make_pipeline(
+        SharedKernelClassifier(2, training="em", random_state=0), LogisticRegression()
+    ).fit(numbers, y)
     assert chain.score(numbers, y) > 0.7
 
 
@@ -417,7 +501,10 @@ def test_an_average_over_degrees_of_sharing_takes_words(weights, tmp_path):
     gaps = holed(table)
     settings = {"covariance_type": "diag", "random_state": 0}
     both = SharingAverageClassifier(4, sharing=(0, 1), weights=weights, **settings).fit(gaps, y)
-    alone = [SharedKernelClassifier.prbf(4, sharing=degree, standardize=True, **settings).fit(gaps, y) for degree in (0.0, 1.0)]
+    alone = [
+        SharedKernelClassifier.prbf(4, sharing=degree, standardize=True, **settings).fit(gaps, y)
+        for degree in (0.0, 1.0)
+    ]
     parts = [np.exp(model.log_density(gaps)) for model in alone]
     expected = both.weights_[0] * parts[0] + both.weights_[1] * parts[1]
     np.testing.assert_allclose(np.exp(both.log_density(gaps)), expected, rtol=1e-6)
@@ -426,21 +513,35 @@ def test_an_average_over_degrees_of_sharing_takes_words(weights, tmp_path):
     again = kernelpool.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.predict_proba(gaps), both.predict_proba(gaps))
     assert set(both.sample(50, random_state=0)[0][:, 1]) <= {*TOWNS, None}
-    words = SharingAverageClassifier(2, sharing=(0, 1), random_state=0).fit(table[["town", "yes"]], y)
+    words = SharingAverageClassifier(2, sharing=(0, 1), random_state=0).fit(
+        table[["town", "yes"]], y
+    )
     assert words.score(table[["town", "yes"]], y) > 0.6
 
 
 def test_where_words_are_not_taken_one_sentence_says_so():
     table, y = some_table(50)
-    with pytest.raises(KernelpoolError, match="partial_fit takes numbers alone, and X has columns of words; leave them out"):
+    with pytest.raises(
+        KernelpoolError,
+        match="partial_fit takes numbers alone, and X has columns of words; leave them out",
+    ):
         SharedKernelClassifier().partial_fit(table, y, classes=["a", "b"])
     frames = pytest.importorskip("dask.dataframe")
-    with pytest.raises(KernelpoolError, match=r"Column 'town' of X holds .*, not numbers; leave it out, or code it first"):
+    with pytest.raises(
+        KernelpoolError,
+        match=r"Column 'town' of X holds .*, not numbers; leave it out, or code it first",
+    ):
         SharedKernelClassifier().fit(frames.from_pandas(table.assign(y=y), npartitions=2), "y")
     torch = pytest.importorskip("torch")
-    with pytest.raises(KernelpoolError, match=r"categorical_features=\[1\] needs rows in NumPy or a table; code the words"):
+    with pytest.raises(
+        KernelpoolError,
+        match=r"categorical_features=\[1\] needs rows in NumPy or a table; code the words",
+    ):
         SharedKernelClassifier(categorical_features=[1]).fit(torch.zeros((50, 2)), y)
-    with pytest.raises(KernelpoolError, match="Column 'town' of X holds words, and categorical_features=None takes it for"):
+    with pytest.raises(
+        KernelpoolError,
+        match="Column 'town' of X holds words, and categorical_features=None takes it for",
+    ):
         SharedKernelClassifier(categorical_features=None).fit(table, y)
 
 
@@ -483,12 +584,16 @@ def test_the_pool_takes_the_same_tables(tmp_path):
     assert not any("over words" in name for name in numbers.trials_["name"].tolist())
     assert model.score(table, y) > numbers.score(table[["a", "b"]], y)
     heard = np.flatnonzero(model.density_weights_)
-    assert all(hasattr(model.networks_[i], "categories_") for i in heard)  # densities of words, not of indicators
+    assert all(
+        hasattr(model.networks_[i], "categories_") for i in heard
+    )  # densities of words, not of indicators
     drawn, _ = model.sample(50, random_state=0)
     assert set(drawn[:, 1]) <= {*TOWNS, None}
     kernelpool.save(model, tmp_path / "m.safetensors")
     again = kernelpool.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.predict_proba(holed(table)), model.predict_proba(holed(table)))
+    np.testing.assert_array_equal(
+        again.predict_proba(holed(table)), model.predict_proba(holed(table))
+    )
     assert np.isfinite(model.predict_proba(table.assign(town="Mars"))).all()
 
 
@@ -496,10 +601,12 @@ def test_the_pool_takes_the_same_tables(tmp_path):
 def test_onnx_takes_the_words(family, tmp_path):
     ort = pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")
-    from kernelpool.export import to_onnx
+    from kernelpool.app.onnx import to_onnx
 
     table, y = some_table()
-    model = SharedKernelClassifier(4, covariance_type=family, n_folds=2, random_state=0).fit(table, y)
+    model = SharedKernelClassifier(4, covariance_type=family, n_folds=2, random_state=0).fit(
+        table, y
+    )
     to_onnx(model, tmp_path / "m.onnx")
     session = ort.InferenceSession(tmp_path / "m.onnx")
     rows = table[:20].assign(town=["Mars", *table["town"][1:20]]).astype(object)
@@ -511,7 +618,9 @@ def test_onnx_takes_the_words(family, tmp_path):
         words = entry.type == "tensor(string)"
         column = given[entry.name].astype(str) if words else given[entry.name].astype(np.float32)
         feed[entry.name] = column.to_numpy(object if words else np.float32)[:, None]
-    np.testing.assert_allclose(session.run(["probabilities"], feed)[0], model.predict_proba(rows), atol=1e-5)
+    np.testing.assert_allclose(
+        session.run(["probabilities"], feed)[0], model.predict_proba(rows), atol=1e-5
+    )
 
 
 def test_whole_covariances_of_indicators_are_not_asked_for_every_pattern(monkeypatch):

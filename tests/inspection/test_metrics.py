@@ -7,13 +7,24 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 from kernelpool import bounds
-from kernelpool.inspection.metrics import N_BINS, Metrics, Rate, bin_sums, binomial_interval, coverage_curve
+from kernelpool.inspection.metrics import (
+    N_BINS,
+    Metrics,
+    Rate,
+    bin_sums,
+    binomial_interval,
+    coverage_curve,
+)
 
 
 @pytest.fixture
 def predictions():
     rng = np.random.default_rng(0)
-    return rng.integers(3, size=200), rng.dirichlet(np.full(3, 0.5), size=200), rng.integers(3, size=200)
+    return (
+        rng.integers(3, size=200),
+        rng.dirichlet(np.full(3, 0.5), size=200),
+        rng.integers(3, size=200),
+    )
 
 
 def same(a, b):
@@ -27,7 +38,9 @@ def test_metrics_are_those_of_scikit_learn(predictions):
     named = probability.argmax(axis=1)
     assert found.confusion.tolist() == confusion_matrix(true, named).tolist()
     assert found.log_loss == pytest.approx(log_loss(true, probability))
-    assert found.brier == pytest.approx(brier_score_loss(true, probability, labels=[0, 1, 2], scale_by_half=False))
+    assert found.brier == pytest.approx(
+        brier_score_loss(true, probability, labels=[0, 1, 2], scale_by_half=False)
+    )
     right, said = calibration_curve(named == true, probability.max(axis=1), n_bins=N_BINS)
     assert [b["right"] for b in found.calibration()] == pytest.approx(right.tolist())
     assert [b["said"] for b in found.calibration()] == pytest.approx(said.tolist())
@@ -44,7 +57,10 @@ def test_metrics_add_up_over_batches(predictions):
     same(whole, parts)
     assert whole.decisions[:, 0].tolist() == np.bincount(decision, minlength=3).tolist()
     wrong, accepted = probability.argmax(axis=1) != true, whole.accepted(0.05)
-    assert (accepted.n_errors, accepted.n_rows) == (wrong[decision == 0].sum(), (decision == 0).sum())
+    assert (accepted.n_errors, accepted.n_rows) == (
+        wrong[decision == 0].sum(),
+        (decision == 0).sum(),
+    )
 
 
 def test_a_row_of_weight_three_is_a_row_three_times(predictions):

@@ -89,5 +89,7 @@ def test_names_are_escaped(rows):
 def test_a_pipeline_shows_what_it_always_showed(rows):
     from sklearn.preprocessing import StandardScaler
 
-    pipeline = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(2, random_state=0)).fit(*rows)
+    pipeline = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(2, random_state=0)).fit(
+        *rows
+    )
     assert "SharedKernelClassifier" in pipeline._repr_html_()

@@ -30,11 +30,12 @@ def frame():
 def test_the_model_is_found_inside_everything(frame):
     x, y = frame[0][["a", "b", "c"]], frame[1]
     inner = make_pipeline(
-        StandardScaler(), GridSearchCV(SharedKernelClassifier.prbf(2, random_state=0), {"n_kernels": [2, 3]}, cv=2)
+        StandardScaler(),
+        GridSearchCV(SharedKernelClassifier.prbf(2, random_state=0), {"n_kernels": [2, 3]}, cv=2),
     )
-    outer = RejectClassifier(make_pipeline(MinMaxScaler(), FrozenEstimator(inner.fit(x.to_numpy(), y))), ambiguity=0.1).fit(
-        x, y
-    )
+    outer = RejectClassifier(
+        make_pipeline(MinMaxScaler(), FrozenEstimator(inner.fit(x.to_numpy(), y))), ambiguity=0.1
+    ).fit(x, y)
     found = unwrap(outer)
     assert type(found.inner) is SharedKernelClassifier
     kinds = ["RejectClassifier", "Pipeline", "FrozenEstimator", "Pipeline", "GridSearchCV"]
@@ -67,7 +68,10 @@ def test_columns_are_those_that_scikit_learn_takes(frame, columns):
     """Each column as the transformer passes it on, beside what is said of it."""
     x = frame[0]
     transformer = ColumnTransformer([("some", StandardScaler(), columns)]).fit(x)
-    found = unwrap(make_pipeline(transformer, SharedKernelClassifier.prbf(2, random_state=0)).fit(x, frame[1]), list(x.columns))
+    found = unwrap(
+        make_pipeline(transformer, SharedKernelClassifier.prbf(2, random_state=0)).fit(x, frame[1]),
+        list(x.columns),
+    )
     taken = transformer.transform(x)
     assert found.names == tuple(name.split("__")[1] for name in transformer.get_feature_names_out())
     np.testing.assert_allclose(found.scale * taken + found.offset, x[list(found.names)])
@@ -76,9 +80,13 @@ def test_columns_are_those_that_scikit_learn_takes(frame, columns):
 def test_words_and_the_rest_keep_their_names(frame):
     x, y = frame
     transformer = make_column_transformer(
-        (OneHotEncoder(), ["word"]), (make_pipeline(StandardScaler(), PCA(1)), ["c"]), remainder="passthrough"
+        (OneHotEncoder(), ["word"]),
+        (make_pipeline(StandardScaler(), PCA(1)), ["c"]),
+        remainder="passthrough",
     )
-    found = unwrap(make_pipeline(transformer, SharedKernelClassifier.prbf(2, random_state=0)).fit(x, y))
+    found = unwrap(
+        make_pipeline(transformer, SharedKernelClassifier.prbf(2, random_state=0)).fit(x, y)
+    )
     assert found.names == ("word_no", "word_yes", "pca0", "a", "b")
     assert [feature.made for feature in found.features] == [True, True, True, False, False]
 

@@ -23,9 +23,15 @@ def test_log_density_is_scipys(kernel, family, given_start, blobs):
     mean, covariance, *_ = given_start
     kernels = Kernels(mean, covariance)
     expected = np.log(naive.kernel_densities(x, mean, covariance, family)).T
-    np.testing.assert_allclose(kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10
+    )
     for j in range(6):
-        np.testing.assert_allclose(kernel.exact_log_density(kernel.natural_params(kernels, EPS), j, x), expected[j], rtol=1e-12)
+        np.testing.assert_allclose(
+            kernel.exact_log_density(kernel.natural_params(kernels, EPS), j, x),
+            expected[j],
+            rtol=1e-12,
+        )
 
 
 def test_distance_is_mahalanobis(kernel, family, given_start):
@@ -33,7 +39,9 @@ def test_distance_is_mahalanobis(kernel, family, given_start):
     away = np.random.default_rng(0).normal(size=(6, 2, 3))
     full = naive.matrices(covariance, family, 6, 3)
     expected = np.einsum("jka,jab,jkb->jk", away, np.linalg.inv(full), away)
-    np.testing.assert_allclose(kernel.distance(Kernels(mean, covariance), away), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        kernel.distance(Kernels(mean, covariance), away), expected, rtol=1e-12
+    )
 
 
 def test_frames_map_there_and_back(kernel, family, given_start, blobs):
@@ -45,8 +53,12 @@ def test_frames_map_there_and_back(kernel, family, given_start, blobs):
     back = kernel.out_of(inside, frame)
     np.testing.assert_allclose(back.mean, mean)
     np.testing.assert_allclose(back.covariance, covariance)
-    density = kernel.log_density(kernel.natural_params(inside, EPS), frame.inside(x)) - frame.log_volume
-    np.testing.assert_allclose(density, np.log(naive.kernel_densities(x, mean, covariance, family)).T, rtol=1e-9)
+    density = (
+        kernel.log_density(kernel.natural_params(inside, EPS), frame.inside(x)) - frame.log_volume
+    )
+    np.testing.assert_allclose(
+        density, np.log(naive.kernel_densities(x, mean, covariance, family)).T, rtol=1e-9
+    )
 
 
 def test_coordinates_there_and_back_and_everywhere_valid(kernel, given_start):
@@ -96,14 +108,19 @@ def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
     mean, covariance, mixing, _ = given_start
     rows = ArrayRows(x.astype(dtype), y, frame=Frame(np.zeros(3, dtype), np.ones(3, dtype)))
     params = Params(Kernels(mean, covariance), mixing, np.full(3, 1 / 3))
-    always, never = (SharedKernel(FAMILIES[family](np.full(3, 1e-6), guard=guard), np.ones((6, 3))) for guard in (0.0, np.inf))
+    always, never = (
+        SharedKernel(FAMILIES[family](np.full(3, 1e-6), guard=guard), np.ones((6, 3)))
+        for guard in (0.0, np.inf)
+    )
     assert always.e_step_params(params, rows.eps).natural_params.guarded == tuple(range(6))
     assert never.e_step_params(params, rows.eps).natural_params.guarded == ()
     (a, value_a), (b, value_b) = always.sweep(rows, params), never.sweep(rows, params)
     rtol = 1e-10 if dtype == np.float64 else 1e-4
     assert value_a == pytest.approx(value_b, rel=rtol)
     np.testing.assert_allclose(a.kernels.mean, b.kernels.mean, rtol=rtol, atol=rtol)
-    np.testing.assert_allclose(a.kernels.covariance, b.kernels.covariance, rtol=rtol, atol=10 * rtol)
+    np.testing.assert_allclose(
+        a.kernels.covariance, b.kernels.covariance, rtol=rtol, atol=10 * rtol
+    )
     np.testing.assert_allclose(a.mixing, b.mixing, rtol=rtol, atol=rtol)
 
 
@@ -117,8 +134,18 @@ def test_the_guard_saves_narrow_kernels_far_from_the_origin(family, dtype):
     distance = 1e7 if dtype == np.float64 else 1000.0
     x = (rng.normal(size=(500, 2)) + distance).astype(dtype)
     width = np.cov(x.astype(float).T, bias=True)
-    expected = {"spherical": [np.trace(width) / 2], "diag": [np.diag(width)], "full": [width], "tied": width}[family]
-    start = {"spherical": np.ones(1), "diag": np.ones((1, 2)), "full": np.eye(2)[None], "tied": np.eye(2)}[family]
+    expected = {
+        "spherical": [np.trace(width) / 2],
+        "diag": [np.diag(width)],
+        "full": [width],
+        "tied": width,
+    }[family]
+    start = {
+        "spherical": np.ones(1),
+        "diag": np.ones((1, 2)),
+        "full": np.eye(2)[None],
+        "tied": np.eye(2),
+    }[family]
     params = Params(Kernels(np.full((1, 2), distance + 0.1), start), np.ones((1, 1)), np.ones(1))
     rows = ArrayRows(x, np.zeros(500, int), frame=Frame(np.zeros(2, dtype), np.ones(2, dtype)))
     network = SharedKernel(FAMILIES[family](np.full(2, 1e-6)), np.ones((1, 1)))
@@ -143,16 +170,31 @@ def test_variances_keep_the_promised_accuracy_at_every_distance(family, dtype):
         about = x.astype(np.longdouble) - np.longdouble(distance)
         about -= about.mean(axis=0)
         width = np.asarray(about.T @ about / 400, float)
-        expected = {"spherical": [np.trace(width) / 2], "diag": [np.diag(width)], "full": [width], "tied": width}[family]
-        start = {"spherical": np.ones(1), "diag": np.ones((1, 2)), "full": np.eye(2)[None], "tied": np.eye(2)}[family]
+        expected = {
+            "spherical": [np.trace(width) / 2],
+            "diag": [np.diag(width)],
+            "full": [width],
+            "tied": width,
+        }[family]
+        start = {
+            "spherical": np.ones(1),
+            "diag": np.ones((1, 2)),
+            "full": np.eye(2)[None],
+            "tied": np.eye(2),
+        }[family]
         params = Params(Kernels(np.full((1, 2), distance), start), np.ones((1, 1)), np.ones(1))
         rows = ArrayRows(x, np.zeros(400, int), frame=Frame(np.zeros(2, dtype), np.ones(2, dtype)))
         better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((1, 1))).sweep(rows, params)
-        np.testing.assert_allclose(better.kernels.covariance, expected, rtol=0, atol=2 * limit)  # variances are about one
+        np.testing.assert_allclose(
+            better.kernels.covariance, expected, rtol=0, atol=2 * limit
+        )  # variances are about one
 
 
 def test_moments_do_not_write_into_the_sums_they_are_given(family):
-    kernel, x = FAMILIES[family](np.zeros(2), guard=0.0), np.random.default_rng(0).normal(size=(50, 2)) + 3
+    kernel, x = (
+        FAMILIES[family](np.zeros(2), guard=0.0),
+        np.random.default_rng(0).normal(size=(50, 2)) + 3,
+    )
     shape = kernel.shape(2, 2)
     covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
     natural_params = kernel.natural_params(Kernels(np.full((2, 2), 3.0), covariance), EPS)
@@ -178,7 +220,9 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
         0
     ]  # a triangle: covariance = factor factor'
     white = np.linalg.solve(factor, x.astype(float).T)
-    expected = -0.5 * (np.sum(white**2, axis=0) + 2 * np.log(deviation).sum() + d * np.log(2 * np.pi))
+    expected = -0.5 * (
+        np.sum(white**2, axis=0) + 2 * np.log(deviation).sum() + d * np.log(2 * np.pi)
+    )
     kernel = FAMILIES[family](np.zeros(d))
     kernels = Kernels(np.zeros((1, d)), covariance if family == "tied" else covariance[None])
     natural_params = match_array(kernel.natural_params(kernels, 1.2e-7), like=x)
@@ -196,7 +240,9 @@ def test_float32_rows_keep_the_width_of_a_long_kernel(family):
     x = (rng.normal(size=(3000, 2)) * [1, 1e-4] @ turn).astype(np.float32)
     width = np.cov(x.astype(float).T, bias=True)
     kernels = Kernels(np.zeros((1, 2)), width if family == "tied" else width[None])
-    rows = ArrayRows(x, np.zeros(3000, int), frame=Frame(np.zeros(2, np.float32), np.ones(2, np.float32)))
+    rows = ArrayRows(
+        x, np.zeros(3000, int), frame=Frame(np.zeros(2, np.float32), np.ones(2, np.float32))
+    )
     better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((1, 1))).sweep(
         rows, Params(kernels, np.ones((1, 1)), np.ones(1))
     )
@@ -209,7 +255,8 @@ def test_kernels_beyond_the_reach_of_float32_give_no_nan(family):
     covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
     kernel, x = FAMILIES[family](np.zeros(2)), np.array([[0, 0], [1e12, -1e12]], np.float32)
     natural_params = match_array(
-        kernel.natural_params(Kernels(np.array([[0.0, 0.0], [1e30, -1e35]]), covariance), 1.2e-7), like=x
+        kernel.natural_params(Kernels(np.array([[0.0, 0.0], [1e30, -1e35]]), covariance), 1.2e-7),
+        like=x,
     )
     assert not np.isnan(kernel.log_density(natural_params, x)).any()
 
@@ -219,7 +266,11 @@ def test_a_guarded_kernel_keeps_its_share(family):
     shape = FAMILIES[family].shape(2, 2)
     covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
     params = Params(Kernels(np.full((2, 2), 1e8), covariance), np.array([[0.3], [0.7]]), np.ones(1))
-    rows = ArrayRows(1e8 + np.array([[0.0, 1], [1, 0], [-1, -1]]), np.zeros(3, int), frame=Frame(np.zeros(2), np.ones(2)))
+    rows = ArrayRows(
+        1e8 + np.array([[0.0, 1], [1, 0], [-1, -1]]),
+        np.zeros(3, int),
+        frame=Frame(np.zeros(2), np.ones(2)),
+    )
     better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((2, 1))).sweep(rows, params)
     np.testing.assert_allclose(better.mixing[:, 0], [0.3, 0.7], rtol=1e-12)
 
@@ -230,8 +281,14 @@ def test_what_float32_cannot_hold_gives_no_nan(family, mean, variance):
     d = 2
     means = np.array([[0.0, 0.0], [mean, -mean]])
     one = {"spherical": 1.0, "diag": np.ones(d), "full": np.eye(d)}.get(family)
-    covariances = np.eye(d) * variance if family == "tied" else np.stack([variance * one, 1e-3 * variance * one])
-    model = SharedKernelClassifier.from_parameters(means, covariances, np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family)
+    covariances = (
+        np.eye(d) * variance
+        if family == "tied"
+        else np.stack([variance * one, 1e-3 * variance * one])
+    )
+    model = SharedKernelClassifier.from_parameters(
+        means, covariances, np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family
+    )
     x = np.array([[0, 0], [1, -1], [1e30, -1e30], [-1e38, 1e38]], np.float32)
     with np.errstate(all="ignore"):
         assert np.isfinite(model.predict_proba(x)).all()
@@ -244,7 +301,9 @@ def test_the_floor_lifts_what_lies_below_it_and_touches_nothing_else(family):
     given = {
         "spherical": np.array([2.0, 0.05, 3.0]),
         "diag": np.array([[2.0, 1.0], [0.05, 4.0], [3.0, 0.2]]),
-        "full": np.array([[[2.0, 0.5], [0.5, 1.0]], turned - 0.05 * np.eye(2), turned + 0.01 * np.eye(2)]),
+        "full": np.array(
+            [[[2.0, 0.5], [0.5, 1.0]], turned - 0.05 * np.eye(2), turned + 0.01 * np.eye(2)]
+        ),
         "tied": turned - 0.05 * np.eye(2),
     }[family]
     raised = {
@@ -317,12 +376,19 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
 
 @pytest.mark.parametrize("family_name", ["full", "tied"])
 def test_densities_of_wide_rows_are_scipys(family_name):
-    rng, d = np.random.default_rng(0), 140  # above `gaussian.WIDE`, where kernels are taken one after the other
+    rng, d = (
+        np.random.default_rng(0),
+        140,
+    )  # above `gaussian.WIDE`, where kernels are taken one after the other
     factor = rng.normal(size=(2, d, d)) / d**0.5
     covariance = factor @ factor.swapaxes(1, 2) + np.eye(d)
     mean, x = rng.normal(size=(2, d)), rng.normal(size=(5, d))
     kernel = FAMILIES[family_name](np.zeros(d))
     covariance = covariance if family_name == "full" else covariance[:1]
     kernels = Kernels(mean, covariance if family_name == "full" else covariance[0])
-    expected = [multivariate_normal(mean[j], covariance[j % len(covariance)]).logpdf(x) for j in range(2)]
-    np.testing.assert_allclose(kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10)
+    expected = [
+        multivariate_normal(mean[j], covariance[j % len(covariance)]).logpdf(x) for j in range(2)
+    ]
+    np.testing.assert_allclose(
+        kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10
+    )

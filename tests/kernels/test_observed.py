@@ -42,7 +42,11 @@ def sorted_rows(block):
 
 def matrix_of(kernel, kernels, j):
     covariance = np.asarray(kernel.of_kernel(kernels.covariance, j))
-    return covariance if covariance.ndim == 2 else np.diag(np.broadcast_to(covariance, (kernels.mean.shape[1],)))
+    return (
+        covariance
+        if covariance.ndim == 2
+        else np.diag(np.broadcast_to(covariance, (kernels.mean.shape[1],)))
+    )
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -57,11 +61,15 @@ def test_densities_of_the_known_cells_are_integrals_over_the_missing_ones(family
         (block,) = blocks_of(x[None, :])
         found = np.exp(kernel.observe(kernel.natural_params(kernels, EPS), block).log_density[:, 0])
         missing = sorted(set(missing))
-        grid = np.stack(np.meshgrid(*[line] * len(missing), indexing="ij"), axis=-1).reshape(-1, len(missing))
+        grid = np.stack(np.meshgrid(*[line] * len(missing), indexing="ij"), axis=-1).reshape(
+            -1, len(missing)
+        )
         rows = np.repeat(row[None, :], len(grid), axis=0)
         rows[:, missing] = grid
         density = np.exp(kernel.log_density(kernel.natural_params(kernels, EPS), rows))
-        np.testing.assert_allclose(found, density.sum(axis=1) * (line[1] - line[0]) ** len(missing), rtol=1e-6)
+        np.testing.assert_allclose(
+            found, density.sum(axis=1) * (line[1] - line[0]) ** len(missing), rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("guard", [None, -1.0])  # below zero every kernel is computed from x - mean
@@ -82,7 +90,11 @@ def test_densities_and_moments_are_those_of_the_textbook(family, guard):
         mean, covariance = kernels.mean[j], matrix_of(kernel, kernels, j)
         for i, row in enumerate(x):
             o, h = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
-            expected = multivariate_normal(mean[o], covariance[np.ix_(o, o)]).logpdf(row[o]) if len(o) else 0.0
+            expected = (
+                multivariate_normal(mean[o], covariance[np.ix_(o, o)]).logpdf(row[o])
+                if len(o)
+                else 0.0
+            )
             np.testing.assert_allclose(observed.log_density[j, i], expected, rtol=1e-9, atol=1e-9)
             slope = covariance[np.ix_(h, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
             full, spread = row.copy(), np.zeros((D, D))
@@ -129,12 +141,21 @@ def test_float32_rows_and_other_array_libraries_agree(family):
     share = np.random.default_rng(2).uniform(size=(M, len(block.x)))
     expected = kernel.observe(kernel.natural_params(kernels, EPS), block)
     sums = expected.moments(share.sum(axis=1)[:, None], share)
-    for like, rtol in ((np.zeros(0, np.float32), 1e-3), (strict.zeros(0, dtype=strict.float64), 1e-9)):
+    for like, rtol in (
+        (np.zeros(0, np.float32), 1e-3),
+        (strict.zeros(0, dtype=strict.float64), 1e-9),
+    ):
         (other,) = blocks_of(match_array(x, like=like))
-        natural_params = match_array(kernel.natural_params(kernels, 1.2e-7 if rtol == 1e-3 else EPS), like=like)
+        natural_params = match_array(
+            kernel.natural_params(kernels, 1.2e-7 if rtol == 1e-3 else EPS), like=like
+        )
         found = kernel.observe(natural_params, other)
-        np.testing.assert_allclose(np.asarray(found.log_density), expected.log_density, rtol=rtol, atol=rtol)
-        again = found.moments(match_array(share.sum(axis=1)[:, None], like=like), match_array(share, like=like))
+        np.testing.assert_allclose(
+            np.asarray(found.log_density), expected.log_density, rtol=rtol, atol=rtol
+        )
+        again = found.moments(
+            match_array(share.sum(axis=1)[:, None], like=like), match_array(share, like=like)
+        )
         np.testing.assert_allclose(np.asarray(again.second), sums.second, rtol=rtol, atol=10 * rtol)
 
 
@@ -149,12 +170,16 @@ def test_matrices_that_are_not_kept_are_made_again(monkeypatch):
         monkeypatch.setattr("kernelpool.kernels.patterns.KEEP", keep)
         observed = kernel.observe(kernel.natural_params(kernels, EPS), block)
         assert (observed._kept is None) == (keep == 0)
-        results.append((observed.log_density, observed.moments(share.sum(axis=1)[:, None], share).second))
+        results.append(
+            (observed.log_density, observed.moments(share.sum(axis=1)[:, None], share).second)
+        )
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-12)
     np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12)
 
 
 def test_a_family_that_does_not_say_how_refuses():
     kernel = Unit()
-    with pytest.raises(KernelpoolError, match="family 'unit' does not say how they are integrated out"):
+    with pytest.raises(
+        KernelpoolError, match="family 'unit' does not say how they are integrated out"
+    ):
         kernel.observe(kernel.natural_params(some_kernels(kernel, M, D), EPS), None)

@@ -40,7 +40,9 @@ def problem(*, dtype=np.float64, sharing=0.4, holes=False, weighted=True):
     factor = rng.normal(size=(M, D, D)) / 2
     kernels = Kernels(rng.normal(size=(M, D)), factor @ factor.swapaxes(1, 2) + np.eye(D))
     mixing = table / table.sum(axis=0)
-    rows = as_rows(x.astype(dtype), y, weight, holes=holes, n_jobs=1).framed(Frame(np.zeros(D), np.ones(D)), 40)
+    rows = as_rows(x.astype(dtype), y, weight, holes=holes, n_jobs=1).framed(
+        Frame(np.zeros(D), np.ones(D)), 40
+    )
     return rows, table, Params(kernels, mixing, np.array([0.5, 0.3, 0.2]))
 
 
@@ -70,7 +72,8 @@ def test_a_sweep_is_that_of_pairs(sharing, penalty, sort):
     rows = rows.by_class() if sort else rows
     belief = PENALTIES[penalty](params.kernels)
     (found, objective), (expected, other) = (
-        SharedKernel(family(np.full(D, 1e-6)), table, belief).sweep(rows, params) for family in (OneByOne, ByPairs)
+        SharedKernel(family(np.full(D, 1e-6)), table, belief).sweep(rows, params)
+        for family in (OneByOne, ByPairs)
     )
     assert objective == pytest.approx(other, rel=1e-12)
     assert_same(found, expected)
@@ -80,7 +83,8 @@ def test_a_sweep_is_that_of_pairs(sharing, penalty, sort):
 def test_so_is_the_gradient_of_the_conditional_likelihood(pull):
     rows, table, params = problem()
     (found, objective), (expected, other) = (
-        SharedKernel(family(np.full(D, 1e-6)), table).gradient(rows, params, pull) for family in (OneByOne, ByPairs)
+        SharedKernel(family(np.full(D, 1e-6)), table).gradient(rows, params, pull)
+        for family in (OneByOne, ByPairs)
     )
     assert objective == pytest.approx(other, rel=1e-12)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
@@ -92,7 +96,8 @@ def test_float32_rows_stay_in_float32():
     network = SharedKernel(OneByOne(np.full(D, 1e-6)), table)
     assert not network.e_step_params(params, rows.eps).in_float64
     (found, objective), (expected, other) = (
-        SharedKernel(family(np.full(D, 1e-6)), table).sweep(rows, params) for family in (OneByOne, ByPairs)
+        SharedKernel(family(np.full(D, 1e-6)), table).sweep(rows, params)
+        for family in (OneByOne, ByPairs)
     )
     assert objective == pytest.approx(other, rel=1e-6)
     assert_same(found, expected, rtol=1e-4)
@@ -102,7 +107,11 @@ def test_float32_rows_stay_in_float32():
 def test_rows_with_holes_are_swept_the_same(family, monkeypatch):
     rows, table, params = problem(holes=True)
     if family is Tied:
-        params = Params(Kernels(params.kernels.mean, params.kernels.covariance[0]), params.mixing, params.class_prior)
+        params = Params(
+            Kernels(params.kernels.mean, params.kernels.covariance[0]),
+            params.mixing,
+            params.class_prior,
+        )
     one_by_one, by_pairs = (family, family) if family is Tied else (OneByOne, ByPairs)
     expected, other = SharedKernel(by_pairs(np.full(D, 1e-6)), table).sweep(rows, params)
     gradient, _ = SharedKernel(by_pairs(np.full(D, 1e-6)), table).gradient(rows, params)
@@ -124,11 +133,17 @@ def test_most_likely_kernels_of_wide_rows():
     network = SharedKernel(kernel, np.ones((1, 1)))
     params = Params(Kernels(np.zeros((1, d)), np.eye(d)[None]), np.ones((1, 1)), np.ones(1))
     better, objective = network.sweep(rows, params)
-    assert objective == pytest.approx(multivariate_normal(np.zeros(d), np.eye(d)).logpdf(x).mean(), rel=1e-12)
+    assert objective == pytest.approx(
+        multivariate_normal(np.zeros(d), np.eye(d)).logpdf(x).mean(), rel=1e-12
+    )
     np.testing.assert_allclose(better.kernels.mean[0], x.mean(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(better.kernels.covariance[0], np.cov(x.T, bias=True), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        better.kernels.covariance[0], np.cov(x.T, bias=True), rtol=1e-8, atol=1e-10
+    )
     _, objective = network.sweep(rows, better)
-    assert objective == pytest.approx(multivariate_normal(x.mean(axis=0), np.cov(x.T, bias=True)).logpdf(x).mean(), rel=1e-9)
+    assert objective == pytest.approx(
+        multivariate_normal(x.mean(axis=0), np.cov(x.T, bias=True)).logpdf(x).mean(), rel=1e-9
+    )
 
 
 FIT = """
@@ -149,7 +164,9 @@ print(tracemalloc.get_traced_memory()[1], model.covariances_.nbytes)
 @pytest.mark.parametrize("family", ["full", "tied"])
 def test_a_thousand_features_fit_in_little_memory(family):
     """Some times what the covariances take; a table of all pairs of features and these rows takes 1.2 GB."""
-    done = subprocess.run([sys.executable, "-c", FIT, family], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FIT, family], capture_output=True, text=True, check=True
+    )
     peak, covariances = map(int, done.stdout.split())
     assert peak < 15 * covariances + 100e6
     assert peak < 250e6
@@ -181,7 +198,9 @@ def clusters(separation, *, n=400, d=6, n_kernels=12, seed=0):
     covariance = factor @ factor.swapaxes(1, 2) + 0.1 * np.eye(d)
     x = mean[rng.integers(n_kernels, size=n)] + rng.normal(size=(n, d))
     x[::50] *= 30  # far from everything
-    rows = as_rows(x, np.arange(n) % 2, rng.uniform(0.5, 2, size=n), n_jobs=1).framed(Frame(np.zeros(d), np.ones(d)), 60)
+    rows = as_rows(x, np.arange(n) % 2, rng.uniform(0.5, 2, size=n), n_jobs=1).framed(
+        Frame(np.zeros(d), np.ones(d)), 60
+    )
     return rows, x, Kernels(mean, covariance)
 
 
@@ -194,19 +213,27 @@ def test_tangents_are_bounds():
     assert found is not None
     for g, mean in enumerate(kernels.mean):
         away = x - mean
-        upper = found.level[g][:, None] + found.slope[g] @ np.column_stack([away, (away**2).sum(axis=1)]).T
+        upper = (
+            found.level[g][:, None]
+            + found.slope[g] @ np.column_stack([away, (away**2).sum(axis=1)]).T
+        )
         assert (density <= upper + 1e-9 * np.abs(upper)).all()
-        np.testing.assert_allclose(found.level[g], kernel.log_density(natural_params, mean[None])[:, 0], rtol=1e-9)
+        np.testing.assert_allclose(
+            found.level[g], kernel.log_density(natural_params, mean[None])[:, 0], rtol=1e-9
+        )
 
 
-@pytest.mark.parametrize("separation", [30.0, 3.0, 0.01])  # apart, between, and with every kernel in every row
+@pytest.mark.parametrize(
+    "separation", [30.0, 3.0, 0.01]
+)  # apart, between, and with every kernel in every row
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 def test_what_tangents_leave_out_is_below_rounding(separation, sharing):
     rows, _, kernels = clusters(separation)
     table = sharing_table(np.arange(12) % 2, sharing, 2)
     params = Params(kernels, table / table.sum(axis=0), np.array([0.4, 0.6]))
     (found, objective), (expected, other) = (
-        SharedKernel(family(np.full(6, 1e-6)), table).sweep(rows, params) for family in (OneByOne, Unbounded)
+        SharedKernel(family(np.full(6, 1e-6)), table).sweep(rows, params)
+        for family in (OneByOne, Unbounded)
     )
     assert objective == pytest.approx(other, rel=1e-13)
     assert_same(found, expected, rtol=1e-12)
@@ -223,7 +250,12 @@ def test_densities_are_left_out_where_that_pays(separation, left_out):
         worked_out.append(len(rows))
         return kernel.exact_log_density(natural_params, j, rows)
 
-    assert tangents.write_near(log_joint, natural_params.tangents, density, x, np.zeros_like(log_joint)) == left_out
+    assert (
+        tangents.write_near(
+            log_joint, natural_params.tangents, density, x, np.zeros_like(log_joint)
+        )
+        == left_out
+    )
     if left_out:
         assert sum(worked_out) < 0.5 * log_joint.size
         exact = kernel.log_density(natural_params, x)

@@ -6,7 +6,15 @@ from scipy.optimize import approx_fprime, least_squares
 from scipy.special import expit
 
 from kernelpool.kernels import Diag, Kernels
-from kernelpool.networks.competitive import Competitive, GradientStep, LogisticNeuron, Margin, NeuronParams, Softmax, repelled
+from kernelpool.networks.competitive import (
+    Competitive,
+    GradientStep,
+    LogisticNeuron,
+    Margin,
+    NeuronParams,
+    Softmax,
+    repelled,
+)
 from kernelpool.rows import ArrayRows
 
 
@@ -17,7 +25,10 @@ def problem(n=40, d=3, n_classes=2, seed=0):
 
 def start(n_neurons, n_outputs, d, rng, kernels=None):
     return NeuronParams(
-        rng.normal(size=(n_neurons, n_outputs, d + 1)), rng.dirichlet(np.ones(n_neurons)), kernels, float("nan")
+        rng.normal(size=(n_neurons, n_outputs, d + 1)),
+        rng.dirichlet(np.ones(n_neurons)),
+        kernels,
+        float("nan"),
     )
 
 
@@ -59,7 +70,9 @@ def test_gradient_sweeps_equal_the_printed_equations(alpha, beta):
     x, t, rng = problem()
     params = start(4, 1, 3, rng)
     weight, mixing = params.weight[:, 0, :], params.mixing
-    network = Competitive(2, precision=alpha, repulsion=beta, repel_rows=True, solver=GradientStep(0.2))
+    network = Competitive(
+        2, precision=alpha, repulsion=beta, repel_rows=True, solver=GradientStep(0.2)
+    )
     for _ in range(5):
         params, objective = network.sweep(ArrayRows(x, t), params)
         weight, mixing, expected = printed_sweep(x, t, weight, mixing, alpha, beta, 0.2)
@@ -92,7 +105,9 @@ def test_the_slope_of_the_cost_is_that_of_finite_differences(n_classes, margin, 
     network.sweep(ArrayRows(x, t, weight), params)
     cost, at, first = seen
     again = cost(at)
-    assert again[0] == pytest.approx(first[0], rel=1e-12)  # what the E-step says of the start is what the M-step finds
+    assert again[0] == pytest.approx(
+        first[0], rel=1e-12
+    )  # what the E-step says of the start is what the M-step finds
     np.testing.assert_allclose(again[1], first[1], rtol=1e-9, atol=1e-12)
     elsewhere = at + rng.normal(size=at.shape)  # with the responsibilities of `at`
     slope = approx_fprime(elsewhere.ravel(), lambda w: cost(w.reshape(at.shape))[0], 1e-6)
@@ -106,7 +121,9 @@ def test_the_repulsion_is_the_sum_of_squared_cosines():
     expected = ((unit @ unit.T) ** 2).sum(axis=1) - 1
     squares, slope = repelled(weight)
     np.testing.assert_allclose(squares, expected, rtol=1e-12)
-    numeric = approx_fprime(weight.ravel(), lambda w: repelled(w.reshape(weight.shape))[0].sum() / 4, 1e-7)
+    numeric = approx_fprime(
+        weight.ravel(), lambda w: repelled(w.reshape(weight.shape))[0].sum() / 4, 1e-7
+    )
     np.testing.assert_allclose(slope.ravel(), numeric, atol=1e-6)
     assert (np.abs(np.sum(slope * weight, axis=2)) < 1e-12).all()  # turning, never stretching
     orthogonal = np.eye(4)[:, None, :] * 3.0
@@ -123,11 +140,15 @@ def test_a_softmax_of_two_opposite_outputs_is_a_logistic_neuron():
     rng = np.random.default_rng(0)
     z, t = rng.normal(size=(5, 1, 30)) * 3, rng.integers(2, size=(1, 30)).astype(float)
     both, target = np.concatenate([-z, z], axis=1) / 2, np.concatenate([1 - t, t])
-    np.testing.assert_allclose(Softmax().output(both)[:, 1:, :], LogisticNeuron().output(z), rtol=1e-12)
+    np.testing.assert_allclose(
+        Softmax().output(both)[:, 1:, :], LogisticNeuron().output(z), rtol=1e-12
+    )
     error, slope = LogisticNeuron().misfit(z, t)
     error_of_both, slope_of_both = Softmax().misfit(both, target)
     np.testing.assert_allclose(error_of_both, error, rtol=1e-12)
-    np.testing.assert_allclose((slope_of_both[:, 1, :] - slope_of_both[:, 0, :]) / 2, slope[:, 0, :], rtol=1e-12)
+    np.testing.assert_allclose(
+        (slope_of_both[:, 1, :] - slope_of_both[:, 0, :]) / 2, slope[:, 0, :], rtol=1e-12
+    )
     margin_error, _ = Margin().misfit(np.concatenate([-z, z], axis=1), target)
     np.testing.assert_allclose(margin_error, Margin().misfit(z, t)[0], rtol=1e-12)
 
@@ -169,7 +190,9 @@ def test_the_bound_lies_between_two_objectives(local, n_classes):
     kernels = Kernels(rng.normal(size=(3, 3)), np.ones((3, 3))) if local else None
     params = start(3, n_outputs, 3, rng, kernels)
     kernel = Diag(np.full(3, 1e-3)) if local else None
-    network = Competitive(n_classes, precision=4.0, repulsion=0.5, decay=0.1, kernel=kernel, solver=downhill)
+    network = Competitive(
+        n_classes, precision=4.0, repulsion=0.5, decay=0.1, kernel=kernel, solver=downhill
+    )
     better, before = network.sweep(ArrayRows(x, t, weight), params)
     for _ in range(8):
         best, after = network.sweep(ArrayRows(x, t, weight), better)
@@ -183,15 +206,24 @@ def test_the_bound_is_the_sum_that_is_printed(local):
     kernels = Kernels(rng.normal(size=(3, 3)), np.ones((3, 3))) if local else None
     params = start(3, 1, 3, rng, kernels)
     network = Competitive(
-        2, precision=4.0, repulsion=0.5, decay=0.1, kernel=Diag(np.zeros(3)) if local else None, solver=downhill
+        2,
+        precision=4.0,
+        repulsion=0.5,
+        decay=0.1,
+        kernel=Diag(np.zeros(3)) if local else None,
+        solver=downhill,
     )
     better, objective = network.sweep(ArrayRows(x, t), params)
     joint, old = log_joint(x, t, better), log_joint(x, t, params)
     evidence = np.logaddexp.reduce(old, axis=1, keepdims=True)
     q = np.exp(old - evidence)
-    expected = (q * (joint - np.log(q))).sum() - 4 * network.penalty(better.weight)  # (2), and the penalty once
+    expected = (q * (joint - np.log(q))).sum() - 4 * network.penalty(
+        better.weight
+    )  # (2), and the penalty once
     assert better.bound == pytest.approx(expected / len(x), rel=1e-10)
-    assert objective == pytest.approx((evidence.sum() - 4 * network.penalty(params.weight)) / len(x), rel=1e-12)
+    assert objective == pytest.approx(
+        (evidence.sum() - 4 * network.penalty(params.weight)) / len(x), rel=1e-12
+    )
 
 
 def log_joint(x, t, params):

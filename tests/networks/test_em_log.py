@@ -16,7 +16,9 @@ from kernelpool.rows import ArrayRows
 
 
 def densities(x, mean, covariance):
-    return np.column_stack([multivariate_normal(m, c).pdf(x) for m, c in zip(mean, covariance, strict=True)])
+    return np.column_stack(
+        [multivariate_normal(m, c).pdf(x) for m, c in zip(mean, covariance, strict=True)]
+    )
 
 
 def naive_em_log(x, y, mean, covariance, n_sweeps, *, link, bound):
@@ -28,7 +30,9 @@ def naive_em_log(x, y, mean, covariance, n_sweeps, *, link, bound):
         z = joint / joint.sum(axis=1, keepdims=True)  # 1a
         alpha = z.mean(axis=0)  # 1b
         mean = np.array([z[:, s] @ x / z[:, s].sum() for s in range(k)])  # 1c
-        covariance = np.array([(x - mean[s]).T @ ((x - mean[s]) * z[:, s : s + 1]) / z[:, s].sum() for s in range(k)])  # 1d
+        covariance = np.array(
+            [(x - mean[s]).T @ ((x - mean[s]) * z[:, s : s + 1]) / z[:, s].sum() for s in range(k)]
+        )  # 1d
         design = np.column_stack([densities(x, mean, covariance), np.ones(n)])
         p = expit(design @ beta)
         w = np.full(n, 0.25) if bound else p * (1 - p)
@@ -50,15 +54,36 @@ def problem():
 def start(x, m=3, seed=5, family="full"):
     rng = np.random.default_rng(seed)
     d = x.shape[1]
-    covariance = {"full": np.repeat(np.eye(d)[None], m, 0), "spherical": np.ones(m), "diag": np.ones((m, d)), "tied": np.eye(d)}
-    return Params(Kernels(rng.uniform(-1, 1, (m, d)), covariance[family]), np.full((m, 1), 1 / m), np.ones(1))
+    covariance = {
+        "full": np.repeat(np.eye(d)[None], m, 0),
+        "spherical": np.ones(m),
+        "diag": np.ones((m, d)),
+        "tied": np.eye(d),
+    }
+    return Params(
+        Kernels(rng.uniform(-1, 1, (m, d)), covariance[family]), np.full((m, 1), 1 / m), np.ones(1)
+    )
 
 
-def network_of(x, y, params, activation="density", family="full", output=None, *, link=False, once=False, bound=False, k=2):
+def network_of(
+    x,
+    y,
+    params,
+    activation="density",
+    family="full",
+    output=None,
+    *,
+    link=False,
+    once=False,
+    bound=False,
+    k=2,
+):
     kernel = FAMILIES[family](np.zeros(x.shape[1]))
     hidden = Hidden(kernel, activation)
     output = output(hidden) if output else Logistic(hidden, ClassTargets(k, 1), 0.0, bound=bound)
-    return EMLog(Mixture(kernel, params.mixing), hidden, output, link=link, once=once), ArrayRows(x, y, n_jobs=1)
+    return EMLog(Mixture(kernel, params.mixing), hidden, output, link=link, once=once), ArrayRows(
+        x, y, n_jobs=1
+    )
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -71,7 +96,12 @@ def test_sweeps_equal_the_papers_equations(problem, link, bound):
     for n in range(1, 5):
         params, network, _ = em_log.sweep(rows, params, network)
         mean, covariance, mixture, alpha, beta = naive_em_log(
-            x, y, *(a for a in (start(x).kernels.mean, start(x).kernels.covariance)), n, link=link, bound=bound
+            x,
+            y,
+            *(a for a in (start(x).kernels.mean, start(x).kernels.covariance)),
+            n,
+            link=link,
+            bound=bound,
         )
         np.testing.assert_allclose(params.kernels.mean, mean, rtol=1e-7)
         np.testing.assert_allclose(params.kernels.covariance, covariance, rtol=1e-7)
@@ -128,7 +158,9 @@ def test_temperature_widens_spherical_kernels(problem):
     for variance, temperature in ((1.0, 4.0), (4.0, 1.0)):
         params = Params(Kernels(mean, np.full(3, variance)), np.full((3, 1), 1 / 3), np.ones(1))
         hidden = Hidden(kernel, "normalized", temperature)
-        columns.append(rows.each(lambda b, layer, h=hidden: h.columns(b, layer).T, hidden.layer(rows, params)))
+        columns.append(
+            rows.each(lambda b, layer, h=hidden: h.columns(b, layer).T, hidden.layer(rows, params))
+        )
     np.testing.assert_allclose(*columns, rtol=1e-12)
 
 
@@ -150,7 +182,9 @@ def test_least_squares_is_the_pseudo_inverse(setting):
     x, hidden, layer, columns, value = setting
     rows = ArrayRows(x, value, n_jobs=1)
     readout = LeastSquares(hidden, Values([0.0, 0.0], [1.0, 1.0]), 0.0).solve(rows, layer)
-    np.testing.assert_allclose(columns @ readout.weight, columns @ np.linalg.pinv(columns) @ value, atol=1e-6)
+    np.testing.assert_allclose(
+        columns @ readout.weight, columns @ np.linalg.pinv(columns) @ value, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("strength", [0.01, 3.0])
@@ -180,7 +214,9 @@ def test_leave_one_out_is_leaving_one_out(setting):
 @pytest.mark.parametrize("rule", ["gcv", "loo"])
 def test_the_strength_is_the_best_one(setting, rule):
     x, hidden, layer, columns, value = setting
-    value = value + np.random.default_rng(3).normal(size=value.shape)  # noise, so that the best ridge is inside the grid
+    value = value + np.random.default_rng(3).normal(
+        size=value.shape
+    )  # noise, so that the best ridge is inside the grid
     rows = ArrayRows(x, value, n_jobs=1)
     chosen = LeastSquares(hidden, Values([0.0, 0.0], [1.0, 1.0]), rule).solve(rows, layer).strength
 
@@ -208,13 +244,19 @@ def test_logistic_is_scikit_learns(setting, n_classes, bound):
     output = Logistic(hidden, ClassTargets(n_classes, 1), strength, bound=bound)
     rows = ArrayRows(x, y, weight, n_jobs=1)
     readout = output.solve(rows, layer)
-    for _ in range(200 if bound else 2):  # the bound converges slowly and may stop early: go on from there
+    for _ in range(
+        200 if bound else 2
+    ):  # the bound converges slowly and may stop early: go on from there
         readout = output.solve(rows, layer, readout)
     # two classes: half the squared weights; more: twice the squared deviations from the mean class
-    other = LogisticRegression(C=1 / strength if n_classes == 2 else 0.5 / strength, tol=1e-10, max_iter=10_000)
+    other = LogisticRegression(
+        C=1 / strength if n_classes == 2 else 0.5 / strength, tol=1e-10, max_iter=10_000
+    )
     other.fit(columns[:, :-1], y, weight)
     logit = np.column_stack([np.zeros(len(x)), columns @ readout.weight])
-    np.testing.assert_allclose(softmax(logit, axis=1), other.predict_proba(columns[:, :-1]), atol=2e-4 if bound else 1e-5)
+    np.testing.assert_allclose(
+        softmax(logit, axis=1), other.predict_proba(columns[:, :-1]), atol=2e-4 if bound else 1e-5
+    )
 
 
 def naive_step(columns, y, beta, n_classes, bound):
@@ -237,13 +279,19 @@ def test_a_step_for_many_classes_is_newtons(setting, bound):
     beta = np.random.default_rng(5).normal(size=(6, 2)) * 0.3
     output = Logistic(hidden, ClassTargets(3, 1), 0.0, bound=bound)
     after = output.step(ArrayRows(x, y, n_jobs=1), layer, Readout(beta, 0.0))
-    np.testing.assert_allclose(after.weight, naive_step(columns, y, beta, 3, bound), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        after.weight, naive_step(columns, y, beta, 3, bound), rtol=1e-5, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_logistic_rows_left_out_are_one_newton_step_away(setting, n_classes):
     x, hidden, layer, columns, _ = setting
-    y = ((x[:, 0] > 0) + (x[:, 1] > 0.3)).astype(int) if n_classes == 3 else (x[:, 0] > 0).astype(int)
+    y = (
+        ((x[:, 0] > 0) + (x[:, 1] > 0.3)).astype(int)
+        if n_classes == 3
+        else (x[:, 0] > 0).astype(int)
+    )
     y[::7] = 0
     output = Logistic(hidden, ClassTargets(n_classes, 1), 0.5)
     rows = ArrayRows(x, y, n_jobs=1)
@@ -253,7 +301,10 @@ def test_logistic_rows_left_out_are_one_newton_step_away(setting, n_classes):
     free = np.diag([1.0] * 5 + [0.0])
     total = 0.0
     for i in range(len(x)):
-        hessian, slope = 0.5 * np.kron(metric, free), -0.5 * np.kron(metric, free) @ readout.weight.T.ravel()
+        hessian, slope = (
+            0.5 * np.kron(metric, free),
+            -0.5 * np.kron(metric, free) @ readout.weight.T.ravel(),
+        )
         for n in range(len(x)):
             if n != i:
                 p = softmax(np.concatenate([[0], readout.weight.T @ columns[n]]))[1:]
@@ -271,17 +322,24 @@ def test_a_class_order_changes_nothing(setting):
     turned = np.array([2, 0, 1])[y]
     p = []
     for codes in (y, turned):
-        readout = Logistic(hidden, ClassTargets(3, 1), 0.7).solve(ArrayRows(x, codes, n_jobs=1), layer)
+        readout = Logistic(hidden, ClassTargets(3, 1), 0.7).solve(
+            ArrayRows(x, codes, n_jobs=1), layer
+        )
         p.append(softmax(np.column_stack([np.zeros(len(x)), columns @ readout.weight]), axis=1))
     np.testing.assert_allclose(p[0], p[1][:, [2, 0, 1]], atol=1e-5)
 
 
 def test_singular_columns_are_solved_all_the_same(problem):
     x, y = problem
-    kernels = Kernels(np.array([[0.0, 0], [0, 0], [1, 1]]), np.repeat(np.eye(2)[None], 3, 0))  # two kernels are one
+    kernels = Kernels(
+        np.array([[0.0, 0], [0, 0], [1, 1]]), np.repeat(np.eye(2)[None], 3, 0)
+    )  # two kernels are one
     params = Params(kernels, np.full((3, 1), 1 / 3), np.ones(1))
     for activation in ("density", "normalized"):  # shares sum to one: singular beside a bias
-        for make in (lambda h: Logistic(h, ClassTargets(2, 1), 0.0), lambda h: LeastSquares(h, ClassTargets(2, 1), 0.0)):
+        for make in (
+            lambda h: Logistic(h, ClassTargets(2, 1), 0.0),
+            lambda h: LeastSquares(h, ClassTargets(2, 1), 0.0),
+        ):
             em_log, rows = network_of(x, y, params, activation, output=make)
             network = em_log.read(rows, params)
             assert np.isfinite(network.readout.weight).all()
@@ -295,7 +353,10 @@ def test_blocks_add_up(setting):
     y = (x[:, 0] > 0).astype(int)
     whole, cut = (ArrayRows(x, y, width=w, n_jobs=1) for w in (1, 10**6))
     assert (whole._n_blocks, cut._n_blocks) == (1, 80)
-    for output in (Logistic(hidden, ClassTargets(2, 1)), LeastSquares(hidden, ClassTargets(2, 1), "loo")):
+    for output in (
+        Logistic(hidden, ClassTargets(2, 1)),
+        LeastSquares(hidden, ClassTargets(2, 1), "loo"),
+    ):
         a, b = (output.solve(rows, layer) for rows in (whole, cut))
         np.testing.assert_allclose(a.weight, b.weight, rtol=1e-6)
         assert output.score(whole, layer, a) == pytest.approx(output.score(cut, layer, a), rel=1e-9)
@@ -306,7 +367,9 @@ def test_of_many_solutions_the_shortest(excess):
     a = np.array([[1.0, 1.0], [1.0, 1.0 + excess]])
     np.testing.assert_allclose(solved(a, np.array([[1.0], [1.0]])), [[0.5], [0.5]], rtol=1e-6)
     np.testing.assert_allclose(pseudo_inverse(a), np.full((2, 2), 0.25), rtol=1e-6)
-    np.testing.assert_allclose(solved(np.diag([4.0, 0.0]), np.array([[2.0], [0.0]])), [[0.5], [0.0]])
+    np.testing.assert_allclose(
+        solved(np.diag([4.0, 0.0]), np.array([[2.0], [0.0]])), [[0.5], [0.0]]
+    )
 
 
 def test_rows_without_weight_do_not_scale_columns(problem):
@@ -315,7 +378,10 @@ def test_rows_without_weight_do_not_scale_columns(problem):
     more = np.concatenate([x, params.kernels.mean])  # where every kernel is highest
     weight = np.concatenate([np.ones(len(x)), np.zeros(3)])
     hidden = Hidden(FAMILIES["full"](np.zeros(2)), "density")
-    a, b = (hidden.layer(rows, params).log_scale for rows in (ArrayRows(x, n_jobs=1), ArrayRows(more, weight=weight, n_jobs=1)))
+    a, b = (
+        hidden.layer(rows, params).log_scale
+        for rows in (ArrayRows(x, n_jobs=1), ArrayRows(more, weight=weight, n_jobs=1))
+    )
     np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
@@ -341,7 +407,9 @@ def test_the_logistic_strength_has_no_better_neighbor(setting):
         return fixed.score(rows, layer, fixed.solve(rows, layer))
 
     assert 0.001 < chosen.strength < 1e4
-    assert loss(chosen.strength) <= min(loss(chosen.strength * 10), loss(chosen.strength / 10)) + 1e-8
+    assert (
+        loss(chosen.strength) <= min(loss(chosen.strength * 10), loss(chosen.strength / 10)) + 1e-8
+    )
 
 
 # -- stopping -----------------------------------------------------------------------------------------------------------------
@@ -373,5 +441,10 @@ class Scripted:
 def test_training_keeps_the_best_sweep(losses, patience, best, made, outcome):
     run = train(Scripted(losses), None, "start", max_iter=len(losses), tol=1e-5, patience=patience)
     assert isinstance(run, EMLogRun)
-    assert (run.network.readout, run.best_sweep, run.n_sweeps, run.outcome) == (best, best, made, outcome)
+    assert (run.network.readout, run.best_sweep, run.n_sweeps, run.outcome) == (
+        best,
+        best,
+        made,
+        outcome,
+    )
     assert run.history == ([] if patience is None else losses[:made])

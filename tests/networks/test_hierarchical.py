@@ -33,7 +33,9 @@ def births(x, y, mean, covariance, mixing, table, family, weight, prior):
     for j, k in np.ndindex(mass.shape):
         means[j, k] = (h[:, j, k] @ x + BELIEF * mean[j]) / (mass[j, k] + BELIEF)
         away, off = x - means[j, k], mean[j] - means[j, k]
-        scatters[j, k] = (h[:, j, k, None] * away).T @ away + BELIEF * (full[j] + np.outer(off, off))
+        scatters[j, k] = (h[:, j, k, None] * away).T @ away + BELIEF * (
+            full[j] + np.outer(off, off)
+        )
     pooled = scatters / (mass + BELIEF)[:, :, None, None]
     covariances = {
         "spherical": np.trace(pooled, axis1=2, axis2=3) / d,
@@ -57,12 +59,26 @@ def test_the_split_equals_the_equations(blobs, family, sharing, hidden):
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.2, 3, size=len(y))
     labels = np.where(rng.random(len(y)) < hidden, -1, y)
-    settings = {"covariance_type": family, "sharing": sharing, "unlabeled": -1, "random_state": 0, "max_iter": 5}
+    settings = {
+        "covariance_type": family,
+        "sharing": sharing,
+        "unlabeled": -1,
+        "random_state": 0,
+        "max_iter": 5,
+    }
     shared = SharedKernelClassifier.prbf(6, **settings).fit(x, labels, sample_weight=weight)
     split = SharedKernelClassifier.prbf(6, split_by_class=True, split_anchor=np.inf, **settings)
     split.fit(x, labels, sample_weight=weight)
     mass, means, covariances = births(
-        x, labels, shared.means_, shared.covariances_, shared.mixing_, shared.sharing_, family, weight, shared.class_prior_
+        x,
+        labels,
+        shared.means_,
+        shared.covariances_,
+        shared.mixing_,
+        shared.sharing_,
+        family,
+        weight,
+        shared.class_prior_,
     )
     pairs = chosen_from(mass, min(1.0, weight.mean()))
     assert split.parents_.tolist() == [j for j, _ in pairs]
@@ -75,23 +91,37 @@ def test_the_split_equals_the_equations(blobs, family, sharing, hidden):
     np.testing.assert_array_equal(split.sharing_, split.owners_[:, None] == np.arange(3))
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings(
+    "ignore:EM stopped", "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
 @pytest.mark.parametrize("family", ["spherical", "diag", "full"])
 def test_without_an_anchor_the_refinement_is_one_gaussian_mixture_a_class(blobs, family):
     x, y = blobs
-    settings = {"covariance_type": family, "random_state": 0, "max_iter": 5, "tol": 0, "covariance_floor": 0}
+    settings = {
+        "covariance_type": family,
+        "random_state": 0,
+        "max_iter": 5,
+        "tol": 0,
+        "covariance_floor": 0,
+    }
     settings |= {"acceleration": None, "starving": "keep", "split_by_class": True}
     born = SharedKernelClassifier.prbf(3, split_anchor=np.inf, **settings).fit(x, y)
     refined = SharedKernelClassifier.prbf(3, split_anchor=0, **settings).fit(x, y)
     for k in range(3):
         own = born.owners_ == k
-        precision = np.linalg.inv(born.covariances_[own]) if family == "full" else 1 / born.covariances_[own]
+        precision = (
+            np.linalg.inv(born.covariances_[own])
+            if family == "full"
+            else 1 / born.covariances_[own]
+        )
         peer = GaussianMixture(
             own.sum(), covariance_type=family, means_init=born.means_[own], precisions_init=precision,
             weights_init=born.mixing_[own, k] / born.mixing_[own, k].sum(), max_iter=5, tol=0, reg_covar=0,
         ).fit(x[y == k])  # fmt: skip
         np.testing.assert_allclose(refined.means_[own], peer.means_, rtol=1e-7)
-        np.testing.assert_allclose(refined.covariances_[own], peer.covariances_, rtol=1e-7, atol=1e-10)
+        np.testing.assert_allclose(
+            refined.covariances_[own], peer.covariances_, rtol=1e-7, atol=1e-10
+        )
         np.testing.assert_allclose(refined.mixing_[own, k], peer.weights_, rtol=1e-7)
         np.testing.assert_allclose(refined.log_density(x)[:, k], peer.score_samples(x), rtol=1e-8)
 
@@ -101,32 +131,57 @@ def divergence(home, away):
     (m0, s0), (m1, s1) = home, away
     inverse = np.linalg.inv(s1)
     return 0.5 * (
-        np.trace(inverse @ s0) - len(m0) + (m1 - m0) @ inverse @ (m1 - m0) + np.log(np.linalg.det(s1) / np.linalg.det(s0))
+        np.trace(inverse @ s0)
+        - len(m0)
+        + (m1 - m0) @ inverse @ (m1 - m0)
+        + np.log(np.linalg.det(s1) / np.linalg.det(s0))
     )
 
 
 def test_the_objective_is_the_likelihood_less_the_way_from_home(blobs, family):
     x, y = blobs
-    settings = {"covariance_type": family, "random_state": 0, "split_by_class": True, "starving": "keep"}
+    settings = {
+        "covariance_type": family,
+        "random_state": 0,
+        "split_by_class": True,
+        "starving": "keep",
+    }
     born = SharedKernelClassifier.prbf(5, split_anchor=np.inf, **settings).fit(x, y)
     refined = SharedKernelClassifier.prbf(5, split_anchor=7.0, **settings).fit(x, y)
     assert (np.diff(refined.history_) >= -1e-10 * np.abs(refined.history_[1:])).all()
-    by_class = np.log(naive.kernel_densities(x, born.means_, born.covariances_, family) @ born.mixing_)
+    by_class = np.log(
+        naive.kernel_densities(x, born.means_, born.covariances_, family) @ born.mixing_
+    )
     assert refined.history_[0] == pytest.approx(by_class[np.arange(len(y)), y].mean())
     assert born.objective_ == pytest.approx(refined.history_[0])
-    by_class = np.log(naive.kernel_densities(x, refined.means_, refined.covariances_, family) @ refined.mixing_)
+    by_class = np.log(
+        naive.kernel_densities(x, refined.means_, refined.covariances_, family) @ refined.mixing_
+    )
     homes, now = (naive.matrices(m.covariances_, family, *m.means_.shape) for m in (born, refined))
-    moved = sum(divergence((m0, s0), (m1, s1)) for m0, s0, m1, s1 in zip(born.means_, homes, refined.means_, now, strict=True))
+    moved = sum(
+        divergence((m0, s0), (m1, s1))
+        for m0, s0, m1, s1 in zip(born.means_, homes, refined.means_, now, strict=True)
+    )
     assert moved > 0.01
-    assert refined.objective_ == pytest.approx((by_class[np.arange(len(y)), y].sum() - 7.0 * moved) / len(y))
+    assert refined.objective_ == pytest.approx(
+        (by_class[np.arange(len(y)), y].sum() - 7.0 * moved) / len(y)
+    )
 
 
 def test_a_stronger_anchor_holds_nearer(blobs, family):
     x, y = blobs
-    settings = {"covariance_type": family, "random_state": 0, "split_by_class": True, "starving": "keep"}
+    settings = {
+        "covariance_type": family,
+        "random_state": 0,
+        "split_by_class": True,
+        "starving": "keep",
+    }
     born = SharedKernelClassifier.prbf(5, split_anchor=np.inf, **settings).fit(x, y)
     way = [
-        np.abs(SharedKernelClassifier.prbf(5, split_anchor=a, **settings).fit(x, y).means_ - born.means_).max()
+        np.abs(
+            SharedKernelClassifier.prbf(5, split_anchor=a, **settings).fit(x, y).means_
+            - born.means_
+        ).max()
         for a in (1, 100, 1e6)
     ]
     assert way[0] > way[1] > way[2]
@@ -135,22 +190,30 @@ def test_a_stronger_anchor_holds_nearer(blobs, family):
 
 def test_everything_is_true_of_the_split_network(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, split_by_class=True, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(
+        4, covariance_type=family, split_by_class=True, random_state=0
+    ).fit(x, y)
     n_kernels, d = model.means_.shape
     assert n_kernels > 4
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
     assert ((model.mixing_ > 0) == (model.owners_[:, None] == model.classes_)).all()
     full = naive.matrices(model.covariances_, family, n_kernels, d)
-    density = np.column_stack([multivariate_normal(m, c).pdf(x) for m, c in zip(model.means_, full, strict=True)])
+    density = np.column_stack(
+        [multivariate_normal(m, c).pdf(x) for m, c in zip(model.means_, full, strict=True)]
+    )
     by_class = density @ model.mixing_
     joint = by_class * model.class_prior_
     np.testing.assert_allclose(model.log_density(x), np.log(by_class), rtol=1e-9)
     np.testing.assert_allclose(model.score_samples(x), np.log(joint.sum(axis=1)), rtol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_proba(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8, atol=1e-12
+    )
     kernel = density * (model.mixing_ @ model.class_prior_) / joint.sum(axis=1)[:, None]
     np.testing.assert_allclose(model.kernel_posterior(x), kernel, rtol=1e-8, atol=1e-12)
     # one weight fewer than kernels for each class, two class priors, and the kernels themselves
-    shapes = {"spherical": n_kernels, "diag": n_kernels * d, "full": n_kernels * 6, "tied": 6}[family]
+    shapes = {"spherical": n_kernels, "diag": n_kernels * d, "full": n_kernels * 6, "tied": 6}[
+        family
+    ]
     assert model.n_parameters() == n_kernels * d + shapes + (n_kernels - 3) + 2
     likelihood = np.log(joint[np.arange(len(y)), y]).sum()
     assert model.log_likelihood(x, y) == pytest.approx(likelihood)
@@ -158,7 +221,9 @@ def test_everything_is_true_of_the_split_network(blobs, family):
     assert model.aic(x, y) == pytest.approx(-2 * likelihood + 2 * model.n_parameters())
     drawn, labels = model.sample(30_000, random_state=0)
     for k in range(3):
-        np.testing.assert_allclose(drawn[labels == k].mean(axis=0), model.mixing_[:, k] @ model.means_, atol=0.08)
+        np.testing.assert_allclose(
+            drawn[labels == k].mean(axis=0), model.mixing_[:, k] @ model.means_, atol=0.08
+        )
 
 
 def test_a_kernel_of_one_class_stays_one_kernel():
@@ -167,7 +232,9 @@ def test_a_kernel_of_one_class_stays_one_kernel():
     y = np.repeat([0, 1], 100)
     x = rng.normal(size=(200, 2)) + 40 * y[:, None]
     shared = SharedKernelClassifier.prbf(4, random_state=0, tol=1e-9, max_iter=2000).fit(x, y)
-    split = SharedKernelClassifier.prbf(4, random_state=0, tol=1e-9, max_iter=2000, split_by_class=True).fit(x, y)
+    split = SharedKernelClassifier.prbf(
+        4, random_state=0, tol=1e-9, max_iter=2000, split_by_class=True
+    ).fit(x, y)
     assert split.parents_.tolist() == [0, 1, 2, 3]
     np.testing.assert_allclose(split.means_, shared.means_, atol=1e-4)
     np.testing.assert_allclose(split.predict_proba(x), shared.predict_proba(x), atol=1e-6)
@@ -178,7 +245,9 @@ def test_a_tiny_class_keeps_a_kernel(family):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(1000, 2)), [[0.5, 0.5], [0.5, 0.5], [0.4, 0.4]]])
     y = np.r_[np.arange(1000) % 2, [2, 2, 2]]
-    model = SharedKernelClassifier.prbf(6, covariance_type=family, split_by_class=True, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type=family, split_by_class=True, random_state=0
+    ).fit(x, y)
     assert (model.owners_ == 2).any()
     assert np.isfinite(model.log_density(x)).all()
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
@@ -191,9 +260,17 @@ def test_a_tiny_class_keeps_a_kernel(family):
 def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
     x, y = blobs
     twice = np.r_[np.arange(len(x)), np.arange(len(x))]
-    settings = {"covariance_type": family, "split_by_class": True, "random_state": 0, "tol": 1e-3, "starving": "keep"}
+    settings = {
+        "covariance_type": family,
+        "split_by_class": True,
+        "random_state": 0,
+        "tol": 1e-3,
+        "starving": "keep",
+    }
     repeated = SharedKernelClassifier.prbf(4, **settings).fit(x[twice], y[twice])
-    weighted = SharedKernelClassifier.prbf(4, **settings).fit(x, y, sample_weight=np.bincount(twice))
+    weighted = SharedKernelClassifier.prbf(4, **settings).fit(
+        x, y, sample_weight=np.bincount(twice)
+    )
     assert weighted.parents_.tolist() == repeated.parents_.tolist()
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(weighted.mixing_, repeated.mixing_, rtol=1e-6, atol=1e-9)
@@ -201,31 +278,47 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
 
 @pytest.mark.parametrize(
     ("home", "family"),
-    [*(("array_api_strict", family) for family in FAMILIES), ("dask", "full"), ("torch", "full"), ("cuda", "full")],
+    [
+        *(("array_api_strict", family) for family in FAMILIES),
+        ("dask", "full"),
+        ("torch", "full"),
+        ("cuda", "full"),
+    ],
 )
 def test_homes_agree(home, blobs, family):
     from contracts.test_homes import at_home, compute
 
     x, y = blobs
-    settings = {"covariance_type": family, "split_by_class": True, "random_state": 0, "unlabeled": 2}
+    settings = {
+        "covariance_type": family,
+        "split_by_class": True,
+        "random_state": 0,
+        "unlabeled": 2,
+    }
     reference = SharedKernelClassifier.prbf(4, **settings).fit(x, y)
     there, labels = at_home(home, x, y)
     found = SharedKernelClassifier.prbf(4, **settings).fit(there, labels)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(compute(found.predict_proba(there)), reference.predict_proba(x), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        compute(found.predict_proba(there)), reference.predict_proba(x), rtol=1e-7, atol=1e-9
+    )
 
 
 def test_the_penalties_of_the_shared_network_are_its_own(blobs):
     """The overlap penalty shapes what is split; the refinement then knows nothing of it, and never falls."""
     x, y = blobs
-    model = SharedKernelClassifier.prbf(4, overlap_penalty=10, split_by_class=True, max_iter=30, tol=1e-3, random_state=0).fit(
-        x, y
-    )
+    model = SharedKernelClassifier.prbf(
+        4, overlap_penalty=10, split_by_class=True, max_iter=30, tol=1e-3, random_state=0
+    ).fit(x, y)
     assert (np.diff(model.history_) >= -1e-10 * np.abs(model.history_[1:])).all()
     other = SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0).fit(x, y)
-    assert model.means_.shape != other.means_.shape or np.abs(model.means_ - other.means_).max() > 1e-3
+    assert (
+        model.means_.shape != other.means_.shape or np.abs(model.means_ - other.means_).max() > 1e-3
+    )
     model.set_params(split_anchor=0).fit(x, y)
-    by_class = np.log(naive.kernel_densities(x, model.means_, model.covariances_, "spherical") @ model.mixing_)
+    by_class = np.log(
+        naive.kernel_densities(x, model.means_, model.covariances_, "spherical") @ model.mixing_
+    )
     assert model.objective_ == pytest.approx(by_class[np.arange(len(y)), y].mean(), rel=1e-6)
 
 
@@ -233,13 +326,18 @@ def test_a_callback_that_stops_gets_a_split_network(blobs):
     x, y = blobs
     seen = []
     model = SharedKernelClassifier.prbf(
-        4, split_by_class=True, random_state=0, callback=lambda info: seen.append(info) or info.sweep >= 2
+        4,
+        split_by_class=True,
+        random_state=0,
+        callback=lambda info: seen.append(info) or info.sweep >= 2,
     ).fit(x, y)
     assert seen[-1].start == 0  # the refinement was left out
     assert model.n_iter_ == 2
     assert (model.mixing_ > 0).sum(axis=1).max() == 1
     every = []
-    SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0, callback=every.append).fit(x, y)
+    SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0, callback=every.append).fit(
+        x, y
+    )
     assert {info.start for info in every} == {0, 1}  # the refinement is told of as one start more
 
 
@@ -265,13 +363,20 @@ def test_a_fit_without_the_split_forgets_the_parents(blobs):
 
 
 def test_an_unfinished_training_is_told_of(blobs):
-    model = SharedKernelClassifier.prbf(4, split_by_class=True, max_iter=3, split_anchor=np.inf, random_state=0)
+    model = SharedKernelClassifier.prbf(
+        4, split_by_class=True, max_iter=3, split_anchor=np.inf, random_state=0
+    )
     with pytest.warns(UserWarning, match="EM stopped after max_iter=3 sweeps"):
         model.fit(*blobs)
     assert not model.converged_
     unfinished = Fit("shared", n_sweeps=3, change=0.5, outcome=Outcome.MAX_ITER)
     both = _joined(unfinished, Fit("refined", n_sweeps=2, change=1e-9, outcome=Outcome.CONVERGED))
-    assert (both.params, both.n_sweeps, both.change, both.outcome) == ("refined", 5, 0.5, Outcome.MAX_ITER)
+    assert (both.params, both.n_sweeps, both.change, both.outcome) == (
+        "refined",
+        5,
+        0.5,
+        Outcome.MAX_ITER,
+    )
 
 
 def test_warm_start_is_refused(blobs):
@@ -299,7 +404,9 @@ def test_phoneme():
         100 - 100 * cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=folds).mean()
         for model in (
             SharedKernelClassifier.prbf(12, covariance_type="full", random_state=0),
-            SharedKernelClassifier.prbf(12, covariance_type="full", split_by_class=True, random_state=0),
+            SharedKernelClassifier.prbf(
+                12, covariance_type="full", split_by_class=True, random_state=0
+            ),
         )
     )
     assert abs(shared - 21.9) < 1.5
@@ -311,9 +418,17 @@ def test_a_kernel_prior_stays_in_force_while_a_split_is_refined(family):
     """Four distinct rows, each repeated: the anchor is too weak to keep the subkernels off the floor, the prior is not."""
     x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
     y = np.repeat([0, 1], 20)
-    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
+    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(
+        family, lambda covariance: covariance
+    )
     floor = 1e-6 * x.var(axis=0).mean()
-    settings = {"covariance_type": family, "random_state": 0, "split_by_class": True, "split_anchor": 1e-9, "tol": 1e-8}
+    settings = {
+        "covariance_type": family,
+        "random_state": 0,
+        "split_by_class": True,
+        "split_anchor": 1e-9,
+        "tol": 1e-8,
+    }
     free = SharedKernelClassifier.prbf(4, **settings).fit(x, y)
     held = SharedKernelClassifier.prbf(4, kernel_prior="conjugate", **settings).fit(x, y)
     assert smallest(free.covariances_).min() < 10 * floor

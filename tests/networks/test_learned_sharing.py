@@ -49,7 +49,10 @@ def test_sweeps_equal_the_equations(blobs, given_start, family, hidden):
         mass = masses(*common, table, family, weight, prior)
         mean, covariance, mixing = naive.sweep(*common, None, table, family, weight, prior)
         table = mass / mass.sum(axis=1, keepdims=True)
-    values.append(naive.objective(x, labels, mean, covariance, mixing, None, table, family, weight, prior) / weight.sum())
+    values.append(
+        naive.objective(x, labels, mean, covariance, mixing, None, table, family, weight, prior)
+        / weight.sum()
+    )
     model = faithful(given_start, family, 4, unlabeled=-1).fit(x, labels, sample_weight=weight)
     np.testing.assert_allclose(model.sharing_, table, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
@@ -69,7 +72,13 @@ def test_the_objective_never_falls(family, seed, acceleration):
     labels = np.where(rng.random(150) < 0.2, -1, y)
     weight = rng.exponential(size=150)
     model = SharedKernelClassifier.prbf(
-        7, covariance_type=family, sharing="learned", init="random", unlabeled=-1, random_state=seed, acceleration=acceleration
+        7,
+        covariance_type=family,
+        sharing="learned",
+        init="random",
+        unlabeled=-1,
+        random_state=seed,
+        acceleration=acceleration,
     ).fit(x, labels, sample_weight=weight)
     assert (np.diff(model.history_) >= -1e-9 * np.abs(model.history_[1:])).all()
     np.testing.assert_allclose(model.sharing_.sum(axis=1), 1)
@@ -116,14 +125,18 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
     twice = np.r_[np.arange(len(x)), np.arange(0, len(x), 3)]
     settings = {"covariance_type": family, "sharing": "learned", "random_state": 0, "tol": 1e-3}
     repeated = SharedKernelClassifier.prbf(6, **settings).fit(x[twice], y[twice])
-    weighted = SharedKernelClassifier.prbf(6, **settings).fit(x, y, sample_weight=np.bincount(twice))
+    weighted = SharedKernelClassifier.prbf(6, **settings).fit(
+        x, y, sample_weight=np.bincount(twice)
+    )
     np.testing.assert_allclose(weighted.sharing_, repeated.sharing_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
 
 
 def test_warm_start_goes_on_where_it_stopped(blobs):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(6, sharing="learned", warm_start=True, random_state=0, tol=1e-3).fit(x, y)
+    model = SharedKernelClassifier.prbf(
+        6, sharing="learned", warm_start=True, random_state=0, tol=1e-3
+    ).fit(x, y)
     reached = model.objective_
     model.set_params(tol=1e-6).fit(x, y)
     assert model.history_[0] == pytest.approx(reached, rel=1e-12)
@@ -133,27 +146,38 @@ def test_warm_start_goes_on_where_it_stopped(blobs):
 @pytest.mark.parametrize("init", ["kmeans", "random", "mixtures"])
 def test_every_start_serves(blobs, init):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(6, sharing="learned", init=init, n_init=2, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(
+        6, sharing="learned", init=init, n_init=2, random_state=0
+    ).fit(x, y)
     assert model.converged_
     assert model.score(x, y) > 0.6
-    start = SharedKernelClassifier.prbf(6, sharing=1.0, init=init, n_init=2, random_state=0).fit(x, y)
+    start = SharedKernelClassifier.prbf(6, sharing=1.0, init=init, n_init=2, random_state=0).fit(
+        x, y
+    )
     assert np.abs(start.means_ - model.means_).max() > 1e-3  # the parameter does something
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
 def test_with_the_overlap_penalty(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing="learned", overlap_penalty=5, random_state=0).fit(
-        x, y
-    )
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type=family, sharing="learned", overlap_penalty=5, random_state=0
+    ).fit(x, y)
     assert model.objective_ == max(model.history_)
-    plain = SharedKernelClassifier.prbf(6, covariance_type=family, sharing="learned", random_state=0).fit(x, y)
+    plain = SharedKernelClassifier.prbf(
+        6, covariance_type=family, sharing="learned", random_state=0
+    ).fit(x, y)
     assert np.abs(plain.means_ - model.means_).max() > 1e-3
 
 
 @pytest.mark.parametrize(
     ("home", "family"),
-    [*(("array_api_strict", family) for family in FAMILIES), ("dask", "full"), ("torch", "full"), ("cuda", "full")],
+    [
+        *(("array_api_strict", family) for family in FAMILIES),
+        ("dask", "full"),
+        ("torch", "full"),
+        ("cuda", "full"),
+    ],
 )
 def test_homes_agree(home, blobs, family):
     from contracts.test_homes import at_home
@@ -185,7 +209,10 @@ def test_a_kernel_without_rows_is_moved_and_heeds_all():
     network = LearnedSharing(FAMILIES["spherical"](np.full(2, 1e-6)))
     mixing = np.array([[1.0, 1.0], [0.0, 0.0]])
     params = Learned(
-        Kernels(np.array([[0.0, 0], [1e3, 0]]), np.ones(2)), mixing, np.full(2, 0.5), np.array([[0.5, 0.5], [0.9, 0.1]])
+        Kernels(np.array([[0.0, 0], [1e3, 0]]), np.ones(2)),
+        mixing,
+        np.full(2, 0.5),
+        np.array([[0.5, 0.5], [0.9, 0.1]]),
     )
     after, _ = network.sweep(rows, params)
     np.testing.assert_allclose(after.sharing[1], [0.9, 0.1])  # without rows it keeps what it had

@@ -11,7 +11,10 @@ def written_out(metric, x, codes, weight, ridge):
     total = 0.0
     for i in range(len(x)):
         votes = np.array(
-            [0.0 if j == i else weight[j] * np.exp(-0.5 * np.sum((metric @ (x[i] - x[j])) ** 2)) for j in range(len(x))]
+            [
+                0.0 if j == i else weight[j] * np.exp(-0.5 * np.sum((metric @ (x[i] - x[j])) ** 2))
+                for j in range(len(x))
+            ]
         )
         total += weight[i] * np.log(votes[codes == codes[i]].sum() / votes.sum() + EPSILON)
     return total / weight.sum() - ridge * np.sum((metric - np.eye(len(metric))) ** 2)
@@ -20,7 +23,13 @@ def written_out(metric, x, codes, weight, ridge):
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(0)
-    return rng.normal(size=(3, 3)), rng.normal(size=(25, 3)), rng.integers(0, 3, 25), rng.uniform(0.5, 2, 25), 0.1
+    return (
+        rng.normal(size=(3, 3)),
+        rng.normal(size=(25, 3)),
+        rng.integers(0, 3, 25),
+        rng.uniform(0.5, 2, 25),
+        0.1,
+    )
 
 
 def test_the_objective_is_the_papers(problem):
@@ -42,7 +51,9 @@ def test_rows_in_another_order_and_library_say_the_same(problem):
     metric, x, codes, weight, ridge = problem
     order = np.random.default_rng(2).permutation(len(x))
     value, gradient = neighborhood_objective(metric, x, codes, weight, ridge)
-    again, slope = neighborhood_objective(*(strict.asarray(a) for a in (metric, x[order], codes[order], weight[order])), ridge)
+    again, slope = neighborhood_objective(
+        *(strict.asarray(a) for a in (metric, x[order], codes[order], weight[order])), ridge
+    )
     assert again == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(np.asarray(slope), gradient, rtol=1e-9, atol=1e-12)
 

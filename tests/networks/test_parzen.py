@@ -9,7 +9,14 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kernelpool.networks import parzen
-from kernelpool.networks.parzen import ParzenParams, decided, kernel_posterior, log_votes, parzen_params, radius_errors
+from kernelpool.networks.parzen import (
+    ParzenParams,
+    decided,
+    kernel_posterior,
+    log_votes,
+    parzen_params,
+    radius_errors,
+)
 from kernelpool.networks.parzen_kernels import PROFILES, squared_distances
 from kernelpool.networks.parzen_reduction import DEFENSE, Reducer
 from kernelpool.rows import ArrayRows, Block
@@ -25,7 +32,12 @@ HEIGHTS = {
 def small():
     """Nine weighted kernels of three classes, and twelve rows."""
     rng = np.random.default_rng(0)
-    return rng.normal(size=(9, 2)), rng.uniform(0.5, 2, size=9), (0, 4, 6, 9), rng.normal(size=(12, 2))
+    return (
+        rng.normal(size=(9, 2)),
+        rng.uniform(0.5, 2, size=9),
+        (0, 4, 6, 9),
+        rng.normal(size=(12, 2)),
+    )
 
 
 def votes_written_out(kernel, center, weight, offsets, x, radius):
@@ -41,7 +53,9 @@ def test_votes_are_sums_of_heights(kernel, tile, xp, small, monkeypatch):
     center, weight, offsets, x = small
     net = parzen_params(xp.asarray(center), xp.asarray(weight), offsets, xp.zeros(3), 0.9)
     found = np.exp(np.asarray(log_votes(Block(xp.asarray(x)), PROFILES[kernel](), net)))
-    np.testing.assert_allclose(found, votes_written_out(kernel, center, weight, offsets, x, 0.9), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        found, votes_written_out(kernel, center, weight, offsets, x, 0.9), rtol=1e-12, atol=1e-300
+    )
 
 
 @pytest.mark.parametrize("kernel", list(PROFILES))
@@ -58,20 +72,27 @@ def test_distances_from_products_and_from_differences_agree():
     rng = np.random.default_rng(0)
     x, center = rng.normal(size=(7, 5)), rng.normal(size=(6, 5))
     for narrow in (True, False):
-        np.testing.assert_allclose(squared_distances(x, center, narrow), cdist(x, center) ** 2, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(
+            squared_distances(x, center, narrow), cdist(x, center) ** 2, rtol=1e-10, atol=1e-13
+        )
 
 
 def test_kernels_much_narrower_than_their_distance_from_the_origin_use_differences():
     center = np.array([[1e3, 0.0], [1e3 + 1e-6, 0.0]])
     net = parzen_params(center, np.ones(2), (0, 1, 2), np.zeros(2), 1e-7)
     assert net.narrow
-    assert np.exp(log_votes(Block(center), PROFILES["hypersphere"](), net)).tolist() == [[1, 0], [0, 1]]
+    assert np.exp(log_votes(Block(center), PROFILES["hypersphere"](), net)).tolist() == [
+        [1, 0],
+        [0, 1],
+    ]
 
 
 def test_far_rows_keep_the_order_of_gaussian_kernels():
     net = parzen_params(np.array([[0.0], [1.0]]), np.ones(2), (0, 1, 2), np.zeros(2), 0.01)
     votes = log_votes(Block(np.array([[100.0], [-100.0]])), PROFILES["gaussian"](), net)
-    np.testing.assert_allclose(votes, [[-0.5e8, -0.5 * 9900**2], [-0.5e8, -0.5 * 10100**2]], rtol=1e-12)
+    np.testing.assert_allclose(
+        votes, [[-0.5e8, -0.5 * 9900**2], [-0.5e8, -0.5 * 10100**2]], rtol=1e-12
+    )
 
 
 def test_uncovered_rows_go_to_the_nearest_kernel_and_covered_ones_do_not():
@@ -88,7 +109,11 @@ def test_kernel_posteriors_are_shares_of_votes(small):
     center, weight, offsets, x = small
     scale = np.log([0.2, 0.3, 0.5])
     net = parzen_params(center, weight, offsets, scale, 0.9)
-    joint = HEIGHTS["gaussian"](cdist(x, center) / 0.9) * weight * np.repeat(np.exp(scale), np.diff(offsets))
+    joint = (
+        HEIGHTS["gaussian"](cdist(x, center) / 0.9)
+        * weight
+        * np.repeat(np.exp(scale), np.diff(offsets))
+    )
     found = kernel_posterior(Block(x), PROFILES["gaussian"](), net)
     np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
 
@@ -134,7 +159,9 @@ def test_errors_at_the_radii_add_up_over_blocks():
 
 def reducer(x, kernel="gaussian", radius=0.7, weight=None):
     rows = ArrayRows(x, np.arange(len(x)), n_jobs=1)
-    return Reducer(rows, x, np.ones(len(x)) if weight is None else weight, PROFILES[kernel](), radius, False)
+    return Reducer(
+        rows, x, np.ones(len(x)) if weight is None else weight, PROFILES[kernel](), radius, False
+    )
 
 
 def criterion_written_out(x, kept, kernel, radius, weight):
@@ -164,9 +191,13 @@ def test_few_candidates_still_raise_the_criterion():
     x = rng.normal(size=(300, 3))
     reduce = reducer(x)
     start = list(range(20))
-    kept, history = reduce.exchange(start, lambda n: rng.uniform(size=n), n_candidates=16, max_sweeps=5, tol=0.0)
+    kept, history = reduce.exchange(
+        start, lambda n: rng.uniform(size=n), n_candidates=16, max_sweeps=5, tol=0.0
+    )
     assert len(set(kept)) == 20
-    assert history[0] == pytest.approx(criterion_written_out(x, start, "gaussian", 0.7, np.ones(300)), abs=1e-6)
+    assert history[0] == pytest.approx(
+        criterion_written_out(x, start, "gaussian", 0.7, np.ones(300)), abs=1e-6
+    )
     assert history[-1] > history[0] + 0.1
 
 
@@ -188,7 +219,9 @@ def test_fitted_votes_maximize_the_criterion():
     votes = reduce.weights(kept, n_sweeps=3000)
     height = HEIGHTS["gaussian"](cdist(x, x) / 0.7)
     few, full = height[:, kept] @ votes, height.mean(axis=1)
-    share = ((1 - DEFENSE) * height[:, kept] / ((1 - DEFENSE) * few + DEFENSE * full)[:, None]).mean(axis=0)
+    share = (
+        (1 - DEFENSE) * height[:, kept] / ((1 - DEFENSE) * few + DEFENSE * full)[:, None]
+    ).mean(axis=0)
     # Kuhn & Tucker: the slope is the same wherever there is weight, and no greater elsewhere
     slope = share / (votes @ share)
     assert votes.sum() == pytest.approx(1)

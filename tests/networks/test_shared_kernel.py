@@ -40,7 +40,9 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, sharing,
         mixing = mixing * naive.sharing_weights(owner, 0, 3)
         mixing = mixing / mixing.sum(axis=0)
     for _ in range(sweeps):
-        mean, covariance, mixing = naive.sweep(x, y, mean, covariance, mixing, owner, sharing, family)
+        mean, covariance, mixing = naive.sweep(
+            x, y, mean, covariance, mixing, owner, sharing, family
+        )
     np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
     np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
@@ -59,9 +61,15 @@ def test_sweeps_equal_the_printed_equations_where_nearly_all_responsibilities_va
     part = np.repeat(np.arange(n_kernels), 30)
     center = 4 * rng.normal(size=(n_kernels, d))
     x, y = center[part] + rng.normal(size=(len(part), d)), part % 2
-    covariance = {"spherical": np.ones(n_kernels), "diag": np.ones((n_kernels, d))}.get(family, np.eye(d))
+    covariance = {"spherical": np.ones(n_kernels), "diag": np.ones((n_kernels, d))}.get(
+        family, np.eye(d)
+    )
     covariance = np.tile(covariance, (n_kernels, 1, 1)) if family == "full" else covariance
-    mean, mixing, owner = center + 0.1, np.full((n_kernels, 2), 1 / n_kernels), np.arange(n_kernels) % 2
+    mean, mixing, owner = (
+        center + 0.1,
+        np.full((n_kernels, 2), 1 / n_kernels),
+        np.arange(n_kernels) % 2,
+    )
     model = faithful((mean, covariance, mixing, owner), family, 1, 2).fit(x, y)
     for _ in range(2):
         mean, covariance, mixing = naive.sweep(x, y, mean, covariance, mixing, owner, 1, family)
@@ -85,20 +93,29 @@ def test_weights_and_unlabeled_rows_equal_the_equations(blobs, given_start, fami
     weight = rng.uniform(0.2, 3, size=len(y))
     hidden = rng.random(len(y)) < 0.3
     labels = np.where(hidden, -1, y)
-    model = faithful(given_start, family, sharing, 3, unlabeled=-1, unlabeled_weight=0.5).fit(x, labels, sample_weight=weight)
+    model = faithful(given_start, family, sharing, 3, unlabeled=-1, unlabeled_weight=0.5).fit(
+        x, labels, sample_weight=weight
+    )
     counted = np.where(hidden, 0.5, 1) * weight
     prior = np.bincount(y[~hidden], weight[~hidden]) / weight[~hidden].sum()
     for _ in range(3):
-        mean, covariance, mixing = naive.sweep(x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior)
+        mean, covariance, mixing = naive.sweep(
+            x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior
+        )
     np.testing.assert_allclose(model.means_, mean, rtol=1e-8)
     np.testing.assert_allclose(model.covariances_, covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(model.mixing_, mixing, rtol=1e-8, atol=1e-14)
     np.testing.assert_allclose(model.class_prior_, prior)
-    expected = naive.objective(x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior) / counted.sum()
+    expected = (
+        naive.objective(x, labels, mean, covariance, mixing, owner, sharing, family, counted, prior)
+        / counted.sum()
+    )
     assert model.objective_ == pytest.approx(expected, rel=1e-10)
 
 
-def test_kernels_that_a_class_may_not_use_are_not_looked_at(blobs, given_start, family, monkeypatch):
+def test_kernels_that_a_class_may_not_use_are_not_looked_at(
+    blobs, given_start, family, monkeypatch
+):
     """Rows of each class are multiplied with that class's kernels alone, and the sums are those of all of them."""
     x, y = (np.concatenate([a] * 5) for a in blobs)
     y = np.where(np.arange(len(y)) % 7 == 0, -1, y)
@@ -106,7 +123,9 @@ def test_kernels_that_a_class_may_not_use_are_not_looked_at(blobs, given_start, 
     mixing = mixing * (CLOSED > 0)
     params = Params(Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.full(3, 1 / 3))
     network = SharedKernel(FAMILIES[family](np.zeros(3)), CLOSED)
-    rows = ArrayRows(x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000)
+    rows = ArrayRows(
+        x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000
+    )
     assert rows._n_blocks > 1
     pairs, plain = [], FAMILIES[family].sums
     counted = lambda self, phi, x, r: pairs.append(r.size) or plain(self, phi, x, r)  # noqa: E731
@@ -115,14 +134,19 @@ def test_kernels_that_a_class_may_not_use_are_not_looked_at(blobs, given_start, 
     pairs.clear()
     found, same = network.sweep(rows.by_class(), params)
     assert n_all == len(x) * 6
-    assert sum(pairs) == sum((y == k).sum() * (CLOSED[:, k] > 0).sum() for k in range(3)) + (y < 0).sum() * 6
+    assert (
+        sum(pairs)
+        == sum((y == k).sum() * (CLOSED[:, k] > 0).sum() for k in range(3)) + (y < 0).sum() * 6
+    )
     assert same == pytest.approx(value, rel=1e-14)
     for a, b in zip(vars(found.kernels).values(), vars(expected.kernels).values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-12, atol=1e-13)
 
 
-def test_what_sharing_forbids_is_exactly_zero_whatever_the_order_of_the_rows(blobs, given_start, family):
+def test_what_sharing_forbids_is_exactly_zero_whatever_the_order_of_the_rows(
+    blobs, given_start, family
+):
     x, y = blobs
     mean, covariance, mixing, _ = given_start
     params = Params(Kernels(mean, covariance), mixing, np.full(3, 1 / 3))
@@ -135,39 +159,71 @@ def test_what_sharing_forbids_is_exactly_zero_whatever_the_order_of_the_rows(blo
 
 @pytest.mark.parametrize("sharing", [np.ones((6, 3)), CLOSED], ids=["open", "closed"])
 @pytest.mark.parametrize("hidden", [0, 3], ids=["labeled", "unlabeled"])
-def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(blobs, given_start, family, sharing, hidden):
+def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(
+    blobs, given_start, family, sharing, hidden
+):
     x, y = (np.concatenate([a] * 5) for a in blobs)
     y = np.where(np.arange(len(y)) % 10 < hidden, -1, y)
     mean, covariance, mixing, _ = given_start
     mixing = mixing * (sharing > 0)
-    params = Params(Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.array([0.5, 0.3, 0.2]))
-    network = SharedKernel(FAMILIES[family](np.zeros(3)), sharing, Overlap(2.0, DISTANCES["bhattacharyya"]()))
-    rows = ArrayRows(x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000)
-    (expected, value), (found, same) = network.sweep(rows, params), network.sweep(rows.by_class(), params)
+    params = Params(
+        Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.array([0.5, 0.3, 0.2])
+    )
+    network = SharedKernel(
+        FAMILIES[family](np.zeros(3)), sharing, Overlap(2.0, DISTANCES["bhattacharyya"]())
+    )
+    rows = ArrayRows(
+        x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000
+    )
+    (expected, value), (found, same) = (
+        network.sweep(rows, params),
+        network.sweep(rows.by_class(), params),
+    )
     assert same == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(found.kernels.mean, expected.kernels.mean, rtol=1e-11)
-    np.testing.assert_allclose(found.kernels.covariance, expected.kernels.covariance, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        found.kernels.covariance, expected.kernels.covariance, rtol=1e-11, atol=1e-12
+    )
     np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-11, atol=1e-14)
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(("sharing", "penalty", "sorted_by_class"), [(1, 5, True), ("learned", 5, True), (1, 0, False)])
-def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(blobs, monkeypatch, sharing, penalty, sorted_by_class):
+@pytest.mark.parametrize(
+    ("sharing", "penalty", "sorted_by_class"), [(1, 5, True), ("learned", 5, True), (1, 0, False)]
+)
+def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(
+    blobs, monkeypatch, sharing, penalty, sorted_by_class
+):
     plain, blocks = SharedKernel.e_step, []
     monkeypatch.setattr(
-        SharedKernel, "e_step", lambda self, block, e_step_params: blocks.append(block) or plain(self, block, e_step_params)
+        SharedKernel,
+        "e_step",
+        lambda self, block, e_step_params: (
+            blocks.append(block) or plain(self, block, e_step_params)
+        ),
     )
-    SharedKernelClassifier.prbf(6, sharing=sharing, overlap_penalty=penalty, max_iter=5, random_state=0).fit(*blobs)
+    SharedKernelClassifier.prbf(
+        6, sharing=sharing, overlap_penalty=penalty, max_iter=5, random_state=0
+    ).fit(*blobs)
     assert blocks
     assert all((block.classes is not None) == sorted_by_class for block in blocks)
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(("sharing", "init", "by_class"), [(0, "kmeans", True), (1, "mixtures", True), (1, "kmeans", False)])
-def test_fits_without_sharing_look_at_the_kernels_of_each_class_alone(blobs, monkeypatch, sharing, init, by_class):
+@pytest.mark.parametrize(
+    ("sharing", "init", "by_class"),
+    [(0, "kmeans", True), (1, "mixtures", True), (1, "kmeans", False)],
+)
+def test_fits_without_sharing_look_at_the_kernels_of_each_class_alone(
+    blobs, monkeypatch, sharing, init, by_class
+):
     plain, called = SharedKernel._expect_by_class, []
-    monkeypatch.setattr(SharedKernel, "_expect_by_class", lambda *kwargs: called.append(1) or plain(*kwargs))
-    SharedKernelClassifier.prbf(6, sharing=sharing, init=init, max_iter=5, random_state=0).fit(*blobs)
+    monkeypatch.setattr(
+        SharedKernel, "_expect_by_class", lambda *kwargs: called.append(1) or plain(*kwargs)
+    )
+    SharedKernelClassifier.prbf(6, sharing=sharing, init=init, max_iter=5, random_state=0).fit(
+        *blobs
+    )
     assert bool(called) == by_class
 
 
@@ -184,8 +240,12 @@ def test_sharing_may_differ_by_kernel_and_class(blobs, given_start, family):
     assert confined.mixing_[0, 2] == 0 < by_number.mixing_[0, 2]
 
 
-@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("family", ["spherical", "diag", "full"], scope="function")  # a tied covariance joins the classes
+@pytest.mark.filterwarnings(
+    "ignore:EM stopped", "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
+@pytest.mark.parametrize(
+    "family", ["spherical", "diag", "full"], scope="function"
+)  # a tied covariance joins the classes
 def test_no_sharing_is_one_gaussian_mixture_a_class(blobs, given_start, family):
     x, y = blobs
     mean, covariance, mixing, owner = given_start
@@ -200,12 +260,16 @@ def test_no_sharing_is_one_gaussian_mixture_a_class(blobs, given_start, family):
         )  # fmt: skip
         peer.fit(x[y == k])
         np.testing.assert_allclose(model.means_[own], peer.means_, rtol=1e-8)
-        np.testing.assert_allclose(model.covariances_[own], peer.covariances_, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(
+            model.covariances_[own], peer.covariances_, rtol=1e-8, atol=1e-10
+        )
         np.testing.assert_allclose(model.mixing_[own, k], peer.weights_, rtol=1e-8)
         np.testing.assert_allclose(model.log_density(x)[:, k], peer.score_samples(x), rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Best performing", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
 def test_one_class_is_a_gaussian_mixture(blobs, given_start, family):
     x, _ = blobs
     mean, covariance, mixing, _ = given_start
@@ -219,7 +283,9 @@ def test_one_class_is_a_gaussian_mixture(blobs, given_start, family):
         max_iter=20, tol=0, reg_covar=0,
     ).fit(x)  # fmt: skip
     np.testing.assert_allclose(fit.params.kernels.mean, peer.means_, rtol=1e-8)
-    np.testing.assert_allclose(fit.params.kernels.covariance, peer.covariances_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        fit.params.kernels.covariance, peer.covariances_, rtol=1e-8, atol=1e-10
+    )
     np.testing.assert_allclose(fit.params.mixing[:, 0], peer.weights_, rtol=1e-8)
     assert fit.objective == pytest.approx(peer.score(x), rel=1e-10)
 
@@ -229,18 +295,31 @@ def test_full_kernels_of_uncorrelated_rows_are_diagonal_ones():
     rng = np.random.default_rng(0)
     half = rng.normal(size=(60, 3))
     signs = np.array([[a, b, c] for a in (1, -1) for b in (1, -1) for c in (1, -1)])
-    x = np.concatenate([half * s for s in signs])  # mirrored in every axis: no correlation in a centered kernel
+    x = np.concatenate(
+        [half * s for s in signs]
+    )  # mirrored in every axis: no correlation in a centered kernel
     y = np.arange(len(x)) % 2
     y = np.concatenate([y[:60]] * 8)
-    common = {"owners": [0, 1], "mixing_init": np.full((2, 2), 0.5), "max_iter": 8, "tol": 0, "acceleration": None}
+    common = {
+        "owners": [0, 1],
+        "mixing_init": np.full((2, 2), 0.5),
+        "max_iter": 8,
+        "tol": 0,
+        "acceleration": None,
+    }
     width = np.array([[1.0, 2.0, 0.5], [0.3, 0.3, 0.3]])
     diag = SharedKernelClassifier.prbf(
         covariance_type="diag", means_init=np.zeros((2, 3)), covariances_init=width, **common
     ).fit(x, y)
     full = SharedKernelClassifier.prbf(
-        covariance_type="full", means_init=np.zeros((2, 3)), covariances_init=np.array([np.diag(v) for v in width]), **common
+        covariance_type="full",
+        means_init=np.zeros((2, 3)),
+        covariances_init=np.array([np.diag(v) for v in width]),
+        **common,
     ).fit(x, y)
-    np.testing.assert_allclose(np.diagonal(full.covariances_, axis1=1, axis2=2), diag.covariances_, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.diagonal(full.covariances_, axis1=1, axis2=2), diag.covariances_, rtol=1e-9
+    )
     np.testing.assert_allclose(full.predict_proba(x), diag.predict_proba(x), rtol=1e-8)
 
 
@@ -248,7 +327,9 @@ def test_prediction_is_bayes_rule_on_the_densities(blobs, family, given_start):
     x, _ = blobs
     mean, covariance, mixing, _ = given_start
     prior = np.array([0.7, 0.2, 0.1])
-    model = SharedKernelClassifier.from_parameters(mean, covariance, mixing, prior, ["a", "b", "c"], covariance_type=family)
+    model = SharedKernelClassifier.from_parameters(
+        mean, covariance, mixing, prior, ["a", "b", "c"], covariance_type=family
+    )
     density = naive.kernel_densities(x, mean, covariance, family)
     by_class = density @ mixing
     np.testing.assert_allclose(model.log_density(x), np.log(by_class), rtol=1e-10)
@@ -264,18 +345,32 @@ def test_prediction_is_bayes_rule_on_the_densities(blobs, family, given_start):
 def test_densities_survive_where_they_underflow(family):
     """A row a thousand deviations from one class and next to another: both log-densities are exact."""
     d = 3
-    covariance = {"spherical": np.ones(2), "diag": np.ones((2, d)), "full": np.array([np.eye(d)] * 2), "tied": np.eye(d)}
+    covariance = {
+        "spherical": np.ones(2),
+        "diag": np.ones((2, d)),
+        "full": np.array([np.eye(d)] * 2),
+        "tied": np.eye(d),
+    }
     mean = np.array([[0.0] * d, [1000.0] * d])
     model = SharedKernelClassifier.from_parameters(
         mean, covariance[family], np.eye(2), [0.5, 0.5], [0, 1], covariance_type=family
     )
     x = np.array([[0.0] * d, [1000.0] * d, [500.0] * d, [1e150] * d, [-1e300, 1e300, 0]])
     squared = ((x[:3, None] - mean) ** 2).sum(axis=2)
-    np.testing.assert_allclose(model.log_density(x[:3]), -0.5 * squared - 1.5 * np.log(2 * np.pi), rtol=1e-9)
-    for answer in (model.log_density(x), model.score_samples(x), model.predict_proba(x), model.kernel_posterior(x)):
+    np.testing.assert_allclose(
+        model.log_density(x[:3]), -0.5 * squared - 1.5 * np.log(2 * np.pi), rtol=1e-9
+    )
+    for answer in (
+        model.log_density(x),
+        model.score_samples(x),
+        model.predict_proba(x),
+        model.kernel_posterior(x),
+    ):
         assert np.isfinite(answer).all()
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
-    np.testing.assert_allclose(model.predict_log_proba(x[:1]), [[0, -0.5 * squared[0, 1]]], atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_log_proba(x[:1]), [[0, -0.5 * squared[0, 1]]], atol=1e-12
+    )
 
 
 def test_sharing_table():
@@ -291,7 +386,9 @@ def test_a_kernel_without_rows_stays_where_it_is(family, blobs, given_start):
     keep = covariance[:3] if family != "tied" else covariance
     network = SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((3, 1)))
     rows = ArrayRows(x, np.zeros(len(x), int), frame=Frame(np.zeros(3), np.ones(3)))
-    better, value = network.sweep(rows, Params(Kernels(mean, keep), np.full((3, 1), 1 / 3), np.ones(1)))
+    better, value = network.sweep(
+        rows, Params(Kernels(mean, keep), np.full((3, 1), 1 / 3), np.ones(1))
+    )
     np.testing.assert_allclose(better.kernels.mean[2], mean[2])
     if family != "tied":
         np.testing.assert_allclose(better.kernels.covariance[2], keep[2])
@@ -300,19 +397,29 @@ def test_a_kernel_without_rows_stays_where_it_is(family, blobs, given_start):
         np.full((2, 1), 0.5), [0, 0], 1, family,
     )  # fmt: skip
     np.testing.assert_allclose(better.kernels.mean[:2], alone[0])
-    np.testing.assert_allclose(better.kernels.covariance[:2] if family != "tied" else better.kernels.covariance, alone[1])
+    np.testing.assert_allclose(
+        better.kernels.covariance[:2] if family != "tied" else better.kernels.covariance, alone[1]
+    )
     np.testing.assert_allclose(better.mixing, np.vstack([alone[2], [[0]]]), atol=1e-12)
-    density = naive.kernel_densities(x, mean[:2], covariance[:2] if family != "tied" else covariance, family)
+    density = naive.kernel_densities(
+        x, mean[:2], covariance[:2] if family != "tied" else covariance, family
+    )
     assert value == pytest.approx(np.log(density.sum(axis=1) / 3).mean())
 
 
 def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
     """The numbers are then those of the same rows in float64, not those of float32 with a guard."""
     rng = np.random.default_rng(0)
-    x = (np.repeat(rng.normal(size=(6, 3)), 50, axis=0) + 1e-3 * rng.normal(size=(300, 3))).astype(np.float32)
+    x = (np.repeat(rng.normal(size=(6, 3)), 50, axis=0) + 1e-3 * rng.normal(size=(300, 3))).astype(
+        np.float32
+    )
     y, weight = np.arange(300) % 3 - 1, rng.uniform(0.5, 2, size=300).astype(np.float32)
     kernel = FAMILIES[family](np.full(3, 1e-12))
-    covariance = {"spherical": np.full(6, 1e-6), "diag": np.full((6, 3), 1e-6), "full": np.tile(1e-6 * np.eye(3), (6, 1, 1))}
+    covariance = {
+        "spherical": np.full(6, 1e-6),
+        "diag": np.full((6, 3), 1e-6),
+        "full": np.tile(1e-6 * np.eye(3), (6, 1, 1)),
+    }
     kernels = Kernels(x[::50].astype(float), covariance.get(family, 1e-6 * np.eye(3)))
     assert kernel.natural_params(kernels, 2.0**-23).guarded
     assert not kernel.natural_params(kernels, 2.0**-52).guarded
@@ -321,11 +428,18 @@ def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
     for sharing in (np.ones((6, 2)), np.array([[1, 0], [0, 1]] * 3)):
         network = SharedKernel(kernel, sharing)
         found, expected = (
-            network.sweep(as_rows(x.astype(t), y, weight.astype(t)).framed(frame.beside(x.astype(t)), 32).by_class(), params)
+            network.sweep(
+                as_rows(x.astype(t), y, weight.astype(t))
+                .framed(frame.beside(x.astype(t)), 32)
+                .by_class(),
+                params,
+            )
             for t in (np.float32, np.float64)
         )
         assert found[1] == pytest.approx(expected[1], rel=1e-12)
-        np.testing.assert_allclose(found[0].kernels.covariance, expected[0].kernels.covariance, rtol=1e-9)
+        np.testing.assert_allclose(
+            found[0].kernels.covariance, expected[0].kernels.covariance, rtol=1e-9
+        )
         np.testing.assert_allclose(found[0].mixing, expected[0].mixing, rtol=1e-12)
 
 
@@ -333,10 +447,21 @@ def test_a_kernel_moves_away_from_others_of_weights_that_nothing_can_be_divided_
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(20, 2)), np.arange(20) % 2
     kernel = FAMILIES[family](np.zeros(2))
-    one = {"spherical": np.ones(3), "diag": np.ones((3, 2)), "full": np.tile(np.eye(2), (3, 1, 1)), "tied": np.eye(2)}
+    one = {
+        "spherical": np.ones(3),
+        "diag": np.ones((3, 2)),
+        "full": np.tile(np.eye(2), (3, 1, 1)),
+        "tied": np.eye(2),
+    }
     kernels = Kernels(x[:3], one[family])
     mixing = np.array([[1.0, 0.5], [2.5e-312, 0.25], [2.5e-312, 0.25]])
     network = SharedKernel(kernel, np.ones((3, 2)))
     rows = ArrayRows(x, y, frame=Frame(np.zeros(2), np.ones(2)))
-    moved = network.moved(rows, Params(kernels, mixing, np.array([0.5, 0.5])), [0], np.array([0, 1, 1]), np.array([1e-3, 10.0]))
+    moved = network.moved(
+        rows,
+        Params(kernels, mixing, np.array([0.5, 0.5])),
+        [0],
+        np.array([0, 1, 1]),
+        np.array([1e-3, 10.0]),
+    )
     np.testing.assert_allclose(moved.mixing.sum(axis=0), 1)

@@ -14,11 +14,15 @@ from kernelpool.starts.sample import ClassSample
 
 def numpys_threads():
     """Threads of the BLAS that NumPy uses; SciPy and torch may have loaded others, which no sweep calls."""
-    return [library["num_threads"] for library in threadpool_info() if "numpy" in library["filepath"]]
+    return [
+        library["num_threads"] for library in threadpool_info() if "numpy" in library["filepath"]
+    ]
 
 
 def counted(block):
-    return np.array([len(block.x), block.x.sum(), 0 if block.weight is None else block.weight.sum()])
+    return np.array(
+        [len(block.x), block.x.sum(), 0 if block.weight is None else block.weight.sum()]
+    )
 
 
 def test_blas_gets_its_threads_back():
@@ -31,7 +35,10 @@ def test_blas_gets_its_threads_back():
 
     ArrayRows(np.ones((10, 2))).total(look)
     assert all(n == 1 for n in seen[0])
-    threads = [threading.Thread(target=lambda: ArrayRows(np.ones((50_000, 2))).total(counted)) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: ArrayRows(np.ones((50_000, 2))).total(counted))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -20,7 +20,9 @@ def main(model: str, rows: str, answers: str) -> None:
         for output, value in zip(session.get_outputs(), session.run(None, inputs), strict=True):
             found[f"{name}/{output.name}"] = value.astype(str) if value.dtype == object else value
     metadata = session.get_modelmeta()
-    found["about"] = np.array([metadata.producer_name, metadata.custom_metadata_map.get("classes", "")])
+    found["about"] = np.array(
+        [metadata.producer_name, metadata.custom_metadata_map.get("classes", "")]
+    )
     assert not {"kernelpool", "sklearn", "onnx"} & set(sys.modules)
     np.savez(answers, **found)
 

@@ -25,7 +25,11 @@ def test_every_cell_is_there_once():
         (("shared-kernels", "satimage5", "rbf", "", "36"), 14.15, 0.4),  # table V
         (("regularized-prbf", "pima", "penalty", "20", "14"), 25.38, None),  # table 1
         (("regularized-prbf", "ionosphere", "penalty", "0", "4"), 24.49, None),  # table 4
-        (("competitive-neurons", "bupa", "competitive-neurons", "", "16"), 29.28, 0.72),  # 100 - 70.72
+        (
+            ("competitive-neurons", "bupa", "competitive-neurons", "", "16"),
+            29.28,
+            0.72,
+        ),  # 100 - 70.72
     ],
 )
 def test_cells_as_printed(key, error, spread):
@@ -38,11 +42,15 @@ def test_columns():
     assert columns("regularized-prbf")[:2] == [("pima", 6), ("pima", 8)]
 
 
-def cell(paper="shared-kernels", dataset="pima", error=20.0, spread=1.0, method="sharing", parameter="0"):
+def cell(
+    paper="shared-kernels", dataset="pima", error=20.0, spread=1.0, method="sharing", parameter="0"
+):
     return Cell(paper, dataset, method, parameter, "8", error, spread)
 
 
-@pytest.mark.parametrize(("ours", "expected"), [(22.0, "within"), (22.01, "higher"), (18.0, "within"), (17.99, "lower")])
+@pytest.mark.parametrize(
+    ("ours", "expected"), [(22.0, "within"), (22.01, "higher"), (18.0, "within"), (17.99, "lower")]
+)
 def test_two_deviations_are_the_limit_on_both_sides(ours, expected):
     assert verdict(cell().deviations(ours)) == expected
 
@@ -57,7 +65,9 @@ def test_limits_where_no_deviation_is_printed(dataset, limit):
 def test_standard_errors_of_the_difference():
     neurons = cell("competitive-neurons", spread=0.3)  # the paper prints standard errors
     assert neurons.standard_errors(21.0, 0.4) == pytest.approx(1 / 0.5)
-    assert neurons.standard_errors(21.0, float("nan")) == pytest.approx(1 / 0.3)  # a single trial has none
+    assert neurons.standard_errors(21.0, float("nan")) == pytest.approx(
+        1 / 0.3
+    )  # a single trial has none
     assert neurons.deviations(21.0) is None
     folds = cell(spread=1.5 * 5**0.5)  # over five folds: a mean of five has a standard error of 1.5
     assert folds.standard_errors(25.0, 2.0) == pytest.approx(5 / 2.5)

@@ -25,7 +25,9 @@ def done(out):
 
 
 def go(out, **kwargs):
-    return runner.run(["shared-kernels"], out=out, n_jobs=1, figures=False, **{"progress": False, **kwargs})
+    return runner.run(
+        ["shared-kernels"], out=out, n_jobs=1, figures=False, **{"progress": False, **kwargs}
+    )
 
 
 def test_an_interrupted_run_goes_on(small, tmp_path):
@@ -63,7 +65,9 @@ def test_the_pool_finds_the_same(monkeypatch, tmp_path):
 
     def records(name):
         lines = map(json.loads, (tmp_path / name / "units.jsonl").read_text().splitlines())
-        return sorted((line["unit"], line["fingerprint"], json.dumps(line["records"])) for line in lines)
+        return sorted(
+            (line["unit"], line["fingerprint"], json.dumps(line["records"])) for line in lines
+        )
 
     assert records("one") == records("two")
 
@@ -110,22 +114,36 @@ def test_missing_sets_are_named(nothing, monkeypatch, tmp_path):
 def fake(unit, error=30.0):
     """Five folds with the same error for one method."""
     return [
-        {"method": "sharing", "parameter": "1", "kernels": unit.kernels, "fold": fold, "error": error + 0.001 * fold}
+        {
+            "method": "sharing",
+            "parameter": "1",
+            "kernels": unit.kernels,
+            "fold": fold,
+            "error": error + 0.001 * fold,
+        }
         for fold in range(5)
     ]
 
 
 def test_the_page_of_a_run(monkeypatch, tmp_path):
-    monkeypatch.setattr(shared_kernels, "units", lambda quick=False: [Unit("shared-kernels", "clouds", 8)])
+    monkeypatch.setattr(
+        shared_kernels, "units", lambda quick=False: [Unit("shared-kernels", "clouds", 8)]
+    )
     monkeypatch.setattr(shared_kernels, "work", fake)
     results = go(tmp_path)
     page = (tmp_path / "index.md").read_text()
     assert "| **11.26 / 30.00 (+25.0)°** |" in page
-    assert "clouds, sharing 1, 8 kernels: 11.26 published, 30.00 ours, not higher in 0 of 1 single runs." in page
+    assert (
+        "clouds, sharing 1, 8 kernels: 11.26 published, 30.00 ours, not higher in 0 of 1 single runs."
+        in page
+    )
     assert "its own method | 1 run, of 150 | 0 | 0 | 1 | 0 | 0 | 1 |" in page
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 176
     assert [row["kernels"] for row in results.higher()] == ["8"]
-    assert "own method: 0 of 1 within two standard errors of the difference, 0 lower, 1 higher" in str(results)
+    assert (
+        "own method: 0 of 1 within two standard errors of the difference, 0 lower, 1 higher"
+        in str(results)
+    )
     assert "agree" not in str(results)
 
 
@@ -143,7 +161,9 @@ def test_the_comparison_is_run_by_name(tables, names, words):
 
 
 def test_unknown_tables(tmp_path):
-    with pytest.raises(KernelpoolError, match=r"tables must be among shared-kernels, .*; got 'table 1'\."):
+    with pytest.raises(
+        KernelpoolError, match=r"tables must be among shared-kernels, .*; got 'table 1'\."
+    ):
         runner.run(["table 1"], out=tmp_path)
 
 

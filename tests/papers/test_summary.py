@@ -7,7 +7,16 @@ import pytest
 from papers.summary import compared, count, read_csv, summarize, write_csv
 
 
-def record(repeat, fold, error, table="shared-kernels", dataset="clouds", method="sharing", parameter="1", kernels=8):
+def record(
+    repeat,
+    fold,
+    error,
+    table="shared-kernels",
+    dataset="clouds",
+    method="sharing",
+    parameter="1",
+    kernels=8,
+):
     return {
         "table": table,
         "dataset": dataset,
@@ -30,19 +39,35 @@ def test_folds_and_repeats():
     row = found(rows, dataset="clouds", parameter="1", kernels="8")
     assert len(rows) == 175
     assert row["ours"] == 13.0
-    assert row["spread"] == pytest.approx((2**0.5 + 8**0.5) / 2, abs=1e-3)  # standard deviations within the repeats
+    assert row["spread"] == pytest.approx(
+        (2**0.5 + 8**0.5) / 2, abs=1e-3
+    )  # standard deviations within the repeats
     assert row["between"] == pytest.approx(8**0.5, abs=1e-3)  # of 11 and 15
     assert row["deviations"] == pytest.approx((13 - 11.26) / 0.75, abs=5e-3)
-    assert row["standard_errors"] == pytest.approx((13 - 11.26) / math.hypot(0.75 / 5**0.5, 2.0), abs=5e-3)
-    assert (row["repeats"], row["verdict"], row["verdict_in_standard_errors"]) == (2, "higher", "within")
+    assert row["standard_errors"] == pytest.approx(
+        (13 - 11.26) / math.hypot(0.75 / 5**0.5, 2.0), abs=5e-3
+    )
+    assert (row["repeats"], row["verdict"], row["verdict_in_standard_errors"]) == (
+        2,
+        "higher",
+        "within",
+    )
     assert count(rows) == (175, 1, 0, 0, 1)
     assert count(rows, "verdict_in_standard_errors") == (175, 1, 1, 0, 0)
     assert row["higher_alone"] == 1  # 11 does not differ from 11.26 ± 0.75, 15 does
 
 
 def test_trials_have_a_standard_error():
-    kwargs = {"table": "competitive-neurons", "dataset": "pima", "method": "neurons", "parameter": "", "kernels": "16"}
-    rows = summarize([record(i, 0, e, **kwargs) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"])
+    kwargs = {
+        "table": "competitive-neurons",
+        "dataset": "pima",
+        "method": "neurons",
+        "parameter": "",
+        "kernels": "16",
+    }
+    rows = summarize(
+        [record(i, 0, e, **kwargs) for i, e in enumerate((22.0, 24.0))], ["competitive-neurons"]
+    )
     row = found(rows, dataset="pima", method="neurons")
     assert (row["ours"], row["spread"]) == (23.0, 1.0)
     assert row["standard_errors"] == pytest.approx((23 - 23.26) / math.hypot(0.47, 1.0), abs=5e-3)

@@ -7,7 +7,14 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.svm import SVC
 
 from kernelpool.datasets import make_xor, missing_reason
-from papers import comparison, competitive_neurons, em_log, minimal_kernel_networks, regularized_prbf, shared_kernels
+from papers import (
+    comparison,
+    competitive_neurons,
+    em_log,
+    minimal_kernel_networks,
+    regularized_prbf,
+    shared_kernels,
+)
 from papers.experiment import Unit
 from papers.folds import folds, load
 from papers.summary import summarize
@@ -62,7 +69,13 @@ def test_regularized_prbf_on_ionosphere():
 
 def test_competitive_neurons_on_wdbc():
     rows = verdicts(competitive_neurons, Unit("competitive-neurons", "wdbc"))
-    assert {row["method"] for row in rows} == {"backprop", "svm-gaussian", "svm-polynomial", "neurons", "competitive-neurons"}
+    assert {row["method"] for row in rows} == {
+        "backprop",
+        "svm-gaussian",
+        "svm-polynomial",
+        "neurons",
+        "competitive-neurons",
+    }
     assert all(row["ours"] < 7 for row in rows)  # one trial of 228 rows; the paper has 2.3 to 6.6
 
 
@@ -82,7 +95,9 @@ def test_folds_are_standardized_by_their_training_rows():
 def test_satimage_keeps_its_own_scale():
     fold = next(folds("satimage5", 0))
     within = np.mean([fold.X[fold.y == k].var(axis=0) for k in range(6)])
-    assert fold.X.var(axis=0).max() > 3 * within  # unit variance within classes, far more between them
+    assert (
+        fold.X.var(axis=0).max() > 3 * within
+    )  # unit variance within classes, far more between them
 
 
 def test_repeats_differ_and_are_the_same_again():
@@ -102,7 +117,9 @@ def test_kernels_are_dealt_out_as_evenly_as_it_goes():
     assert len(comparison.units()) == 7 * 6 * 5
 
 
-@pytest.mark.parametrize("module", [shared_kernels, regularized_prbf, competitive_neurons, em_log, comparison])
+@pytest.mark.parametrize(
+    "module", [shared_kernels, regularized_prbf, competitive_neurons, em_log, comparison]
+)
 def test_a_quick_run_is_a_part_of_the_full_one(module):
     full = {unit.key for unit in module.units()}
     assert len(full) == len(module.units())
@@ -118,21 +135,38 @@ def test_a_mixture_of_one_margin_classifier_is_a_support_vector_machine():
 def test_margin_classifiers_share_out_what_one_cannot_do():
     X, y = make_xor(400, random_state=0)
     assert competitive_neurons.MarginMixture(1).fit(X, y).score(X, y) < 0.8
-    assert max(competitive_neurons.MarginMixture(4, precision=20, seed=s).fit(X, y).score(X, y) for s in range(4)) > 0.7
+    assert (
+        max(
+            competitive_neurons.MarginMixture(4, precision=20, seed=s).fit(X, y).score(X, y)
+            for s in range(4)
+        )
+        > 0.7
+    )
 
 
 def test_readings_side_by_side():
     """Means over folds; the objective is counted from the best reading of the same fold."""
 
     def record(step, fold, error, objective):
-        common = {"dataset": "pima", "parameter": "5", "kernels": 6, "repeat": 0, "share_falling": 0.25, "sum_of_falls": 0.5}
+        common = {
+            "dataset": "pima",
+            "parameter": "5",
+            "kernels": 6,
+            "repeat": 0,
+            "share_falling": 0.25,
+            "sum_of_falls": 0.5,
+        }
         return {"step": step, "fold": fold, "error": error, "objective": objective, **common}
 
     records = [record("next", 0, 30.0, -1.0), record("next", 1, 34.0, -3.0)]
     records += [record("printed", 0, 31.0, -2.0), record("printed", 1, 31.5, -2.0)]
     found = {row["step"]: row for row in regularized_prbf.readings(records)}
     assert set(found) == {"next", "printed"}
-    assert (found["next"]["published"], found["next"]["ours"], found["next"]["verdict"]) == (31.25, 32.0, "within")
+    assert (found["next"]["published"], found["next"]["ours"], found["next"]["verdict"]) == (
+        31.25,
+        32.0,
+        "within",
+    )
     assert (found["next"]["objective"], found["printed"]["objective"]) == (-0.5, -0.5)
     assert found["printed"]["repeats"] == 1
 
@@ -141,7 +175,9 @@ def test_readings_side_by_side():
 
 
 def test_one_full_mixture_a_class_is_qda():
-    X, y = make_blobs([3000, 700, 300], cluster_std=3, n_features=2, random_state=0)  # unequal, so that the priors count
+    X, y = make_blobs(
+        [3000, 700, 300], cluster_std=3, n_features=2, random_state=0
+    )  # unequal, so that the priors count
     ours = comparison.ClassMixtures(sizes=(1,), shapes=("full",)).fit(X, y)
     theirs = QuadraticDiscriminantAnalysis().fit(X, y)
     assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-3)
@@ -181,7 +217,10 @@ def test_editing_removes_the_overlap():
 def test_the_bounds_of_the_discussion():
     sizes = minimal_kernel_networks
     assert sizes.baum_haussler(36) == pytest.approx(18 * sizes.baum_haussler(2))  # "a factor d"
-    for error in (0.1, 0.01):  # (ln L + ln 2/delta) / (2 g^2 e^2) over 2 (ln L + ln 1/delta) / (g^2 e)
+    for error in (
+        0.1,
+        0.01,
+    ):  # (ln L + ln 2/delta) / (2 g^2 e^2) over 2 (ln L + ln 1/delta) / (g^2 e)
         log_networks = 20 * np.log(np.e * 50)
         ratio = (log_networks + np.log(40)) / (log_networks + np.log(20)) / (4 * error)
         assert sizes.absolute(error) / sizes.corollary_1(error) == pytest.approx(ratio)

@@ -27,9 +27,14 @@ def posterior_terms(family, kernel, kernels, x, responsibility):
     elif family == "tied":
         total += invwishart(dof, np.diag(scale)).logpdf(full[0])
     elif family == "diag":
-        total += sum(invgamma(dof / 2, scale=scale / 2).logpdf(kernels.covariance[j]).sum() for j in range(M))
+        total += sum(
+            invgamma(dof / 2, scale=scale / 2).logpdf(kernels.covariance[j]).sum() for j in range(M)
+        )
     else:
-        total += sum(invgamma(dof / 2, scale=scale.mean() / 2).logpdf(kernels.covariance[j]) for j in range(M))
+        total += sum(
+            invgamma(dof / 2, scale=scale.mean() / 2).logpdf(kernels.covariance[j])
+            for j in range(M)
+        )
     return total, penalty.objective(kernel, kernels)
 
 
@@ -51,7 +56,10 @@ def test_the_term_of_the_objective_is_the_log_prior(family):
     rng = np.random.default_rng(0)
     kernel = FAMILIES[family](np.zeros(D))
     none = np.zeros((0, M))
-    pairs = [posterior_terms(family, kernel, random_kernels(family, rng), np.zeros((0, D)), none) for _ in range(5)]
+    pairs = [
+        posterior_terms(family, kernel, random_kernels(family, rng), np.zeros((0, D)), none)
+        for _ in range(5)
+    ]
     gaps = [scipy - ours for scipy, ours in pairs]
     np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
 
@@ -72,7 +80,9 @@ def test_the_m_step_is_the_mode_of_the_posterior(family):
         vector = kernel.covariance_coordinates(best.covariance)
         near = Kernels(
             best.mean + 0.01 * rng.normal(size=(M, D)),
-            kernel.covariance_at(vector + 0.01 * rng.normal(size=vector.shape) * (vector != 0), best.covariance),
+            kernel.covariance_at(
+                vector + 0.01 * rng.normal(size=vector.shape) * (vector != 0), best.covariance
+            ),
         )
         assert posterior_terms(family, kernel, near, x, responsibility)[0] < top
 
@@ -83,9 +93,13 @@ def test_kernels_that_would_collapse_keep_a_width(family):
     x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
     y = np.repeat([0, 1], 20)
     floor = 1e-6 * x.var(axis=0).mean()
-    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
+    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(
+        family, lambda covariance: covariance
+    )
     free = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
-    held = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, kernel_prior="conjugate").fit(x, y)
+    held = SharedKernelClassifier.prbf(
+        4, covariance_type=family, random_state=0, kernel_prior="conjugate"
+    ).fit(x, y)
     assert smallest(free.covariances_).min() < 2 * floor
     assert smallest(held.covariances_).min() > 1000 * floor
 
@@ -94,16 +108,25 @@ def test_no_penalty_is_maximum_likelihood():
     mass = np.array([[2.0, 0.0], [2.0, 0.0]])
     before = np.array([[0.5, 0.3], [0.5, 0.7]])
     mixing = NoPenalty().mixing(None, mass, before, None, None)
-    np.testing.assert_array_equal(mixing, [[0.5, 0.3], [0.5, 0.7]])  # a class without weight keeps what it had
+    np.testing.assert_array_equal(
+        mixing, [[0.5, 0.3], [0.5, 0.7]]
+    )  # a class without weight keeps what it had
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
 def test_a_constant_feature_changes_nothing(blobs, family):
     x, y = blobs
-    settings = {"covariance_type": family, "kernel_prior": "conjugate", "random_state": 0, "max_iter": 300}
+    settings = {
+        "covariance_type": family,
+        "kernel_prior": "conjugate",
+        "random_state": 0,
+        "max_iter": 300,
+    }
     alone = SharedKernelClassifier.prbf(6, sharing=0, **settings).fit(x, y)
-    beside = SharedKernelClassifier.prbf(6, sharing=0, **settings).fit(np.column_stack([x, np.full(len(x), 3.0)]), y)
+    beside = SharedKernelClassifier.prbf(6, sharing=0, **settings).fit(
+        np.column_stack([x, np.full(len(x), 3.0)]), y
+    )
     assert beside.n_kernels_ == 6
     if family != "spherical":  # the widths of round kernels are means over the features
         agree = beside.predict(np.column_stack([x, np.full(len(x), 3.0)])) == alone.predict(x)

@@ -32,31 +32,50 @@ def subkernels(x, y, mean, covariance, mixing, family, prior, weight, table):
     means, covariances = np.zeros((*mass.shape, d)), np.zeros((*mass.shape, d, d))
     for j, k in np.ndindex(mass.shape):
         if mass[j, k] == 0:  # P(C_k|j) is zero too: whatever stands here has no weight
-            means[j, k], covariances[j, k] = mean[j], naive.matrices(covariance, family, n_kernels, d)[j]
+            means[j, k], covariances[j, k] = (
+                mean[j],
+                naive.matrices(covariance, family, n_kernels, d)[j],
+            )
             continue
         means[j, k] = h[:, j, k] @ x / mass[j, k]
         away = x - means[j, k]
         full = (h[:, j, k, None] * away).T @ away / mass[j, k]
-        covariances[j, k] = {"spherical": np.eye(d) * np.trace(full) / d, "diag": np.diag(np.diag(full))}.get(family, full)
+        covariances[j, k] = {
+            "spherical": np.eye(d) * np.trace(full) / d,
+            "diag": np.diag(np.diag(full)),
+        }.get(family, full)
     if family == "tied":
         for k in range(mass.shape[1]):
             covariances[:, k] = np.average(covariances[:, k], axis=0, weights=mass[:, k])
     return h, posterior, means, covariances
 
 
-def regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step="next", before=None):
+def regularized_sweep(
+    x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step="next", before=None
+):
     """(24)-(30) as printed, with delta of (30) at t + 1; or at t, of the subkernels of this sweep or of those `before`."""
-    return _regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before)[:3]
+    return _regularized_sweep(
+        x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before
+    )[:3]
 
 
-def _regularized_sweep(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before):
+def _regularized_sweep(
+    x, y, mean, covariance, mixing, family, prior, alpha, weight, table, step, before
+):
     n_kernels, d = mean.shape
-    h, posterior, sub_mean, _ = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
+    h, posterior, sub_mean, _ = subkernels(
+        x, y, mean, covariance, mixing, family, prior, weight, table
+    )
     mass, by_kernel = h.sum(axis=0), h.sum(axis=2)
     total = mass.sum(axis=1)
     pulled = np.einsum("jk,jkd->jd", mass + alpha / 4 * posterior, sub_mean)
     new_mean = pulled / (total + alpha / 4)[:, None]
-    scatter = np.array([(by_kernel[:, j, None] * (x - new_mean[j])).T @ (x - new_mean[j]) for j in range(n_kernels)])
+    scatter = np.array(
+        [
+            (by_kernel[:, j, None] * (x - new_mean[j])).T @ (x - new_mean[j])
+            for j in range(n_kernels)
+        ]
+    )
     full = scatter / total[:, None, None]
     new_covariance = {
         "spherical": np.trace(full, axis1=1, axis2=2) / d,
@@ -86,18 +105,27 @@ def distance_of(name, kernel, sub):
     )
     inverse = np.linalg.inv(s0)
     divergence = 0.5 * (
-        np.trace(inverse @ s1) - len(m0) + away @ inverse @ away + np.log(np.linalg.det(s0) / np.linalg.det(s1))
+        np.trace(inverse @ s1)
+        - len(m0)
+        + away @ inverse @ away
+        + np.log(np.linalg.det(s0) / np.linalg.det(s1))
     )
     return {"hellinger": 1 - np.exp(-beta), "kullback_leibler": divergence}.get(name, beta)
 
 
-def penalized_objective(x, y, mean, covariance, mixing, family, prior, alpha, weight, table, distance="bhattacharyya"):
+def penalized_objective(
+    x, y, mean, covariance, mixing, family, prior, alpha, weight, table, distance="bhattacharyya"
+):
     """(22) with (23)."""
-    _, posterior, sub_mean, sub_covariance = subkernels(x, y, mean, covariance, mixing, family, prior, weight, table)
+    _, posterior, sub_mean, sub_covariance = subkernels(
+        x, y, mean, covariance, mixing, family, prior, weight, table
+    )
     full = naive.matrices(covariance, family, *mean.shape)
     beta = np.zeros_like(posterior)
     for j, k in np.ndindex(posterior.shape):
-        beta[j, k] = distance_of(distance, (mean[j], full[j]), (sub_mean[j, k], sub_covariance[j, k]))
+        beta[j, k] = distance_of(
+            distance, (mean[j], full[j]), (sub_mean[j, k], sub_covariance[j, k])
+        )
     likelihood = naive.objective(x, y, mean, covariance, mixing, None, table, family, weight, prior)
     return likelihood - alpha * (posterior * beta).sum()
 
@@ -123,7 +151,10 @@ def situation(blobs, owner, case):
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(("alpha", "case"), [(3.0, "plain"), (12.0, "plain"), (12.0, "weights, unlabeled rows and sharing")])
+@pytest.mark.parametrize(
+    ("alpha", "case"),
+    [(3.0, "plain"), (12.0, "plain"), (12.0, "weights, unlabeled rows and sharing")],
+)
 def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, case):
     x, _ = blobs
     mean, covariance, mixing, owner = given_start
@@ -132,11 +163,23 @@ def test_sweeps_equal_the_printed_equations(blobs, given_start, family, alpha, c
     values, path = [], []
     for _ in range(4):
         path.append((mean, covariance, mixing))
-        values.append(penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum())
+        values.append(
+            penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum()
+        )
         mean, covariance, mixing = regularized_sweep(x, y, mean, covariance, mixing, *moment_origin)
     path.append((mean, covariance, mixing))
-    values.append(penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum())
-    model = faithful(given_start, family, max_iter=4, overlap_penalty=alpha, overlap_units="raw", sharing=table, unlabeled=-1)
+    values.append(
+        penalized_objective(x, y, mean, covariance, mixing, *moment_origin) / weight.sum()
+    )
+    model = faithful(
+        given_start,
+        family,
+        max_iter=4,
+        overlap_penalty=alpha,
+        overlap_units="raw",
+        sharing=table,
+        unlabeled=-1,
+    )
     model.fit(x, y, sample_weight=weight)
     np.testing.assert_allclose(model.history_, values, rtol=1e-9)
     assert model.objective_ == max(model.history_)
@@ -170,7 +213,9 @@ def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
 def test_the_step_can_be_asked_for(blobs, estimator):
     x, y = blobs
     settings = {"overlap_penalty": 20.0, "max_iter": 15, "acceleration": None, "random_state": 0}
-    found = [estimator(6, overlap_step=step, **settings).fit(x, y).predict_proba(x) for step in STEPS]
+    found = [
+        estimator(6, overlap_step=step, **settings).fit(x, y).predict_proba(x) for step in STEPS
+    ]
     for i, j in ((0, 1), (1, 2), (0, 2)):
         assert np.abs(found[i] - found[j]).max() > 1e-9
 
@@ -180,12 +225,20 @@ def test_readings_differ_on_the_way_and_agree_where_em_settles(blobs, given_star
     mean, covariance, mixing, _ = given_start
     rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
     starts = [Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y))] * len(STEPS)
-    networks = [SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((6, 3)), Overlap(2.0, step=step)) for step in STEPS]
-    after = [network.sweep(rows, network.sweep(rows, start)[0])[0] for network, start in zip(networks, starts, strict=True)]
+    networks = [
+        SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((6, 3)), Overlap(2.0, step=step))
+        for step in STEPS
+    ]
+    after = [
+        network.sweep(rows, network.sweep(rows, start)[0])[0]
+        for network, start in zip(networks, starts, strict=True)
+    ]
     for i, j in ((0, 1), (1, 2), (0, 2)):
         assert np.abs(after[i].mixing - after[j].mixing).max() > 1e-6
     for _ in range(300):
-        after = [network.sweep(rows, params)[0] for network, params in zip(networks, after, strict=True)]
+        after = [
+            network.sweep(rows, params)[0] for network, params in zip(networks, after, strict=True)
+        ]
     for other in after[1:]:
         np.testing.assert_allclose(other.kernels.mean, after[0].kernels.mean, atol=1e-6)
 
@@ -203,7 +256,9 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
     params = Params(Kernels(mean, covariance), mixing, prior)
     kernel = FAMILIES[family](np.zeros(3))
     plain, _ = SharedKernel(kernel, plain_table).sweep(rows, params)
-    full, _ = SharedKernel(kernel, plain_table, Overlap(alpha, DISTANCES["full_bhattacharyya"]())).sweep(rows, params)
+    full, _ = SharedKernel(
+        kernel, plain_table, Overlap(alpha, DISTANCES["full_bhattacharyya"]())
+    ).sweep(rows, params)
     other, _ = SharedKernel(kernel, plain_table, Overlap(alpha)).sweep(rows, params)
     shape = naive.matrices(plain.kernels.covariance, family, *mean.shape)  # in the metric of (7)
     mass = h.sum(axis=(0, 2))
@@ -211,7 +266,9 @@ def test_the_means_under_the_full_distance(blobs, given_start, family):
         drawn = mass[j] * np.linalg.inv(shape[j]) @ (plain.kernels.mean[j] - full.kernels.mean[j])
         for k in range(3):
             both = (shape[j] + sub_covariance[j, k]) / 2
-            drawn = drawn + alpha / 4 * posterior[j, k] * np.linalg.inv(both) @ (sub_mean[j, k] - full.kernels.mean[j])
+            drawn = drawn + alpha / 4 * posterior[j, k] * np.linalg.inv(both) @ (
+                sub_mean[j, k] - full.kernels.mean[j]
+            )
         np.testing.assert_allclose(drawn, 0, atol=1e-7)
     assert np.abs(full.kernels.mean - other.kernels.mean).max() > 1e-4  # Sigma_jk is its own
 
@@ -235,14 +292,25 @@ def test_the_objective_is_that_of_the_parameters_returned(blobs, family, distanc
         assert np.diff(model.history_).min() < -1e-6
 
 
-@pytest.mark.parametrize(("distance", "units"), [*((name, "paper") for name in sorted(DISTANCES)), ("bhattacharyya", "raw")])
+@pytest.mark.parametrize(
+    ("distance", "units"),
+    [*((name, "paper") for name in sorted(DISTANCES)), ("bhattacharyya", "raw")],
+)
 def test_nothing_asked_for_is_maximum_likelihood_bit_for_bit(blobs, family, distance, units):
     x, y = blobs
     rng = np.random.default_rng(0)
     labels, weight = np.where(rng.random(len(y)) < 0.2, -1, y), rng.uniform(0.5, 2, size=len(y))
-    settings = {"covariance_type": family, "sharing": 0.5, "unlabeled": -1, "random_state": 0, "tol": 1e-3}
+    settings = {
+        "covariance_type": family,
+        "sharing": 0.5,
+        "unlabeled": -1,
+        "random_state": 0,
+        "tol": 1e-3,
+    }
     plain = SharedKernelClassifier.prbf(6, **settings).fit(x, labels, sample_weight=weight)
-    nothing = SharedKernelClassifier.prbf(6, overlap_penalty=0, overlap_units=units, overlap_distance=distance, **settings)
+    nothing = SharedKernelClassifier.prbf(
+        6, overlap_penalty=0, overlap_units=units, overlap_distance=distance, **settings
+    )
     nothing.fit(x, labels, sample_weight=weight)
     for name in ("means_", "covariances_", "mixing_", "history_"):
         np.testing.assert_array_equal(getattr(nothing, name), getattr(plain, name))
@@ -255,7 +323,9 @@ def test_strength_zero_is_maximum_likelihood_bit_for_bit(blobs, given_start, fam
     rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
     params = Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y))
     plain = SharedKernel(FAMILIES[family](np.full(3, 1e-6)), np.ones((6, 3)))
-    nothing = SharedKernel(FAMILIES[family](np.full(3, 1e-6)), np.ones((6, 3)), Overlap(0.0, DISTANCES[distance]()))
+    nothing = SharedKernel(
+        FAMILIES[family](np.full(3, 1e-6)), np.ones((6, 3)), Overlap(0.0, DISTANCES[distance]())
+    )
     for _ in range(3):
         (a, value_a), (b, value_b) = plain.sweep(rows, params), nothing.sweep(rows, params)
         assert value_a == value_b
@@ -275,9 +345,13 @@ def test_units_of_the_paper(blobs, given_start, family, weighted):
     n = (weight * np.where(labels < 0, 0.5, 1)).sum()
     settings = {"max_iter": 30, "unlabeled": -1, "unlabeled_weight": 0.5}
     in_paper = faithful(given_start, family, overlap_penalty=5.0, **settings).set_params(tol=1e-6)
-    raw = faithful(given_start, family, overlap_penalty=5.0 * n / 18, overlap_units="raw", **settings).set_params(tol=1e-6)
+    raw = faithful(
+        given_start, family, overlap_penalty=5.0 * n / 18, overlap_units="raw", **settings
+    ).set_params(tol=1e-6)
     in_paper.fit(x, labels, sample_weight=weight)
-    np.testing.assert_allclose(in_paper.means_, raw.fit(x, labels, sample_weight=weight).means_, rtol=1e-9)
+    np.testing.assert_allclose(
+        in_paper.means_, raw.fit(x, labels, sample_weight=weight).means_, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
@@ -294,21 +368,31 @@ def test_distances_by_quadrature(distance):
         "hellinger": 1 - affinity,
         "kullback_leibler": quad(lambda t: q(t) * np.log(q(t) / p(t)), -8, 10)[0],
     }[distance]
-    assert DISTANCES[distance]().exact(kernel, kernels, sub)[0, 0] == pytest.approx(expected, rel=1e-6)
+    assert DISTANCES[distance]().exact(kernel, kernels, sub)[0, 0] == pytest.approx(
+        expected, rel=1e-6
+    )
     # with equal shapes, what the updates use is the same distance
     alike = Subkernels(np.ones((1, 1)), (Kernels(np.array([[1.3]]), np.array([[1.0]])),))
     measure = DISTANCES[distance]()
-    assert measure.value(kernel, kernels, alike)[0, 0] == pytest.approx(measure.exact(kernel, kernels, alike)[0, 0])
+    assert measure.value(kernel, kernels, alike)[0, 0] == pytest.approx(
+        measure.exact(kernel, kernels, alike)[0, 0]
+    )
     step = 1e-6
     delta = np.array([[1.3**2]])
     nearer, farther = (
-        measure.value(kernel, kernels, Subkernels(np.ones((1, 1)), (Kernels(np.sqrt(delta + s), np.ones((1, 1))),)))
+        measure.value(
+            kernel,
+            kernels,
+            Subkernels(np.ones((1, 1)), (Kernels(np.sqrt(delta + s), np.ones((1, 1))),)),
+        )
         for s in (-step, step)
     )
     np.testing.assert_allclose(measure.slope(delta), (farther - nearer) / (2 * step), rtol=1e-5)
 
 
-@pytest.mark.skipif(missing_reason("ionosphere") is not None, reason=str(missing_reason("ionosphere")))
+@pytest.mark.skipif(
+    missing_reason("ionosphere") is not None, reason=str(missing_reason("ionosphere"))
+)
 @pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
 @pytest.mark.parametrize("strength", [20, 200])
 @pytest.mark.parametrize("distance", sorted(DISTANCES))
@@ -326,13 +410,20 @@ def test_columns_stay_distributions_whatever_the_strength(strength, distance):
     assert np.isfinite(model.history_).all()
 
 
-@pytest.mark.skipif(missing_reason("ionosphere") is not None, reason=str(missing_reason("ionosphere")))
+@pytest.mark.skipif(
+    missing_reason("ionosphere") is not None, reason=str(missing_reason("ionosphere"))
+)
 @pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
 @pytest.mark.parametrize("strength", [20, 200])
 def test_columns_stay_distributions_in_every_family(strength, family):
     x, y = load_ionosphere(return_X_y=True)
     model = SharedKernelClassifier.prbf(
-        4, covariance_type=family, overlap_penalty=strength, init="random", random_state=0, max_iter=60
+        4,
+        covariance_type=family,
+        overlap_penalty=strength,
+        init="random",
+        random_state=0,
+        max_iter=60,
     ).fit(x, y)
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
     assert (model.mixing_ >= 0).all()
@@ -343,7 +434,9 @@ def test_columns_stay_distributions_in_every_family(strength, family):
 def test_a_class_left_without_kernels_keeps_its_shares():
     """Its shares of this sweep's mass, not those it had before."""
     mass, before = np.array([[5.0, 1.0], [5.0, 3.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
-    sub = Subkernels(np.full((2, 2), 0.5), tuple(Kernels(np.full((2, 1), m), np.ones(2)) for m in (0.0, 9.0)))
+    sub = Subkernels(
+        np.full((2, 2), 0.5), tuple(Kernels(np.full((2, 1), m), np.ones(2)) for m in (0.0, 9.0))
+    )
     kernel = FAMILIES["spherical"](np.zeros(1))
     mixing = Overlap(100.0).mixing(kernel, mass, before, Kernels(np.zeros((2, 1)), np.ones(2)), sub)
     np.testing.assert_allclose(mixing, [[0.5, 0.25], [0.5, 0.75]])
@@ -363,16 +456,30 @@ def test_weights_and_unlabeled_rows(blobs, family):
         "tol": 1e-2,
     }
     repeated = SharedKernelClassifier.prbf(6, **settings).fit(x[twice], labels[twice])
-    weighted = SharedKernelClassifier.prbf(6, **settings).fit(x, labels, sample_weight=np.bincount(twice))
+    weighted = SharedKernelClassifier.prbf(6, **settings).fit(
+        x, labels, sample_weight=np.bincount(twice)
+    )
     np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
 
 
 def test_a_kernel_prior_may_be_added(blobs, family):
     """Each belief moves the kernels that the other leaves."""
     x, y = blobs
-    settings = {"covariance_type": family, "random_state": 0, "max_iter": 100, "tol": 1e-3, "overlap_units": "raw"}
-    beliefs = {"overlap_penalty": 20.0}, {"kernel_prior": "conjugate"}, {"overlap_penalty": 20.0, "kernel_prior": "conjugate"}
-    penalized, held, both = (SharedKernelClassifier.prbf(4, **belief, **settings).fit(x, y) for belief in beliefs)
+    settings = {
+        "covariance_type": family,
+        "random_state": 0,
+        "max_iter": 100,
+        "tol": 1e-3,
+        "overlap_units": "raw",
+    }
+    beliefs = (
+        {"overlap_penalty": 20.0},
+        {"kernel_prior": "conjugate"},
+        {"overlap_penalty": 20.0, "kernel_prior": "conjugate"},
+    )
+    penalized, held, both = (
+        SharedKernelClassifier.prbf(4, **belief, **settings).fit(x, y) for belief in beliefs
+    )
     assert np.abs(both.means_ - held.means_).max() > 1e-3
     assert np.abs(both.covariances_ - penalized.covariances_).max() > 1e-3
     assert both.objective_ == max(both.history_)
@@ -382,10 +489,21 @@ def test_with_a_kernel_prior_no_kernel_collapses(family):
     """Four distinct rows, each repeated: only the prior keeps kernels off the floor, under the penalty too."""
     x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
     y = np.repeat([0, 1], 20)
-    settings = {"covariance_type": family, "random_state": 0, "overlap_penalty": 1.0, "max_iter": 60, "tol": 1e-3}
-    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(family, lambda covariance: covariance)
+    settings = {
+        "covariance_type": family,
+        "random_state": 0,
+        "overlap_penalty": 1.0,
+        "max_iter": 60,
+        "tol": 1e-3,
+    }
+    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(
+        family, lambda covariance: covariance
+    )
     floor = 1e-6 * x.var(axis=0).mean()
-    assert smallest(SharedKernelClassifier.prbf(4, **settings).fit(x, y).covariances_).min() < 2 * floor
+    assert (
+        smallest(SharedKernelClassifier.prbf(4, **settings).fit(x, y).covariances_).min()
+        < 2 * floor
+    )
     held = SharedKernelClassifier.prbf(4, kernel_prior="conjugate", **settings).fit(x, y)
     assert smallest(held.covariances_).min() > 1000 * floor
 
@@ -395,26 +513,44 @@ def test_the_center_under_both_beliefs(family):
     rng = np.random.default_rng(0)
     kernel, conjugate = FAMILIES[family](np.zeros(2)), Conjugate(np.ones(2), 3, shrinkage=0.7)
     mass, first = rng.uniform(1, 9, size=(3, 2)), rng.normal(size=(3, 2))
-    second = np.abs(rng.normal(size=(1 if family == "tied" else 3, len(kernel.square(np.ones((2, 1))))))) + 50.0
+    second = (
+        np.abs(rng.normal(size=(1 if family == "tied" else 3, len(kernel.square(np.ones((2, 1)))))))
+        + 50.0
+    )
     second = second * kernel.square(np.eye(2)).sum(axis=1)  # no correlation
     posterior, means = rng.dirichlet([1, 1], size=3), rng.normal(size=(3, 2, 2))
     moment_origin = rng.normal(size=(3, 2))
     sub = Subkernels(posterior, tuple(Kernels(means[:, k], None) for k in range(2)))
     both, moments = conjugate + Overlap(6.0), Moments(mass, first, second)
-    found = kernel.estimate(moments, moment_origin, both.prior_statistics(kernel, moments, moment_origin, sub))
+    found = kernel.estimate(
+        moments, moment_origin, both.prior_statistics(kernel, moments, moment_origin, sub)
+    )
     total = mass.sum(axis=1)[:, None]
     rows = first + total * moment_origin  # sum of responsibility times row
-    expected = (rows + 6.0 / 4 * np.einsum("jk,jkd->jd", posterior, means)) / (total + 6.0 / 4 + 0.7)
+    expected = (rows + 6.0 / 4 * np.einsum("jk,jkd->jd", posterior, means)) / (
+        total + 6.0 / 4 + 0.7
+    )
     np.testing.assert_allclose(found.mean, expected)
 
 
 def test_the_objective_under_both_beliefs_is_their_sum(family):
     rng = np.random.default_rng(0)
-    kernel, conjugate, overlap = FAMILIES[family](np.zeros(2)), Conjugate(np.ones(2), 3, shrinkage=0.7), Overlap(6.0)
+    kernel, conjugate, overlap = (
+        FAMILIES[family](np.zeros(2)),
+        Conjugate(np.ones(2), 3, shrinkage=0.7),
+        Overlap(6.0),
+    )
     shape = FAMILIES[family].shape(3, 2)
-    covariance = rng.uniform(0.5, 2, shape) if family in ("spherical", "diag") else np.zeros(shape) + np.diag([0.5, 2.0])
+    covariance = (
+        rng.uniform(0.5, 2, shape)
+        if family in ("spherical", "diag")
+        else np.zeros(shape) + np.diag([0.5, 2.0])
+    )
     kernels = Kernels(rng.normal(size=(3, 2)), covariance)
-    sub = Subkernels(rng.dirichlet([1, 1], size=3), tuple(Kernels(rng.normal(size=(3, 2)), f * covariance) for f in (1, 2)))
+    sub = Subkernels(
+        rng.dirichlet([1, 1], size=3),
+        tuple(Kernels(rng.normal(size=(3, 2)), f * covariance) for f in (1, 2)),
+    )
     expected = overlap.objective(kernel, kernels, sub) + conjugate.objective(kernel, kernels)
     assert (conjugate + overlap).objective(kernel, kernels, sub) == pytest.approx(expected)
 
@@ -423,19 +559,37 @@ def test_the_overlap_of_each_kernel(blobs, family):
     """(15), (16) by hand; with strength one their sum is what the penalty takes from the objective."""
     x, y = blobs
     weight = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
-    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3).fit(x, y)
-    parts = (model.means_, model.covariances_, model.mixing_, family, model.class_prior_, weight, np.ones((4, 3)))
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3).fit(
+        x, y
+    )
+    parts = (
+        model.means_,
+        model.covariances_,
+        model.mixing_,
+        family,
+        model.class_prior_,
+        weight,
+        np.ones((4, 3)),
+    )
     _, posterior, sub_mean, sub_covariance = subkernels(x, y, *parts)
     np.testing.assert_allclose(model.class_posterior_, posterior)
     full = naive.matrices(model.covariances_, family, *model.means_.shape)
     beta = np.zeros_like(posterior)
     for j, k in np.ndindex(posterior.shape):
-        beta[j, k] = distance_of("bhattacharyya", (model.means_[j], full[j]), (sub_mean[j, k], sub_covariance[j, k]))
+        beta[j, k] = distance_of(
+            "bhattacharyya", (model.means_[j], full[j]), (sub_mean[j, k], sub_covariance[j, k])
+        )
     expected = (posterior * beta).sum(axis=1)
-    np.testing.assert_allclose(model.kernel_overlap(x, y, sample_weight=weight), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        model.kernel_overlap(x, y, sample_weight=weight), expected, rtol=1e-6, atol=1e-9
+    )
     means, covariances = model.subkernels(x, y, sample_weight=weight)
     used = posterior > 1e-6  # elsewhere the kernel itself stands
     np.testing.assert_allclose(means[used], sub_mean[used], rtol=1e-6, atol=1e-9)
     for k in range(3):
-        of_class = naive.matrices(covariances[k] if family == "tied" else covariances[:, k], family, *model.means_.shape)
-        np.testing.assert_allclose(of_class[used[:, k]], sub_covariance[used[:, k], k], rtol=1e-5, atol=1e-9)
+        of_class = naive.matrices(
+            covariances[k] if family == "tied" else covariances[:, k], family, *model.means_.shape
+        )
+        np.testing.assert_allclose(
+            of_class[used[:, k]], sub_covariance[used[:, k], k], rtol=1e-5, atol=1e-9
+        )

@@ -20,7 +20,9 @@ def test_the_test_is_pearsons():
     assert homogeneity(np.array([100, 0]), np.array([100, 0])) == (1.0, 0.0)
     # bins that expect fewer than five rows are joined with their neighbors
     joined = chi2_contingency([[32, 50, 60], [11, 40, 40]], correction=False).pvalue
-    assert homogeneity(np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0]))[0] == pytest.approx(joined)
+    assert homogeneity(np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0]))[
+        0
+    ] == pytest.approx(joined)
 
 
 def test_holms_adjustment():
@@ -65,7 +67,12 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     assert turned.p_value < 1e-6
     assert "log-density" in str(turned)
     assert questions.check_drift(None, new * [1, -1], x).moved() == []
-    assert questions.check_drift(RBFNetworkClassifier(random_state=0).fit(x, y), new * [1, -1], x).moved() == []
+    assert (
+        questions.check_drift(
+            RBFNetworkClassifier(random_state=0).fit(x, y), new * [1, -1], x
+        ).moved()
+        == []
+    )
 
 
 def test_batches_add_up_and_a_reference_survives_as_plain_data():
@@ -74,10 +81,21 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     new = pd.DataFrame({"w": rng.choice(["a", "b", "c"], 300), "x": rng.normal(size=300)})
     reference = DriftReference.from_dict(DriftReference.of(frame).to_dict())
     whole = questions.check_drift(None, new, frame)
-    (first, _), (second, _) = reference.count(new[:100]), reference.count(pa.Table.from_pandas(new[100:]))
+    (first, _), (second, _) = (
+        reference.count(new[:100]),
+        reference.count(pa.Table.from_pandas(new[100:])),
+    )
     assert reference.compare(first + second) == whole
     assert whole.moved() == ["w"]
-    for told in ({}, {"bins": [{"name": "x", "edges": [2, 1], "words": None}], "counts": [1, 1, 1, 1], "n_rows": 4}, None):
+    for told in (
+        {},
+        {
+            "bins": [{"name": "x", "edges": [2, 1], "words": None}],
+            "counts": [1, 1, 1, 1],
+            "n_rows": 4,
+        },
+        None,
+    ):
         with pytest.raises(KernelpoolError, match="reference for drift cannot be read"):
             DriftReference.from_dict(told)
     with pytest.raises(KernelpoolError, match="lacks the column 'x'"):

@@ -33,7 +33,11 @@ def rows():
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=240)
     mix = np.array([[1.0, 0.6, 0.0], [0.0, 1.0, 0.3], [0.2, 0.0, 1.0]])
-    x = (rng.normal(size=(240, 3)) + np.array([[0, 0, 0], [2, 1, 0], [0, 2, 2]])[y]) @ mix * [1, 10, 0.1] + [5, 0, -3]
+    x = (rng.normal(size=(240, 3)) + np.array([[0, 0, 0], [2, 1, 0], [0, 2, 2]])[y]) @ mix * [
+        1,
+        10,
+        0.1,
+    ] + [5, 0, -3]
     return x, y
 
 
@@ -55,27 +59,37 @@ def log_odds(model, x, columns, a, b):
     s = list(columns)
     log_p = np.array(
         [
-            multivariate_normal(model.means_[j][s], covariance_of(model, j)[np.ix_(s, s)]).logpdf(x[s])
+            multivariate_normal(model.means_[j][s], covariance_of(model, j)[np.ix_(s, s)]).logpdf(
+                x[s]
+            )
             for j in range(len(model.means_))
         ]
     )
     with np.errstate(divide="ignore"):
-        joint = logsumexp(log_p[:, None] + np.log(model.mixing_), axis=0) + np.log(model.class_prior_)
+        joint = logsumexp(log_p[:, None] + np.log(model.mixing_), axis=0) + np.log(
+            model.class_prior_
+        )
     return joint[a] - joint[b]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parts_are_shapley_values_of_the_marginals(rows, family):
     x, y = rows
-    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.5, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.5, random_state=0).fit(
+        x, y
+    )
     for row in x[:3]:
         why = model.explain(row)
-        a, b = (int(np.flatnonzero(model.classes_ == label)[0]) for label in (why.label, why.against))
+        a, b = (
+            int(np.flatnonzero(model.classes_ == label)[0]) for label in (why.label, why.against)
+        )
         orders = list(permutations(range(3)))
         expected = np.zeros(3)
         for order in orders:
             for t, i in enumerate(order):
-                gain = log_odds(model, row, order[: t + 1], a, b) - log_odds(model, row, order[:t], a, b)
+                gain = log_odds(model, row, order[: t + 1], a, b) - log_odds(
+                    model, row, order[:t], a, b
+                )
                 expected[i] += gain / len(orders)
         found = {part.name: part for part in why.features}
         for i in range(3):
@@ -93,7 +107,9 @@ def test_parts_are_shapley_values_of_the_marginals(rows, family):
         np.testing.assert_allclose(why.prior, np.log(model.class_prior_[a] / model.class_prior_[b]))
         log_proba = model.predict_log_proba(row[None])[0]
         np.testing.assert_allclose(why.log_odds, log_proba[a] - log_proba[b], rtol=1e-9)
-        np.testing.assert_allclose(why.prior + sum(part.part for part in why.features), why.log_odds, rtol=1e-9)
+        np.testing.assert_allclose(
+            why.prior + sum(part.part for part in why.features), why.log_odds, rtol=1e-9
+        )
         np.testing.assert_allclose(why.probability, np.exp(log_proba[a]))
         np.testing.assert_allclose(why.log_density, model.score_samples(row[None])[0])
 
@@ -133,23 +149,37 @@ def test_kernels_are_those_of_the_posterior(rows):
     "model",
     [
         SharedKernelClassifier.prbf(6, training="conditional", random_state=0),
-        SharedKernelClassifier.prbf(6, covariance_type="full", training="conditional", class_prior="balanced", random_state=0),
+        SharedKernelClassifier.prbf(
+            6,
+            covariance_type="full",
+            training="conditional",
+            class_prior="balanced",
+            random_state=0,
+        ),
         SharingAverageClassifier(6, covariance_type="diag", random_state=0),
         ParzenClassifier(),
         ParzenClassifier(metric="learned", random_state=0),
         ParzenClassifier(standardize=False),
     ],
-    ids=lambda model: f"{type(model).__name__}-{model.get_params().get('training')}-{model.get_params().get('metric')}",
+    ids=lambda model: (
+        f"{type(model).__name__}-{model.get_params().get('training')}-{model.get_params().get('metric')}"
+    ),
 )
 def test_the_log_odds_of_mixtures_are_those_of_predict_proba(rows, model):
     x, y = rows
     model.fit(x, y)
     for fitted in (model, model.with_class_prior({0: 0.7})):
-        for row, log_proba, why in zip(x[:5], fitted.predict_log_proba(x[:5]), fitted.explain(x[:5]), strict=True):
+        for row, log_proba, why in zip(
+            x[:5], fitted.predict_log_proba(x[:5]), fitted.explain(x[:5]), strict=True
+        ):
             order = np.argsort(-log_proba)
             assert (why.label, why.against) == tuple(model.classes_[order[:2]])
-            np.testing.assert_allclose(why.log_odds, log_proba[order[0]] - log_proba[order[1]], rtol=1e-6, atol=1e-9)
-            np.testing.assert_allclose(why.prior + sum(p.part for p in why.features), why.log_odds, rtol=1e-9)
+            np.testing.assert_allclose(
+                why.log_odds, log_proba[order[0]] - log_proba[order[1]], rtol=1e-6, atol=1e-9
+            )
+            np.testing.assert_allclose(
+                why.prior + sum(p.part for p in why.features), why.log_odds, rtol=1e-9
+            )
             assert {p.value for p in why.features} == set(row)
 
 
@@ -157,7 +187,9 @@ def test_many_features_are_sampled_with_an_honest_error_and_an_exact_sum():
     rng = np.random.default_rng(1)
     y = rng.integers(2, size=300)
     x = rng.normal(size=(300, 14)) + y[:, None] * rng.normal(size=14)
-    model = SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0.0, random_state=0).fit(x, y)
+    model = SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0.0, random_state=0).fit(
+        x, y
+    )
     (why,) = model.explain(x[:1])
     np.testing.assert_allclose(why.prior + sum(part.part for part in why.features), why.log_odds)
     # one diagonal kernel a class: features are independent given the class, so that parts are log-ratios in any order
@@ -185,11 +217,14 @@ def test_sampled_shapley_values_are_within_their_error_of_the_exact_ones():
 def test_a_pipeline_is_explained_in_the_units_and_words_of_its_input():
     rng = np.random.default_rng(0)
     n = 200
-    frame = pd.DataFrame({"height": rng.normal(170, 10, n), "city": rng.choice(["Rome", "Oslo", "Lima"], n)})
+    frame = pd.DataFrame(
+        {"height": rng.normal(170, 10, n), "city": rng.choice(["Rome", "Oslo", "Lima"], n)}
+    )
     y = np.where((frame.height > 172) ^ (frame.city == "Oslo"), "tall", "other")
     frame["weight"] = rng.normal(70, 5, n)
     model = make_pipeline(
-        TableEncoder(["city"], standardize=True), SharedKernelClassifier.prbf(8, covariance_type="diag", random_state=0)
+        TableEncoder(["city"], standardize=True),
+        SharedKernelClassifier.prbf(8, covariance_type="diag", random_state=0),
     ).fit(frame, y)
     (why,) = questions.explain(model, frame[:1])
     parts = {part.name: part for part in why.features}
@@ -228,13 +263,18 @@ def test_other_classifiers_are_explained_with_background_rows(rows):
         with pytest.raises(KernelpoolError, match=r"knows no densities.*pass background="):
             model.explain(z[0])
         found = model.explain(z[0], background=z[:20])
-        np.testing.assert_allclose(found.prior + sum(part.part for part in found.features), found.log_odds)
+        np.testing.assert_allclose(
+            found.prior + sum(part.part for part in found.features), found.log_odds
+        )
         assert found.probability == pytest.approx(model.predict_proba(z[:1]).max(), rel=1e-6)
 
 
 def test_a_pool_draws_its_background_from_its_densities(rows):
     x, y = rows
-    members = [SharedKernelClassifier.prbf(3, covariance_type="full", random_state=0), LogisticRegression()]
+    members = [
+        SharedKernelClassifier.prbf(3, covariance_type="full", random_state=0),
+        LogisticRegression(),
+    ]
     model = PooledClassifier(members, n_folds=2, random_state=0).fit(x, y)
     first, second = model.explain(x[0]), model.explain(x[0])
     assert first == second
@@ -253,7 +293,9 @@ def test_a_row_of_a_data_frame_is_one_explanation_and_names_are_its_columns(rows
 def test_what_cannot_be_explained_is_said(rows):
     x, y = rows
     model = SharedKernelClassifier.prbf(3, random_state=0).fit(x, y)
-    with pytest.raises(KernelpoolError, match=r"against must be one of the classes \[0, 1, 2\]; got 7"):
+    with pytest.raises(
+        KernelpoolError, match=r"against must be one of the classes \[0, 1, 2\]; got 7"
+    ):
         model.explain(x[0], against=7)
     assert model.explain(x[0], against=2).against in (2, 0, 1)
     with pytest.raises(ValueError, match="features"):
@@ -276,8 +318,12 @@ def test_missing_cells_have_no_part_in_anything(rows, family):
     assert {part.name for part in found[0].features} == {"feature 0", "feature 2"}
     for why, log_proba in zip(found, model.predict_log_proba(holes), strict=True):
         order = np.argsort(-log_proba)
-        np.testing.assert_allclose(why.log_odds, log_proba[order[0]] - log_proba[order[1]], rtol=1e-6)
-        np.testing.assert_allclose(why.prior + sum(part.part for part in why.features), why.log_odds)
+        np.testing.assert_allclose(
+            why.log_odds, log_proba[order[0]] - log_proba[order[1]], rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            why.prior + sum(part.part for part in why.features), why.log_odds
+        )
         assert all(np.isfinite([part.expected, part.deviation]).all() for part in why.features)
     with pytest.raises(KernelpoolError, match="without any value"):
         model.explain(np.full(3, np.nan))

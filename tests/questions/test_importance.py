@@ -11,7 +11,11 @@ from kernelpool import PooledClassifier, SharedKernelClassifier, questions
 from kernelpool.errors import KernelpoolError
 
 MODEL = SharedKernelClassifier.from_parameters(
-    means=[[0.0, 0.0], [2.0, 0.0]], covariances=[1.0, 1.0], mixing=[[1, 0], [0, 1]], class_prior=[0.5, 0.5], classes=[0, 1]
+    means=[[0.0, 0.0], [2.0, 0.0]],
+    covariances=[1.0, 1.0],
+    mixing=[[1, 0], [0, 1]],
+    class_prior=[0.5, 0.5],
+    classes=[0, 1],
 )
 
 
@@ -30,7 +34,9 @@ def test_a_feature_is_integrated_out_exactly():
 def test_a_row_of_weight_two_counts_as_two_rows():
     x, y = MODEL.sample(50, random_state=0)
     twice = questions.feature_importance(MODEL, np.vstack([x, x[:10]]), np.concatenate([y, y[:10]]))
-    weighted = questions.feature_importance(MODEL, x, y, sample_weight=np.where(np.arange(50) < 10, 2.0, 1.0))
+    weighted = questions.feature_importance(
+        MODEL, x, y, sample_weight=np.where(np.arange(50) < 10, 2.0, 1.0)
+    )
     np.testing.assert_allclose(weighted.importance, twice.importance)
     np.testing.assert_allclose(weighted.log_loss, twice.log_loss)
 
@@ -40,7 +46,10 @@ def test_other_classifiers_have_their_values_shuffled():
     for model in (
         RandomForestClassifier(20, random_state=0),
         make_pipeline(
-            StandardScaler(), PooledClassifier([SharedKernelClassifier.prbf(2, random_state=0)], n_folds=2, random_state=0)
+            StandardScaler(),
+            PooledClassifier(
+                [SharedKernelClassifier.prbf(2, random_state=0)], n_folds=2, random_state=0
+            ),
         ),
     ):
         found = questions.feature_importance(model.fit(x[:200], y[:200]), x[200:], y[200:])
@@ -52,7 +61,9 @@ def test_other_classifiers_have_their_values_shuffled():
     mixed = x[200:].copy()
     mixed[:, 0] = mixed[rng.permutation(100), 0]
     loss = [
-        -np.log(np.maximum(forest.predict_proba(z)[np.arange(100), y[200:]], np.finfo(float).tiny)).mean()
+        -np.log(
+            np.maximum(forest.predict_proba(z)[np.arange(100), y[200:]], np.finfo(float).tiny)
+        ).mean()
         for z in (mixed, x[200:])
     ]
     assert once.importance[0] == pytest.approx(loss[0] - loss[1])
@@ -74,5 +85,7 @@ def test_missing_cells_are_integrated_out_as_well():
     holes[:20, 0] = np.nan
     found = questions.feature_importance(MODEL, holes, y)
     known = questions.feature_importance(MODEL, x[20:], y[20:])
-    np.testing.assert_allclose(found.importance, known.importance * 40 / 60, atol=1e-9)  # nothing can be lost in the others
+    np.testing.assert_allclose(
+        found.importance, known.importance * 40 / 60, atol=1e-9
+    )  # nothing can be lost in the others
     np.testing.assert_allclose(found.log_loss, (40 * known.log_loss + 20 * np.log(2)) / 60)

@@ -40,9 +40,15 @@ TRUE = SharedKernelClassifier.from_parameters(
         SharingAverageClassifier(3, random_state=0),
         ParzenClassifier(),
         ParzenClassifier("hypersphere", 1.0),
-        PooledClassifier([SharedKernelClassifier.prbf(3, random_state=0), ParzenClassifier()], n_folds=2, random_state=0),
+        PooledClassifier(
+            [SharedKernelClassifier.prbf(3, random_state=0), ParzenClassifier()],
+            n_folds=2,
+            random_state=0,
+        ),
     ],
-    ids=lambda model: f"{type(model).__name__}-{model.get_params().get('training')}-{model.get_params().get('kernel')}",
+    ids=lambda model: (
+        f"{type(model).__name__}-{model.get_params().get('training')}-{model.get_params().get('kernel')}"
+    ),
 )
 def test_other_frequencies_follow_bayes_rule(model, tmp_path):
     x, y = TRUE.sample(300, random_state=0)
@@ -51,23 +57,36 @@ def test_other_frequencies_follow_bayes_rule(model, tmp_path):
     other = model.with_class_prior(new)
     before = model.predict_proba(x)
     expected = before * new / model.class_prior_
-    np.testing.assert_allclose(other.predict_proba(x), expected / expected.sum(axis=1, keepdims=True), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(
+        other.predict_proba(x),
+        expected / expected.sum(axis=1, keepdims=True),
+        rtol=1e-6,
+        atol=1e-12,
+    )
     np.testing.assert_array_equal(model.predict_proba(x), before)  # the model itself is as it was
     if hasattr(model, "log_density"):
         np.testing.assert_allclose(
-            other.score_samples(x), np.logaddexp.reduce(other.log_density(x) + np.log(new), axis=1), rtol=1e-9
+            other.score_samples(x),
+            np.logaddexp.reduce(other.log_density(x) + np.log(new), axis=1),
+            rtol=1e-9,
         )
         assert (other.sample(2000, random_state=0)[1] == "c").mean() == pytest.approx(0.8, abs=0.03)
     again = other.with_class_prior(model.class_prior_)
     np.testing.assert_allclose(again.predict_proba(x), before, rtol=1e-6, atol=1e-12)
     save(other, tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict_proba(x), other.predict_proba(x))
+    np.testing.assert_array_equal(
+        load(tmp_path / "model.safetensors").predict_proba(x), other.predict_proba(x)
+    )
 
 
 def test_frequencies_are_named_in_three_ways():
     assert TRUE.with_class_prior("balanced").class_prior_.tolist() == [1 / 3] * 3
-    np.testing.assert_allclose(TRUE.with_class_prior({"c": 0.6}).class_prior_, [0.25, 0.15, 0.6])  # a and b keep 5 to 3
-    np.testing.assert_allclose(TRUE.with_class_prior({"a": 0.1, "b": 0.2, "c": 0.7}).class_prior_, [0.1, 0.2, 0.7])
+    np.testing.assert_allclose(
+        TRUE.with_class_prior({"c": 0.6}).class_prior_, [0.25, 0.15, 0.6]
+    )  # a and b keep 5 to 3
+    np.testing.assert_allclose(
+        TRUE.with_class_prior({"a": 0.1, "b": 0.2, "c": 0.7}).class_prior_, [0.1, 0.2, 0.7]
+    )
     for wrong, message in (
         ("even", "must be 'balanced', a dict or one number a class; got 'even'"),
         ({"d": 0.5}, "names 'd', which is none of the classes"),
@@ -83,19 +102,27 @@ def test_frequencies_are_named_in_three_ways():
 @pytest.mark.parametrize("cls", [SharedKernelClassifier, ParzenClassifier, PooledClassifier])
 def test_frequencies_may_be_given_before_the_fit(cls, tmp_path):
     x, y = TRUE.sample(200, random_state=0)
-    kwargs = {"members": [SharedKernelClassifier.prbf(3, random_state=0)], "n_folds": 2} if cls is PooledClassifier else {}
+    kwargs = (
+        {"members": [SharedKernelClassifier.prbf(3, random_state=0)], "n_folds": 2}
+        if cls is PooledClassifier
+        else {}
+    )
     plain = cls(random_state=0, **kwargs).fit(x, y)
     for given in ("balanced", {"c": 0.9}):
         model = cls(random_state=0, class_prior=given, **kwargs).fit(x, y)
         other = plain.with_class_prior(given)
         np.testing.assert_allclose(model._prior(), other._prior())
         if cls is not ParzenClassifier:  # whose width is chosen with the frequencies in mind
-            np.testing.assert_allclose(model.predict_proba(x), other.predict_proba(x), rtol=0.2, atol=0.02)
+            np.testing.assert_allclose(
+                model.predict_proba(x), other.predict_proba(x), rtol=0.2, atol=0.02
+            )
         save(
             model,
             tmp_path / "m.safetensors",
         )
-        np.testing.assert_array_equal(load(tmp_path / "m.safetensors").predict_proba(x), model.predict_proba(x))
+        np.testing.assert_array_equal(
+            load(tmp_path / "m.safetensors").predict_proba(x), model.predict_proba(x)
+        )
         (tmp_path / "m.safetensors").unlink()
 
 
@@ -103,15 +130,21 @@ def test_whatever_stands_around_a_model_takes_them_too():
     x, y = TRUE.sample(200, random_state=0)
     model = make_pipeline(
         StandardScaler(),
-        FrozenEstimator(SharedKernelClassifier.prbf(3, random_state=0).fit(StandardScaler().fit_transform(x), y)),
+        FrozenEstimator(
+            SharedKernelClassifier.prbf(3, random_state=0).fit(StandardScaler().fit_transform(x), y)
+        ),
     ).fit(x, y)
     wrapped = RejectClassifier(model, ambiguity=0.1, cv="prefit").fit(x, y)
     other = questions.with_class_prior(wrapped, "balanced")
     before = wrapped.predict_proba(x)
     expected = before / model[-1].estimator.class_prior_
-    np.testing.assert_allclose(other.predict_proba(x), expected / expected.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(
+        other.predict_proba(x), expected / expected.sum(axis=1, keepdims=True)
+    )
     np.testing.assert_array_equal(wrapped.predict_proba(x), before)
-    with pytest.raises(KernelpoolError, match="RBFNetworkClassifier cannot take other class frequencies"):
+    with pytest.raises(
+        KernelpoolError, match="RBFNetworkClassifier cannot take other class frequencies"
+    ):
         questions.with_class_prior(RBFNetworkClassifier(random_state=0).fit(x, y), "balanced")
 
 

@@ -13,7 +13,9 @@ def test_need_is_the_loss_of_the_owners_rows():
 
 def two_clusters(seed=0):
     rng = np.random.default_rng(seed)
-    return np.concatenate([rng.normal(size=(40, 3)) * 0.1 + [5, 0, 0], rng.normal(size=(60, 3)) * 0.1 - [5, 0, 0]])
+    return np.concatenate(
+        [rng.normal(size=(40, 3)) * 0.1 + [5, 0, 0], rng.normal(size=(60, 3)) * 0.1 - [5, 0, 0]]
+    )
 
 
 def start(family, x, n_kernels=2):
@@ -29,7 +31,9 @@ def test_a_kernel_over_two_clusters_becomes_one_for_each(family):
     kernel, kernels = start(family, x)
     mixing = np.array([[0.75, 0.5], [0.25, 0.5]])
     member, weight = np.zeros(100, int), np.ones(100)
-    grown, shares, parent = split(kernel, kernels, mixing, np.array([5.0, 1.0]), x, member, weight, 1)
+    grown, shares, parent = split(
+        kernel, kernels, mixing, np.array([5.0, 1.0]), x, member, weight, 1
+    )
     assert parent.tolist() == [0, 1, 0]
     centers = sorted([x[:40].mean(axis=0).tolist(), x[40:].mean(axis=0).tolist()])
     np.testing.assert_allclose(sorted(grown.mean[[0, 2]].tolist()), centers)
@@ -43,10 +47,16 @@ def test_a_weight_is_as_many_rows():
     kernel, kernels = start("full", x)
     mixing, need = np.full((2, 2), 0.5), np.array([5.0, 1.0])
     times = np.random.default_rng(0).integers(1, 4, size=len(x))
-    weighted, _, _ = split(kernel, kernels, mixing, need, x, np.zeros(100, int), times.astype(float), 1)
+    weighted, _, _ = split(
+        kernel, kernels, mixing, need, x, np.zeros(100, int), times.astype(float), 1
+    )
     rows = np.repeat(x, times, axis=0)
-    repeated, _, _ = split(kernel, kernels, mixing, need, rows, np.zeros(len(rows), int), np.ones(len(rows)), 1)
-    np.testing.assert_allclose(np.sort(weighted.mean[[0, 2]], axis=0), np.sort(repeated.mean[[0, 2]], axis=0))
+    repeated, _, _ = split(
+        kernel, kernels, mixing, need, rows, np.zeros(len(rows), int), np.ones(len(rows)), 1
+    )
+    np.testing.assert_allclose(
+        np.sort(weighted.mean[[0, 2]], axis=0), np.sort(repeated.mean[[0, 2]], axis=0)
+    )
 
 
 def test_kernels_of_few_or_equal_rows_stay_whole():
@@ -59,7 +69,10 @@ def test_kernels_of_few_or_equal_rows_stay_whole():
     _, _, parent = split(kernel, kernels, mixing, need, equal, np.ones(50, int), np.ones(50), 2)
     assert parent.tolist() == [0, 1]
     # the neediest cannot be split: the next one is
-    rows, member = np.concatenate([equal, two_clusters()]), np.r_[np.ones(50, int), np.zeros(100, int)]
+    rows, member = (
+        np.concatenate([equal, two_clusters()]),
+        np.r_[np.ones(50, int), np.zeros(100, int)],
+    )
     _, _, parent = split(kernel, kernels, mixing, need, rows, member, np.ones(150), 1)
     assert parent.tolist() == [0, 1, 0]
 
@@ -69,7 +82,9 @@ def test_the_neediest_kernel_is_split_first():
     kernel, kernels = start("spherical", x)
     member = np.repeat([0, 1], 100)
     for need in ([5.0, 1.0], [1.0, 5.0]):
-        _, _, parent = split(kernel, kernels, np.full((2, 2), 0.5), np.array(need), x, member, np.ones(200), 1)
+        _, _, parent = split(
+            kernel, kernels, np.full((2, 2), 0.5), np.array(need), x, member, np.ones(200), 1
+        )
         assert parent.tolist() == [0, 1, int(np.argmax(need))]
 
 
@@ -79,5 +94,7 @@ def test_the_cut_is_at_the_weighted_mean():
     kernel, kernels = start("full", x)
     # the mean is 13/33: only the heavy row lies below it
     heavy = np.array([30.0, 1, 1, 1])
-    grown, _, _ = split(kernel, kernels, np.full((2, 2), 0.5), np.array([1.0, 0]), x, np.zeros(4, int), heavy, 1)
+    grown, _, _ = split(
+        kernel, kernels, np.full((2, 2), 0.5), np.array([1.0, 0]), x, np.zeros(4, int), heavy, 1
+    )
     np.testing.assert_allclose(np.sort(grown.mean[[0, 2], 0]), [0, 13 / 3])

@@ -3,14 +3,25 @@ import pytest
 
 from kernelpool.kernels import FAMILIES
 from kernelpool.rows import ArrayRows
-from kernelpool.starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
+from kernelpool.starts import (
+    METHODS,
+    ClassSample,
+    apportion,
+    opened,
+    placed,
+    sample_rows,
+    uniform_mixing,
+)
 
 
 def test_kernels_are_dealt_out_as_evenly_as_rows_allow():
     assert apportion(7, [100, 100, 100]) == [3, 2, 2]
     assert apportion(2, [5, 9, 7]) == [0, 1, 1]
     assert apportion(10, [1, 100, 2]) == [1, 7, 2]
-    assert apportion(6, [1, 1]) == [3, 3]  # more than there are rows: still as many as were asked for
+    assert apportion(6, [1, 1]) == [
+        3,
+        3,
+    ]  # more than there are rows: still as many as were asked for
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -59,7 +70,8 @@ def test_every_method_places_kernels_in_their_class(method, family):
     assert np.isfinite(kernels.covariance).all()
     if method == "random":  # rows of the class, as wide as the class
         assert all(
-            (sample == mean).all(axis=1).any() for sample, mean in zip([samples[0].x] * 2, kernels.mean[:2], strict=True)
+            (sample == mean).all(axis=1).any()
+            for sample, mean in zip([samples[0].x] * 2, kernels.mean[:2], strict=True)
         )
         expected = np.cov(samples[0].x.T, bias=True)
         if family == "full":
@@ -70,9 +82,17 @@ def test_every_method_places_kernels_in_their_class(method, family):
 
 def test_a_class_of_one_row_gets_the_width_of_the_others(family):
     rng = np.random.default_rng(0)
-    samples = [ClassSample(np.zeros((1, 2)), np.ones(1)), ClassSample(rng.normal(size=(50, 2)), np.ones(50))]
+    samples = [
+        ClassSample(np.zeros((1, 2)), np.ones(1)),
+        ClassSample(rng.normal(size=(50, 2)), np.ones(50)),
+    ]
     kernels = placed(FAMILIES[family](np.full(2, 1e-6)), METHODS["kmeans"], samples, [1, 2], rng)
-    variance = {"spherical": lambda c: c[0], "diag": lambda c: c[0], "full": lambda c: np.diag(c[0]), "tied": np.diag}[family]
+    variance = {
+        "spherical": lambda c: c[0],
+        "diag": lambda c: c[0],
+        "full": lambda c: np.diag(c[0]),
+        "tied": np.diag,
+    }[family]
     assert (variance(kernels.covariance) > 0.1).all()
 
 

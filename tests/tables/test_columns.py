@@ -17,7 +17,9 @@ def read(tmp_path, content, style=None, **options):
 
 def rows(*cells):
     """A table of one column beside a number and a class."""
-    return "odd;x;y\n" + "".join(f"{cell};{(i * 7) % 11};{'uv'[i % 2]}\n" for i, cell in enumerate(cells))
+    return "odd;x;y\n" + "".join(
+        f"{cell};{(i * 7) % 11};{'uv'[i % 2]}\n" for i, cell in enumerate(cells)
+    )
 
 
 def error(tmp_path, content, style=None, **options):
@@ -31,14 +33,24 @@ def error(tmp_path, content, style=None, **options):
     ("cells", "said", "advice"),
     [
         (["3,14", "2,7"], "'3,14' (a decimal comma)", "Pass decimal=','."),
-        (["1,234", "2,500,000.5"], "'1,234' (thousands are set apart)", "Write numbers with digits"),
+        (
+            ["1,234", "2,500,000.5"],
+            "'1,234' (thousands are set apart)",
+            "Write numbers with digits",
+        ),
         (["$5", "$7.50"], "'$5' (an amount of money)", "Write numbers with digits"),
         (["5 %", "7%"], "'5 %' (a percentage)", "Write numbers with digits"),
-        (["1", "-", "3"], "'-' (a missing cell?)", "If '-' stands for a missing cell, pass missing='-'."),
+        (
+            ["1", "-", "3"],
+            "'-' (a missing cell?)",
+            "If '-' stands for a missing cell, pass missing='-'.",
+        ),
         (["1", "unknown"], "'unknown' (a missing cell?)", "pass missing='unknown'."),
     ],
 )
-def test_numbers_in_other_notations_are_recognized_and_not_taken_for_words(tmp_path, cells, said, advice, encode):
+def test_numbers_in_other_notations_are_recognized_and_not_taken_for_words(
+    tmp_path, cells, said, advice, encode
+):
     found = error(tmp_path, rows(*cells, *cells), encode=encode)
     assert said in found
     assert advice in found
@@ -64,12 +76,17 @@ def test_all_that_is_wrong_is_in_one_message(tmp_path):
     assert "row 1, column 'a': 'x'" in found
     assert "row 3, column 'b': 'z'" in found
     assert "1 missing cell: 'c' (1, first in" in found
-    assert "there is no column 'p', 'q' to drop. There are 'a', 'b', 'c', 'y'." in error(tmp_path, content, drop=["p", "q"])
+    assert "there is no column 'p', 'q' to drop. There are 'a', 'b', 'c', 'y'." in error(
+        tmp_path, content, drop=["p", "q"]
+    )
 
 
 def test_columns_that_teach_nothing_are_left_out_and_said_so(tmp_path):
     n = 60
-    lines = [f"{i + 1},2024-01-{i % 28 + 1:02d},name {i},{'lmn'[i % 3]},{i % 7},{'uv'[i % 2]}" for i in range(n)]
+    lines = [
+        f"{i + 1},2024-01-{i % 28 + 1:02d},name {i},{'lmn'[i % 3]},{i % 7},{'uv'[i % 2]}"
+        for i in range(n)
+    ]
     found = read(tmp_path, "\n".join(["row,day,who,size,x,y", *lines, ""]), encode=True)
     assert [(f.name, f.kind) for f in found.features] == [("size", "category"), ("x", "number")]
     assert found.left_out["row"] == "it counts the rows"
@@ -93,8 +110,9 @@ def test_the_target_is_asked_for_by_name(tmp_path):
     assert "name the column that holds the classes; there are 'a', 'Churn'. Pass target=." in error(
         tmp_path, content, target=None
     )
-    assert "no column 'churn' for the target; did you mean 'Churn'? There are 'a', 'Churn'." in error(
-        tmp_path, content, target="churn"
+    assert (
+        "no column 'churn' for the target; did you mean 'Churn'? There are 'a', 'Churn'."
+        in error(tmp_path, content, target="churn")
     )
 
 

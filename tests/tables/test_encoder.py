@@ -17,7 +17,11 @@ COLUMNS = {
 
 def tables():
     frame = pd.DataFrame({name: pd.array(cells) for name, cells in COLUMNS.items()})
-    found = {"pandas": frame, "categories": frame.astype({"town": "category"}), "arrow": pa.table(COLUMNS)}
+    found = {
+        "pandas": frame,
+        "categories": frame.astype({"town": "category"}),
+        "arrow": pa.table(COLUMNS),
+    }
     try:
         import polars
     except ImportError:
@@ -32,7 +36,10 @@ def test_words_are_told_by_their_type_and_missing_ones_are_missing(kind):
     table = tables()[kind]
     assert word_columns(table) == ["town", "married"]
     encoder = TableEncoder(word_columns(table)).fit(table)
-    assert [words.tolist() for words in encoder.categories_] == [["Athens", "Volos"], ["False", "True"]]
+    assert [words.tolist() for words in encoder.categories_] == [
+        ["Athens", "Volos"],
+        ["False", "True"],
+    ]
     nan = np.nan
     expected = [
         [40, 1.5, 1, 0, 0, 1],

@@ -27,7 +27,13 @@ def values(n=N):
 
 def text():
     x, y = values()
-    return "\n".join(["a,b,color", *(f"{a},{b},{label}" for (a, b), label in zip(x.tolist(), y, strict=True)), ""])
+    return "\n".join(
+        [
+            "a,b,color",
+            *(f"{a},{b},{label}" for (a, b), label in zip(x.tolist(), y, strict=True)),
+            "",
+        ]
+    )
 
 
 def table():
@@ -36,7 +42,11 @@ def table():
 
 
 def cells(path, **options):
-    return [row for batch in source(str(path), **options).batches() for row in pa.table(batch.columns).to_pylist()]
+    return [
+        row
+        for batch in source(str(path), **options).batches()
+        for row in pa.table(batch.columns).to_pylist()
+    ]
 
 
 @pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.parquet", "d.feather", "d.arrows"])
@@ -122,7 +132,9 @@ def test_blocks_end_where_rows_end_whatever_is_in_quotes(tmp_path, monkeypatch, 
     monkeypatch.setattr(text_files, "BLOCK", max(block, 64))  # a row must fit
     monkeypatch.setattr("kernelpool.tables.sources.HEAD", block)
     out = io.StringIO()
-    quoting = csv.QUOTE_ALL if end == "\r" else csv.QUOTE_MINIMAL  # which leaves \n bare where it ends no line
+    quoting = (
+        csv.QUOTE_ALL if end == "\r" else csv.QUOTE_MINIMAL
+    )  # which leaves \n bare where it ends no line
     csv.writer(out, lineterminator=end, quoting=quoting).writerows([["a", "b", "c"], *HARD * 5])
     (tmp_path / "d.csv").write_bytes(out.getvalue().encode())
     assert [list(row.values()) for row in cells(tmp_path / "d.csv")] == HARD * 5
@@ -132,7 +144,10 @@ def test_a_row_that_does_not_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "BLOCK", 1000)
     monkeypatch.setattr("kernelpool.tables.sources.HEAD", 100)
     (tmp_path / "d.csv").write_text("a,b\n1,2\n3," + "x" * 5000 + "\n")
-    with pytest.raises(TableError, match=r"after row 0: a row is longer than 1,000 bytes|after row 1: a row is longer"):
+    with pytest.raises(
+        TableError,
+        match=r"after row 0: a row is longer than 1,000 bytes|after row 1: a row is longer",
+    ):
         cells(tmp_path / "d.csv")
 
 

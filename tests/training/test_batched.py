@@ -56,12 +56,17 @@ def parquet_folder(x, y, folder):
 
 
 def partitioned(x, y, folder):
-    ds.write_dataset(table_of(x, y), folder, format="parquet", partitioning=["label"], partitioning_flavor="hive")
+    ds.write_dataset(
+        table_of(x, y), folder, format="parquet", partitioning=["label"], partitioning_flavor="hive"
+    )
     return str(folder), "label"
 
 
 def csv_file(x, y, folder):
-    lines = [",".join([*NAMES, "label"]), *(",".join([*map(repr, row.tolist()), str(k)]) for row, k in zip(x, y, strict=True))]
+    lines = [
+        ",".join([*NAMES, "label"]),
+        *(",".join([*map(repr, row.tolist()), str(k)]) for row, k in zip(x, y, strict=True)),
+    ]
     (folder / "rows.csv").write_text("\n".join(lines) + "\n")
     return str(folder / "rows.csv"), "label"
 
@@ -128,13 +133,28 @@ def test_every_source_gives_the_model_of_the_rows_in_memory(make, blobs, tmp_pat
     source, target = make(x, y, tmp_path)
     data = training_data(SharedKernelClassifier.prbf(), source, target, None, None, 1.0, None)
     assert isinstance(data.rows, BatchRows)
-    found = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(source, target)
+    found = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(
+        source, target
+    )
     for name in ("means_", "covariances_", "mixing_", "objective_", "class_prior_"):
-        np.testing.assert_allclose(getattr(found, name), getattr(reference, name), rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(reference, name), rtol=1e-8, atol=1e-9
+        )
     assert found.classes_.tolist() == [0, 1, 2]
-    if make in (partitioned, partitioned_dataset, one_frame):  # rows in another order; a table in memory is an array
+    if make in (
+        partitioned,
+        partitioned_dataset,
+        one_frame,
+    ):  # rows in another order; a table in memory is an array
         return
-    for method in ("predict_proba", "log_density", "score_samples", "predict", "predict_log_proba", "kernel_posterior"):
+    for method in (
+        "predict_proba",
+        "log_density",
+        "score_samples",
+        "predict",
+        "predict_log_proba",
+        "kernel_posterior",
+    ):
         answer = getattr(found, method)(source)
         np.testing.assert_allclose(answer, getattr(reference, method)(x), rtol=1e-7, atol=1e-8)
 
@@ -142,7 +162,13 @@ def test_every_source_gives_the_model_of_the_rows_in_memory(make, blobs, tmp_pat
 @pytest.mark.parametrize("sharing", [0, 0.5, "learned"])
 def test_all_families_and_sharing(blobs, family, sharing):
     x, y = blobs
-    settings = {"covariance_type": family, "sharing": sharing, "random_state": 0, "unlabeled": 2, "unlabeled_weight": 0.5}
+    settings = {
+        "covariance_type": family,
+        "sharing": sharing,
+        "random_state": 0,
+        "unlabeled": 2,
+        "unlabeled_weight": 0.5,
+    }
     reference = SharedKernelClassifier.prbf(6, **settings).fit(x, y)
     found = SharedKernelClassifier.prbf(6, **settings).fit(array_batches(x, y, None)[0], None)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-7, atol=1e-8)
@@ -164,7 +190,12 @@ def test_all_families_and_sharing(blobs, family, sharing):
 def test_other_estimators_take_sources_too(model, blobs):
     x, y = blobs
     expected = model.fit(x, y).predict_proba(x)
-    np.testing.assert_allclose(model.fit(array_batches(x, y, None)[0], None).predict_proba(x), expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        model.fit(array_batches(x, y, None)[0], None).predict_proba(x),
+        expected,
+        rtol=1e-6,
+        atol=1e-7,
+    )
 
 
 def test_labels_frame_and_start_come_from_one_pass(blobs):
@@ -178,15 +209,28 @@ def test_labels_frame_and_start_come_from_one_pass(blobs):
     for k, sample in enumerate(data.samples):
         np.testing.assert_allclose(sample.x, np.unique(x[y == k], axis=0), rtol=1e-12)
     with pytest.warns(Warning, match="max_iter=3"):
-        SharedKernelClassifier.prbf(6, max_iter=3, tol=0, acceleration=None, random_state=0).fit(source, None)
-    assert source.n_passes == 2 + 2 + 4  # three sweeps, and the one that tells the objective of the start
+        SharedKernelClassifier.prbf(6, max_iter=3, tol=0, acceleration=None, random_state=0).fit(
+            source, None
+        )
+    assert (
+        source.n_passes == 2 + 2 + 4
+    )  # three sweeps, and the one that tells the objective of the start
 
 
 def test_means_and_variances_far_from_zero_survive_one_pass():
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(300, 2)) * 1e-3 + np.linspace(1e6, 1e6 + 1, 300)[:, None], np.arange(300) % 2
+    x, y = (
+        rng.normal(size=(300, 2)) * 1e-3 + np.linspace(1e6, 1e6 + 1, 300)[:, None],
+        np.arange(300) % 2,
+    )
     data = training_data(
-        SharedKernelClassifier.prbf(), Again([(x[:100], y[:100]), (x[100:], y[100:])]), None, None, None, 1.0, None
+        SharedKernelClassifier.prbf(),
+        Again([(x[:100], y[:100]), (x[100:], y[100:])]),
+        None,
+        None,
+        None,
+        1.0,
+        None,
     )
     np.testing.assert_allclose(data.variance, (x - x.mean(axis=0)).var(axis=0), rtol=1e-9)
 
@@ -198,13 +242,23 @@ def test_weights_words_and_missing_labels(blobs, tmp_path):
     table = table_of(x, words).append_column("weight", pa.array(weight))
     pq.write_table(table, tmp_path / "rows.parquet")
     reference = SharedKernelClassifier.prbf(4, random_state=0).fit(x, words, sample_weight=weight)
-    found = SharedKernelClassifier.prbf(4, random_state=0).fit(tmp_path / "rows.parquet", "label", sample_weight="weight")
+    found = SharedKernelClassifier.prbf(4, random_state=0).fit(
+        tmp_path / "rows.parquet", "label", sample_weight="weight"
+    )
     assert found.classes_.tolist() == ["no", "yes"]
     assert found.feature_names_in_.tolist() == NAMES
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
-    mixed = table_of(x[:, ::-1], words).rename_columns([*NAMES[::-1], "label"]).append_column("id", pa.array(range(len(x))))
-    pq.write_table(mixed, tmp_path / "other.parquet")  # other order, and a column that the model does not know
-    np.testing.assert_allclose(found.predict_proba(tmp_path / "other.parquet"), reference.predict_proba(x), rtol=1e-7)
+    mixed = (
+        table_of(x[:, ::-1], words)
+        .rename_columns([*NAMES[::-1], "label"])
+        .append_column("id", pa.array(range(len(x))))
+    )
+    pq.write_table(
+        mixed, tmp_path / "other.parquet"
+    )  # other order, and a column that the model does not know
+    np.testing.assert_allclose(
+        found.predict_proba(tmp_path / "other.parquet"), reference.predict_proba(x), rtol=1e-7
+    )
 
 
 def test_what_fits_into_memory_is_kept_and_gives_the_same_bits(blobs, tmp_path, monkeypatch):
@@ -229,7 +283,9 @@ def test_missing_cells_are_integrated_out(in_memory, blobs, tmp_path, family, mo
     found = SharedKernelClassifier(6, **settings).fit(path, target)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(found.covariances_, reference.covariances_, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(found.predict_proba(path), reference.predict_proba(x), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        found.predict_proba(path), reference.predict_proba(x), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_refusals(blobs, tmp_path):
@@ -238,7 +294,9 @@ def test_refusals(blobs, tmp_path):
     model = SharedKernelClassifier.prbf(4, random_state=0)
     with pytest.raises(ValueError, match=r"iterator \(generator\), which can be read only once"):
         model.fit(((x, y) for _ in range(2)), None)
-    with pytest.raises(ValueError, match=r"there is no column 'lable' for the target; did you mean 'label'\?"):
+    with pytest.raises(
+        ValueError, match=r"there is no column 'lable' for the target; did you mean 'label'\?"
+    ):
         model.fit(path, "lable")
     with pytest.raises(ValueError, match="y must be the name of a column"):
         model.fit(path, y)
@@ -252,18 +310,28 @@ def test_refusals(blobs, tmp_path):
         PooledClassifier().fit(path, target)
     holes = table_of(x, y).set_column(1, "b", pa.array([None, *x[1:, 1]]))
     pq.write_table(holes, tmp_path / "holes.parquet")
-    with pytest.raises(ValueError, match=r"1 missing cell in 1 of 300 rows: 'b' \(1, first in .*holes.parquet, row 1\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"1 missing cell in 1 of 300 rows: 'b' \(1, first in .*holes.parquet, row 1\)",
+    ):
         CompetitiveNeuronsClassifier(4).fit(tmp_path / "holes.parquet", "label")
     words = table_of(x, y).set_column(0, "a", pa.array(["1"] * 290 + ["ten"] * 10))
     pq.write_table(words, tmp_path / "words.parquet")
-    with pytest.raises(ValueError, match=r"Not a number: .*words.parquet, row 291, column 'a': 'ten'"):
+    with pytest.raises(
+        ValueError, match=r"Not a number: .*words.parquet, row 291, column 'a': 'ten'"
+    ):
         model.fit(tmp_path / "words.parquet", "label")
     with pytest.raises(ValueError, match="A batch of X has 2 features; the first one has 3"):
         model.fit([(x, y), (x[:, :2], y)], None)
     with pytest.raises(ValueError, match="NaN or infinity in 1 cells"):
-        model.fit([(x, y), (np.where(np.arange(3) == np.arange(len(x))[:, None], np.inf, x)[:1], y[:1])], None)
+        model.fit(
+            [(x, y), (np.where(np.arange(3) == np.arange(len(x))[:, None], np.inf, x)[:1], y[:1])],
+            None,
+        )
     model.fit(path, target)
-    with pytest.raises(ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"):
+    with pytest.raises(
+        ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"
+    ):
         model.predict([(x[:, :2],)])
     pq.write_table(table_of(x, y).drop_columns(["b"]), tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="no column 'b'"):
@@ -290,7 +358,11 @@ def test_what_is_decoded_is_spooled_and_read_back_as_it_was(blobs, tmp_path, mon
     x, y = blobs
     weight = np.linspace(0.5, 1, len(x), dtype=np.float32)
     spool = Spool(str(tmp_path))
-    given = [RowBatch(x[:100], y[:100], weight[:100]), RowBatch(np.asfortranarray(x[100:]), y[100:]), RowBatch(x[:0], y[:0])]
+    given = [
+        RowBatch(x[:100], y[:100], weight[:100]),
+        RowBatch(np.asfortranarray(x[100:]), y[100:]),
+        RowBatch(x[:0], y[:0]),
+    ]
     for batch in given:
         assert spool.has_room(batch)
         spool.add(batch)
@@ -306,7 +378,9 @@ def test_what_is_decoded_is_spooled_and_read_back_as_it_was(blobs, tmp_path, mon
 
 
 @pytest.mark.parametrize("spare", [0, 1 << 62])
-def test_files_are_decoded_once_where_there_is_room_on_the_disk(spare, blobs, tmp_path, monkeypatch):
+def test_files_are_decoded_once_where_there_is_room_on_the_disk(
+    spare, blobs, tmp_path, monkeypatch
+):
     monkeypatch.setattr(Spool, "SPARE", spare)
     x, y = blobs
     path, target = csv_file(x, y, tmp_path)
@@ -317,7 +391,9 @@ def test_files_are_decoded_once_where_there_is_room_on_the_disk(spare, blobs, tm
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
 
 
-@pytest.mark.parametrize("make", [parquet_file, csv_file, matrix, list_of_tuples, frames], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [parquet_file, csv_file, matrix, list_of_tuples, frames], ids=lambda make: make.__name__
+)
 def test_score_of_a_source(make, blobs, tmp_path):
     x, y = blobs
     model = SharedKernelClassifier.prbf(3, random_state=0).fit(x[::7], y[::7])
@@ -325,13 +401,20 @@ def test_score_of_a_source(make, blobs, tmp_path):
     assert 0 < expected < 1
     source, target = make(x, y, tmp_path)
     names = pa.table({name: x[::7, i] for i, name in enumerate(NAMES)})
-    named = model if make in (matrix, list_of_tuples) else SharedKernelClassifier.prbf(3, random_state=0).fit(names, y[::7])
+    named = (
+        model
+        if make in (matrix, list_of_tuples)
+        else SharedKernelClassifier.prbf(3, random_state=0).fit(names, y[::7])
+    )
     assert named.score(source, target) == pytest.approx(expected, abs=1e-12)
 
 
 def test_score_leaves_out_rows_without_a_label_and_counts_by_weight(blobs):
     x, y = blobs
-    model, weight = SharedKernelClassifier.prbf(3, random_state=0).fit(x[::7], y[::7]), np.linspace(0, 1, len(x))
+    model, weight = (
+        SharedKernelClassifier.prbf(3, random_state=0).fit(x[::7], y[::7]),
+        np.linspace(0, 1, len(x)),
+    )
     right = model.predict(x) == y
     source = [(x, y, weight)]
     assert model.score(source, None) == pytest.approx(np.average(right, weights=weight))

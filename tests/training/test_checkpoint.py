@@ -16,7 +16,16 @@ from kernelpool.em import Outcome, Stop, em
 from kernelpool.training import batched, checkpoint
 from kernelpool.training.checkpoint import CheckpointFile
 
-FITTED = ("means_", "covariances_", "mixing_", "history_", "objective_", "n_iter_", "converged_", "sharing_")
+FITTED = (
+    "means_",
+    "covariances_",
+    "mixing_",
+    "history_",
+    "objective_",
+    "n_iter_",
+    "converged_",
+    "sharing_",
+)
 
 
 def assert_same_bits(found, expected):
@@ -83,11 +92,15 @@ class TestResuming:
     def test_wherever_it_is_broken_off(self, settings, blobs, tmp_path):
         settings = {"n_kernels": 6, "max_iter": 30, "random_state": 0, **settings}
         seen = []
-        expected = SharedKernelClassifier.prbf(**settings, callback=lambda info: seen.append(info) and None).fit(*blobs)
+        expected = SharedKernelClassifier.prbf(
+            **settings, callback=lambda info: seen.append(info) and None
+        ).fit(*blobs)
         for n in {1, 2, len(seen) // 2, len(seen)}:
             path = tmp_path / f"{n}.checkpoint"
             with pytest.raises(BrokenOffError):
-                SharedKernelClassifier.prbf(**settings, checkpoint=path, callback=breaking_after(n)).fit(*blobs)
+                SharedKernelClassifier.prbf(
+                    **settings, checkpoint=path, callback=breaking_after(n)
+                ).fit(*blobs)
             left = []
             found = SharedKernelClassifier.prbf(
                 **settings, checkpoint=path, callback=lambda i, left=left: left.append(i) and None
@@ -103,33 +116,49 @@ class TestResuming:
         expected = SharedKernelClassifier.prbf(**settings).fit(x, y)
         path = tmp_path / "fit.checkpoint"
         with pytest.raises(BrokenOffError):
-            SharedKernelClassifier.prbf(**settings, checkpoint=path, callback=breaking_after(5)).fit(x, y)
-        assert_same_bits(SharedKernelClassifier.prbf(**settings, checkpoint=path).fit(x, y), expected)
+            SharedKernelClassifier.prbf(
+                **settings, checkpoint=path, callback=breaking_after(5)
+            ).fit(x, y)
+        assert_same_bits(
+            SharedKernelClassifier.prbf(**settings, checkpoint=path).fit(x, y), expected
+        )
 
     def test_more_than_once_and_after_the_end(self, blobs, tmp_path):
         expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
         path = tmp_path / "fit.checkpoint"
         for _ in range(3):
             with pytest.raises(BrokenOffError):
-                SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=breaking_after(4)).fit(*blobs)
+                SharedKernelClassifier.prbf(
+                    6, random_state=0, checkpoint=path, callback=breaking_after(4)
+                ).fit(*blobs)
         for _ in range(2):
-            found = SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(path, every=0)).fit(*blobs)
+            found = SharedKernelClassifier.prbf(
+                6, random_state=0, checkpoint=Checkpoint(path, every=0)
+            ).fit(*blobs)
             assert_same_bits(found, expected)
 
     def test_a_fit_without_a_seed_goes_on_with_its_own(self, blobs, tmp_path):
         settings = {"n_kernels": 6, "init": "random", "n_init": 2}
         path, kept = tmp_path / "fit.checkpoint", tmp_path / "kept.checkpoint"
         with pytest.raises(BrokenOffError):
-            SharedKernelClassifier.prbf(**settings, checkpoint=path, callback=breaking_after(5)).fit(*blobs)
+            SharedKernelClassifier.prbf(
+                **settings, checkpoint=path, callback=breaking_after(5)
+            ).fit(*blobs)
         kept.write_bytes(path.read_bytes())
         first = SharedKernelClassifier.prbf(**settings, checkpoint=path).fit(*blobs)
-        assert_same_bits(SharedKernelClassifier.prbf(**settings, checkpoint=kept).fit(*blobs), first)
+        assert_same_bits(
+            SharedKernelClassifier.prbf(**settings, checkpoint=kept).fit(*blobs), first
+        )
 
     def test_a_fit_that_a_callback_stopped_goes_on(self, blobs, tmp_path):
         expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
         path = tmp_path / "fit.checkpoint"
-        SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=lambda info: info.sweep == 4).fit(*blobs)
-        assert_same_bits(SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(*blobs), expected)
+        SharedKernelClassifier.prbf(
+            6, random_state=0, checkpoint=path, callback=lambda info: info.sweep == 4
+        ).fit(*blobs)
+        assert_same_bits(
+            SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(*blobs), expected
+        )
 
     def test_an_interrupted_one_too(self, blobs, tmp_path):
         def interrupt(info):
@@ -139,8 +168,12 @@ class TestResuming:
         expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
         path = tmp_path / "fit.checkpoint"
         with pytest.raises(KeyboardInterrupt):
-            SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=interrupt).fit(*blobs)
-        assert_same_bits(SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(*blobs), expected)
+            SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=interrupt).fit(
+                *blobs
+            )
+        assert_same_bits(
+            SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(*blobs), expected
+        )
 
 
 CHILD = """
@@ -172,7 +205,13 @@ SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(sys.argv[2]
 def test_kill_9_in_the_middle_of_a_write(blobs, tmp_path):
     np.savez(tmp_path / "data.npz", x=blobs[0], y=blobs[1])
     path = tmp_path / "fit.checkpoint"
-    arguments = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path / "data.npz"), str(path)]
+    arguments = [
+        sys.executable,
+        "-c",
+        textwrap.dedent(CHILD),
+        str(tmp_path / "data.npz"),
+        str(path),
+    ]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "writing\n"
         os.kill(child.pid, signal.SIGKILL)
@@ -180,7 +219,9 @@ def test_kill_9_in_the_middle_of_a_write(blobs, tmp_path):
     (torn,) = tmp_path.glob(".*.part")  # what was being written
     assert 0 < torn.stat().st_size < path.stat().st_size
     left = []
-    found = SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, callback=lambda info: left.append(info) and None)
+    found = SharedKernelClassifier.prbf(
+        6, random_state=0, checkpoint=path, callback=lambda info: left.append(info) and None
+    )
     expected = SharedKernelClassifier.prbf(6, random_state=0).fit(*blobs)
     assert_same_bits(found.fit(*blobs), expected)
     assert len(left) < len(expected.history_)  # it did go on
@@ -194,7 +235,9 @@ def test_it_is_written_every_so_often(blobs, tmp_path, monkeypatch):
     def tick(info):
         now[0] += 25.0
 
-    SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(tmp_path / "c", every=60), callback=tick).fit(*blobs)
+    SharedKernelClassifier.prbf(
+        6, random_state=0, checkpoint=Checkpoint(tmp_path / "c", every=60), callback=tick
+    ).fit(*blobs)
     assert writes[:3] == [75.0, 150.0, 225.0]
 
 
@@ -211,10 +254,14 @@ def test_other_settings_and_other_rows_are_refused(blobs, tmp_path):
     ]
     for settings, rows, message in refused:
         with pytest.raises(ValueError, match=message):
-            SharedKernelClassifier.prbf(**{"n_kernels": 6, "random_state": 0, "checkpoint": path, **settings}).fit(rows, y)
+            SharedKernelClassifier.prbf(
+                **{"n_kernels": 6, "random_state": 0, "checkpoint": path, **settings}
+            ).fit(rows, y)
     with pytest.raises(ValueError, match="to other rows: their number differ"):
         SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path).fit(x[:-1], y[:-1])
-    SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, n_jobs=1).fit(x, y)  # which changes nothing
+    SharedKernelClassifier.prbf(6, random_state=0, checkpoint=path, n_jobs=1).fit(
+        x, y
+    )  # which changes nothing
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", None])
@@ -250,10 +297,16 @@ def test_a_run_that_has_ended_is_not_run_again(tmp_path):
     again = CheckpointFile(tmp_path / "c")
     again.open({}, {}, 0, np.zeros(0))
     found = em(lambda x: pytest.fail("a sweep"), 0.0, Stop(200, 1e-10), journal=again.journal())
-    assert (found.params, found.history, found.outcome) == (first.params, first.history, first.outcome)
+    assert (found.params, found.history, found.outcome) == (
+        first.params,
+        first.history,
+        first.outcome,
+    )
 
 
 def test_model_files_do_not_hold_the_place_of_a_checkpoint(blobs, tmp_path):
-    model = SharedKernelClassifier.prbf(6, random_state=0, checkpoint=Checkpoint(tmp_path / "c")).fit(*blobs)
+    model = SharedKernelClassifier.prbf(
+        6, random_state=0, checkpoint=Checkpoint(tmp_path / "c")
+    ).fit(*blobs)
     kernelpool.save(model, tmp_path / "m.safetensors")
     assert kernelpool.load(tmp_path / "m.safetensors").checkpoint is None

@@ -5,7 +5,13 @@ import pytest
 
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import make_clouds
-from kernelpool.training.competitive import CompetitiveConfig, Lbfgs, fit_neurons, weights_in, weights_out
+from kernelpool.training.competitive import (
+    CompetitiveConfig,
+    Lbfgs,
+    fit_neurons,
+    weights_in,
+    weights_out,
+)
 from kernelpool.training.validation import training_data
 
 
@@ -31,7 +37,9 @@ def test_the_estimator_is_a_shell():
     X, y = make_clouds(200, random_state=0)
     model = CompetitiveNeuronsClassifier(3, max_iter=5, tol=0.1, random_state=0)
     seed = np.random.RandomState(0).randint(2**31)
-    config = CompetitiveConfig(3, 4.0, 0.1, None, "lbfgs", None, 20, False, False, "weights", 1, 5, 0.1, seed)
+    config = CompetitiveConfig(
+        3, 4.0, 0.1, None, "lbfgs", None, 20, False, False, "weights", 1, 5, 0.1, seed
+    )
     found = fit_neurons(training_data(model, X, y, None, None, 1.0, None), config)
     assert not hasattr(model, "weights_")
     np.testing.assert_array_equal(found.attributes["weights_"], model.fit(X, y).weights_)

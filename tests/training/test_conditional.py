@@ -25,7 +25,9 @@ def network(family, rng, n_kernels=4, d=3, n_classes=3):
         covariance = rng.uniform(0.5, 2, shape)
     mixing = rng.dirichlet(np.ones(n_kernels), n_classes).T
     return SharedKernel(kernel, np.ones_like(mixing)), Params(
-        Kernels(rng.normal(size=(n_kernels, d)), covariance), mixing, rng.dirichlet(np.ones(n_classes))
+        Kernels(rng.normal(size=(n_kernels, d)), covariance),
+        mixing,
+        rng.dirichlet(np.ones(n_classes)),
     )
 
 
@@ -72,14 +74,17 @@ def test_hybrid_gradients_are_slopes(family, pull):
 
     vector, step = net.to_vector(params), 1e-5
     gradient, objective = net.gradient(as_rows(x, y, weight), params, pull)
-    slope = [(value(vector + step * e) - value(vector - step * e)) / (2 * step) for e in np.eye(len(vector))]
+    slope = [
+        (value(vector + step * e) - value(vector - step * e)) / (2 * step)
+        for e in np.eye(len(vector))
+    ]
     assert objective == pytest.approx(value(vector), rel=1e-10)
     np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-6 * np.abs(slope).max())
 
 
 def test_one_tied_kernel_a_class_is_logistic_regression():
     """Trained to the end, without a held-out fold in the way: the unpenalized solution of scikit-learn, to 1e-4."""
-    from kernelpool.solvers.lbfgs import maximize
+    from kernelpool.lbfgs import maximize
 
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 400)
@@ -87,8 +92,16 @@ def test_one_tied_kernel_a_class_is_logistic_regression():
     net, params = network("tied", rng, n_kernels=3, d=2)
     own = Params(Kernels(params.kernels.mean, np.eye(2)), np.eye(3), np.full(3, 1 / 3))
     rows = as_rows(x, y)
-    top = maximize(lambda v: net.gradient(rows, net.from_vector(v, own)), net.to_vector(own), max_iter=2000, tol=1e-15)
-    found = softmax(np.logaddexp.reduce(joint_terms_safe(net, net.from_vector(top.point, own), x), axis=1), axis=1)
+    top = maximize(
+        lambda v: net.gradient(rows, net.from_vector(v, own)),
+        net.to_vector(own),
+        max_iter=2000,
+        tol=1e-15,
+    )
+    found = softmax(
+        np.logaddexp.reduce(joint_terms_safe(net, net.from_vector(top.point, own), x), axis=1),
+        axis=1,
+    )
     reference = LogisticRegression(C=1e10, tol=1e-10, max_iter=10_000).fit(x, y)
     np.testing.assert_allclose(found, reference.predict_proba(x), atol=1e-4)
 
@@ -111,25 +124,39 @@ def test_it_decides_better_and_describes_as_before(clouds):
     losses = [log_loss(y_test, model.predict_proba(X_test)) for model in (em, conditional)]
     assert losses[1] < 0.8 * losses[0]
     for method in ("log_density", "score_samples", "kernel_posterior"):
-        np.testing.assert_array_equal(getattr(em, method)(X_test), getattr(conditional, method)(X_test))
-    np.testing.assert_array_equal(em.sample(20, random_state=0)[0], conditional.sample(20, random_state=0)[0])
+        np.testing.assert_array_equal(
+            getattr(em, method)(X_test), getattr(conditional, method)(X_test)
+        )
+    np.testing.assert_array_equal(
+        em.sample(20, random_state=0)[0], conditional.sample(20, random_state=0)[0]
+    )
     assert len(conditional.deciding_networks_) == 4
     assert conditional.conditional_loss_ == pytest.approx(losses[1], rel=0.15)
 
 
 def test_probabilities_are_the_average_of_the_networks(clouds):
     (X, y), (X_test, _) = clouds
-    model = SharedKernelClassifier.prbf(6, covariance_type="diag", training="conditional", n_folds=3, random_state=0).fit(X, y)
-    expected = np.mean([network.predict_proba(X_test) for network in model.deciding_networks_], axis=0)
+    model = SharedKernelClassifier.prbf(
+        6, covariance_type="diag", training="conditional", n_folds=3, random_state=0
+    ).fit(X, y)
+    expected = np.mean(
+        [network.predict_proba(X_test) for network in model.deciding_networks_], axis=0
+    )
     np.testing.assert_allclose(model.predict_proba(X_test), expected, rtol=1e-9)
-    np.testing.assert_allclose(model.predict_log_proba(X_test), np.log(expected), rtol=1e-7, atol=1e-14)
+    np.testing.assert_allclose(
+        model.predict_log_proba(X_test), np.log(expected), rtol=1e-7, atol=1e-14
+    )
 
 
 def test_held_out_rows_may_be_given(clouds):
     (X, y), (X_test, y_test) = clouds
-    model = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
+    model = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(
+        X, y, X_val=X_test, y_val=y_test
+    )
     assert len(model.deciding_networks_) == 1
-    assert model.conditional_loss_ == pytest.approx(log_loss(y_test, model.predict_proba(X_test)), rel=1e-9)
+    assert model.conditional_loss_ == pytest.approx(
+        log_loss(y_test, model.predict_proba(X_test)), rel=1e-9
+    )
     with pytest.raises(ValueError, match="y_val must be given with X_val"):
         model.fit(X, y, X_val=X_test)
     with pytest.raises(ValueError, match=r"y_val must hold labels of y, \[0, 1\]; got 7"):
@@ -139,16 +166,27 @@ def test_held_out_rows_may_be_given(clouds):
 def test_other_class_priors_shift_the_odds(clouds):
     (X, y), (X_test, _) = clouds
     plain = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(X, y)
-    other = SharedKernelClassifier.prbf(4, training="conditional", class_prior=[0.9, 0.1], random_state=0).fit(X, y)
+    other = SharedKernelClassifier.prbf(
+        4, training="conditional", class_prior=[0.9, 0.1], random_state=0
+    ).fit(X, y)
     shift = np.diff(plain.predict_log_proba(X_test)) - np.diff(other.predict_log_proba(X_test))
-    np.testing.assert_allclose(shift, np.log(9), rtol=1e-6)  # the classes are equally common in the rows
+    np.testing.assert_allclose(
+        shift, np.log(9), rtol=1e-6
+    )  # the classes are equally common in the rows
 
 
 def test_pull_and_folds_change_something(clouds):
     (X, y), (X_test, _) = clouds
     found = {
-        name: SharedKernelClassifier.prbf(4, training="conditional", random_state=0, **kwargs).fit(X, y).predict_proba(X_test)
-        for name, kwargs in {"plain": {}, "pull": {"pull": 0.5}, "auto": {"pull": "auto"}, "folds": {"n_folds": 2}}.items()
+        name: SharedKernelClassifier.prbf(4, training="conditional", random_state=0, **kwargs)
+        .fit(X, y)
+        .predict_proba(X_test)
+        for name, kwargs in {
+            "plain": {},
+            "pull": {"pull": 0.5},
+            "auto": {"pull": "auto"},
+            "folds": {"n_folds": 2},
+        }.items()
     }
     for name in ("pull", "folds"):
         assert np.abs(found[name] - found["plain"]).max() > 1e-3
@@ -159,16 +197,20 @@ def test_weights_unlabeled_rows_and_refusals(clouds):
     labels = y.astype(float)
     labels[::3] = np.nan
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    model = SharedKernelClassifier.prbf(4, training="conditional", unlabeled=np.nan, random_state=0).fit(X, labels, weight)
+    model = SharedKernelClassifier.prbf(
+        4, training="conditional", unlabeled=np.nan, random_state=0
+    ).fit(X, labels, weight)
     assert np.isfinite(log_softmax(model.predict_log_proba(X_test), axis=1)).all()
-    rejecting = RejectClassifier(model, novelty=0.05).fit(X[labels == labels], labels[labels == labels])
+    rejecting = RejectClassifier(model, novelty=0.05).fit(
+        X[labels == labels], labels[labels == labels]
+    )
     assert rejecting.predict([[40.0, 40.0]])[0] == rejecting.novel_label_
 
 
 def test_the_likelihood_of_training_rows_never_falls(clouds):
-    from kernelpool.selection.conditional import fit_deciding
     from kernelpool.training.conditional import ConditionalConfig
     from kernelpool.training.config import KernelConfig, SharedKernelConfig, StartConfig
+    from kernelpool.training.cross_conditional import fit_deciding
     from kernelpool.training.shared_kernel import fit_shared_kernel
     from kernelpool.training.validation import training_data
 
@@ -178,7 +220,9 @@ def test_the_likelihood_of_training_rows_never_falls(clouds):
         data = training_data(estimator, X, y, None, None, 1.0, 1)
         config = SharedKernelConfig(KernelConfig(family), StartConfig(6))
         described = fit_shared_kernel(data, config)
-        for network_ in fit_deciding(data, config, ConditionalConfig(), described, n_folds=2).networks:
+        for network_ in fit_deciding(
+            data, config, ConditionalConfig(), described, n_folds=2
+        ).networks:
             assert (np.diff(network_.fit.history) >= -1e-12).all()
             assert network_.fit.history[-1] > network_.fit.history[0]
 
@@ -198,9 +242,11 @@ def at_home(home, X, y):
 
 @pytest.mark.parametrize("home", ["numpy", "dask", "torch"])
 def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
     (X, y), (X_test, y_test) = clouds
-    slanted = np.array([[1.0, 1.0], [0.0, 0.3]])  # diagonal kernels describe these badly: there is something to gain
+    slanted = np.array(
+        [[1.0, 1.0], [0.0, 0.3]]
+    )  # diagonal kernels describe these badly: there is something to gain
     X, X_test = X @ slanted, X_test @ slanted
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
     expected = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, weight)
@@ -208,16 +254,28 @@ def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clo
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
     model.fit(rows, labels, at_home(home, X, weight)[1])
     assert len(model.deciding_networks_) == 1
-    np.testing.assert_allclose(model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7)
-    em = SharedKernelClassifier(2, covariance_type="diag", training="em", random_state=0).fit(X, y, weight)
-    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, em.predict_proba(X_test))
+    np.testing.assert_allclose(
+        model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7
+    )
+    em = SharedKernelClassifier(2, covariance_type="diag", training="em", random_state=0).fit(
+        X, y, weight
+    )
+    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(
+        y_test, em.predict_proba(X_test)
+    )
 
 
 @pytest.mark.parametrize(
-    "settings", [{"split_by_class": True, "n_kernels": 3}, {"sharing": "learned"}, {"sharing": 1.0}, {"n_kernels": None}]
+    "settings",
+    [
+        {"split_by_class": True, "n_kernels": 3},
+        {"sharing": "learned"},
+        {"sharing": 1.0},
+        {"n_kernels": None},
+    ],
 )
 def test_many_rows_go_on_from_every_kind_of_network(settings, clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
     (X, y), (X_test, _) = clouds
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     model = SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, **settings}).fit(X, y)
@@ -231,8 +289,13 @@ def test_many_rows_may_hold_words(monkeypatch):
     pd = pytest.importorskip("pandas")
     rng, n = np.random.default_rng(0), 2000
     y = rng.integers(0, 2, n)
-    X = pd.DataFrame({"number": rng.normal(size=n), "word": pd.Categorical.from_codes(rng.integers(0, 2, n) + y, list("xyz"))})
-    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    X = pd.DataFrame(
+        {
+            "number": rng.normal(size=n),
+            "word": pd.Categorical.from_codes(rng.integers(0, 2, n) + y, list("xyz")),
+        }
+    )
+    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
     model = SharedKernelClassifier(random_state=0).fit(X, y)
     assert len(model.deciding_networks_) == 1
     # x comes in one class alone and z in the other; y says nothing
@@ -292,12 +355,18 @@ def test_losses_of_all_temperatures_from_one_look(family):
         covariance = 0.1 * (covariance + covariance.swapaxes(-1, -2)) + np.eye(2)
     mixing = rng.dirichlet(np.ones(3), size=2).T
     params = Params(Kernels(rng.normal(size=(3, 2)), covariance), mixing, np.array([0.3, 0.7]))
-    network_, rows = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((3, 2))), as_rows(X, y, rng.uniform(size=300))
+    network_, rows = (
+        SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((3, 2))),
+        as_rows(X, y, rng.uniform(size=300)),
+    )
     each = conditional_losses(network_, rows, [tempered(network_, params, beta) for beta in BETAS])
     np.testing.assert_allclose(tempered_losses(network_, rows, params), each, rtol=1e-9)
 
 
-@pytest.mark.parametrize("error", [KernelpoolError("positive definite no longer"), FloatingPointError("beyond the range")])
+@pytest.mark.parametrize(
+    "error",
+    [KernelpoolError("positive definite no longer"), FloatingPointError("beyond the range")],
+)
 def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkeypatch):
     (X, y), (X_test, _) = clouds
     calls, gradient = [], SharedKernel.gradient
@@ -315,14 +384,16 @@ def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkey
 
 
 @pytest.mark.parametrize("most_rows", [500, 10**9])
-def test_interrupted_before_anything_decides_the_description_is_kept(most_rows, clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", most_rows)
+def test_interrupted_before_anything_decides_the_description_is_kept(
+    most_rows, clouds, monkeypatch
+):
+    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", most_rows)
     (X, y), (X_test, _) = clouds
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kernelpool.selection.conditional._trained", interrupted)
+    monkeypatch.setattr("kernelpool.training.cross_conditional._trained", interrupted)
     model = SharedKernelClassifier(4, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="0 of 4 conditional networks were kept"):
         model.fit(X, y)
@@ -331,7 +402,7 @@ def test_interrupted_before_anything_decides_the_description_is_kept(most_rows, 
 
 
 def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
     (X, y), (X_test, _) = clouds
     calls, gradient = [], SharedKernel.gradient
 
@@ -350,11 +421,15 @@ def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
 
 
 def test_many_rows_may_be_judged_on_others(clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.selection.conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
     (X, y), (X_test, y_test) = clouds
-    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(X, y, X_val=X_test, y_val=y_test)
+    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(
+        X, y, X_val=X_test, y_val=y_test
+    )
     (network_,) = model.deciding_networks_
-    assert model.conditional_loss_ == pytest.approx(log_loss(y_test, network_.predict_proba(X_test)), rel=1e-6)
+    assert model.conditional_loss_ == pytest.approx(
+        log_loss(y_test, network_.predict_proba(X_test)), rel=1e-6
+    )
 
 
 # -- no more work than it takes -------------------------------------------------------------------------------------
@@ -391,11 +466,17 @@ def test_a_climb_that_lies_behind_another_ends(clouds, monkeypatch):
     monkeypatch.setattr(conditional, "_climb", remember)
     losses = iter([np.arange(20.0), np.arange(20.0) - 1, np.arange(20.0) + 1])
     monkeypatch.setattr(conditional, "tempered_losses", lambda *_: next(losses))
-    SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(X, y, X_val=X[:500], y_val=y[:500])
+    SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(
+        X, y, X_val=X[:500], y_val=y[:500]
+    )
     (none, first), (rival, second) = begun
     assert none == ()
     assert rival == first.losses
-    behind = [i for i, loss in enumerate(second.losses) if loss > first.losses[min(i, len(first.losses) - 1)]]
+    behind = [
+        i
+        for i, loss in enumerate(second.losses)
+        if loss > first.losses[min(i, len(first.losses) - 1)]
+    ]
     assert not [i for i in behind if conditional.HEAD_START <= i < len(second.losses) - 1]
     assert all(b <= a for a, b in zip(second.losses, second.losses[1:], strict=False))
 
@@ -405,8 +486,12 @@ def test_no_row_is_judged_by_the_step_that_it_has_chosen():
     rng = np.random.default_rng(0)
     chosen, judged = [], []
     for seed in range(20):
-        (x, y), (x_out, y_out) = ((rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40))
-        model = SharedKernelClassifier(4, training="conditional", random_state=seed).fit(x, y, X_val=x_out, y_val=y_out)
+        (x, y), (x_out, y_out) = (
+            (rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40)
+        )
+        model = SharedKernelClassifier(4, training="conditional", random_state=seed).fit(
+            x, y, X_val=x_out, y_val=y_out
+        )
         assert model.validation_log_proba_.shape == (40, 2)
         np.testing.assert_allclose(np.exp(model.validation_log_proba_).sum(axis=1), 1, atol=1e-12)
         chosen.append(model.conditional_loss_)

@@ -15,11 +15,15 @@ def test_each_part_is_judged_at_the_step_that_suits_the_others(gain):
     steps = log_softmax(rng.normal(size=(12, 40, 3)), axis=2)
     judging = Judging(codes, weight, part, gain)
     for step in steps:
-        assert judging.see(step) == pytest.approx(log_loss(codes, np.exp(step), sample_weight=weight, labels=[0, 1, 2]))
+        assert judging.see(step) == pytest.approx(
+            log_loss(codes, np.exp(step), sample_weight=weight, labels=[0, 1, 2])
+        )
     for p in range(4):
         others, least = part != p, np.inf
         for step in steps:
-            loss = log_loss(codes[others], np.exp(step[others]), sample_weight=weight[others], labels=[0, 1, 2])
+            loss = log_loss(
+                codes[others], np.exp(step[others]), sample_weight=weight[others], labels=[0, 1, 2]
+            )
             if loss < (1 - gain) * least:
                 least, chosen = loss, step
         np.testing.assert_array_equal(judging.log_proba[part == p], chosen[part == p])

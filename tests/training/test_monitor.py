@@ -14,7 +14,9 @@ def test_a_callback_sees_every_sweep_and_may_stop():
     assert seen[0].sweep == 0
     assert seen[-1].start == 0
     np.testing.assert_array_equal(seen[-1].parameters["means_"], model.means_)
-    stopped = SharedKernelClassifier.prbf(4, random_state=0, callback=lambda info: info.sweep >= 3).fit(X, Y)
+    stopped = SharedKernelClassifier.prbf(
+        4, random_state=0, callback=lambda info: info.sweep >= 3
+    ).fit(X, Y)
     assert stopped.n_iter_ == 3
     assert not stopped.converged_
 
@@ -25,11 +27,15 @@ def test_an_interrupted_fit_keeps_what_it_had():
             raise KeyboardInterrupt
 
     model = SharedKernelClassifier.prbf(4, random_state=0, callback=interrupt)
-    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 sweeps; the best parameters so far were kept"):
+    with pytest.raises(
+        KeyboardInterrupt, match="interrupted after 3 sweeps; the best parameters so far were kept"
+    ):
         model.fit(X, Y)
     assert model.score(X, Y) > 0.7
     assert model.n_iter_ == 3
-    average = SharingAverageClassifier(4, random_state=0, callback=lambda info: interrupt(info) if info.start == 1 else None)
+    average = SharingAverageClassifier(
+        4, random_state=0, callback=lambda info: interrupt(info) if info.start == 1 else None
+    )
     with pytest.raises(KeyboardInterrupt, match="2 of 5 networks were kept"):
         average.fit(X, Y)
     assert average.score(X, Y) > 0.7
@@ -72,7 +78,9 @@ def test_scikit_learns_callbacks_are_honored(cls):
 
 
 def test_scikit_learns_progress_bar(capsys):
-    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
+    callback = pytest.importorskip(
+        "sklearn.callback", reason="scikit-learn has callbacks from version 1.9"
+    )
     pytest.importorskip("rich")
     model = SharedKernelClassifier.prbf(4, random_state=0, n_init=2)
     model.set_callbacks(callback.ProgressBar()).fit(X, Y)

@@ -42,7 +42,9 @@ def test_a_star_shaped_set_is_given_by_its_gauge():
 
 
 def test_a_cube_has_its_volume():
-    assert StarShaped.measured(lambda u: np.abs(u).max(axis=1), 3).log_volume(3) == pytest.approx(math.log(8), abs=0.01)
+    assert StarShaped.measured(lambda u: np.abs(u).max(axis=1), 3).log_volume(3) == pytest.approx(
+        math.log(8), abs=0.01
+    )
 
 
 def test_the_full_network_is_judged_by_every_row_left_out(clouds):
@@ -64,7 +66,9 @@ def test_editing_may_end_after_its_first_round(clouds):
     judge = ParzenClassifier(
         "hypersphere",
         standardize=False,
-        radius=ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y).radius_,
+        radius=ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0)
+        .fit(X, y)
+        .radius_,
     )
     pools = reduction_of(X, y, edit=True).pools
     assert len(pools) == 2
@@ -85,7 +89,9 @@ def test_a_fixed_radius_lets_the_errors_choose_the_rows(monkeypatch):
 
         monkeypatch.setattr(reduction, "_trial", trial)
         assert reduction._best_way(20, 0) == (best, 0)
-    network = ReducedParzenClassifier(20, standardize=False, radius=0.5, max_sweeps=0, random_state=0).fit(X, y)
+    network = ReducedParzenClassifier(
+        20, standardize=False, radius=0.5, max_sweeps=0, random_state=0
+    ).fit(X, y)
     assert network.radius_ == 0.5
     assert not hasattr(network, "radii_")
 
@@ -101,7 +107,9 @@ def test_trials_are_records_and_the_best_is_kept(clouds):
 
 def test_editing_spares_the_last_rows_of_a_class():
     codes = np.array([0] * 9 + [1] * 3)
-    edited = multi_edit(codes, lambda judges, part: np.zeros(len(part), int), np.random.RandomState(0), max_rounds=1)
+    edited = multi_edit(
+        codes, lambda judges, part: np.zeros(len(part), int), np.random.RandomState(0), max_rounds=1
+    )
     assert edited.spared.tolist() == [1]
     assert edited.kept.tolist() == list(range(12))
     assert edited.history.tolist() == [12, 12]

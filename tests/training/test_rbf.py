@@ -51,7 +51,9 @@ def fitted(rows, config):
 
 def test_the_estimator_is_a_shell(rows):
     found, _ = fitted(rows, CONFIG)
-    model = RBFNetworkClassifier(4, readout="ridge", strength=0.1, training="em_log", patience=5, max_iter=10, random_state=0)
+    model = RBFNetworkClassifier(
+        4, readout="ridge", strength=0.1, training="em_log", patience=5, max_iter=10, random_state=0
+    )
     model.fit(*rows)
     np.testing.assert_array_equal(found.means, model.means_)
     np.testing.assert_array_equal(found.network.readout.weight, model.readout_)
@@ -62,5 +64,8 @@ def test_temperatures_are_tried_on_hidden_layers_of_their_own(rows):
     """Of 1, d and d² each has its own layer, none is changed afterwards, and the last is the one in use."""
     found, made = fitted(rows, CONFIG)
     assert [hidden.temperature for hidden in made] == [1.0, 2.0, 4.0, found.temperature]
-    by_hand = {t: fitted(rows, replace(CONFIG, temperature=t, training="two_stage"))[0].loss for t in (1.0, 2.0, 4.0)}
+    by_hand = {
+        t: fitted(rows, replace(CONFIG, temperature=t, training="two_stage"))[0].loss
+        for t in (1.0, 2.0, 4.0)
+    }
     assert found.temperature == min(by_hand, key=by_hand.get)

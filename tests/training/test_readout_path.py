@@ -7,14 +7,22 @@ from sklearn.linear_model import LogisticRegression
 
 from kernelpool.training import readout_path
 from kernelpool.training.judging import Judging
-from kernelpool.training.readout_path import RIDGES, Setting, fit_readout_path, linear_unit, squared_distances
+from kernelpool.training.readout_path import (
+    RIDGES,
+    Setting,
+    fit_readout_path,
+    linear_unit,
+    squared_distances,
+)
 
 
 def rings(n, seed):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 3, n)
     angle = rng.uniform(0, 2 * np.pi, n)
-    x = (1 + codes + 0.15 * rng.normal(size=n))[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    x = (1 + codes + 0.15 * rng.normal(size=n))[:, None] * np.column_stack(
+        [np.cos(angle), np.sin(angle)]
+    )
     return (x - x.mean(axis=0)) / x.std(axis=0), codes, np.ones(n)
 
 
@@ -24,21 +32,28 @@ def test_the_output_layer_is_logistic_regression_with_that_ridge(monkeypatch):
     train, other = rings(300, 0), rings(300, 1)
     found = fit_readout_path(train, other, n_kernels=20, n_classes=3, seed=0)
     activations = np.hstack(
-        [np.exp(-0.5 * squared_distances(train[0], found.center) / found.variance), train[0] * linear_unit(train[0])]
+        [
+            np.exp(-0.5 * squared_distances(train[0], found.center) / found.variance),
+            train[0] * linear_unit(train[0]),
+        ]
     )
     # scikit-learn: C times the loss of all rows and half the squared weights
-    reference = LogisticRegression(C=1 / (2 * RIDGES[found.setting.ridge]), tol=1e-10, max_iter=100_000).fit(
-        activations, train[1]
-    )
+    reference = LogisticRegression(
+        C=1 / (2 * RIDGES[found.setting.ridge]), tol=1e-10, max_iter=100_000
+    ).fit(activations, train[1])
     scores = found.scores(train[0])
     proba = np.exp(scores - scores.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(proba / proba.sum(axis=1, keepdims=True), reference.predict_proba(activations), atol=2e-3)
+    np.testing.assert_allclose(
+        proba / proba.sum(axis=1, keepdims=True), reference.predict_proba(activations), atol=2e-3
+    )
 
 
 def test_rings_are_told_apart():
     found = fit_readout_path(rings(600, 0), rings(300, 1), n_kernels=100, n_classes=3, seed=0)
     x, codes, _ = rings(1000, 2)
-    assert (found.scores(x).argmax(axis=1) != codes).mean() < 0.03  # rings of width 0.15 a unit apart: 0.1 % at best
+    assert (
+        found.scores(x).argmax(axis=1) != codes
+    ).mean() < 0.03  # rings of width 0.15 a unit apart: 0.1 % at best
 
 
 def test_the_loss_is_that_of_the_rows_that_took_no_part():
@@ -58,19 +73,29 @@ def test_a_setting_found_before_is_looked_for_nearby():
 
 def test_a_row_twice_is_a_row_of_weight_two(monkeypatch):
     monkeypatch.setattr(readout_path, "STEPS", 500)
-    monkeypatch.setattr(readout_path, "_centers", lambda x, *others: np.unique(x, axis=0)[::3])  # k-means starts at random rows
+    monkeypatch.setattr(
+        readout_path, "_centers", lambda x, *others: np.unique(x, axis=0)[::3]
+    )  # k-means starts at random rows
     x, codes, _ = rings(75, 0)
     other, near = rings(100, 1), Setting(1, 2)
-    heavy = fit_readout_path((x, codes, np.full(75, 2.0)), other, n_kernels=30, n_classes=3, seed=0, near=near)
+    heavy = fit_readout_path(
+        (x, codes, np.full(75, 2.0)), other, n_kernels=30, n_classes=3, seed=0, near=near
+    )
     x, codes = np.repeat(x, 2, axis=0), np.repeat(codes, 2)
-    twice = fit_readout_path((x, codes, np.ones(150)), other, n_kernels=30, n_classes=3, seed=0, near=near)
+    twice = fit_readout_path(
+        (x, codes, np.ones(150)), other, n_kernels=30, n_classes=3, seed=0, near=near
+    )
     np.testing.assert_allclose(twice.scores(other[0]), heavy.scores(other[0]), atol=1e-6)
 
 
 def test_one_distinct_row_and_columns_without_width():
     x = np.column_stack([np.zeros(20), np.arange(20) % 2])
     found = fit_readout_path(
-        (x, np.arange(20) % 2, np.ones(20)), (x, np.arange(20) % 2, np.ones(20)), n_kernels=300, n_classes=2, seed=0
+        (x, np.arange(20) % 2, np.ones(20)),
+        (x, np.arange(20) % 2, np.ones(20)),
+        n_kernels=300,
+        n_classes=2,
+        seed=0,
     )
     assert np.isfinite(found.scores(x)).all()
     assert (found.scores(x).argmax(axis=1) == np.arange(20) % 2).all()
@@ -83,7 +108,9 @@ def test_no_row_is_judged_by_the_setting_that_it_has_chosen():
     fit_readout_path(train, (x, codes, weight), judging=judging, **settings)
     for mine in (part == p for p in range(3)):  # what the others choose by themselves
         other = fit_readout_path(train, (x[~mine], codes[~mine], weight[~mine]), **settings)
-        np.testing.assert_allclose(judging.log_proba[mine], log_softmax(other.scores(x[mine]), axis=1), atol=1e-9)
+        np.testing.assert_allclose(
+            judging.log_proba[mine], log_softmax(other.scores(x[mine]), axis=1), atol=1e-9
+        )
 
 
 def test_labels_without_meaning_are_not_foretold():

@@ -10,7 +10,13 @@ import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.training.config import KernelConfig
 from kernelpool.training.labels import codes_of_known
-from kernelpool.training.stream import STEP_POWER, StreamConfig, StreamNetwork, scatter_of, step_size
+from kernelpool.training.stream import (
+    STEP_POWER,
+    StreamConfig,
+    StreamNetwork,
+    scatter_of,
+    step_size,
+)
 
 CLASSES = [0, 1]
 
@@ -31,9 +37,13 @@ def streamed(model, batches):
 def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family, prior):
     """With gamma = 1 nothing is left of what was: the network is that of one sweep over the mini-batch."""
     x, y = blobs
-    start = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=0.5, kernel_prior=prior, random_state=0)
+    start = SharedKernelClassifier.prbf(
+        6, covariance_type=family, sharing=0.5, kernel_prior=prior, random_state=0
+    )
     start.partial_fit(x, y, classes=[0, 1, 2])
-    config = StreamConfig(KernelConfig(family, 1e-6, prior), 0.5, 1e-9, None, None)  # forgets all at once
+    config = StreamConfig(
+        KernelConfig(family, 1e-6, prior), 0.5, 1e-9, None, None
+    )  # forgets all at once
     state = replace(start._stream, level=np.full((2, 3), np.nan))
     before = StreamNetwork(state, config)
     from kernelpool.rows import ArrayRows
@@ -43,15 +53,21 @@ def test_a_step_of_the_whole_weight_is_a_sweep_of_batch_em(blobs, family, prior)
     expected, _ = before.network.sweep(before.framed(rows), before.params)
     if prior:  # the prior counts against the rows that are remembered: here against none
         return
-    np.testing.assert_allclose(after.params.kernels.mean, expected.kernels.mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(after.params.kernels.covariance, expected.kernels.covariance, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(
+        after.params.kernels.mean, expected.kernels.mean, rtol=1e-8, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        after.params.kernels.covariance, expected.kernels.covariance, rtol=1e-7, atol=1e-10
+    )
     np.testing.assert_allclose(after.state.mixing, expected.mixing, rtol=1e-8, atol=1e-12)
 
 
 def test_statistics_are_averaged_by_the_documented_step(blobs):
     """A kernel a class, far apart: each row belongs to its kernel, and the means are the weighted means of the batches."""
     batches = [clusters(200, seed, ((-50, 0), (50, 0))) for seed in range(4)]
-    model = streamed(SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0, random_state=0), batches)
+    model = streamed(
+        SharedKernelClassifier.prbf(2, covariance_type="diag", sharing=0, random_state=0), batches
+    )
     mass, first, second = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
     for t, (x, y) in enumerate(batches):
         step = 1.0 if t == 0 else (1 + t) ** -STEP_POWER
@@ -92,7 +108,9 @@ def test_a_stream_comes_to_the_likelihood_of_batch_em(family):
     batch = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
     parts = [(x[i : i + 1000], y[i : i + 1000]) for i in range(0, len(x), 1000)] * 3
     stream = streamed(SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0), parts)
-    assert stream.log_likelihood(*held_out) > batch.log_likelihood(*held_out) - 0.002 * len(held_out[0])
+    assert stream.log_likelihood(*held_out) > batch.log_likelihood(*held_out) - 0.002 * len(
+        held_out[0]
+    )
 
 
 def test_drift_is_followed_only_where_it_is_asked_for():
@@ -101,14 +119,21 @@ def test_drift_is_followed_only_where_it_is_asked_for():
     after = [clusters(500, 100 + seed, ((2, 0), (-2, 0))) for seed in range(10)]
     x, y = clusters(2000, 999, ((2, 0), (-2, 0)))
     still = streamed(SharedKernelClassifier.prbf(2, random_state=0), before + after)
-    moving = streamed(SharedKernelClassifier.prbf(2, random_state=0, half_life=1000), before + after)
+    moving = streamed(
+        SharedKernelClassifier.prbf(2, random_state=0, half_life=1000), before + after
+    )
     assert moving.score(x, y) > 0.95
     assert moving.score(x, y) > still.score(x, y)
 
 
 def test_a_kernel_is_born_where_rows_are_new_and_dropped_where_there_are_none():
     before = [clusters(500, seed) for seed in range(10)]
-    model = streamed(SharedKernelClassifier.prbf(2, covariance_type="full", sharing=0, random_state=0, half_life=1500), before)
+    model = streamed(
+        SharedKernelClassifier.prbf(
+            2, covariance_type="full", sharing=0, random_state=0, half_life=1500
+        ),
+        before,
+    )
     assert model.n_kernels_ == 2
     rng = np.random.default_rng(0)
     for seed in range(40):  # class 1 comes up at another place as well
@@ -158,7 +183,9 @@ def test_a_fitted_a_loaded_and_a_pickled_network_go_on(tmp_path, family):
     np.testing.assert_allclose(loaded.partial_fit(*more).means_, fitted.means_, rtol=1e-9)
     copy = pickle.loads(pickle.dumps(fitted))
     even_more = clusters(1000, 2)
-    np.testing.assert_array_equal(copy.partial_fit(*even_more).means_, fitted.partial_fit(*even_more).means_)
+    np.testing.assert_array_equal(
+        copy.partial_fit(*even_more).means_, fitted.partial_fit(*even_more).means_
+    )
     kernelpool.save(fitted, tmp_path / "m.safetensors")
     kernelpool.load(tmp_path / "m.safetensors").partial_fit(*more)
     assert not hasattr(fitted.fit(x, y), "_stream")  # it begins anew
@@ -168,9 +195,15 @@ def test_torch_and_float32():
     torch = pytest.importorskip("torch")
     batches = [clusters(500, seed) for seed in range(4)]
     reference = streamed(SharedKernelClassifier.prbf(4, random_state=0), batches)
-    found = streamed(SharedKernelClassifier.prbf(4, random_state=0), [(torch.asarray(x), torch.asarray(y)) for x, y in batches])
+    found = streamed(
+        SharedKernelClassifier.prbf(4, random_state=0),
+        [(torch.asarray(x), torch.asarray(y)) for x, y in batches],
+    )
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8)
-    single = streamed(SharedKernelClassifier.prbf(4, random_state=0), [(x.astype(np.float32), y) for x, y in batches])
+    single = streamed(
+        SharedKernelClassifier.prbf(4, random_state=0),
+        [(x.astype(np.float32), y) for x, y in batches],
+    )
     np.testing.assert_allclose(single.means_, reference.means_, atol=1e-3)
 
 
@@ -181,11 +214,15 @@ def test_refusals():
         model.partial_fit(x, y)
     assert not hasattr(model, "classes_")
     model.partial_fit(x, y, classes=CLASSES)
-    with pytest.raises(ValueError, match=r"classes=\[0, 2\] is not the same as on the first call: \[0, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"classes=\[0, 2\] is not the same as on the first call: \[0, 1\]"
+    ):
         model.partial_fit(x, y, classes=[0, 2])
     with pytest.raises(ValueError, match=r"y has the label 7, which is not among classes=\[0, 1\]"):
         model.partial_fit(x, np.full(100, 7))
-    with pytest.raises(ValueError, match="X has 1 features, but SharedKernelClassifier is expecting 2"):
+    with pytest.raises(
+        ValueError, match="X has 1 features, but SharedKernelClassifier is expecting 2"
+    ):
         model.partial_fit(x[:, :1], y)
     with pytest.raises(ValueError, match="takes a mini-batch that is in memory; got str"):
         model.partial_fit("rows.parquet", "label")
@@ -200,13 +237,19 @@ def test_refusals():
             SharedKernelClassifier.prbf(**settings).partial_fit(x, y, classes=CLASSES)
         assert f"partial_fit takes a number or a name for {name}" in str(error.value.__cause__)
     by_em = SharedKernelClassifier.prbf(4, random_state=0).partial_fit(x, y, classes=CLASSES)
-    deciding = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).partial_fit(x, y, classes=CLASSES)
-    np.testing.assert_array_equal(deciding.predict_proba(x), by_em.predict_proba(x))  # a stream is learned by EM
+    deciding = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).partial_fit(
+        x, y, classes=CLASSES
+    )
+    np.testing.assert_array_equal(
+        deciding.predict_proba(x), by_em.predict_proba(x)
+    )  # a stream is learned by EM
 
 
 def test_a_class_that_comes_later():
     x, y = clusters(500, 0)
-    model = SharedKernelClassifier.prbf(4, random_state=0, half_life=2000).partial_fit(x, y, classes=[0, 1, 2])
+    model = SharedKernelClassifier.prbf(4, random_state=0, half_life=2000).partial_fit(
+        x, y, classes=[0, 1, 2]
+    )
     for seed in range(20):
         x, y = clusters(500, seed)
         new = np.random.default_rng(seed).uniform(size=500) < 0.3
@@ -218,17 +261,27 @@ def test_a_class_that_comes_later():
 def test_words_are_refused():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    x = pd.DataFrame({"a": rng.normal(size=200), "word": np.array(["north", "south"])[rng.integers(2, size=200)]})
+    x = pd.DataFrame(
+        {"a": rng.normal(size=200), "word": np.array(["north", "south"])[rng.integers(2, size=200)]}
+    )
     y = np.arange(200) % 2
     model = SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0)
-    with pytest.raises(ValueError, match="partial_fit takes numbers alone, and X has columns of words"):
+    with pytest.raises(
+        ValueError, match="partial_fit takes numbers alone, and X has columns of words"
+    ):
         model.partial_fit(x, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="partial_fit takes numbers alone, and X has columns of words"):
+    with pytest.raises(
+        ValueError, match="partial_fit takes numbers alone, and X has columns of words"
+    ):
         model.fit(x, y).partial_fit(x, y)
 
 
 def test_labels_that_are_known_are_coded_as_the_slow_way_does():
-    for classes, labels in [([2, 5, 9], [9, 2, 5, 5]), (["a", "b"], ["b", "b", "a"]), ([False, True], [True, False])]:
+    for classes, labels in [
+        ([2, 5, 9], [9, 2, 5, 5]),
+        (["a", "b"], ["b", "b", "a"]),
+        ([False, True], [True, False]),
+    ]:
         found = codes_of_known(np.array(labels), np.array(classes))
         assert found.tolist() == [classes.index(label) for label in labels]
     for classes, labels in [

@@ -32,7 +32,9 @@ def test_rows_are_surveyed_in_two_passes(home, monkeypatch):
     cls = DaskRows if home == "dask" else ArrayRows
     total = cls.total
     monkeypatch.setattr(
-        cls, "total", lambda rows, statistic, *params: calls.append(statistic) or total(rows, statistic, *params)
+        cls,
+        "total",
+        lambda rows, statistic, *params: calls.append(statistic) or total(rows, statistic, *params),
     )
     training_data(SharedKernelClassifier.prbf(), *at_home(home, X, Y, WEIGHT), "?", 0.5, None)
     assert [statistic.__name__ for statistic in calls] == ["survey", "spread"]
@@ -40,7 +42,9 @@ def test_rows_are_surveyed_in_two_passes(home, monkeypatch):
 
 @pytest.mark.parametrize("home", HOMES)
 def test_what_is_learned_of_rows_is_what_numpy_says(home):
-    data = training_data(SharedKernelClassifier.prbf(), *at_home(home, X, Y, WEIGHT), "?", 0.5, None)
+    data = training_data(
+        SharedKernelClassifier.prbf(), *at_home(home, X, Y, WEIGHT), "?", 0.5, None
+    )
     weight = np.where(Y == "?", 0.5 * WEIGHT, WEIGHT)
     assert data.classes.tolist() == ["a", "b"]
     np.testing.assert_allclose(data.class_weight, [weight[Y == "a"].sum(), weight[Y == "b"].sum()])
@@ -48,7 +52,9 @@ def test_what_is_learned_of_rows_is_what_numpy_says(home):
     assert data.n_rows == 81
     mean = np.average(X, axis=0, weights=weight)
     np.testing.assert_allclose(data.mean, mean, rtol=1e-12)
-    np.testing.assert_allclose(data.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9)
+    np.testing.assert_allclose(
+        data.variance, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -24,8 +24,12 @@ def x():
 @pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0])
 def test_the_transform_is_scipys_and_has_an_inverse(exponent):
     u = np.linspace(-3, 4, 41)
-    np.testing.assert_allclose(yeo_johnson(u, np.array(exponent)), yeojohnson(u, exponent), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(inverse_yeo_johnson(yeojohnson(u, exponent), np.array(exponent)), u, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        yeo_johnson(u, np.array(exponent)), yeojohnson(u, exponent), rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        inverse_yeo_johnson(yeojohnson(u, exponent), np.array(exponent)), u, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_views_are_scikit_learns(x):
@@ -37,7 +41,10 @@ def test_views_are_scikit_learns(x):
 
 def test_weights_count_as_rows(x):
     weight = np.random.default_rng(1).integers(0, 4, len(x))
-    heavy, twice = plain_view(x, weight.astype(float)), plain_view(np.repeat(x, weight, axis=0), np.ones(weight.sum()))
+    heavy, twice = (
+        plain_view(x, weight.astype(float)),
+        plain_view(np.repeat(x, weight, axis=0), np.ones(weight.sum())),
+    )
     np.testing.assert_allclose(heavy.center, twice.center, rtol=1e-12)
     np.testing.assert_allclose(heavy.scale, twice.scale, rtol=1e-12)
 
@@ -46,7 +53,10 @@ def test_densities_stay_densities(x):
     """log |dz/dx| beside a numerical determinant; and the inverse leads back."""
     from dataclasses import replace
 
-    view = replace(warped_view(x, plain_view(x, np.ones(len(x)))), metric=np.array([[1.0, 0.4, 0], [0.1, 0.8, 0], [0, 0.3, 2]]))
+    view = replace(
+        warped_view(x, plain_view(x, np.ones(len(x)))),
+        metric=np.array([[1.0, 0.4, 0], [0.1, 0.8, 0], [0, 0.3, 2]]),
+    )
     rows, step = x[:5], 1e-6
     for row, log_jacobian in zip(rows, view.log_jacobian(rows), strict=True):
         around = row + step * np.concatenate([np.eye(3), -np.eye(3)])
@@ -71,7 +81,8 @@ def test_a_learned_metric_tells_classes_apart_on_other_rows():
     z = np.column_stack([(codes - 0.5) * 2 + 0.4 * rng.normal(size=800), rng.normal(size=(800, 7))])
     metric = learned_metric(z[:400], codes[:400], np.ones(400), np.random.default_rng(0))
     error = [
-        1 - KNeighborsClassifier(5).fit(z[:400] @ a.T, codes[:400]).score(z[400:] @ a.T, codes[400:])
+        1
+        - KNeighborsClassifier(5).fit(z[:400] @ a.T, codes[:400]).score(z[400:] @ a.T, codes[400:])
         for a in (np.eye(8), metric)
     ]
     assert error[1] < 0.5 * error[0]

@@ -11,7 +11,16 @@ from .generators import (
     make_two_regions,
     make_xor,
 )
-from .loaders import load_bupa, load_ionosphere, load_phoneme, load_pima, load_ripley, load_satimage, load_wdbc, missing_reason
+from .loaders import (
+    load_bupa,
+    load_ionosphere,
+    load_phoneme,
+    load_pima,
+    load_ripley,
+    load_satimage,
+    load_wdbc,
+    missing_reason,
+)
 
 __all__ = [
     "load_bupa",

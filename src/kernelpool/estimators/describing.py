@@ -48,29 +48,49 @@ def describing_network(
     n_classes = int(y.max()) + 1
     data = surveyed(as_rows(x, y, weight, holes=True), np.arange(n_classes))
     data.levels = levels
-    n_kernels = int(np.clip(len(x) // (ROWS_A_FEATURE * x.shape[1]), 1, FILLING_KERNELS)) + n_classes - 1
+    n_kernels = (
+        int(np.clip(len(x) // (ROWS_A_FEATURE * x.shape[1]), 1, FILLING_KERNELS)) + n_classes - 1
+    )
     # given the class, matrices of few rows would tell it: rows left out are judged beside fillings that saw their labels
     enough = codes is None or 2 * len(x) >= ROWS_A_FEATURE * x.shape[1] * n_kernels
     family = "diag" if levels is not None and min(levels) > 0 else family if enough else "tied"
     config = SharedKernelConfig(
-        KernelConfig(family, 1e-3, "conjugate"), StartConfig(n_kernels), fit=FitConfig(max_iter=50, tol=1e-3, seed=seed)
+        KernelConfig(family, 1e-3, "conjugate"),
+        StartConfig(n_kernels),
+        fit=FitConfig(max_iter=50, tol=1e-3, seed=seed),
     )
     network = fit_shared_kernel(data, config)
     model = SharedKernelClassifier.from_parameters(
-        network.means, network.covariances, network.mixing, network.class_prior, np.arange(n_classes), covariance_type=family
+        network.means,
+        network.covariances,
+        network.mixing,
+        network.class_prior,
+        np.arange(n_classes),
+        covariance_type=family,
     )
     if levels is not None:
-        model.categories_ = [np.array([str(code) for code in range(n - 1)], object) if n else None for n in levels]
+        model.categories_ = [
+            np.array([str(code) for code in range(n - 1)], object) if n else None for n in levels
+        ]
         model.probabilities_ = network.probability
     return model
 
 
 def drawn_fillings(
-    network: SharedKernelClassifier, x: np.ndarray, codes: np.ndarray | None, n_draws: int, seed: int
+    network: SharedKernelClassifier,
+    x: np.ndarray,
+    codes: np.ndarray | None,
+    n_draws: int,
+    seed: int,
 ) -> np.ndarray:
     """Rows with their missing cells drawn, given the class where `codes` are told, (n_draws, n, d)."""
     rng, of = np.random.RandomState(seed), np.full(len(x), -1) if codes is None else codes
-    return np.stack([network._filled(x, of, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(n_draws)])
+    return np.stack(
+        [
+            network._filled(x, of, rng.uniform(size=len(x)), rng.normal(size=x.shape))
+            for _ in range(n_draws)
+        ]
+    )
 
 
 class Describing:
@@ -89,8 +109,12 @@ class Describing:
         seen = [x if view is None else view.transform(x) for _, view in self.networks]
         evidence = np.stack(
             [
-                np.asarray(network.score_samples(z)) + (0.0 if view is None else view.log_jacobian(x)) + log_weight
-                for (network, view), z, log_weight in zip(self.networks, seen, self.log_weights, strict=True)
+                np.asarray(network.score_samples(z))
+                + (0.0 if view is None else view.log_jacobian(x))
+                + log_weight
+                for (network, view), z, log_weight in zip(
+                    self.networks, seen, self.log_weights, strict=True
+                )
             ]
         )
         return seen, evidence
@@ -115,7 +139,10 @@ class Describing:
         """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
         seen, evidence = self._seen(x)
         share = shares_of(evidence, axis=0)  # (networks, n)
-        parts = [np.asarray(network.kernel_posterior(z)) for (network, _), z in zip(self.networks, seen, strict=True)]
+        parts = [
+            np.asarray(network.kernel_posterior(z))
+            for (network, _), z in zip(self.networks, seen, strict=True)
+        ]
         return np.hstack([part * s[:, None] for part, s in zip(parts, share, strict=True)])
 
 
@@ -165,19 +192,28 @@ class TableRows:
     def answer(self, block: Block, function: Callable[..., Array], *params: Any) -> Array:
         """`function(rows, *params)`; of rows with missing cells, the mean of its answers over drawn fillings."""
         if block.holes is None:
-            return function(block if self.indicators is None else self._shown(block.x, block.x), *params)
+            return function(
+                block if self.indicators is None else self._shown(block.x, block.x), *params
+            )
         assert self.describing is not None
         x = np.asarray(to_numpy(block.x), np.float64)
         x = self.frame.outside(x) if self.indicators is None else x
         x = np.where(to_numpy(block.holes.observed) > 0, x, np.nan)
-        said = [np.asarray(to_numpy(function(self._shown(z, block.x), *params))) for z in self.describing.fillings(x)]
+        said = [
+            np.asarray(to_numpy(function(self._shown(z, block.x), *params)))
+            for z in self.describing.fillings(x)
+        ]
         if self.logs:
-            found = logsumexp(np.stack([log_softmax(scores) for scores in said]), axis=0) - np.log(len(said))
+            found = logsumexp(np.stack([log_softmax(scores) for scores in said]), axis=0) - np.log(
+                len(said)
+            )
         else:
             found = np.mean(said, axis=0)
         if self.class_shares is not None:
             known = ~np.isnan(x).all(axis=1, keepdims=True)
-            found = np.where(known, found, safe_log(self.class_shares) if self.logs else self.class_shares)
+            found = np.where(
+                known, found, safe_log(self.class_shares) if self.logs else self.class_shares
+            )
         return match_array(namespace(block.x).asarray(found), like=block.x)
 
 
@@ -203,7 +239,11 @@ class TableClassifier(ProbabilityClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing": [StrOptions({"marginalize", "error"})],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
-        "min_frequency": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither"), None],
+        "min_frequency": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            None,
+        ],
     }
 
     @property
@@ -228,9 +268,13 @@ class TableClassifier(ProbabilityClassifier):
         samples = sample_rows(data.rows, len(data.classes), seed, DESCRIBED_ROWS)
         x, weight = (np.concatenate(parts) for parts in zip(*samples, strict=True))
         n_numbers = x.shape[1] if data.levels is None else sum(not n for n in data.levels)
-        return describing_network(x, weight, data.levels, seed, family="full" if n_numbers <= MOST_FULL else "tied")
+        return describing_network(
+            x, weight, data.levels, seed, family="full" if n_numbers <= MOST_FULL else "tied"
+        )
 
-    def _every_cell(self, data: TrainingData, network: SharedKernelClassifier | None, seed: int) -> TrainingData:
+    def _every_cell(
+        self, data: TrainingData, network: SharedKernelClassifier | None, seed: int
+    ) -> TrainingData:
         """The rows as the network is shown them: missing cells drawn once, words by indicators; as they are without either."""
         holed, indicators = isinstance(data.rows, RowsWithHoles), self._indicators
         if not holed and indicators is None:
@@ -265,10 +309,20 @@ class TableClassifier(ProbabilityClassifier):
         if indicators is None and network is None:
             return RowFunction(framed, function, params)
         describing = None if network is None else Describing([(network, None)], np.zeros(1))
-        table = TableRows(frame, indicators, describing, logs, getattr(self, "class_shares_", None) if priors else None)
+        table = TableRows(
+            frame,
+            indicators,
+            describing,
+            logs,
+            getattr(self, "class_shares_", None) if priors else None,
+        )
         return RowFunction(framed, _answers, (table, function, *params))
 
 
 def filled_rows(x: np.ndarray, network: SharedKernelClassifier | None, seed: int) -> np.ndarray:
     """Coded rows with their missing cells drawn once, (n, d); as they are where none is missing."""
-    return x if network is None or not np.isnan(x).any() else drawn_fillings(network, x, None, 1, seed)[0].astype(x.dtype)
+    return (
+        x
+        if network is None or not np.isnan(x).any()
+        else drawn_fillings(network, x, None, 1, seed)[0].astype(x.dtype)
+    )

@@ -157,7 +157,9 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
         x, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(labels)
         if len(x) < self.n_parts:
-            raise KernelpoolError(f"n_parts={self.n_parts} needs at least as many rows; got {len(x)} samples.")
+            raise KernelpoolError(
+                f"n_parts={self.n_parts} needs at least as many rows; got {len(x)} samples."
+            )
         classes, codes = np.unique(labels, return_inverse=True)
         rng = check_random_state(self.random_state)
         classifier = self._judge(x, codes, rng)
@@ -237,6 +239,6 @@ register(
         },
         optional=FEATURE_NAMES,
         parameters={"classifier": Field("model", options=(None,))},
-        check="kernelpool.files.checks:multi_edit",
+        check="kernelpool.app.files.checks:multi_edit",
     )
 )

@@ -18,12 +18,19 @@ from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import Kernels, Product, ProductKernels, Tied
 from ..networks.parzen import ParzenParams, kernel_posterior, log_prior_scale
 from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile, log_ways
-from ..registry import BOOL, CATEGORIES, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..registry import (
+    BOOL,
+    CATEGORIES,
+    CLASSES,
+    COUNT,
+    FEATURE_NAMES,
+    EstimatorRecord,
+    Field,
+    register,
+)
 from ..rows import Block, Frame, Holes, Rows
-from ..selection.held_out import split
-from ..selection.parzen_size import SizeSearch
-from ..selection.parzen_width import choose_width
 from ..tables.words import Indicators
+from ..training.held_out import split
 from ..training.parzen import (
     LONGEST_ODDS,
     OCTAVE,
@@ -44,6 +51,8 @@ from ..training.parzen import (
     tempered_scores,
     voting_params,
 )
+from ..training.parzen_size import SizeSearch
+from ..training.parzen_width import choose_width
 from ..training.validation import class_prior_for, known_columns, validation_rows
 from ..training.views import learned_metric
 from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
@@ -74,7 +83,11 @@ class ParzenNetwork(DensityClassifier):
         "standardize": ["boolean"],
         "missing": [StrOptions({"marginalize", "error"})],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
-        "min_frequency": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither"), None],
+        "min_frequency": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            None,
+        ],
         "word_distance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"auto", "tree", "blocks"})],
         "random_state": ["random_state"],
@@ -84,14 +97,20 @@ class ParzenNetwork(DensityClassifier):
     @property
     def _takes_holes(self) -> bool:
         """A metric mixes what is missing with the rest, and nothing is known of the marginals of a gauge."""
-        return self.missing != "error" and isinstance(self.kernel, str) and getattr(self, "metric", None) is None
+        return (
+            self.missing != "error"
+            and isinstance(self.kernel, str)
+            and getattr(self, "metric", None) is None
+        )
 
     # -- the kernels ------------------------------------------------------------------------------------------------
 
     def _labeled(self, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
         """Checked rows; missing cells are drawn given the class, and told of by `holed`."""
         data = labeled(self, X, y, sample_weight, holes=self._takes_holes)
-        if data.levels is not None and not (isinstance(self.kernel, str) and getattr(self, "metric", None) is None):
+        if data.levels is not None and not (
+            isinstance(self.kernel, str) and getattr(self, "metric", None) is None
+        ):
             raise KernelpoolError(
                 "X has columns of words, which a learned metric and a kernel that is a function do not take; use "
                 "kernel='gaussian' and metric=None."
@@ -114,7 +133,9 @@ class ParzenNetwork(DensityClassifier):
             return data, data.frame
         frame = data.frame
         if self.standardize:
-            frame = Frame(data.frame.origin, np.sqrt(np.where(data.variance > 0, data.variance, 1.0)))
+            frame = Frame(
+                data.frame.origin, np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
+            )
         return data.seen(frame, word_distance=self._word_distance(data, frame, distance)), frame
 
     def _word_distance(self, data: ParzenRows, frame: Frame, distance: float | None) -> float:
@@ -129,20 +150,29 @@ class ParzenNetwork(DensityClassifier):
         """Rows apart, as they were given."""
         x, codes = validation_rows(self, X_val, y_val, data.classes, holes=self._takes_holes)
         holed = x if np.isnan(x).any() else None
-        return replace(data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)), holed=holed)
+        return replace(
+            data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)), holed=holed
+        )
 
     def _config(self, data: ParzenRows) -> ParzenConfig:
         """What the parameters say of every network of this fit."""
         return ParzenConfig(
             profile_of(self.kernel, data.x.shape[1]),
             None if isinstance(self.radius, str) else float(self.radius),
-            None if self.class_prior is None else class_prior_for(self.class_prior, data.classes, _shares(data)),
+            None
+            if self.class_prior is None
+            else class_prior_for(self.class_prior, data.classes, _shares(data)),
             self.algorithm,
             self.n_jobs,
         )
 
     def _set_network(
-        self, network: FittedParzen, data: ParzenRows, config: ParzenConfig, frame: Frame, metric: np.ndarray | None = None
+        self,
+        network: FittedParzen,
+        data: ParzenRows,
+        config: ParzenConfig,
+        frame: Frame,
+        metric: np.ndarray | None = None,
     ) -> None:
         """Set the attributes of a network, all that predictions need; `data` are the rows as they were given."""
         trees = build_trees(network.params(), config.profile, self.algorithm)
@@ -154,7 +184,15 @@ class ParzenNetwork(DensityClassifier):
         self.kernel_classes_ = data.classes[network.codes]
         self.radius_ = network.radius
         self.temperature_ = 1.0
-        optional = ("radii_", "radius_errors_", "radius_losses_", "metric_", "_fitted_prior", "word_distance_", "filled_")
+        optional = (
+            "radii_",
+            "radius_errors_",
+            "radius_losses_",
+            "metric_",
+            "_fitted_prior",
+            "word_distance_",
+            "filled_",
+        )
         for name in optional:
             self.__dict__.pop(name, None)
         if data.levels is not None:
@@ -166,7 +204,11 @@ class ParzenNetwork(DensityClassifier):
         if network.choice is not None:
             self.radii_, self.radius_errors_ = network.choice.radii, network.choice.errors
         self._votes, self._prior_given = network.votes, network.class_prior is not None
-        self.class_prior_ = network.votes / network.votes.sum() if network.class_prior is None else network.class_prior
+        self.class_prior_ = (
+            network.votes / network.votes.sum()
+            if network.class_prior is None
+            else network.class_prior
+        )
         self._origin, self._unit = frame.origin, frame.unit
         self.scale_ = np.array(frame.unit) if self.standardize else np.ones_like(frame.unit)
         self._log_volume = config.profile.log_volume(self._n_numbers)
@@ -193,7 +235,9 @@ class ParzenNetwork(DensityClassifier):
             np.searchsorted(self.classes_, self.kernel_classes_),
             self.kernel_weights_,
             self._votes,
-            (self._tempered_prior() if tempered else self.class_prior_) if self._prior_given else None,
+            (self._tempered_prior() if tempered else self.class_prior_)
+            if self._prior_given
+            else None,
             self.radius_ / float(self._unit[0] / self._scale[0]),
             () if indicators is None else indicators.words,
             getattr(self, "word_distance_", 0.0) ** 2,
@@ -222,7 +266,11 @@ class ParzenNetwork(DensityClassifier):
             log_norm += float(np.log(self._scale).sum())
         if self._indicators is not None:
             log_norm += float(np.logaddexp.reduce(self._log_slices()))
-        return log_norm if not hasattr(self, "metric_") else log_norm - float(np.linalg.slogdet(self.metric_)[1])
+        return (
+            log_norm
+            if not hasattr(self, "metric_")
+            else log_norm - float(np.linalg.slogdet(self.metric_)[1])
+        )
 
     def _log_slices(self) -> np.ndarray:
         """log of the integral of a kernel over the numbers, summed over all rows in which 0, 1 ... words are not its own."""
@@ -250,15 +298,21 @@ class ParzenNetwork(DensityClassifier):
 
     # -- predictions ------------------------------------------------------------------------------------------------
 
-    def _of_votes(self, rows: Rows, function: Callable[..., Array], params: ParzenParams, *before: Any) -> RowFunction:
+    def _of_votes(
+        self, rows: Rows, function: Callable[..., Array], params: ParzenParams, *before: Any
+    ) -> RowFunction:
         trees = self._trees if is_numpy_array(getattr(rows, "x", None)) else None
-        return self._in_metric(rows, function, *before, self._profile, params, self._log_norm, trees)
+        return self._in_metric(
+            rows, function, *before, self._profile, params, self._log_norm, trees
+        )
 
     def _in_metric(self, rows: Rows, function: Callable[..., Array], *params: Any) -> RowFunction:
         """`function` of rows in the frame, and in the metric where one was learned."""
         framed, indicators = rows.framed(self._frame, BLOCK_WIDTH), self._indicators
         if indicators is not None:
-            return RowFunction(framed, _of_indicators, (function, indicators, self._height, *params))
+            return RowFunction(
+                framed, _of_indicators, (function, indicators, self._height, *params)
+            )
         if not hasattr(self, "metric_"):
             return RowFunction(framed, function, params)
         return RowFunction(framed, _of_mapped, (function, Float64(self.metric_), *params))
@@ -270,14 +324,18 @@ class ParzenNetwork(DensityClassifier):
 
     def _density(self, rows: Rows) -> RowFunction:
         alone = log_prior_scale(np.ones_like(self._votes), self._votes)
-        return self._of_votes(rows, _joint, replace(self._network(), log_scale=alone), *self._volumes())
+        return self._of_votes(
+            rows, _joint, replace(self._network(), log_scale=alone), *self._volumes()
+        )
 
     def _volumes(self) -> tuple[np.ndarray, np.ndarray]:
         """log of the unit of each number, zero for words, (D,), and of the integral of a kernel over 0, 1 ... numbers."""
         unit, indicators = np.log(self._scale * self.radius_), self._indicators
         if indicators is not None:
             unit = np.where(np.array(indicators.levels) == 0, unit, 0.0)[indicators.sources]
-        return unit, np.array([self._profile.log_volume(n) if n else 0.0 for n in range(self._n_numbers + 1)])
+        return unit, np.array(
+            [self._profile.log_volume(n) if n else 0.0 for n in range(self._n_numbers + 1)]
+        )
 
     def _marginals(self) -> Marginals | None:
         """Of Gaussian kernels: those are round in the metric, so that all have one covariance in the frame."""
@@ -315,7 +373,9 @@ class ParzenNetwork(DensityClassifier):
                 tables.append(np.where(own, 1.0, odds) / (1 + (n_levels - 1) * odds))
         family = Product(Tied(np.zeros(int(numbers.sum()))), levels)
         covariance = np.where(np.outer(numbers, numbers), kernels.covariance, np.eye(len(numbers)))
-        return family, ProductKernels(np.where(numbers, kernels.mean, 0.0), covariance, np.hstack(tables))
+        return family, ProductKernels(
+            np.where(numbers, kernels.mean, 0.0), covariance, np.hstack(tables)
+        )
 
     def _posterior(self, rows: Rows) -> RowFunction:
         return self._in_metric(rows, kernel_posterior, self._profile, self._network())
@@ -343,7 +403,13 @@ class ParzenNetwork(DensityClassifier):
 
     def _rows_log_proba(self, rows: Rows) -> Array:
         temperature = getattr(self, "temperature_", 1.0)
-        return self._of_votes(rows, _log_probability, self._network(tempered=True), temperature, safe_log(self.class_prior_))()
+        return self._of_votes(
+            rows,
+            _log_probability,
+            self._network(tempered=True),
+            temperature,
+            safe_log(self.class_prior_),
+        )()
 
     def covered(self, X: Any) -> Any:
         """Whether any kernel covers each row; where none does, `predict` names the class of the nearest kernel.
@@ -381,10 +447,14 @@ class ParzenNetwork(DensityClassifier):
         indicators, x = self._indicators, np.array(self.kernels_[chosen], np.float64)
         assert indicators is not None
         log_slices = self._log_slices()
-        left = rng.choice(len(log_slices), size=len(x), p=np.exp(log_slices - np.logaddexp.reduce(log_slices)))
+        left = rng.choice(
+            len(log_slices), size=len(x), p=np.exp(log_slices - np.logaddexp.reduce(log_slices))
+        )
         squared = left * (self.word_distance_ / self.radius_) ** 2
         columns = [i for i, n in enumerate(indicators.levels) if n]
-        for g in range(len(columns) - 1, -1, -1):  # given how many are left among the first g + 1, whether this is one
+        for g in range(
+            len(columns) - 1, -1, -1
+        ):  # given how many are left among the first g + 1, whether this is one
             n_others = indicators.words[g] - 1.0
             ways = [log_ways(indicators.words[:n], np.ones((1, n)))[0] for n in (g, g + 1)]
             with np.errstate(divide="ignore"):
@@ -394,8 +464,14 @@ class ParzenNetwork(DensityClassifier):
             x[other, columns[g]] = (x[other, columns[g]] + step[other]) % indicators.words[g]
             left = left - other
         scale = self.radius_ * self._scale[indicators.numbers]
-        deviates = self._profile.sample(len(x), len(scale), rng) if len(scale) else np.zeros((len(x), 0))
-        slice_scale = np.ones(len(x)) if isinstance(self._profile, GaussianProfile) else np.sqrt(np.maximum(1 - squared, 0))
+        deviates = (
+            self._profile.sample(len(x), len(scale), rng) if len(scale) else np.zeros((len(x), 0))
+        )
+        slice_scale = (
+            np.ones(len(x))
+            if isinstance(self._profile, GaussianProfile)
+            else np.sqrt(np.maximum(1 - squared, 0))
+        )
         x[:, indicators.numbers] += slice_scale[:, None] * deviates * scale
         return x
 
@@ -406,16 +482,26 @@ def _shares(data: ParzenRows) -> np.ndarray:
     return np.asarray(weight / weight.sum())
 
 
-def _of_mapped(block: Block, function: Callable[..., Array], metric: Float64, *params: Any) -> Array:
+def _of_mapped(
+    block: Block, function: Callable[..., Array], metric: Float64, *params: Any
+) -> Array:
     xp = namespace(block.x)
     return function(Block(xp.astype(as_float64(block.x) @ metric.value.T, block.x.dtype)), *params)
 
 
-def _of_indicators(block: Block, function: Callable[..., Array], indicators: Indicators, height: float, *params: Any) -> Array:
+def _of_indicators(
+    block: Block,
+    function: Callable[..., Array],
+    indicators: Indicators,
+    height: float,
+    *params: Any,
+) -> Array:
     xp, other = namespace(block.x), Block(indicators.of(block.x, height))
     if block.holes is not None:
         sources = xp.asarray(indicators.sources, device=device(block.x))
-        observed, patterns = (xp.take(a, sources, axis=1) for a in (block.holes.observed, block.holes.patterns))
+        observed, patterns = (
+            xp.take(a, sources, axis=1) for a in (block.holes.observed, block.holes.patterns)
+        )
         other.holes = Holes(observed, patterns, block.holes.spans)
     return function(other, *params)
 
@@ -436,9 +522,16 @@ def _of_known(block: Block, log_unit: Array, log_volumes: Array, *params: Any) -
     joint = joint_or_counts(block, *params)
     if block.holes is None:
         return joint
-    xp, missing, numbers = namespace(joint), 1 - as_float64(block.holes.observed), log_volumes.shape[0] - 1
+    xp, missing, numbers = (
+        namespace(joint),
+        1 - as_float64(block.holes.observed),
+        log_volumes.shape[0] - 1,
+    )
     n_missing = xp.astype(xp.sum(missing[:, :numbers], axis=1), xp.int64)
-    return joint + (missing @ as_float64(log_unit) + xp.take(as_float64(log_volumes), n_missing))[:, None]
+    return (
+        joint
+        + (missing @ as_float64(log_unit) + xp.take(as_float64(log_volumes), n_missing))[:, None]
+    )
 
 
 def _covered(block: Block, *params: Any) -> Array:
@@ -583,7 +676,10 @@ class ParzenClassifier(ParzenNetwork):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ParzenNetwork._parameter_constraints,
-        "radius": [StrOptions({"conditional", "loo", "validation"}), Interval(Real, 0, None, closed="neither")],
+        "radius": [
+            StrOptions({"conditional", "loo", "validation"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
         "metric": [StrOptions({"learned"}), None],
     }
 
@@ -619,7 +715,9 @@ class ParzenClassifier(ParzenNetwork):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Keep the rows and choose the radius.
 
         Parameters
@@ -657,20 +755,32 @@ class ParzenClassifier(ParzenNetwork):
             seed = rng.randint(2**31) if data.levels is not None else 0
             tried = []
             for way in [seen] if data.levels is None else self._seen_at_distances(data):
-                apart = judges if judges is None or way is data else judges.seen(frame, metric, way.word_distance)
-                draw = rng if data.levels is None else np.random.RandomState(seed)  # the same rows judge every distance
+                apart = (
+                    judges
+                    if judges is None or way is data
+                    else judges.seen(frame, metric, way.word_distance)
+                )
+                draw = (
+                    rng if data.levels is None else np.random.RandomState(seed)
+                )  # the same rows judge every distance
                 tried.append((choose_width(way, config.class_prior, draw, apart), way))
             choice, seen = min(tried, key=lambda one: np.nanmin(one[0].losses, initial=np.inf))
             network = fit_full_network(seen, replace(config, radius=choice.radius), rng)
             self._set_network(network, data, config, frame, metric)
-            self.temperature_, self.radii_, self.radius_losses_ = choice.temperature, choice.radii, choice.losses
+            self.temperature_, self.radii_, self.radius_losses_ = (
+                choice.temperature,
+                choice.radii,
+                choice.losses,
+            )
             return self
         if judges is not None and seen is not data:
             judges = judges.seen(frame, metric, seen.word_distance)
         held_out: ParzenRows | np.ndarray | None = judges
         if self.radius == "validation" and judges is None:
             held_out = split(data.codes, self.validation_fraction, rng)[1]
-        self._set_network(fit_full_network(seen, config, rng, held_out), data, config, frame, metric)
+        self._set_network(
+            fit_full_network(seen, config, rng, held_out), data, config, frame, metric
+        )
         return self
 
     def _seen_at_distances(self, data: ParzenRows) -> list[ParzenRows]:
@@ -692,8 +802,12 @@ class ParzenClassifier(ParzenNetwork):
         observed = None
         if hasattr(self, "filled_"):
             observed = 1.0 - self.filled_
-            observed = observed if self._indicators is None else observed[:, self._indicators.sources]
-        found[order] = leave_one_out_scores(self._profile, self._network(), self.temperature_, observed)
+            observed = (
+                observed if self._indicators is None else observed[:, self._indicators.sources]
+            )
+        found[order] = leave_one_out_scores(
+            self._profile, self._network(), self.temperature_, observed
+        )
         return found
 
 
@@ -893,7 +1007,9 @@ class ReducedParzenClassifier(ParzenNetwork):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Edit the rows, choose the kernels among those left, and choose their radius.
 
         Interrupting a fit (Ctrl-C) leaves the estimator with the best network tried so far, if there is one.
@@ -923,25 +1039,35 @@ class ReducedParzenClassifier(ParzenNetwork):
         judges: ParzenRows | None = None
         if X_val is not None:
             if self.radius == "loo":
-                raise KernelpoolError('X_val needs radius="validation" or a number; got radius="loo".')
+                raise KernelpoolError(
+                    'X_val needs radius="validation" or a number; got radius="loo".'
+                )
             judges = self._judges(X_val, y_val, given)
-            judges = judges if data is given else judges.seen(frame, word_distance=data.word_distance)
+            judges = (
+                judges if data is given else judges.seen(frame, word_distance=data.word_distance)
+            )
         elif self.radius == "validation":
             others, apart = split(data.codes, self.validation_fraction, rng)
             judges, data = data.part(apart), data.part(others)
         size = self._size(data)
         if judges is not None and size is None:
-            raise KernelpoolError('Rows apart choose among networks of one size; give n_kernels as a number, not "auto".')
+            raise KernelpoolError(
+                'Rows apart choose among networks of one size; give n_kernels as a number, not "auto".'
+            )
         on_round = _print_round if self.verbose > 1 else None
         if size is not None:
-            reduction = Reduction(data, config, self._reduction_config(), rng, self._say, on_round, judges)
+            reduction = Reduction(
+                data, config, self._reduction_config(), rng, self._say, on_round, judges
+            )
             try:
                 found = reduction.reduce(size)
             except KeyboardInterrupt:
                 if reduction.best_trial is None:
                     raise
                 self._set_reduced(reduction.best_trial, given, config)
-                raise KeyboardInterrupt("interrupted; the best network tried so far was kept") from None
+                raise KeyboardInterrupt(
+                    "interrupted; the best network tried so far was kept"
+                ) from None
             self._set_reduced(found, given, config)
             if judges is not None:
                 self.validation_error_, self.n_tried_ = found.error, reduction.n_tried
@@ -962,39 +1088,65 @@ class ReducedParzenClassifier(ParzenNetwork):
             best = search.reduction.best_trial
             self._set_reduced(best or search.reduction.full_network(), given, config, search)
             which = "the best network tried so far" if best else "the full network, of all rows,"
-            raise KeyboardInterrupt(f"interrupted while sizes were tried; {which} was kept") from None
+            raise KeyboardInterrupt(
+                f"interrupted while sizes were tried; {which} was kept"
+            ) from None
         self._set_reduced(found, given, config, search)
         return self
 
     def _reduction_config(self) -> ReductionConfig:
         edit = self.edit if isinstance(self.edit, bool | str) else _resampler(self.edit)
-        return ReductionConfig(self.method, self.weights, self.n_candidates, self.max_sweeps, self.tol, edit)
+        return ReductionConfig(
+            self.method, self.weights, self.n_candidates, self.max_sweeps, self.tol, edit
+        )
 
     def _set_reduced(
-        self, found: ReducedParzen, data: ParzenRows, config: ParzenConfig, search: SizeSearch | None = None
+        self,
+        found: ReducedParzen,
+        data: ParzenRows,
+        config: ParzenConfig,
+        search: SizeSearch | None = None,
     ) -> None:
         self._set_network(found.network, data, config, self._seen(data)[1])
-        self.full_radius_, self.criterion_, self.edited_indices_ = found.full_radius, found.criterion, found.edited
+        self.full_radius_, self.criterion_, self.edited_indices_ = (
+            found.full_radius,
+            found.criterion,
+            found.edited,
+        )
         for name in ("curve_", "full_error_", "validation_error_", "n_tried_"):
             self.__dict__.pop(name, None)
         if search is not None:
             self.curve_, self.full_error_ = search.curve, search.full_error
         self.n_rows_ = data.n_rows
         simple = self.weights == "equal" and config.class_prior is None and not self.standardize
-        simple = simple and data.holed is None and (data.levels is None or not isinstance(self.word_distance, str))
+        simple = (
+            simple
+            and data.holed is None
+            and (data.levels is None or not isinstance(self.word_distance, str))
+        )
         in_list = config.radius is not None or 2.0**-32 <= self.radius_ < 2.0**32
-        self.n_choices_ = None if not (simple and in_list) else 1 if config.radius is not None else 64 * OCTAVE
+        self.n_choices_ = (
+            None if not (simple and in_list) else 1 if config.radius is not None else 64 * OCTAVE
+        )
 
     def _size(self, data: ParzenRows) -> int | None:
         """How many kernels to keep; None if that is to be found."""
         n, n_classes = len(data.x), len(np.unique(data.codes))
         if self.n_kernels == "auto":
             return None
-        size = self.n_kernels if isinstance(self.n_kernels, Integral) else max(n_classes, round(float(self.n_kernels) * n))
+        size = (
+            self.n_kernels
+            if isinstance(self.n_kernels, Integral)
+            else max(n_classes, round(float(self.n_kernels) * n))
+        )
         if size > n:
-            raise KernelpoolError(f"n_kernels must not exceed the number of distinct rows, {n}; got {size}.")
+            raise KernelpoolError(
+                f"n_kernels must not exceed the number of distinct rows, {n}; got {size}."
+            )
         if size < n_classes:
-            raise KernelpoolError(f"n_kernels must be at least the number of classes, {n_classes}; got {size}.")
+            raise KernelpoolError(
+                f"n_kernels must be at least the number of classes, {n_classes}; got {size}."
+            )
         return int(size)
 
     def _say(self, line: str) -> None:
@@ -1009,7 +1161,9 @@ def _resampler(editor: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         own = clone(editor) if isinstance(editor, BaseEstimator) else editor
         own.fit_resample(x, codes)
         if not hasattr(own, "sample_indices_"):
-            raise KernelpoolError(f"edit must tell which rows it kept in sample_indices_; {type(own).__name__} does not.")
+            raise KernelpoolError(
+                f"edit must tell which rows it kept in sample_indices_; {type(own).__name__} does not."
+            )
         return np.unique(own.sample_indices_)
 
     return kept
@@ -1060,9 +1214,9 @@ register(
         optional=PARZEN_OPTIONAL,
         parameters={"kernel": Field("choice", options=tuple(PROFILES))},
         rebuilt={"_trees": lambda model: model._build_trees()},
-        check="kernelpool.files.checks:parzen",
+        check="kernelpool.app.files.checks:parzen",
         probe=lambda model: model._as_given(model.kernels_),
-        onnx="kernelpool.export.networks:parzen",
+        onnx="kernelpool.app.onnx.networks:parzen",
     )
 )
 
@@ -1094,8 +1248,8 @@ register(
             "edit": Field("model", classes=("MultiEdit",), options=("auto", True, False)),
         },
         rebuilt={"_trees": lambda model: model._build_trees()},
-        check="kernelpool.files.checks:parzen",
+        check="kernelpool.app.files.checks:parzen",
         probe=lambda model: model._as_given(model.kernels_),
-        onnx="kernelpool.export.networks:parzen",
+        onnx="kernelpool.app.onnx.networks:parzen",
     )
 )

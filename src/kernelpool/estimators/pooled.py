@@ -16,7 +16,9 @@ from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..registry import CATEGORIES, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows, with_missing
-from ..selection.cross_fitting import (
+from ..starts.sample import content_key
+from ..text import plural
+from ..training.cross_fitting import (
     INDICATORS,
     RAW,
     WARPED,
@@ -32,12 +34,10 @@ from ..selection.cross_fitting import (
     network_log_proba,
     takes_holes,
 )
-from ..selection.held_out import stratified_folds
-from ..selection.pooling import KINDS, Pooling
-from ..selection.stacking import stacked
-from ..starts.sample import content_key
-from ..text import plural
+from ..training.held_out import stratified_folds
 from ..training.parzen import labeled
+from ..training.pooling import KINDS, Pooling
+from ..training.stacking import stacked
 from ..training.validation import class_prior_for, known_columns
 from ..training.views import View, Warp
 from ._base import DensityClassifier, RowFunction
@@ -52,7 +52,9 @@ MANY_ROWS = 20_000
 """From so many rows on, three folds are enough to tell networks apart."""
 
 
-def _mixture(family: str, per_class: int, n_classes: int, kernel_prior: str | None = None) -> SharedKernelClassifier:
+def _mixture(
+    family: str, per_class: int, n_classes: int, kernel_prior: str | None = None
+) -> SharedKernelClassifier:
     return SharedKernelClassifier(
         per_class * n_classes,
         covariance_type=family,
@@ -71,7 +73,9 @@ def word_candidates(budget: str, n_classes: int, levels: tuple[int, ...]) -> lis
     return [
         PoolCandidate(
             f"{family} mixture over words, {per_class} a class",
-            _mixture(family, per_class, n_classes, "conjugate").set_params(categorical_features=words),
+            _mixture(family, per_class, n_classes, "conjugate").set_params(
+                categorical_features=words
+            ),
             RAW,
         )
         for family, per_class in shapes
@@ -101,7 +105,9 @@ def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[Poo
     balanced = [
         *fast,
         PoolCandidate("Parzen network", parzen),
-        PoolCandidate("full mixture, 1 a class", _mixture("full", 1, n_classes, kernel_prior="conjugate")),
+        PoolCandidate(
+            "full mixture, 1 a class", _mixture("full", 1, n_classes, kernel_prior="conjugate")
+        ),
         PoolCandidate("RBF network, warped, learned metric", rbf, WARPED, metric=True),
         PoolCandidate("RBF network, learned metric", rbf, metric=True),
         PoolCandidate("diagonal mixture, 8 a class", _mixture("diag", 8, n_classes)),
@@ -114,8 +120,13 @@ def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[Poo
         PoolCandidate("tied mixture, 6 a class, warped", _mixture("tied", 6, n_classes), WARPED),
         PoolCandidate("RBF network, warped", rbf, WARPED),
         PoolCandidate("Parzen network, learned metric", parzen, metric=True),
-        PoolCandidate("full mixture, 4 a class", _mixture("full", 4, n_classes, kernel_prior="conjugate")),
-        PoolCandidate("RBF network, 600 kernels", RBFNetworkClassifier(600, standardize=False, missing="error")),
+        PoolCandidate(
+            "full mixture, 4 a class", _mixture("full", 4, n_classes, kernel_prior="conjugate")
+        ),
+        PoolCandidate(
+            "RBF network, 600 kernels",
+            RBFNetworkClassifier(600, standardize=False, missing="error"),
+        ),
     ]
 
 
@@ -266,7 +277,11 @@ class PooledClassifier(DensityClassifier):
             None,
         ],
         "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -351,7 +366,9 @@ class PooledClassifier(DensityClassifier):
             )
         rows = LabeledRows(x, data.codes, data.weight, fold, n_classes, levels=levels)
         if holes:
-            fillings = drawn_fillings(describing_network(x, data.weight, levels, seed), x, None, 1 + N_DRAWS, seed)
+            fillings = drawn_fillings(
+                describing_network(x, data.weight, levels, seed), x, None, 1 + N_DRAWS, seed
+            )
             rows = replace(rows, x=fillings[0], holed=x, draws=fillings[1:])
         fit = fit_pool(
             candidates,
@@ -363,11 +380,15 @@ class PooledClassifier(DensityClassifier):
             on_trial=self._tell,
         )
         if not fit.members:
-            raise KernelpoolError(f"No member could be trained; the last failure: {fit.trials[-1].outcome}.")
+            raise KernelpoolError(
+                f"No member could be trained; the last failure: {fit.trials[-1].outcome}."
+            )
         self._keep(fit, rows, data.classes, data.index, data.n_rows)
         if fit.interrupted:
             were = "was" if len(fit.members) == 1 else "were"
-            raise KeyboardInterrupt(f"interrupted; {plural(len(fit.members), 'member')} {were} pooled")
+            raise KeyboardInterrupt(
+                f"interrupted; {plural(len(fit.members), 'member')} {were} pooled"
+            )
         failed = [trial for trial in fit.trials if trial.outcome.startswith("failed")]
         if failed:
             warn(
@@ -376,23 +397,33 @@ class PooledClassifier(DensityClassifier):
             )
         return self
 
-    def _candidates(self, n_classes: int, levels: tuple[int, ...] | None, holes: bool) -> list[PoolCandidate]:
+    def _candidates(
+        self, n_classes: int, levels: tuple[int, ...] | None, holes: bool
+    ) -> list[PoolCandidate]:
         if isinstance(self.members, str):
             budget = self.budget if isinstance(self.budget, str) else "best"
             over_words = [] if levels is None else word_candidates(budget, n_classes, levels)
             return [*over_words, *candidates_for(budget, n_classes, holes and not over_words)]
         candidates = []
         for i, member in enumerate(self.members):
-            name, estimator = member if isinstance(member, tuple) else (f"{type(member).__name__} {i + 1}", member)
+            name, estimator = (
+                member
+                if isinstance(member, tuple)
+                else (f"{type(member).__name__} {i + 1}", member)
+            )
             if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
-                raise KernelpoolError(f"members must be classifiers with predict_proba; {name} is {estimator!r}.")
+                raise KernelpoolError(
+                    f"members must be classifiers with predict_proba; {name} is {estimator!r}."
+                )
             candidates.append(PoolCandidate(name, estimator, INDICATORS))
         if not candidates:
             raise KernelpoolError("members must hold at least one classifier; got an empty list.")
         return candidates
 
     def _tell(self, trial: Trial, fit: PoolFit, left: Sequence[str]) -> None:
-        progress = PoolProgress(trial.name, trial.loss, trial.pool_loss, trial.seconds, trial.outcome, tuple(left))
+        progress = PoolProgress(
+            trial.name, trial.loss, trial.pool_loss, trial.seconds, trial.outcome, tuple(left)
+        )
         if self.verbose:
             best = fit.pooling.loss if fit.pooling is not None else float("nan")
             print(
@@ -402,14 +433,18 @@ class PooledClassifier(DensityClassifier):
         if self.callback is not None:
             self.callback(progress)
 
-    def _keep(self, fit: PoolFit, rows: LabeledRows, classes: np.ndarray, index: np.ndarray, n_rows: int) -> None:
+    def _keep(
+        self, fit: PoolFit, rows: LabeledRows, classes: np.ndarray, index: np.ndarray, n_rows: int
+    ) -> None:
         """Set the attributes, all at once."""
         pooling = fit.pooling
         assert pooling is not None
         density = _densities(fit, rows)
         views: list[View] = []
         networks, members, seen, density_weights = [], [], [], []
-        for m, member in enumerate([*fit.members, *(member for member in fit.unheard if member.name in density)]):
+        for m, member in enumerate(
+            [*fit.members, *(member for member in fit.unheard if member.name in density)]
+        ):
             for network in member.networks:
                 networks.append(network.estimator)
                 members.append(m if m < len(fit.members) else -1)
@@ -423,7 +458,9 @@ class PooledClassifier(DensityClassifier):
         self.network_views_, self.density_weights_ = np.array(seen), np.array(density_weights)
         self._keep_views(views, len(views[0].center) if views else rows.x.shape[1])
         held_out = np.full((n_rows, rows.n_classes), np.nan)
-        held_out[index] = np.exp(pooling.log_proba(np.stack([member.held_out for member in fit.members])))
+        held_out[index] = np.exp(
+            pooling.log_proba(np.stack([member.held_out for member in fit.members]))
+        )
         self.held_out_proba_ = held_out
         self.__dict__.pop("held_out_log_density_", None)
         if density:
@@ -431,7 +468,9 @@ class PooledClassifier(DensityClassifier):
             found[index] = _held_out_densities(fit, rows, density)
             self.held_out_log_density_ = found
         columns = ("name", "loss", "pool_loss", "seconds", "outcome")
-        self.trials_ = {column: np.array([getattr(trial, column) for trial in fit.trials]) for column in columns}
+        self.trials_ = {
+            column: np.array([getattr(trial, column) for trial in fit.trials]) for column in columns
+        }
 
     def _keep_views(self, views: list[View], d: int) -> None:
         straight = Warp(np.ones(d), np.zeros(d), np.ones(d))
@@ -441,7 +480,9 @@ class PooledClassifier(DensityClassifier):
         self.view_exponents_ = np.array([warp.exponent for warp in warps]).reshape(-1, d)
         self.view_warp_centers_ = np.array([warp.center for warp in warps]).reshape(-1, d)
         self.view_warp_scales_ = np.array([warp.scale for warp in warps]).reshape(-1, d)
-        self.view_metrics_ = np.array([np.eye(d) if view.metric is None else view.metric for view in views]).reshape(-1, d, d)
+        self.view_metrics_ = np.array(
+            [np.eye(d) if view.metric is None else view.metric for view in views]
+        ).reshape(-1, d, d)
 
     def _views(self) -> list[View]:
         """The views as records."""
@@ -449,10 +490,18 @@ class PooledClassifier(DensityClassifier):
         levels = None if columns is None else columns.levels
         for v, metric in enumerate(self.view_metrics_):
             straight = (self.view_exponents_[v] == 1).all()
-            warp = Warp(self.view_exponents_[v], self.view_warp_centers_[v], self.view_warp_scales_[v])
+            warp = Warp(
+                self.view_exponents_[v], self.view_warp_centers_[v], self.view_warp_scales_[v]
+            )
             plain = (metric == np.eye(len(metric))).all()
             views.append(
-                View(self.view_centers_[v], self.view_scales_[v], None if straight else warp, None if plain else metric, levels)
+                View(
+                    self.view_centers_[v],
+                    self.view_scales_[v],
+                    None if straight else warp,
+                    None if plain else metric,
+                    levels,
+                )
             )
         return views
 
@@ -476,14 +525,26 @@ class PooledClassifier(DensityClassifier):
 
     def _scores(self, rows: Rows) -> RowFunction:
         pooling = Pooling(self.weights_, self.pooling_, self.loss_)
-        pool = _Pool(self.networks_, self.network_members_, self.network_views_, self._views(), pooling)
+        pool = _Pool(
+            self.networks_, self.network_members_, self.network_views_, self._views(), pooling
+        )
         describing = self._describing() if np.any(self.density_weights_) else None
-        return RowFunction(rows, _pooled_log_proba, (pool, describing, self._log_prior_shift(), safe_log(self._prior())))
+        return RowFunction(
+            rows,
+            _pooled_log_proba,
+            (pool, describing, self._log_prior_shift(), safe_log(self._prior())),
+        )
 
     def _describing(self) -> "Describing":
         heard = np.flatnonzero(self.density_weights_)
         views = self._views()
-        networks = [(self.networks_[i], None if self.network_views_[i] < 0 else views[self.network_views_[i]]) for i in heard]
+        networks = [
+            (
+                self.networks_[i],
+                None if self.network_views_[i] < 0 else views[self.network_views_[i]],
+            )
+            for i in heard
+        ]
         return Describing(networks, np.log(self.density_weights_[heard]))
 
     log_density = available_if(_knows_densities)(DensityClassifier.log_density)
@@ -499,7 +560,11 @@ class PooledClassifier(DensityClassifier):
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         views, x = self._views(), np.empty((len(codes), self.n_features_in_))
-        chosen = rng.choice(len(self.networks_), size=len(codes), p=self.density_weights_ / self.density_weights_.sum())
+        chosen = rng.choice(
+            len(self.networks_),
+            size=len(codes),
+            p=self.density_weights_ / self.density_weights_.sum(),
+        )
         for i in np.unique(chosen):
             mine = chosen == i
             z = self.networks_[i]._sample_rows(codes[mine], rng)
@@ -510,8 +575,21 @@ class PooledClassifier(DensityClassifier):
 class _Pool:
     """The networks of a pool and how they are heard; one object, so that homes of rows hand it on as it is."""
 
-    def __init__(self, networks: list[Any], members: np.ndarray, seen: np.ndarray, views: list[View], pooling: Pooling) -> None:
-        self.networks, self.members, self.seen, self.views, self.pooling = networks, members, seen, views, pooling
+    def __init__(
+        self,
+        networks: list[Any],
+        members: np.ndarray,
+        seen: np.ndarray,
+        views: list[View],
+        pooling: Pooling,
+    ) -> None:
+        self.networks, self.members, self.seen, self.views, self.pooling = (
+            networks,
+            members,
+            seen,
+            views,
+            pooling,
+        )
 
     def log_proba(self, x: np.ndarray, describing: "Describing | None") -> np.ndarray:
         """log P(C_k|x), (n, K); what is missing is drawn from the networks that describe the rows."""
@@ -519,9 +597,12 @@ class _Pool:
             said = self._said_of_holed(x, describing)
         else:
             shown = {v: x if v < 0 else self.views[v].transform(x) for v in np.unique(self.seen)}
-            said = {i: member_log_proba(self.networks[i], shown[self.seen[i]]) for i in self._heard()}
+            said = {
+                i: member_log_proba(self.networks[i], shown[self.seen[i]]) for i in self._heard()
+            }
         of_members = [
-            average(np.stack([said[i] for i in self._heard() if self.members[i] == m])) for m in range(len(self.pooling.weight))
+            average(np.stack([said[i] for i in self._heard() if self.members[i] == m]))
+            for m in range(len(self.pooling.weight))
         ]
         return self.pooling.log_proba(np.stack(of_members))
 
@@ -529,7 +610,9 @@ class _Pool:
         """The networks that have a part in the probabilities."""
         return [int(i) for i in np.flatnonzero(self.members >= 0)]
 
-    def _said_of_holed(self, x: np.ndarray, describing: "Describing | None") -> dict[int, np.ndarray]:
+    def _said_of_holed(
+        self, x: np.ndarray, describing: "Describing | None"
+    ) -> dict[int, np.ndarray]:
         heard = self._heard()
         views = {i: None if self.seen[i] < 0 else self.views[self.seen[i]] for i in heard}
         draws = None
@@ -553,12 +636,20 @@ def _densities(fit: PoolFit, rows: LabeledRows) -> dict[str, float]:
     others = [member for member in fit.unheard if _describes(member)]
     held = (rows.fold >= 0) & (rows.weight > 0)
     if not heard and others:
-        likelihood = [rows.weight[held] @ _held_out_log_density(member, rows)[held] for member in others]
+        likelihood = [
+            rows.weight[held] @ _held_out_log_density(member, rows)[held] for member in others
+        ]
         heard = [others[int(np.argmax(likelihood))]]
     if not heard:
         return {}
     log_density = np.stack([_held_out_log_density(member, rows)[held] for member in heard])
-    return dict(zip((member.name for member in heard), stacked(log_density, rows.weight[held]).tolist(), strict=True))
+    return dict(
+        zip(
+            (member.name for member in heard),
+            stacked(log_density, rows.weight[held]).tolist(),
+            strict=True,
+        )
+    )
 
 
 def _describes(member: PoolMember) -> bool:
@@ -585,17 +676,26 @@ def _held_out_log_densities(member: PoolMember, rows: LabeledRows) -> np.ndarray
 
 def _held_out_densities(fit: PoolFit, rows: LabeledRows, weights: dict[str, float]) -> np.ndarray:
     """log p(x|C_k) of the pool for each row by networks that have not seen it, (n, K)."""
-    members = [member for member in (*fit.members, *fit.unheard) if weights.get(member.name, 0.0) > 0]
-    said = np.stack([_held_out_log_densities(member, rows) + np.log(weights[member.name]) for member in members])
+    members = [
+        member for member in (*fit.members, *fit.unheard) if weights.get(member.name, 0.0) > 0
+    ]
+    said = np.stack(
+        [_held_out_log_densities(member, rows) + np.log(weights[member.name]) for member in members]
+    )
     return np.asarray(logsumexp(said, axis=0))
 
 
 def _pooled_log_proba(
     block: Block, pool: _Pool, describing: "Describing | None", log_prior_shift: Any, log_prior: Any
 ) -> Array:
-    x, (shift, prior) = with_missing(block), (np.asarray(to_numpy(a), np.float64) for a in (log_prior_shift, log_prior))
+    x, (shift, prior) = (
+        with_missing(block),
+        (np.asarray(to_numpy(a), np.float64) for a in (log_prior_shift, log_prior)),
+    )
     found = pool.log_proba(x, describing) + shift
-    if block.holes is not None:  # of a row of which nothing is known the class priors are all there is to say
+    if (
+        block.holes is not None
+    ):  # of a row of which nothing is known the class priors are all there is to say
         found = np.where(np.isnan(x).all(axis=1, keepdims=True), prior, found)
     return match_array(namespace(block.x).asarray(found), like=block.x)
 
@@ -635,7 +735,9 @@ def _probe(model: PooledClassifier) -> np.ndarray:
     columns = known_columns(model)
     if columns is not None:
         return columns.decoded(np.zeros((1, model.n_features_in_)))
-    return model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_))
+    return (
+        model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_))
+    )
 
 
 register(
@@ -667,9 +769,9 @@ register(
         optional={**FEATURE_NAMES, "categories_": CATEGORIES},
         parameters={"members": Field("list", options=("auto",), parts=(Field("member"),))},
         not_kept=frozenset({"held_out_proba_", "held_out_log_density_"}),
-        onnx="kernelpool.export.networks:pooled",
+        onnx="kernelpool.app.onnx.networks:pooled",
         describe="kernelpool.inspection.pool:describe_pooled",
-        check="kernelpool.files.checks:pooled",
+        check="kernelpool.app.files.checks:pooled",
         probe=lambda model: _probe(model),
     )
 )

@@ -35,9 +35,9 @@ from ..registry import (
     register,
 )
 from ..rows import Block, Frame, Rows, one_blas_thread
-from ..selection.held_out import judged_parts, stratified_folds
 from ..starts.sample import content_key
 from ..training.config import KernelConfig
+from ..training.held_out import judged_parts, stratified_folds
 from ..training.judging import Judging
 from ..training.monitor import Progress
 from ..training.parzen import ParzenRows, labeled_rows
@@ -94,7 +94,9 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         "training": [StrOptions({"two_stage", "em_log", "em_log_link"})],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "temperature": [Interval(Real, 0, None, closed="neither"), None],
-        "covariance_type": [StrOptions(FAMILIES.keys())],  # a view: families may be registered later
+        "covariance_type": [
+            StrOptions(FAMILIES.keys())
+        ],  # a view: families may be registered later
         "strength": [StrOptions({"loo", "gcv"}), Interval(Real, 0, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -113,16 +115,25 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         return hasattr(self, "readout_")
 
     def _fit_layers(
-        self, data: TrainingData, default_kernels: int, make_output: Callable[[Hidden], OutputLayer], *, once: bool = False
+        self,
+        data: TrainingData,
+        default_kernels: int,
+        make_output: Callable[[Hidden], OutputLayer],
+        *,
+        once: bool = False,
     ) -> FittedRBF:
         """Train both layers; nothing is written into the estimator."""
         if isinstance(self.hidden, str) and self.hidden not in PLACES:
-            raise KernelpoolError(f"hidden must be one of {PLACES} or a fitted mixture; got {self.hidden!r}.")
+            raise KernelpoolError(
+                f"hidden must be one of {PLACES} or a fitted mixture; got {self.hidden!r}."
+            )
         hidden: str | GivenMixture = self.hidden
         family = self.covariance_type
         if not isinstance(hidden, str):
             hidden, family = _given_mixture(hidden, data.rows.n_features)
-        if data.levels is not None and min(data.levels) > 0:  # without numbers kernels have no shape
+        if (
+            data.levels is not None and min(data.levels) > 0
+        ):  # without numbers kernels have no shape
             family = "diag"
         config = RBFConfig(
             n_kernels=self.n_kernels,
@@ -143,11 +154,20 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         )
         n_starts = self.n_init if isinstance(hidden, str) else 1
         with named_features(getattr(self, "feature_names_in_", None)):
-            return fit_rbf(data, config, make_output, Progress(self.verbose, n_starts, self.max_iter, type(self).__name__))
+            return fit_rbf(
+                data,
+                config,
+                make_output,
+                Progress(self.verbose, n_starts, self.max_iter, type(self).__name__),
+            )
 
     def _set_layers(self, fitted: FittedRBF) -> None:
         """Set the attributes that both networks have."""
-        self.means_, self.covariances_, self.mixing_ = fitted.means, fitted.covariances, fitted.mixing
+        self.means_, self.covariances_, self.mixing_ = (
+            fitted.means,
+            fitted.covariances,
+            fitted.mixing,
+        )
         self.covariance_type_ = fitted.covariance_type
         self.temperature_ = fitted.temperature
         self.activation_log_scale_ = fitted.log_scale
@@ -161,7 +181,11 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
 
     def _warn_if_unfinished(self, fitted: FittedRBF) -> None:
         if not fitted.settled:
-            what = "the mixture was" if self.training == "two_stage" else "the loss of rows left out was"
+            what = (
+                "the mixture was"
+                if self.training == "two_stage"
+                else "the loss of rows left out was"
+            )
             warn(
                 f"Training stopped after max_iter={self.max_iter} sweeps; {what} still improving. Raise max_iter, or tol.",
                 UnfinishedWarning,
@@ -172,7 +196,11 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
     def _layers(self, rows: Rows) -> tuple[Rows, Hidden, Layer]:
         """Rows in the frame of the kernels, the hidden layer, and its parameters in that frame."""
         columns = known_columns(self)
-        kernel = family_for(self.covariance_type_, np.zeros(self.n_features_in_), None if columns is None else columns.levels)
+        kernel = family_for(
+            self.covariance_type_,
+            np.zeros(self.n_features_in_),
+            None if columns is None else columns.levels,
+        )
         kernels = kernels_of(self.means_, self.covariances_, getattr(self, "probabilities_", None))
         frame = mixture_frame(kernel, kernels, self.mixing_)
         natural_params = kernel.natural_params(kernel.into(kernels, frame), rows.eps)
@@ -208,7 +236,9 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         return self._of_columns(X, _activation)
 
 
-def _of_block_columns(block: Block, answer: Callable[..., Array], hidden: Hidden, layer: Layer, *params: Any) -> Array:
+def _of_block_columns(
+    block: Block, answer: Callable[..., Array], hidden: Hidden, layer: Layer, *params: Any
+) -> Array:
     return answer(hidden.columns(block, layer), *params)
 
 
@@ -224,7 +254,9 @@ def _outputs(columns: Array, readout: Float64) -> Array:
 def _given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
     """What is needed of scikit-learn's mixtures, of ours, or of anything with the same attributes; and its family."""
     name = type(mixture).__name__
-    missing = [attribute for attribute in ("means_", "covariances_") if not hasattr(mixture, attribute)]
+    missing = [
+        attribute for attribute in ("means_", "covariances_") if not hasattr(mixture, attribute)
+    ]
     if not hasattr(mixture, "weights_") and not hasattr(mixture, "mixing_"):
         missing.append("weights_")
     if missing:
@@ -232,9 +264,14 @@ def _given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
             f"hidden must be one of {PLACES} or a fitted mixture; got {name} without {', '.join(missing)}. Fit it first; "
             f"scikit-learn's clone forgets a fit unless the mixture is wrapped in sklearn.frozen.FrozenEstimator."
         )
-    means, covariances = np.asarray(mixture.means_, np.float64), np.asarray(mixture.covariances_, np.float64)
+    means, covariances = (
+        np.asarray(mixture.means_, np.float64),
+        np.asarray(mixture.covariances_, np.float64),
+    )
     if means.ndim != 2 or means.shape[1] != n_features:
-        raise KernelpoolError(f"hidden has kernels of shape {means.shape}; X has {n_features} features.")
+        raise KernelpoolError(
+            f"hidden has kernels of shape {means.shape}; X has {n_features} features."
+        )
     kind = str(getattr(mixture, "covariance_type_", getattr(mixture, "covariance_type", None)))
     m, d = means.shape
     shapes = {name: family.shape(m, d) for name, family in FAMILIES.items()}
@@ -246,10 +283,17 @@ def _given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
 
 
 def _given_mixing(mixture: Any, n_kernels: int) -> np.ndarray:
-    mixing = np.asarray(mixture.weights_ if hasattr(mixture, "weights_") else mixture.mixing_, np.float64)
+    mixing = np.asarray(
+        mixture.weights_ if hasattr(mixture, "weights_") else mixture.mixing_, np.float64
+    )
     if mixing.ndim == 2:
         mixing = mixing @ np.asarray(mixture.class_prior_)
-    if mixing.shape != (n_kernels,) or not np.isfinite(mixing).all() or mixing.min() < 0 or not mixing.sum() > 0:
+    if (
+        mixing.shape != (n_kernels,)
+        or not np.isfinite(mixing).all()
+        or mixing.min() < 0
+        or not mixing.sum() > 0
+    ):
         raise KernelpoolError(
             f"hidden has mixing weights {mixing.tolist()} for {n_kernels} kernels; expected positive numbers."
         )
@@ -517,7 +561,9 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Fit both layers.
 
         Parameters
@@ -541,7 +587,9 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             The fitted estimator.
         """
         if self.strength == "gcv" and self.readout != "ridge":
-            raise KernelpoolError(f"strength='gcv' is for readout='ridge'; got readout={self.readout!r}. Use strength='loo'.")
+            raise KernelpoolError(
+                f"strength='gcv' is for readout='ridge'; got readout={self.readout!r}. Use strength='loo'."
+            )
         if self._on_path:
             return self._fit_path(X, y, sample_weight, X_val, y_val)
         if self.max_features is not None:
@@ -553,13 +601,24 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
                 f"metric='learned' is for training='path'; got training={self.training!r}, which shapes kernels itself."
             )
         data = training_data(
-            self, X, y, sample_weight, self.unlabeled, 1.0, self.n_jobs, holes=self._takes_holes and in_memory(X)
+            self,
+            X,
+            y,
+            sample_weight,
+            self.unlabeled,
+            1.0,
+            self.n_jobs,
+            holes=self._takes_holes and in_memory(X),
         )
         n_classes = len(data.classes)
         output = partial(self._output, n_classes=n_classes)
-        fitted = self._fit_layers(data, KERNELS_PER_CLASS * n_classes, output, once=self.solver != "damped")
+        fitted = self._fit_layers(
+            data, KERNELS_PER_CLASS * n_classes, output, once=self.solver != "damped"
+        )
         weight = to_numpy(fitted.network.readout.weight)
-        if self.readout == "logistic" and n_classes > 2:  # the first class was the reference: now all are alike
+        if (
+            self.readout == "logistic" and n_classes > 2
+        ):  # the first class was the reference: now all are alike
             weight = np.concatenate([np.zeros_like(weight[:, :1]), weight], axis=1)
             weight = weight - weight.mean(axis=1, keepdims=True)
         self.classes_ = data.classes
@@ -589,15 +648,26 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
                 f"training='path' has a logistic output layer; got readout={self.readout!r}. Use training='two_stage'."
             )
         if self.hidden not in ("kmeans", "random"):
-            given = repr(self.hidden) if isinstance(self.hidden, str) else type(self.hidden).__name__
-            raise KernelpoolError(f"training='path' needs hidden='kmeans' or 'random'; got {given}. Use training='two_stage'.")
+            given = (
+                repr(self.hidden) if isinstance(self.hidden, str) else type(self.hidden).__name__
+            )
+            raise KernelpoolError(
+                f"training='path' needs hidden='kmeans' or 'random'; got {given}. Use training='two_stage'."
+            )
         if self.max_features is not None and self.metric is not None:
             raise KernelpoolError(
                 "max_features and metric='learned' exclude each other: a map mixes the features of which a kernel sees a few."
             )
         near = None if self.path_setting is None else _checked_setting(self.path_setting)
         data = training_data(
-            self, X, y, sample_weight, self.unlabeled, 0.0, self.n_jobs, holes=self.missing != "error" and in_memory(X)
+            self,
+            X,
+            y,
+            sample_weight,
+            self.unlabeled,
+            0.0,
+            self.n_jobs,
+            holes=self.missing != "error" and in_memory(X),
         )
         seed = check_random_state(self.random_state).randint(2**31)
         describing = self._described(data, seed)
@@ -614,9 +684,13 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         held_out: ParzenRows | None = None
         judging: Judging | None = None
         if X_val is not None:
-            x_val, codes = validation_rows(self, X_val, y_val, data.classes, holes=self.missing != "error")
+            x_val, codes = validation_rows(
+                self, X_val, y_val, data.classes, holes=self.missing != "error"
+            )
             x_val = filled_rows(x_val, describing, seed)
-            held_out = replace(rows, x=x_val, codes=codes, weight=np.ones(len(codes)), index=np.arange(len(codes)))
+            held_out = replace(
+                rows, x=x_val, codes=codes, weight=np.ones(len(codes)), index=np.arange(len(codes))
+            )
 
         def fitted(frame: Frame, progress: Progress) -> tuple[ReadoutFit, np.ndarray | None]:
             """The network of rows that are seen in a frame, and the metric that was learned in it."""
@@ -630,28 +704,45 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             def on_setting(n: int, loss: float) -> None:
                 progress.sweep(n, -loss, float("nan"))
 
-            def search(train: LabeledArrays, held_out: LabeledArrays, judging: Judging | None = None) -> ReadoutFit:
-                return fit_readout_path(train, held_out, near=near, judging=judging, on_setting=on_setting, **settings)
+            def search(
+                train: LabeledArrays, held_out: LabeledArrays, judging: Judging | None = None
+            ) -> ReadoutFit:
+                return fit_readout_path(
+                    train, held_out, near=near, judging=judging, on_setting=on_setting, **settings
+                )
 
             train = seen(x), rows.codes, rows.weight
             if held_out is not None:
                 nonlocal judging
                 apart = seen(self._path_rows(held_out.x, frame)), held_out.codes, held_out.weight
-                judging = judging or Judging(*apart[1:], judged_parts(held_out.codes, content_key(apart[0], seed)))
+                judging = judging or Judging(
+                    *apart[1:], judged_parts(held_out.codes, content_key(apart[0], seed))
+                )
                 return search(train, apart, judging), metric
             fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
-            out = [f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()]
-            losses = mean_losses([search(_where(train, fold != f), _where(train, fold == f)) for f in out])
-            setting = min(losses, key=lambda setting: losses[setting]) if losses else near or DEFAULT
+            out = [
+                f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()
+            ]
+            losses = mean_losses(
+                [search(_where(train, fold != f), _where(train, fold == f)) for f in out]
+            )
+            setting = (
+                min(losses, key=lambda setting: losses[setting]) if losses else near or DEFAULT
+            )
             found = train_readout(train, setting, **settings)
             return replace(found, loss=losses.get(setting, np.nan), losses=losses), metric
 
         frames = self._path_frames(data)
         # the products are small: what a second thread of BLAS brings, its waiting costs several times where cores are busy
-        with one_blas_thread(), Progress(self.verbose, 1, len(WIDTHS) * len(RIDGES), type(self).__name__) as progress:
+        with (
+            one_blas_thread(),
+            Progress(self.verbose, 1, len(WIDTHS) * len(RIDGES), type(self).__name__) as progress,
+        ):
             progress.start(0)
             tried = [(*fitted(frame, progress), frame) for frame in frames]
-        found, metric, frame = min(tried, key=lambda one: one[0].loss if np.isfinite(one[0].loss) else np.inf)
+        found, metric, frame = min(
+            tried, key=lambda one: one[0].loss if np.isfinite(one[0].loss) else np.inf
+        )
         self._set_path(found, data.classes, frame, metric)
         if judging is not None:
             self.validation_log_proba_ = judging.log_proba
@@ -669,9 +760,16 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         typical = np.sqrt(2 * variance[numbers].mean()) if numbers else 1.0
         scale = 1.0 if self.standardize or not numbers else float(unit[0])
         distances = [typical * factor for factor in (WORD_DISTANCES if numbers else (1.0,))]
-        distances = distances if isinstance(self.word_distance, str) else [float(self.word_distance) / scale]
+        distances = (
+            distances
+            if isinstance(self.word_distance, str)
+            else [float(self.word_distance) / scale]
+        )
         return [
-            Frame(np.append(origin, np.zeros(n_words)), np.append(unit, np.full(n_words, np.sqrt(2) / distance)))
+            Frame(
+                np.append(origin, np.zeros(n_words)),
+                np.append(unit, np.full(n_words, np.sqrt(2) / distance)),
+            )
             for distance in distances
         ]
 
@@ -680,7 +778,9 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         x = np.asarray(x, np.float64)
         return np.asarray(frame.inside(x if self._indicators is None else self._indicators.of(x)))
 
-    def _set_path(self, found: ReadoutFit, classes: np.ndarray, frame: Frame, metric: np.ndarray | None) -> None:
+    def _set_path(
+        self, found: ReadoutFit, classes: np.ndarray, frame: Frame, metric: np.ndarray | None
+    ) -> None:
         n_kernels, d = found.center.shape
         self._forget_path()
         self.__dict__.pop("probabilities_", None)
@@ -689,7 +789,9 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             self.metric_ = metric / frame.unit
             weight[n_kernels:-1] = metric.T @ weight[n_kernels:-1]
             center = np.linalg.solve(metric, center.T).T
-        weight[n_kernels:-1] *= d**-0.5 / frame.unit[:, None]  # of the features in the units of the data
+        weight[n_kernels:-1] *= (
+            d**-0.5 / frame.unit[:, None]
+        )  # of the features in the units of the data
         weight[-1] -= frame.origin @ weight[n_kernels:-1]
         weight = weight - weight.mean(axis=1, keepdims=True)
         variance = found.variance * frame.unit**2
@@ -700,7 +802,10 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         self.means_, self.mixing_ = center * frame.unit + frame.origin, found.share
         if metric is not None:
             unmapped = np.linalg.inv(self.metric_)
-            self.covariance_type_, self.covariances_ = "tied", found.variance * unmapped @ unmapped.T
+            self.covariance_type_, self.covariances_ = (
+                "tied",
+                found.variance * unmapped @ unmapped.T,
+            )
             log_peak += float(np.linalg.slogdet(metric)[1])
         elif self.standardize or self._indicators is not None:
             self.covariance_type_, self.covariances_ = "diag", np.tile(variance, (n_kernels, 1))
@@ -708,18 +813,33 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             self.covariance_type_, self.covariances_ = "spherical", np.full(n_kernels, variance[0])
         self.readout_ = weight[:, 1:] - weight[:, :1] if len(classes) == 2 else weight
         self.activation_log_scale_, self.temperature_ = np.full(n_kernels, log_peak), 1.0
-        self.width_ = float(np.sqrt(found.variance) * (1.0 if self.standardize or metric is not None else frame.unit[0]))
-        self.path_setting_, self.strength_ = (found.setting.width, found.setting.ridge), 2 * found.ridge
+        self.width_ = float(
+            np.sqrt(found.variance)
+            * (1.0 if self.standardize or metric is not None else frame.unit[0])
+        )
+        self.path_setting_, self.strength_ = (
+            (found.setting.width, found.setting.ridge),
+            2 * found.ridge,
+        )
         self.loss_, self.history_ = found.loss, np.array(list(found.losses.values()))
         self.n_iter_, self.converged_ = len(found.losses), True
         self.best_iter_ = 1 + int(np.argmin(self.history_)) if found.losses else 0
         if self._indicators is not None:
-            scale = 1.0 if self.standardize or not self._indicators.numbers else float(frame.unit[0])
+            scale = (
+                1.0 if self.standardize or not self._indicators.numbers else float(frame.unit[0])
+            )
             self.word_distance_ = float(scale * np.sqrt(2) / frame.unit[-1])
         self._smallest = 0.5  # of readouts that are no probabilities by themselves; this one's are
 
     def _forget_path(self) -> None:
-        kept = ("width_", "path_setting_", "kernel_features_", "metric_", "word_distance_", "describing_network_")
+        kept = (
+            "width_",
+            "path_setting_",
+            "kernel_features_",
+            "metric_",
+            "word_distance_",
+            "describing_network_",
+        )
         for name in (*kept, "validation_log_proba_"):
             self.__dict__.pop(name, None)
 
@@ -745,43 +865,73 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         """What the network is made of, in a frame in which every kernel has variance one, or by a map into one."""
         n_kernels, d = self.means_.shape
         metric = self.metric_ / self.width_ if hasattr(self, "metric_") else None
-        variance = np.ones(d) if metric is not None else np.broadcast_to(np.asarray(self.covariances_)[0], (d,))
+        variance = (
+            np.ones(d)
+            if metric is not None
+            else np.broadcast_to(np.asarray(self.covariances_)[0], (d,))
+        )
         frame = Frame(self.mixing_ @ self.means_, np.sqrt(variance))
         readout, center = np.array(self.readout_), (self.means_ - frame.origin) / frame.unit
         readout[-1] += frame.origin @ readout[n_kernels:-1]
         readout[n_kernels:-1] *= frame.unit[:, None]
-        seen = np.asarray(self.kernel_features_, np.float64) if hasattr(self, "kernel_features_") else None
-        return PathLayers(frame, center if metric is None else center @ metric.T, readout, metric, seen)
+        seen = (
+            np.asarray(self.kernel_features_, np.float64)
+            if hasattr(self, "kernel_features_")
+            else None
+        )
+        return PathLayers(
+            frame, center if metric is None else center @ metric.T, readout, metric, seen
+        )
 
     def _of_columns(self, X: Any, answer: Callable[..., Array], *params: Any) -> Array:
         if not self._on_path:
             return super()._of_columns(X, answer, *params)
         rows, layers = self._rows(X), self._path_layers()
         return self._shown_to(
-            rows, layers.frame, 3 * len(self.means_), _path_activation, layers.hidden(), logs=False, priors=False
+            rows,
+            layers.frame,
+            3 * len(self.means_),
+            _path_activation,
+            layers.hidden(),
+            logs=False,
+            priors=False,
         )()
 
     def _output(self, hidden: Hidden, n_classes: int) -> OutputLayer:
         first = 1 if self.readout == "logistic" or n_classes == 2 else 0
         strength = self.strength if isinstance(self.strength, str) else float(self.strength)
         if self.readout == "logistic":
-            return Logistic(hidden, ClassTargets(n_classes, first), strength, bound=self.solver == "bound")
-        return LeastSquares(hidden, ClassTargets(n_classes, first), 0.0 if self.readout == "least_squares" else strength)
+            return Logistic(
+                hidden, ClassTargets(n_classes, first), strength, bound=self.solver == "bound"
+            )
+        return LeastSquares(
+            hidden,
+            ClassTargets(n_classes, first),
+            0.0 if self.readout == "least_squares" else strength,
+        )
 
     def _scores(self, rows: Rows) -> RowFunction:
         if self._on_path:
             layers = self._path_layers()
             params = Float64(layers.readout), *layers.hidden()
-            return self._shown_to(rows, layers.frame, 3 * len(self.means_), _path_outputs, params, logs=True)
+            return self._shown_to(
+                rows, layers.frame, 3 * len(self.means_), _path_outputs, params, logs=True
+            )
         framed, hidden, layer = self._layers(rows)
         logistic = self.readout == "logistic"
         shares = getattr(self, "class_shares_", np.zeros(len(self.classes_)))
         at_nothing = Float64(safe_log(shares) if logistic else shares)
-        return RowFunction(framed, _class_outputs, (hidden, layer, Float64(self.readout_), logistic, at_nothing))
+        return RowFunction(
+            framed, _class_outputs, (hidden, layer, Float64(self.readout_), logistic, at_nothing)
+        )
 
     def _log_probability(self) -> Transform:
         check_is_fitted(self)
-        return log_softmax if self.readout == "logistic" else partial(_log_raised, smallest=self._smallest)
+        return (
+            log_softmax
+            if self.readout == "logistic"
+            else partial(_log_raised, smallest=self._smallest)
+        )
 
     def _probability(self) -> Transform:
         return partial(_exp_of, transform=self._log_probability())
@@ -803,7 +953,14 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         return self._map_scores(X, _decision)
 
 
-def _class_outputs(block: Block, hidden: Hidden, layer: Layer, readout: Float64, logistic: bool, at_nothing: Float64) -> Array:
+def _class_outputs(
+    block: Block,
+    hidden: Hidden,
+    layer: Layer,
+    readout: Float64,
+    logistic: bool,
+    at_nothing: Float64,
+) -> Array:
     """One output a class, (n, K): of two classes the first is zero, or what is left of one; `at_nothing` if none is known."""
     output = _by_class(_outputs(hidden.columns(block, layer), readout), logistic)
     if block.holes is None:
@@ -840,7 +997,9 @@ class PathLayers:
         return Float64(self.center), metric, seen
 
 
-def _path_activation(block: Block, center: Float64, metric: Float64 | None, seen: Float64 | None) -> Array:
+def _path_activation(
+    block: Block, center: Float64, metric: Float64 | None, seen: Float64 | None
+) -> Array:
     """exp(-|x - mean|^2 / 2), (n, M), of rows and centers in the frame, along the features that are seen."""
     xp, x, at = namespace(block.x), as_float64(block.x), center.value
     if seen is not None:
@@ -850,7 +1009,9 @@ def _path_activation(block: Block, center: Float64, metric: Float64 | None, seen
     return xp.exp(-0.5 * xp.clip(squared, min=0.0))
 
 
-def _path_outputs(block: Block, readout: Float64, center: Float64, metric: Float64 | None, seen: Float64 | None) -> Array:
+def _path_outputs(
+    block: Block, readout: Float64, center: Float64, metric: Float64 | None, seen: Float64 | None
+) -> Array:
     """One output a class, (n, K): kernels, features and bias, weighed."""
     n_kernels, weight = center.value.shape[0], readout.value
     n_columns = weight.shape[0] - 1
@@ -866,7 +1027,11 @@ def _where(rows: LabeledArrays, mask: np.ndarray) -> LabeledArrays:
 
 def _checked_setting(setting: Any) -> Setting:
     positions = [p for p in setting if isinstance(p, Integral) and not isinstance(p, bool)]
-    if len(setting) != 2 or len(positions) != 2 or not (0 <= setting[0] < len(WIDTHS) and 0 <= setting[1] < len(RIDGES)):
+    if (
+        len(setting) != 2
+        or len(positions) != 2
+        or not (0 <= setting[0] < len(WIDTHS) and 0 <= setting[1] < len(RIDGES))
+    ):
         raise KernelpoolError(
             f"path_setting must be the place of a width, below {len(WIDTHS)}, and of a ridge, below {len(RIDGES)}; "
             f"got {tuple(setting)}."
@@ -1122,7 +1287,12 @@ RBF_FITTED = {
 RBF_PARAMETERS = {
     "hidden": Field(
         "model",
-        classes=("SharedKernelClassifier", "RBFNetworkClassifier", "RBFNetworkRegressor", "FrozenEstimator"),
+        classes=(
+            "SharedKernelClassifier",
+            "RBFNetworkClassifier",
+            "RBFNetworkRegressor",
+            "FrozenEstimator",
+        ),
         options=PLACES,
     )
 }
@@ -1150,10 +1320,14 @@ register(
             "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
         },
         parameters=RBF_PARAMETERS,
-        check="kernelpool.files.checks:rbf",
-        probe=lambda model: model._as_given(np.zeros((1, model.n_features_in_))) if known_columns(model) else model.means_,
+        check="kernelpool.app.files.checks:rbf",
+        probe=lambda model: (
+            model._as_given(np.zeros((1, model.n_features_in_)))
+            if known_columns(model)
+            else model.means_
+        ),
         not_kept=frozenset({"validation_log_proba_"}),
-        onnx="kernelpool.export.networks:rbf_classifier",
+        onnx="kernelpool.app.onnx.networks:rbf_classifier",
     )
 )
 
@@ -1173,8 +1347,8 @@ register(
         },
         optional=FEATURE_NAMES,
         parameters=RBF_PARAMETERS,
-        check="kernelpool.files.checks:rbf",
+        check="kernelpool.app.files.checks:rbf",
         probe=lambda model: model.means_,
-        onnx="kernelpool.export.networks:rbf_regressor",
+        onnx="kernelpool.app.onnx.networks:rbf_regressor",
     )
 )

@@ -1,7 +1,7 @@
 """A classifier with a reject option: no label for rows that are ambiguous, or unlike anything seen.
 
 C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970.
-The rules and their symbols are those of `kernelpool.selection.reject`.
+The rules and their symbols are those of `kernelpool.training.reject`.
 
 A row is *novel* where its density is below a threshold, and else *ambiguous* where its largest class probability is. Novelty
 comes first: probabilities mean little where there were no rows to learn them from.
@@ -17,13 +17,25 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fi
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import Bunch, _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils import (
+    Bunch,
+    _safe_indexing,
+    assert_all_finite,
+    column_or_1d,
+    get_tags,
+    indexable,
+)
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, _check_sample_weight, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_method_params,
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
@@ -31,8 +43,8 @@ from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
 from ..inspection.notebook import NotebookMixin
 from ..inspection.pipeline import is_fitted_estimator, unwrap
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
-from ..selection.held_out import splitter
-from ..selection.reject import HeldOutPredictions, ambiguity_threshold, is_novel, novelty_threshold
+from ..training.held_out import splitter
+from ..training.reject import HeldOutPredictions, ambiguity_threshold, is_novel, novelty_threshold
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
 """What is refused unless told otherwise."""
@@ -215,7 +227,9 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, **fit_params: Any
+    ) -> Self:
         """Fit the classifier and set the thresholds.
 
         Parameters
@@ -240,17 +254,27 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             estimator = self._fit_estimator(X, y, routed)
             held_out = self._drawn(estimator, ambiguous, novel)
         elif self._needs_held_out_rows(ambiguous, novel):
-            estimator, held_out = self._fit_and_predict_held_out(X, y, sample_weight, routed, novel is not None)
+            estimator, held_out = self._fit_and_predict_held_out(
+                X, y, sample_weight, routed, novel is not None
+            )
         else:
             estimator, held_out = self._fit_estimator(X, y, routed), None
         if held_out is not None and not held_out.weight.sum() > 0:
-            raise KernelpoolError("sample_weight is zero for every held-out row; at least one must be positive.")
+            raise KernelpoolError(
+                "sample_weight is zero for every held-out row; at least one must be positive."
+            )
         classes = np.asarray(estimator.classes_)
         novel_label = _refusal_label("novel_label", self.novel_label, 1, "novel", classes)
-        ambiguous_label = _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes)
+        ambiguous_label = _refusal_label(
+            "ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes
+        )
         novelty, ambiguity = None, None
         if novel is not None:
-            enough = self.novelty != "auto" or held_out is None or novel * (held_out.weight.sum() + 1) >= 1
+            enough = (
+                self.novelty != "auto"
+                or held_out is None
+                or novel * (held_out.weight.sum() + 1) >= 1
+            )
             novelty = novelty_threshold(novel if enough else 0.0, self.novelty_rule, held_out)
         if ambiguous is not None:
             ambiguity = ambiguity_threshold(
@@ -275,15 +299,25 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         return hasattr(self, "estimator_")
 
     def _is_prefit(self) -> bool:
-        return bool(isinstance(self.cv, str)) or (self.cv is None and is_fitted_estimator(self.estimator))
+        return bool(isinstance(self.cv, str)) or (
+            self.cv is None and is_fitted_estimator(self.estimator)
+        )
 
     def _check_parameters(self) -> tuple[float | None, float | None]:
         """`ambiguity` and `novelty` as numbers."""
         automatic = isinstance(self.ambiguity, str) and isinstance(self.novelty, str)
-        ambiguous: Any = self.ambiguity if not isinstance(self.ambiguity, str) else DEFAULT_AMBIGUITY if automatic else None
+        ambiguous: Any = (
+            self.ambiguity
+            if not isinstance(self.ambiguity, str)
+            else DEFAULT_AMBIGUITY
+            if automatic
+            else None
+        )
         novel: Any = self.novelty
         if isinstance(self.novelty, str):
-            novel = DEFAULT_NOVELTY if automatic and hasattr(self.estimator, "score_samples") else None
+            novel = (
+                DEFAULT_NOVELTY if automatic and hasattr(self.estimator, "score_samples") else None
+            )
             if novel is not None and self.novelty_rule != "rate":
                 raise KernelpoolError(
                     "novelty must be the lowest log-density to accept where novelty_rule='threshold'; got 'auto'."
@@ -295,28 +329,40 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
                     f"SharedKernelClassifier; {type(self.estimator).__name__} does not. Set novelty=None."
                 )
             if self.novelty_rule == "rate" and not 0 <= self.novelty < 1:
-                raise KernelpoolError(f"novelty must lie in [0, 1) where novelty_rule='rate'; got {self.novelty}.")
+                raise KernelpoolError(
+                    f"novelty must lie in [0, 1) where novelty_rule='rate'; got {self.novelty}."
+                )
             if np.isnan(self.novelty):
                 raise KernelpoolError("novelty must be a number; got nan.")
-        return None if ambiguous is None else float(ambiguous), None if novel is None else float(novel)
+        return None if ambiguous is None else float(ambiguous), None if novel is None else float(
+            novel
+        )
 
     def _needs_held_out_rows(self, ambiguous: float | None, novel: float | None) -> bool:
         return (ambiguous is not None and self.ambiguity_rule != "threshold") or (
             novel is not None and self.novelty_rule == "rate"
         )
 
-    def _drawn(self, estimator: Any, ambiguous: float | None, novel: float | None) -> HeldOutPredictions | None:
+    def _drawn(
+        self, estimator: Any, ambiguous: float | None, novel: float | None
+    ) -> HeldOutPredictions | None:
         """Log-densities of rows drawn from a model that came fitted, where novelty is a rate."""
         if ambiguous is not None and self.ambiguity_rule != "threshold":
-            raise KernelpoolError(f"ambiguity_rule={self.ambiguity_rule!r} looks at rows with labels: pass them to fit.")
+            raise KernelpoolError(
+                f"ambiguity_rule={self.ambiguity_rule!r} looks at rows with labels: pass them to fit."
+            )
         if novel is None or self.novelty_rule == "threshold":
             return None
         inner = unwrap(estimator).inner
         if not hasattr(inner, "sample"):
-            raise KernelpoolError(f"{type(inner).__name__} cannot draw rows to judge novelty by: pass rows to fit.")
+            raise KernelpoolError(
+                f"{type(inner).__name__} cannot draw rows to judge novelty by: pass rows to fit."
+            )
         inner = copy(inner)
         inner.__dict__.pop("feature_names_in_", None)  # rows that are drawn have no names
-        score = np.asarray(to_numpy(inner.score_samples(inner.sample(N_DRAWN, random_state=0)[0])), np.float64)
+        score = np.asarray(
+            to_numpy(inner.score_samples(inner.sample(N_DRAWN, random_state=0)[0])), np.float64
+        )
         nothing = np.zeros(N_DRAWN)
         return HeldOutPredictions(nothing, score, nothing.astype(bool), nothing, np.ones(N_DRAWN))
 
@@ -324,14 +370,19 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-            return Bunch(estimator=routed.estimator, splitter=routed.get("splitter", Bunch(split={})))
+            return Bunch(
+                estimator=routed.estimator, splitter=routed.get("splitter", Bunch(split={}))
+            )
         given = dict(fit_params)
         if sample_weight is not None:
             if has_fit_parameter(self.estimator, "sample_weight"):
                 given["sample_weight"] = sample_weight
             elif not self._is_prefit() and not isinstance(self.estimator, FrozenEstimator):
                 name = type(self.estimator).__name__
-                warn(f"{name}.fit takes no sample_weight: the weights count for the thresholds alone.", UserWarning)
+                warn(
+                    f"{name}.fit takes no sample_weight: the weights count for the thresholds alone.",
+                    UserWarning,
+                )
         return Bunch(estimator=Bunch(fit=given), splitter=Bunch(split={}))
 
     def _fit_estimator(self, X: Any, y: Any, routed: Any) -> Any:
@@ -341,7 +392,9 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         try:
             check_is_fitted(self.estimator)
         except NotFittedError as error:
-            raise NotFittedError("cv='prefit' needs an estimator that is fitted; fit it first, or leave cv=None.") from error
+            raise NotFittedError(
+                "cv='prefit' needs an estimator that is fitted; fit it first, or leave cv=None."
+            ) from error
         return self.estimator
 
     def _fit_and_predict_held_out(
@@ -353,7 +406,11 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         X, y = indexable(X, column_or_1d(y, warn=True))
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        weight = (
+            np.ones(len(y))
+            if sample_weight is None
+            else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        )
         if self._is_prefit():
             model = self._fit_estimator(X, y, routed)
             return model, _predictions(model, X, y, weight, with_score)
@@ -361,12 +418,18 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         for train, test in self._splits(X, y, routed.splitter.split):
             fit_params = _check_method_params(X, routed.estimator.fit, indices=train)
             model = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **fit_params)
-            folds.append(_predictions(model, _safe_indexing(X, test), y[test], weight[test], with_score))
+            folds.append(
+                _predictions(model, _safe_indexing(X, test), y[test], weight[test], with_score)
+            )
         names = ("ambiguity", "score", "wrong", "label", "weight")
-        held_out = HeldOutPredictions(*(np.concatenate([getattr(fold, name) for fold in folds]) for name in names))
+        held_out = HeldOutPredictions(
+            *(np.concatenate([getattr(fold, name) for fold in folds]) for name in names)
+        )
         return self._fit_estimator(X, y, routed) if self.refit else model, held_out
 
-    def _splits(self, X: Any, y: np.ndarray, split_params: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _splits(
+        self, X: Any, y: np.ndarray, split_params: dict[str, Any]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
             cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
         else:
@@ -407,7 +470,9 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         if self.ambiguity_threshold_ is not None:
             decision[~(ambiguity <= self.ambiguity_threshold_)] = Decision.AMBIGUOUS
         if self.novelty_threshold_ is not None:
-            decision[is_novel(to_numpy(self.estimator_.score_samples(X)), self.novelty_threshold_)] = Decision.NOVEL
+            decision[
+                is_novel(to_numpy(self.estimator_.score_samples(X)), self.novelty_threshold_)
+            ] = Decision.NOVEL
         return decision
 
     def accepted(self, X: Any) -> np.ndarray:
@@ -445,7 +510,9 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             return label
         refusals = [self.ambiguous_label_, self.novel_label_]
         if label.dtype != object:
-            label = label.astype(np.result_type(label.dtype, *(np.min_scalar_type(refusal) for refusal in refusals)))
+            label = label.astype(
+                np.result_type(label.dtype, *(np.min_scalar_type(refusal) for refusal in refusals))
+            )
         label[decision == Decision.AMBIGUOUS] = self.ambiguous_label_
         label[decision == Decision.NOVEL] = self.novel_label_
         return label
@@ -474,7 +541,10 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         judged, accepted = self._judged(X, y, sample_weight)
         total = judged.weight[accepted].sum()
         if not total > 0:
-            warn("No row is accepted, so that the share of right labels is undefined; it is set to 0.", UndefinedMetricWarning)
+            warn(
+                "No row is accepted, so that the share of right labels is undefined; it is set to 0.",
+                UndefinedMetricWarning,
+            )
             return 0.0
         return float(1 - judged.weight[accepted] @ judged.wrong[accepted] / total)
 
@@ -498,7 +568,9 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             A mean over all rows.
         """
         judged, accepted = self._judged(X, y, sample_weight)
-        return float(judged.weight @ np.where(accepted, judged.wrong, refusal) / judged.weight.sum())
+        return float(
+            judged.weight @ np.where(accepted, judged.wrong, refusal) / judged.weight.sum()
+        )
 
     def coverage_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CoverageCurve:
         """Error of accepted rows against the share that is accepted, for every threshold of ambiguity.
@@ -520,12 +592,21 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
             A named tuple of `coverage`, `error` and `thresholds`, all rising with the threshold but for the error.
         """
         judged, _ = self._judged(X, y, sample_weight)
-        return coverage_curve(judged.ambiguity, judged.wrong, judged.weight, is_novel(judged.score, self.novelty_threshold_))
+        return coverage_curve(
+            judged.ambiguity,
+            judged.wrong,
+            judged.weight,
+            is_novel(judged.score, self.novelty_threshold_),
+        )
 
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[HeldOutPredictions, np.ndarray]:
         self._ready()
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
-        weight = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        weight = (
+            np.ones(len(y))
+            if sample_weight is None
+            else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        )
         judged = _predictions(self.estimator_, X, y, weight, self.novelty_threshold_ is not None)
         accepted = ~is_novel(judged.score, self.novelty_threshold_)
         if self.ambiguity_threshold_ is not None:
@@ -534,13 +615,23 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
 
     # -- predictions of the wrapped classifier ----------------------------------------------------------------------------
 
-    predict_proba = _delegated("predict_proba", "Class probabilities, untouched by any refusal.", "(n_samples, n_classes)")
-    predict_log_proba = _delegated("predict_log_proba", "Logarithm of `predict_proba`.", "(n_samples, n_classes)")
-    decision_function = _delegated(
-        "decision_function", "Decision function of the classifier.", "(n_samples,) or (n_samples, n_classes)"
+    predict_proba = _delegated(
+        "predict_proba", "Class probabilities, untouched by any refusal.", "(n_samples, n_classes)"
     )
-    score_samples = _delegated("score_samples", "log p(x), by which rows are novel.", "(n_samples,)")
-    log_density = _delegated("log_density", "log p(x|C_k) of every class.", "(n_samples, n_classes)")
+    predict_log_proba = _delegated(
+        "predict_log_proba", "Logarithm of `predict_proba`.", "(n_samples, n_classes)"
+    )
+    decision_function = _delegated(
+        "decision_function",
+        "Decision function of the classifier.",
+        "(n_samples,) or (n_samples, n_classes)",
+    )
+    score_samples = _delegated(
+        "score_samples", "log p(x), by which rows are novel.", "(n_samples,)"
+    )
+    log_density = _delegated(
+        "log_density", "log p(x|C_k) of every class.", "(n_samples, n_classes)"
+    )
 
     # -- metadata and tags --------------------------------------------------------------------------------------
 
@@ -548,8 +639,16 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         """Where `sample_weight` and other parameters go: see scikit-learn's guide to metadata routing."""
         fits = MethodMapping().add(caller="fit", callee="fit")
         splits = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=fits)
-        return router.add(splitter=self.cv, method_mapping=splits) if hasattr(self.cv, "split") else router
+        router = (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=fits)
+        )
+        return (
+            router.add(splitter=self.cv, method_mapping=splits)
+            if hasattr(self.cv, "split")
+            else router
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)
@@ -558,9 +657,15 @@ class RejectClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseE
         return tags
 
 
-def _predictions(model: Any, X: Any, y: np.ndarray, weight: np.ndarray, with_score: bool) -> HeldOutPredictions:
+def _predictions(
+    model: Any, X: Any, y: np.ndarray, weight: np.ndarray, with_score: bool
+) -> HeldOutPredictions:
     ambiguity = ambiguity_of(to_numpy(model.predict_proba(X)))
-    score = np.asarray(to_numpy(model.score_samples(X)), np.float64) if with_score else np.zeros(len(ambiguity))
+    score = (
+        np.asarray(to_numpy(model.score_samples(X)), np.float64)
+        if with_score
+        else np.zeros(len(ambiguity))
+    )
     return HeldOutPredictions(ambiguity, score, to_numpy(model.predict(X)) != y, y, weight)
 
 
@@ -595,6 +700,6 @@ register(
         optional={**FEATURES, **FEATURE_NAMES},
         parameters={"estimator": Field("model")},
         required=frozenset({"estimator"}),
-        check="kernelpool.files.checks:reject",
+        check="kernelpool.app.files.checks:reject",
     )
 )

@@ -36,9 +36,6 @@ from ..registry import (
     register,
 )
 from ..rows import Block, Frame, Rows, as_rows, is_lazy_frame, lives_elsewhere, one_blas_thread
-from ..selection.conditional import DecidingNetworks, fit_deciding
-from ..selection.held_out import SampledRows, rows_apart
-from ..selection.search import resolve_auto
 from ..tables.batches import is_source
 from ..training.checkpoint import Checkpoint, CheckpointFile
 from ..training.conditional import ConditionalConfig
@@ -51,10 +48,21 @@ from ..training.config import (
     StartConfig,
     is_auto,
 )
+from ..training.cross_conditional import DecidingNetworks, fit_deciding
+from ..training.held_out import SampledRows, rows_apart
 from ..training.labels import class_codes, is_unlabeled
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.search import resolve_auto
 from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
-from ..training.stream import StreamConfig, StreamNetwork, begin, mini_batch, resume, stream_classes, stream_config
+from ..training.stream import (
+    StreamConfig,
+    StreamNetwork,
+    begin,
+    mini_batch,
+    resume,
+    stream_classes,
+    stream_config,
+)
 from ..training.survey import TrainingData, surveyed
 from ..training.uncertain_labels import UncertainLabels, spread_out, uncertain_labels
 from ..training.validation import (
@@ -306,7 +314,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     _n_kernels_asked: int
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", StrOptions({"auto"}), None],
+        "n_kernels": [
+            Interval(Integral, 1, None, closed="left"),
+            "array-like",
+            StrOptions({"auto"}),
+            None,
+        ],
         "covariance_type": [StrOptions(FamilyNames("auto"))],
         "standardize": ["boolean"],
         "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
@@ -335,16 +348,29 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         "missing": [StrOptions({"marginalize", "error"})],
         "add_indicator": ["boolean"],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
-        "min_frequency": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither"), None],
+        "min_frequency": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            None,
+        ],
         "category_prior": [Interval(Real, 0, None, closed="left")],
-        "label_noise": [StrOptions({"estimate"}), Interval(Real, 0, 1, closed="left"), "array-like", None],
+        "label_noise": [
+            StrOptions({"estimate"}),
+            Interval(Real, 0, 1, closed="left"),
+            "array-like",
+            None,
+        ],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "checkpoint": [str, PathLike, Checkpoint, None],
         "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -444,7 +470,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Fit the network by EM and, with ``training="conditional"``, networks that decide from there.
 
         Interrupting a fit (Ctrl-C) leaves the estimator with the best parameters reached so far.
@@ -476,25 +504,40 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             return self._fit_labels(X, y, sample_weight, X_val, y_val)
         return self._fit_uncertain(X, uncertain, sample_weight, X_val, y_val)
 
-    def _fit_uncertain(self, X: Any, labels: UncertainLabels, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
+    def _fit_uncertain(
+        self, X: Any, labels: UncertainLabels, sample_weight: Any, X_val: Any, y_val: Any
+    ) -> Self:
         """EM over the classes around EM over the kernels, then a fit to the shares of the classes that it has found."""
         if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X):
-            raise KernelpoolError("Labels that are not certain need rows in memory, in NumPy or a table; got others.")
+            raise KernelpoolError(
+                "Labels that are not certain need rows in memory, in NumPy or a table; got others."
+            )
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if n != len(labels.likelihood):
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels.likelihood)}]")
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels.likelihood)}]"
+            )
         weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
         share, previous, before = labels.first_share(), None, -np.inf
         asked = self.get_params(deep=False)
         model = type(self)(**{**asked, **dict.fromkeys(("label_noise", "callback", "checkpoint"))})
-        model.set_params(training="em", split_by_class=False, unlabeled=None, max_iter=INNER_SWEEPS, n_init=1, verbose=0)
+        model.set_params(
+            training="em",
+            split_by_class=False,
+            unlabeled=None,
+            max_iter=INNER_SWEEPS,
+            n_init=1,
+            verbose=0,
+        )
         for _ in range(0 if labels.settled else MOST_ROUNDS):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnfinishedWarning)
                 warnings.simplefilter("ignore", StarvedKernelWarning)
                 model._fit_shares(X, labels.classes, share, weight, previous)
             previous = model._previous()
-            share, objective = labels.share(np.asarray(model.log_density(X)) + safe_log(model.class_prior_), weight)
+            share, objective = labels.share(
+                np.asarray(model.log_density(X)) + safe_log(model.class_prior_), weight
+            )
             labels = labels.with_noise(share, weight)
             if objective - before < max(self.tol, 1e-6) * weight.sum():
                 break
@@ -520,21 +563,38 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self._fit_labels(_safe_indexing(X, at), classes[codes], weights, X_val, y_val, previous)
 
     def _fit_labels(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, previous: PreviousFit | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        X_val: Any,
+        y_val: Any,
+        previous: PreviousFit | None = None,
     ) -> Self:
         checkpoint = None if self.checkpoint is None else CheckpointFile(self.checkpoint)
         config = self._config(checkpoint)
         if previous is not None:
             config = replace(config, start=replace(config.start, previous=previous))
         data = training_data(
-            self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
+            self,
+            X,
+            y,
+            sample_weight,
+            self.unlabeled,
+            self.unlabeled_weight,
+            self.n_jobs,
+            holes=self._takes_holes,
         )
         self._check_words(data)
-        if data.levels is not None and min(data.levels) > 0:  # without numbers kernels have no shape
+        if (
+            data.levels is not None and min(data.levels) > 0
+        ):  # without numbers kernels have no shape
             config = replace(config, kernel=replace(config.kernel, covariance_type="diag"))
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
-            network = fit_shared_kernel(data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint)
+            network = fit_shared_kernel(
+                data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint
+            )
             deciding = None
             if self.training == "conditional" and network.fit.outcome is not Outcome.INTERRUPTED:
                 deciding = fit_deciding(
@@ -549,14 +609,22 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             self._n_kernels_asked = network.n_kernels_asked
         self._keep(network, resolved.config, resolved.selection)
         self.weight_seen_ = data.weight
-        self._keep_deciding(deciding, data.class_weight / data.class_weight.sum(), validated=X_val is not None)
-        if network.starved is not None and not is_auto(self.n_kernels):  # a network that was grown is pruned without a word
+        self._keep_deciding(
+            deciding, data.class_weight / data.class_weight.sum(), validated=X_val is not None
+        )
+        if network.starved is not None and not is_auto(
+            self.n_kernels
+        ):  # a network that was grown is pruned without a word
             warn(network.starved, StarvedKernelWarning)
         warn_if_unfinished(network.fit, self.max_iter)
         if resolved.interrupted:
-            raise KeyboardInterrupt("interrupted while settings were chosen; the best so far was fitted to all rows")
+            raise KeyboardInterrupt(
+                "interrupted while settings were chosen; the best so far was fitted to all rows"
+            )
         if deciding is not None and deciding.interrupted:
-            raise KeyboardInterrupt(f"interrupted; {len(deciding.networks)} of {self.n_folds} conditional networks were kept")
+            raise KeyboardInterrupt(
+                f"interrupted; {len(deciding.networks)} of {self.n_folds} conditional networks were kept"
+            )
         return self
 
     @available_if(lambda self: self._can_stream())  # type: ignore[untyped-decorator]
@@ -605,7 +673,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         begun = hasattr(self, "classes_")
         labels = stream_classes(getattr(self, "classes_", None), classes)
         batch = mini_batch(
-            self, X, y, sample_weight, labels, self.unlabeled, self.unlabeled_weight, self.n_jobs, reset=not begun
+            self,
+            X,
+            y,
+            sample_weight,
+            labels,
+            self.unlabeled,
+            self.unlabeled_weight,
+            self.n_jobs,
+            reset=not begun,
         )
         with one_blas_thread(), named_features(getattr(self, "feature_names_in_", None)):
             if begun:
@@ -616,7 +692,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return self
 
     def _can_stream(self) -> bool:
-        stream_config(self._config(seed=0), self.half_life)  # asking must not draw from random_state
+        stream_config(
+            self._config(seed=0), self.half_life
+        )  # asking must not draw from random_state
         return True
 
     def _stream_network(self, stream: StreamConfig, batch_weight: float) -> StreamNetwork:
@@ -625,7 +703,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             return StreamNetwork(state, stream)
         network, kernels, frame = self._trained_network()
         trained, stretched = network.kernel.name, network.kernel.name != self.covariance_type_
-        stream = replace(stream, kernel=replace(stream.kernel, covariance_type=trained, standardize=stretched))
+        stream = replace(
+            stream, kernel=replace(stream.kernel, covariance_type=trained, standardize=stretched)
+        )
         return resume(
             kernels,
             np.asarray(self.mixing_),
@@ -644,24 +724,38 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.owners_, self.sharing_ = classes[state.owners], network.sharing
         self.objective_, self.history_ = state.objective, np.array([state.objective])
         self.n_iter_, self.converged_ = state.n_steps, False
-        self.n_kernels_, self.covariance_type_ = len(self.means_), network.config.kernel.type_in_data_units
+        self.n_kernels_, self.covariance_type_ = (
+            len(self.means_),
+            network.config.kernel.type_in_data_units,
+        )
         self.overlap_penalty_, self.sharing_degree_ = 0.0, network.config.sharing
         self.weight_seen_, self._stream = state.seen, state
         if not hasattr(self, "_n_kernels_asked"):
             self._n_kernels_asked = self.n_kernels_
-        decided = ("deciding_networks_", "conditional_loss_", "class_shares_", "validation_log_proba_")
+        decided = (
+            "deciding_networks_",
+            "conditional_loss_",
+            "class_shares_",
+            "validation_log_proba_",
+        )
         for name in ("selection_", "parents_", *decided):
             self.__dict__.pop(name, None)
 
     def _check_words(self, data: TrainingData) -> None:
         """What cannot be done with words is refused."""
         if data.levels is not None and self.covariances_init is not None:
-            raise KernelpoolError("covariances_init is for numbers alone, and X has columns of words; leave it out.")
+            raise KernelpoolError(
+                "covariances_init is for numbers alone, and X has columns of words; leave it out."
+            )
 
     def _kernel(self) -> Any:
         """The family of the fitted kernels, without a floor."""
         columns = known_columns(self)
-        return family_for(self.covariance_type_, np.zeros(self.means_.shape[1]), None if columns is None else columns.levels)
+        return family_for(
+            self.covariance_type_,
+            np.zeros(self.means_.shape[1]),
+            None if columns is None else columns.levels,
+        )
 
     def _kernels(self) -> Kernels:
         """The fitted kernels, in the units of the data."""
@@ -671,13 +765,25 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         x, codes = validation_rows(self, X_val, y_val, data.classes, holes=self._takes_holes)
         return rows_apart(x.astype(np.float64), codes, data)
 
-    def _keep_deciding(self, deciding: DecidingNetworks | None, class_shares: np.ndarray, *, validated: bool) -> None:
-        for name in ("deciding_networks_", "conditional_loss_", "class_shares_", "validation_log_proba_"):
+    def _keep_deciding(
+        self, deciding: DecidingNetworks | None, class_shares: np.ndarray, *, validated: bool
+    ) -> None:
+        for name in (
+            "deciding_networks_",
+            "conditional_loss_",
+            "class_shares_",
+            "validation_log_proba_",
+        ):
             self.__dict__.pop(name, None)
         if deciding is not None and deciding.networks:  # no row of too few could be held out
             self.deciding_networks_ = [
                 type(self).from_parameters(
-                    n.means, n.covariances, n.mixing, n.class_prior, self.classes_, self.covariance_type_
+                    n.means,
+                    n.covariances,
+                    n.mixing,
+                    n.class_prior,
+                    self.classes_,
+                    self.covariance_type_,
                 )
                 for n in deciding.networks
             ]
@@ -690,20 +796,30 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def _lend_words(self, other: "SharedKernelClassifier", probability: np.ndarray | None) -> None:
         """Another network over the same columns has the same words."""
         if probability is not None:
-            known = np.array(["known"], object)  # what tells of missing cells is a column of words like others to it
+            known = np.array(
+                ["known"], object
+            )  # what tells of missing cells is a column of words like others to it
             patterns = [known for _ in getattr(self, "indicator_features_", ())]
             other.categories_, other.probabilities_ = [*self.categories_, *patterns], probability
 
-    def _config(self, checkpoint: CheckpointFile | None = None, seed: int | None = None) -> SharedKernelConfig:
+    def _config(
+        self, checkpoint: CheckpointFile | None = None, seed: int | None = None
+    ) -> SharedKernelConfig:
         """The parameters as records; the seed is that of the fit which is to go on, if there is one."""
         if self.split_by_class and self.warm_start:
-            raise KernelpoolError("warm_start cannot go on from a network that was split; set split_by_class=False.")
+            raise KernelpoolError(
+                "warm_start cannot go on from a network that was split; set split_by_class=False."
+            )
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
         several = hasattr(self.n_kernels, "__len__") and not isinstance(self.n_kernels, str)
         return SharedKernelConfig(
             KernelConfig(
-                self.covariance_type, self.covariance_floor, self.kernel_prior, self.category_prior, bool(self.standardize)
+                self.covariance_type,
+                self.covariance_floor,
+                self.kernel_prior,
+                self.category_prior,
+                bool(self.standardize),
             ),
             StartConfig(
                 list(self.n_kernels) if several else self.n_kernels,  # type: ignore[arg-type]
@@ -717,7 +833,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 self._previous() if self.warm_start and hasattr(self, "means_") else None,
             ),
             self.sharing,
-            PenaltyConfig(self.overlap_penalty, self.overlap_units, self.overlap_distance, self.overlap_step),
+            PenaltyConfig(
+                self.overlap_penalty, self.overlap_units, self.overlap_distance, self.overlap_step
+            ),
             FitConfig(
                 self.max_iter,
                 self.tol,
@@ -757,18 +875,36 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             getattr(self, "probabilities_", None),
         )
 
-    def _keep(self, network: FittedNetwork, config: SharedKernelConfig, selection: dict[str, np.ndarray] | None = None) -> None:
+    def _keep(
+        self,
+        network: FittedNetwork,
+        config: SharedKernelConfig,
+        selection: dict[str, np.ndarray] | None = None,
+    ) -> None:
         self.__dict__.pop("_stream", None)
         self.classes_, self.class_prior_ = network.classes, network.class_prior
-        self.means_, self.covariances_, self.mixing_ = network.means, network.covariances, network.mixing
+        self.means_, self.covariances_, self.mixing_ = (
+            network.means,
+            network.covariances,
+            network.mixing,
+        )
         self.owners_, self.sharing_ = network.classes[network.owners], network.sharing
         self.history_, self.objective_ = network.history, network.objective
         self.n_iter_ = network.fit.n_sweeps
         self.converged_ = network.fit.outcome is Outcome.CONVERGED
         self.n_kernels_, self.covariance_type_ = len(self.means_), network.covariance_type
-        self.kernel_prior_, self.overlap_penalty_ = config.kernel.prior, float(config.penalty.strength)
-        self.sharing_degree_ = float("nan") if hasattr(config.sharing, "__len__") else float(config.sharing)
-        kept = {"selection_": selection, "parents_": network.parents, "probabilities_": network.probability}
+        self.kernel_prior_, self.overlap_penalty_ = (
+            config.kernel.prior,
+            float(config.penalty.strength),
+        )
+        self.sharing_degree_ = (
+            float("nan") if hasattr(config.sharing, "__len__") else float(config.sharing)
+        )
+        kept = {
+            "selection_": selection,
+            "parents_": network.parents,
+            "probabilities_": network.probability,
+        }
         for name, value in kept.items():
             self.__dict__.pop(name, None)
             if value is not None:
@@ -834,12 +970,20 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         >>> print(model.covariance_type_)
         diag
         """
-        chosen = dict.fromkeys(("n_kernels", "covariance_type", "sharing", "kernel_prior", "overlap_penalty"), "auto")
+        chosen = dict.fromkeys(
+            ("n_kernels", "covariance_type", "sharing", "kernel_prior", "overlap_penalty"), "auto"
+        )
         return cls(**{**chosen, **parameters})
 
     @classmethod
     def from_parameters(
-        cls, means: Any, covariances: Any, mixing: Any, class_prior: Any, classes: Any, covariance_type: str | None = None
+        cls,
+        means: Any,
+        covariances: Any,
+        mixing: Any,
+        class_prior: Any,
+        classes: Any,
+        covariance_type: str | None = None,
     ) -> Self:
         """A ready model from known parameters, without data.
 
@@ -876,9 +1020,13 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         [[0.99 0.01]]
         """
         means = check_array(means, dtype=np.float64, input_name="means")
-        covariances = check_array(covariances, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name="covariances")
+        covariances = check_array(
+            covariances, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name="covariances"
+        )
         mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
-        prior = check_array(class_prior, dtype=np.float64, ensure_2d=False, input_name="class_prior")
+        prior = check_array(
+            class_prior, dtype=np.float64, ensure_2d=False, input_name="class_prior"
+        )
         labels = np.asarray(classes)
         family = family_of(covariances, means.shape, covariance_type)
         check_positive("covariances", covariances, family)
@@ -915,7 +1063,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         if is_auto(asked) and hasattr(self, "selection_"):
             asked = str(self.selection_["covariance_type"][np.argmax(self.selection_["chosen"])])
         words_alone = columns is not None and min(columns.levels) > 0
-        stretched = self.standardize and not words_alone and FAMILIES[asked].scaled == self.covariance_type_
+        stretched = (
+            self.standardize and not words_alone and FAMILIES[asked].scaled == self.covariance_type_
+        )
         return asked if stretched else self.covariance_type_
 
     def _trained_network(self) -> tuple[SharedKernel, Kernels, Frame]:
@@ -925,18 +1075,34 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             return self._network()
         network, _, frame = self._network()
         # round among standardized features, kernels have variances that differ by a factor alone: the squares of the units
-        numbers = np.array([categories is None for categories in getattr(self, "categories_", [None] * len(frame.unit))])
+        numbers = np.array(
+            [
+                categories is None
+                for categories in getattr(self, "categories_", [None] * len(frame.unit))
+            ]
+        )
         unit = np.sqrt(self.covariances_[0])
         unit = np.where(numbers, unit * np.exp(np.mean(np.log(frame.unit / unit)[numbers])), 1.0)
         columns = known_columns(self)
-        kernel = family_for(trained, np.zeros(len(unit)), None if columns is None else columns.levels)
+        kernel = family_for(
+            trained, np.zeros(len(unit)), None if columns is None else columns.levels
+        )
         frame = Frame(frame.origin, unit)
-        return SharedKernel(kernel, network.sharing), kernel.unstretched(self._kernels(), frame), frame
+        return (
+            SharedKernel(kernel, network.sharing),
+            kernel.unstretched(self._kernels(), frame),
+            frame,
+        )
 
     def _density(self, rows: Rows) -> RowFunction:
         network, kernels, frame = self._network()
         natural_params = network.kernel.natural_params(kernels, rows.eps)
-        framed = rows.framed(frame, natural_params.weight.shape[0] + natural_params.weight.shape[1] + 2 * len(self.classes_))
+        framed = rows.framed(
+            frame,
+            natural_params.weight.shape[0]
+            + natural_params.weight.shape[1]
+            + 2 * len(self.classes_),
+        )
         volume = (frame.log_volume, np.log(frame.unit))
         return RowFunction(framed, _log_density, (network, natural_params, self.mixing_, *volume))
 
@@ -947,7 +1113,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         _, _, frame = self._network()
         parts = [network._network(frame) for network in deciding]
         members = tuple(
-            (part, part.kernel.natural_params(kernels, rows.eps), network.mixing_, safe_log(network.class_prior_))
+            (
+                part,
+                part.kernel.natural_params(kernels, rows.eps),
+                network.mixing_,
+                safe_log(network.class_prior_),
+            )
             for network, (part, kernels, _) in zip(deciding, parts, strict=True)
         )
         width = sum(max(member[1].weight.shape) for member in members[:1]) + 2 * len(self.classes_)
@@ -956,12 +1127,17 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     def _log_prior_shift(self) -> np.ndarray:
         """What other class priors than those of the training rows add to log P(C_k|x), (K,)."""
-        shares = np.asarray(self.class_shares_)  # of a class without weight nothing is known that could be shifted
+        shares = np.asarray(
+            self.class_shares_
+        )  # of a class without weight nothing is known that could be shifted
         return np.asarray(safe_log(self.class_prior_) - np.log(np.where(shares > 0, shares, 1.0)))
 
     def _marginals(self) -> Marginals:
         network, kernels, frame = self._network()
-        deciding = [(member, *member._network(frame)[:2]) for member in getattr(self, "deciding_networks_", ())]
+        deciding = [
+            (member, *member._network(frame)[:2])
+            for member in getattr(self, "deciding_networks_", ())
+        ]
         return Marginals(
             frame,
             (MixtureParams(network.kernel, kernels, self.mixing_),),
@@ -977,7 +1153,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
         network, natural_params, mixing, *_ = density.params
-        return RowFunction(density.rows, _kernel_posterior, (network, natural_params, mixing, self.class_prior_))
+        return RowFunction(
+            density.rows, _kernel_posterior, (network, natural_params, mixing, self.class_prior_)
+        )
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         network, kernels, frame = self._network()
@@ -985,7 +1163,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         chosen = np.empty(len(codes), int)
         for k in range(len(self.classes_)):
             mine = codes == k
-            chosen[mine] = rng.choice(len(self.mixing_), size=mine.sum(), p=self.mixing_[:, k] / self.mixing_[:, k].sum())
+            chosen[mine] = rng.choice(
+                len(self.mixing_), size=mine.sum(), p=self.mixing_[:, k] / self.mixing_[:, k].sum()
+            )
         for j in np.unique(chosen):
             mine = chosen == j
             x[mine] = network.kernel.sample(kernels, j, mine.sum(), rng)
@@ -996,7 +1176,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     # -- what is missing --------------------------------------------------------------------------------------------
 
-    def impute(self, X: Any, y: Any = None, *, n_draws: int | None = None, random_state: Any = None) -> np.ndarray:
+    def impute(
+        self, X: Any, y: Any = None, *, n_draws: int | None = None, random_state: Any = None
+    ) -> np.ndarray:
         r"""Fill missing cells by what the model believes of them.
 
         .. math:: E[x_h \mid x_o] = \sum_j P(j \mid x_o)\, (\mu_{jh} + \Sigma_{jho} \Sigma_{joo}^{-1} (x_o - \mu_{jo}))
@@ -1034,11 +1216,18 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """
         check_is_fitted(self)
         x = checked_rows(self, X, holes=True, columns=known_columns(self), dtype=np.float64)
-        codes = np.full(len(x), -1) if y is None else class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        codes = (
+            np.full(len(x), -1)
+            if y is None
+            else class_codes(np.asarray(y), self.classes_, self.unlabeled)
+        )
         if n_draws is None:
             return self._as_given(self._filled(x, codes))
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        draws = [self._filled(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape)) for _ in range(n_draws)]
+        draws = [
+            self._filled(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape))
+            for _ in range(n_draws)
+        ]
         return np.stack([self._as_given(draw) for draw in draws])
 
     def transform(self, X: Any) -> np.ndarray:
@@ -1084,13 +1273,21 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return _check_feature_names_in(self, input_features)
 
     def _filled(
-        self, x: np.ndarray, codes: np.ndarray, pick: np.ndarray | None = None, noise: np.ndarray | None = None
+        self,
+        x: np.ndarray,
+        codes: np.ndarray,
+        pick: np.ndarray | None = None,
+        noise: np.ndarray | None = None,
     ) -> np.ndarray:
         """Rows in NumPy with their missing cells filled; see `SharedKernel.fill`."""
         network, kernels, frame = self._network()
         natural_params = network.kernel.natural_params(kernels, float(np.finfo(x.dtype).eps))
-        log_share = safe_log(np.column_stack([self.mixing_, self.mixing_ @ self.class_prior_]))  # the last for any class
-        rows = as_rows(x, np.arange(len(x)), n_jobs=self.n_jobs, holes=True).framed(frame, sum(natural_params.weight.shape))
+        log_share = safe_log(
+            np.column_stack([self.mixing_, self.mixing_ @ self.class_prior_])
+        )  # the last for any class
+        rows = as_rows(x, np.arange(len(x)), n_jobs=self.n_jobs, holes=True).framed(
+            frame, sum(natural_params.weight.shape)
+        )
         filled = rows.each(_fill, network, natural_params, log_share, codes, pick, noise)
         return np.where(np.isnan(x), frame.outside(np.asarray(filled)), x)
 
@@ -1147,18 +1344,30 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         row = np.asarray(x, dtype=np.float64) if columns is None else columns.coded(_one_row(x))[0]
         n_patterns = 0 if columns is None else len(columns.patterns)
         check_shape("x", row, (self.n_features_in_ + n_patterns,))
-        at = np.flatnonzero(~np.isnan(row)).tolist() if given is None else self._positions(given, "given")
+        at = (
+            np.flatnonzero(~np.isnan(row)).tolist()
+            if given is None
+            else self._positions(given, "given")
+        )
         if given is not None:  # which cells are missing is known in any case
             at = [*at, *range(self.n_features_in_, len(row))]
         rest = [i for i in range(self.n_features_in_) if i not in at]
         if not rest or not np.isfinite(row[at]).all():
-            what = "known values of all features in `given`" if rest else "a feature that is not given"
-            raise KernelpoolError(f"conditional needs {what}; got {row.tolist()} and given={list(at)}.")
+            what = (
+                "known values of all features in `given`" if rest else "a feature that is not given"
+            )
+            raise KernelpoolError(
+                f"conditional needs {what}; got {row.tolist()} and given={list(at)}."
+            )
         kernel = self._kernel()
         holed = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
         network, inside, frame = self._network()
         natural_params = kernel.natural_params(inside, float(np.finfo(np.float64).eps))
-        log_kernel = as_rows(holed, holes=True).framed(frame, 64).each(_by_kernel, network, natural_params)[0]  # (M,)
+        log_kernel = (
+            as_rows(holed, holes=True)
+            .framed(frame, 64)
+            .each(_by_kernel, network, natural_params)[0]
+        )  # (M,)
         joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing_
         of_class = joint.sum(axis=0)
         mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
@@ -1173,7 +1382,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         unknown = [f for f in features if f not in known]
         if unknown or not len(features):
             found = f"got {unknown[0]!r}" if unknown else "got none"
-            raise KernelpoolError(f"{name} must be positions below {self.n_features_in_} or names of features; {found}.")
+            raise KernelpoolError(
+                f"{name} must be positions below {self.n_features_in_} or names of features; {found}."
+            )
         return [known[f] for f in features]
 
     def _model_of(
@@ -1183,7 +1394,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             kernels.mean, kernels.covariance, mixing, class_prior, self.classes_, family.name
         )
         if isinstance(kernels, ProductKernels):
-            model.categories_, model.probabilities_ = [self.categories_[i] for i in at], np.asarray(kernels.probability)
+            model.categories_, model.probabilities_ = (
+                [self.categories_[i] for i in at],
+                np.asarray(kernels.probability),
+            )
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_[at]
         return model
@@ -1234,7 +1448,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         distance = Overlap(1.0).exact(kernel, kernels, subkernels)
         return np.asarray(np.sum(subkernels.posterior * distance, axis=1))
 
-    def subkernels(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def subkernels(
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         r"""Each kernel as each class alone sees it (Constantinopoulos, Titsias & Likas 2002, equations (11), (12)).
 
         .. math::
@@ -1261,11 +1477,17 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         kernel, _, subkernels, frame = self._subkernels(X, y, sample_weight)
         outside = kernel.out_of if kernel.name == self.covariance_type_ else kernel.stretched
         if not isinstance(kernel, Gaussian):
-            raise KernelpoolError("subkernels has means and covariances of numbers; this model holds words besides.")
+            raise KernelpoolError(
+                "subkernels has means and covariances of numbers; this model holds words besides."
+            )
         by_class = [outside(part, frame) for part in subkernels.kernels]
-        common = kernel.shape(1, self.n_features_in_) == kernel.shape(2, self.n_features_in_)  # one matrix for all kernels
+        common = kernel.shape(1, self.n_features_in_) == kernel.shape(
+            2, self.n_features_in_
+        )  # one matrix for all kernels
         means = np.stack([np.asarray(part.mean) for part in by_class], axis=1)
-        return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=0 if common else 1)
+        return means, np.stack(
+            [np.asarray(part.covariance) for part in by_class], axis=0 if common else 1
+        )
 
     def _subkernels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Subkernels, Frame]:
         """The family, the kernels and their subkernels by some labeled rows, in a frame, and that frame."""
@@ -1309,7 +1531,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         unlabeled = is_unlabeled(labels, self.unlabeled)
         unknown = set(labels[~unlabeled].tolist()) - set(self.classes_.tolist())
         if unknown:
-            raise ValueError(f"y contains labels that were not seen in fit: {sorted(map(str, unknown))[:5]}.")
+            raise ValueError(
+                f"y contains labels that were not seen in fit: {sorted(map(str, unknown))[:5]}."
+            )
         codes = class_codes(labels, self.classes_, self.unlabeled)
         with np.errstate(divide="ignore"):
             joint = np.asarray(self.log_density(X)) + np.log(self.class_prior_)
@@ -1335,7 +1559,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             The criterion.
         """
         n = len(y) if sample_weight is None else float(np.sum(sample_weight))
-        return -2 * self.log_likelihood(X, y, sample_weight) + self.n_parameters() * float(np.log(n))
+        return -2 * self.log_likelihood(X, y, sample_weight) + self.n_parameters() * float(
+            np.log(n)
+        )
 
     def aic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Akaike information criterion, -2 log p(X, y) + 2 (number of parameters): the lower the better.
@@ -1358,9 +1584,16 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
 
 def _log_density(
-    block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, log_volume: float, log_unit: Any
+    block: Block,
+    network: SharedKernel,
+    natural_params: NaturalParams,
+    mixing: Any,
+    log_volume: float,
+    log_unit: Any,
 ) -> Any:
-    return network.log_density(block, natural_params, mixing) - volume_of(block, log_volume, log_unit)
+    return network.log_density(block, natural_params, mixing) - volume_of(
+        block, log_volume, log_unit
+    )
 
 
 def _by_kernel(block: Block, network: SharedKernel, natural_params: NaturalParams) -> Any:
@@ -1375,7 +1608,13 @@ def _one_row(x: Any) -> Any:
 
 
 def _fill(
-    block: Block, network: SharedKernel, natural_params: NaturalParams, log_share: Any, codes: Any, pick: Any, noise: Any
+    block: Block,
+    network: SharedKernel,
+    natural_params: NaturalParams,
+    log_share: Any,
+    codes: Any,
+    pick: Any,
+    noise: Any,
 ) -> Any:
     """Rows whose `y` are their positions, filled."""
     at = block.y
@@ -1388,7 +1627,9 @@ def volume_of(block: Block, log_volume: float, log_unit: Any) -> Any:
     return log_volume if block.holes is None else (block.holes.observed @ log_unit)[:, None]
 
 
-def _average_log_proba(block: Block, members: tuple[Any, ...], log_prior_ratio: Any, log_prior: Any) -> Any:
+def _average_log_proba(
+    block: Block, members: tuple[Any, ...], log_prior_ratio: Any, log_prior: Any
+) -> Any:
     """The log of the mean P(C_k|x) of several networks, adjusted to other class priors, (n, K).
 
     Their own priors were moved to decide better; of a row of which nothing is known the class priors are all there is to say.
@@ -1405,7 +1646,13 @@ def _average_log_proba(block: Block, members: tuple[Any, ...], log_prior_ratio: 
     return xp.where(nothing, log_prior + xp.zeros_like(found), found)
 
 
-def _kernel_posterior(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any, class_prior: Any) -> Any:
+def _kernel_posterior(
+    block: Block,
+    network: SharedKernel,
+    natural_params: NaturalParams,
+    mixing: Any,
+    class_prior: Any,
+) -> Any:
     return network.kernel_posterior(block, natural_params, mixing, class_prior)
 
 
@@ -1443,13 +1690,15 @@ register(
             "_n_kernels_asked": COUNT,
             "weight_seen_": FLOAT,
             "kernel_prior_": Field("choice", options=(None, "conjugate")),
-            "deciding_networks_": Field("list", parts=(Field("model", classes=("SharedKernelClassifier",)),)),
+            "deciding_networks_": Field(
+                "list", parts=(Field("model", classes=("SharedKernelClassifier",)),)
+            ),
             "conditional_loss_": FLOAT,
             "class_shares_": Field("shares", ("K",)),
         },
         not_kept=frozenset({"_stream", "validation_log_proba_"}),
-        check="kernelpool.files.checks:shared_kernel",
+        check="kernelpool.app.files.checks:shared_kernel",
         probe=lambda model: model._as_given(model.means_[:, : model.n_features_in_]),
-        onnx="kernelpool.export.networks:shared_kernel",
+        onnx="kernelpool.app.onnx.networks:shared_kernel",
     )
 )

@@ -16,12 +16,22 @@ from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import NaturalParams
 from ..networks.shared_kernel import SharedKernel
-from ..registry import BOOL, CATEGORIES, CLASSES, COUNT, FEATURE_NAMES, EstimatorRecord, FamilyNames, Field, register
+from ..registry import (
+    BOOL,
+    CATEGORIES,
+    CLASSES,
+    COUNT,
+    FEATURE_NAMES,
+    EstimatorRecord,
+    FamilyNames,
+    Field,
+    register,
+)
 from ..rows import Block, Rows
-from ..selection.stacking import held_out_weights
 from ..training.config import SharedKernelConfig, is_learned
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.shared_kernel import FittedNetwork, fit_from_common_starts
+from ..training.stacking import held_out_weights
 from ..training.validation import check_degree, named_features, training_data
 from ._base import DensityClassifier, RowFunction, fit_monitor
 from .shared_kernel import SharedKernelClassifier, volume_of
@@ -147,7 +157,11 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{k: v for k, v in SharedKernelClassifier._parameter_constraints.items() if k not in NOT_AVERAGED},
+        **{
+            k: v
+            for k, v in SharedKernelClassifier._parameter_constraints.items()
+            if k not in NOT_AVERAGED
+        },
         "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", None],
         "covariance_type": [StrOptions(FamilyNames())],
         "sharing": ["array-like"],
@@ -252,22 +266,36 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             The fitted estimator.
         """
         members = self._members()
-        first = members[0]._config().fit  # one seed for all, so that networks of one size come from one start
+        first = (
+            members[0]._config().fit
+        )  # one seed for all, so that networks of one size come from one start
         configs = [replace(member._config(), fit=first) for member in members]
         data = training_data(
-            self, X, y, sample_weight, self.unlabeled, self.unlabeled_weight, self.n_jobs, holes=self._takes_holes
+            self,
+            X,
+            y,
+            sample_weight,
+            self.unlabeled,
+            self.unlabeled_weight,
+            self.n_jobs,
+            holes=self._takes_holes,
         )
         if data.levels is not None:
             members[0]._check_words(data)
             if min(data.levels) > 0:  # without numbers kernels have no shape
-                configs = [replace(config, kernel=replace(config.kernel, covariance_type="diag")) for config in configs]
+                configs = [
+                    replace(config, kernel=replace(config.kernel, covariance_type="diag"))
+                    for config in configs
+                ]
         with named_features(getattr(self, "feature_names_in_", None)):
             networks = fit_from_common_starts(data, configs, fit_monitor(self, X, y, sample_weight))
             self._keep(members, networks, configs)
             if len(networks) == len(members) and self.weights == "held_out":
                 self.weights_ = held_out_weights(configs, data)
         if any(network.fit.outcome is Outcome.INTERRUPTED for network in networks):
-            raise KeyboardInterrupt(f"interrupted; {len(networks)} of {len(members)} networks were kept")
+            raise KeyboardInterrupt(
+                f"interrupted; {len(networks)} of {len(members)} networks were kept"
+            )
         return self
 
     def _members(self) -> list[SharedKernelClassifier]:
@@ -280,14 +308,22 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             )
         for value in degrees:
             if isinstance(value, str) and not is_learned(value):
-                raise KernelpoolError(f"Each value of sharing must be a number in [0, 1] or 'learned'; got {value!r}.")
+                raise KernelpoolError(
+                    f"Each value of sharing must be a number in [0, 1] or 'learned'; got {value!r}."
+                )
             if not isinstance(value, str):
                 check_degree(value, "Each value of sharing")
         if min(strengths) < 0:
-            raise KernelpoolError(f"Each value of overlap_penalty must be at least 0; got {min(strengths)}.")
+            raise KernelpoolError(
+                f"Each value of overlap_penalty must be at least 0; got {min(strengths)}."
+            )
         if self.kernel_totals is not None:
             self._check_totals(totals)
-        common = {k: v for k, v in self.get_params(deep=False).items() if k not in ("kernel_totals", "weights")}
+        common = {
+            k: v
+            for k, v in self.get_params(deep=False).items()
+            if k not in ("kernel_totals", "weights")
+        }
         return [
             SharedKernelClassifier(
                 **{
@@ -304,13 +340,20 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     def _check_totals(self, totals: list[Any]) -> None:
         for total in totals:
             if isinstance(total, bool) or int(total) != total or total < 1:
-                raise KernelpoolError(f"Each value of kernel_totals must be a whole number above zero; got {total!r}.")
+                raise KernelpoolError(
+                    f"Each value of kernel_totals must be a whole number above zero; got {total!r}."
+                )
         for name in ("n_kernels", "owners", "means_init", "covariances_init", "mixing_init"):
             if getattr(self, name) is not None:
-                raise KernelpoolError(f"{name} and kernel_totals both say how many kernels there are; leave {name} at None.")
+                raise KernelpoolError(
+                    f"{name} and kernel_totals both say how many kernels there are; leave {name} at None."
+                )
 
     def _keep(
-        self, members: list[SharedKernelClassifier], networks: list[FittedNetwork], configs: list[SharedKernelConfig]
+        self,
+        members: list[SharedKernelClassifier],
+        networks: list[FittedNetwork],
+        configs: list[SharedKernelConfig],
     ) -> None:
         self.classes_, self.class_prior_ = networks[0].classes, networks[0].class_prior
         self.estimators_ = members[: len(networks)]
@@ -332,7 +375,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
 
     def _as_if_stopped(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """The network now in training stands for all."""
-        member = SharedKernelClassifier.prbf(covariance_type=self.covariance_type, standardize=self.standardize)
+        member = SharedKernelClassifier.prbf(
+            covariance_type=self.covariance_type, standardize=self.standardize
+        )
         for name, value in parameters.items():
             setattr(member, name, value)
         return {
@@ -347,18 +392,25 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         members: list[Member] = []
         for member in self.estimators_:
             network, kernels, _ = member._network(frame)
-            members.append((network, network.kernel.natural_params(kernels, rows.eps), member.mixing_))
+            members.append(
+                (network, network.kernel.natural_params(kernels, rows.eps), member.mixing_)
+            )
         width = max(sum(natural_params.weight.shape) for _, natural_params, _ in members)
         framed = rows.framed(frame, width + 2 * len(self.classes_))
         volume = (frame.log_volume, np.log(frame.unit))
-        return RowFunction(framed, _average_log_density, (tuple(members), np.log(self.weights_), *volume))
+        return RowFunction(
+            framed, _average_log_density, (tuple(members), np.log(self.weights_), *volume)
+        )
 
     def _marginals(self) -> Marginals:
         _, _, frame = self.estimators_[0]._network()
         members = [(member, *member._network(frame)[:2]) for member in self.estimators_]
         return Marginals(
             frame,
-            tuple(MixtureParams(network.kernel, kernels, member.mixing_) for member, network, kernels in members),
+            tuple(
+                MixtureParams(network.kernel, kernels, member.mixing_)
+                for member, network, kernels in members
+            ),
             np.log(self.weights_),
             safe_log(self.class_prior_),
         )
@@ -366,10 +418,14 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
         members, log_weights, *_ = density.params
-        return RowFunction(density.rows, _joint_posterior, (members, log_weights, self.class_prior_))
+        return RowFunction(
+            density.rows, _joint_posterior, (members, log_weights, self.class_prior_)
+        )
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        drawn = rng.choice(len(self.estimators_), size=len(codes), p=self.weights_ / self.weights_.sum())
+        drawn = rng.choice(
+            len(self.estimators_), size=len(codes), p=self.weights_ / self.weights_.sum()
+        )
         x = np.empty((len(codes), self.n_features_in_))
         for i, member in enumerate(self.estimators_):
             x[drawn == i] = member._sample_rows(codes[drawn == i], rng)
@@ -377,15 +433,24 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
 
 
 def _average_log_density(
-    block: Block, members: tuple[Member, ...], log_weights: Array, log_volume: float, log_unit: Array
+    block: Block,
+    members: tuple[Member, ...],
+    log_weights: Array,
+    log_volume: float,
+    log_unit: Array,
 ) -> Array:
     """(38): log of the weighted mean of the networks' densities, (n, K)."""
-    parts = [network.log_density(block, natural_params, mixing) for network, natural_params, mixing in members]
+    parts = [
+        network.log_density(block, natural_params, mixing)
+        for network, natural_params, mixing in members
+    ]
     log_density = logsumexp(namespace(block.x).stack(parts) + log_weights[:, None, None], axis=0)
     return log_density - volume_of(block, log_volume, log_unit)
 
 
-def _joint_posterior(block: Block, members: tuple[Member, ...], log_weights: Array, class_prior: Array) -> Array:
+def _joint_posterior(
+    block: Block, members: tuple[Member, ...], log_weights: Array, class_prior: Array
+) -> Array:
     xp = namespace(block.x)
     log_prior = safe_log(class_prior)
     evidence = xp.stack(
@@ -413,13 +478,15 @@ register(
             **CLASSES,
             "class_prior_": Field("shares", ("K",)),
             "weights_": Field("shares", ("L",)),
-            "estimators_": Field("list", parts=(Field("model", classes=("SharedKernelClassifier",)),), size="L"),
+            "estimators_": Field(
+                "list", parts=(Field("model", classes=("SharedKernelClassifier",)),), size="L"
+            ),
             "n_iter_": COUNT,
             "converged_": BOOL,
         },
         optional={**FEATURE_NAMES, "categories_": CATEGORIES},
-        check="kernelpool.files.checks:sharing_average",
+        check="kernelpool.app.files.checks:sharing_average",
         probe=lambda model: model._as_given(model.estimators_[0].means_),
-        onnx="kernelpool.export.networks:sharing_average",
+        onnx="kernelpool.app.onnx.networks:sharing_average",
     )
 )

@@ -106,7 +106,11 @@ class FeaturePart:
 
     def __str__(self) -> str:
         value = f"{self.value:.4g}" if isinstance(self.value, float) else shown(self.value, 24)
-        expected = "" if self.expected is None else f"; {self.expected:.4g} ± {self.deviation:.2g} expected"
+        expected = (
+            ""
+            if self.expected is None
+            else f"; {self.expected:.4g} ± {self.deviation:.2g} expected"
+        )
         doubt = f" ± {self.error:.2f}" if self.error > 0.005 else ""
         return f"{shown(self.name, 40)} = {value}: {signed(self.part)}{doubt}{expected}"
 
@@ -133,7 +137,11 @@ class KernelPart:
     class_posterior: float | None = None
 
     def __str__(self) -> str:
-        serves = "" if self.class_posterior is None else f" ({shown(self.label, 24)} {percent(self.class_posterior, 0)})"
+        serves = (
+            ""
+            if self.class_posterior is None
+            else f" ({shown(self.label, 24)} {percent(self.class_posterior, 0)})"
+        )
         return f"kernel {self.index}{serves}: {percent(self.posterior)}"
 
 
@@ -184,7 +192,9 @@ class Explanation:
         ]
         rest = self.features[12:]
         if rest:
-            lines.append(f"  {plural(len(rest), 'other feature')}: {signed(sum(feature.part for feature in rest))}")
+            lines.append(
+                f"  {plural(len(rest), 'other feature')}: {signed(sum(feature.part for feature in rest))}"
+            )
         if self.kernels:
             lines.append(f"  {'; '.join(map(str, self.kernels))}")
         return "\n".join(lines)
@@ -194,7 +204,10 @@ class Explanation:
 
 
 def shapley_parts(
-    value: Callable[[tuple[int, ...]], np.ndarray], n_players: int, rng: np.random.Generator, most_sets: int = MOST_SETS
+    value: Callable[[tuple[int, ...]], np.ndarray],
+    n_players: int,
+    rng: np.random.Generator,
+    most_sets: int = MOST_SETS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shapley values of a game with values in arrays, and their standard errors, two of shape (players, ...)."""
     known: dict[tuple[int, ...], np.ndarray] = {}
@@ -263,7 +276,11 @@ def explain_rows(
     whole, rows = log_proba(every), np.arange(len(x))
     named = whole.argmax(axis=1) if codes is None else codes
     others = np.where(np.arange(len(classes)) == named[:, None], -np.inf, whole)
-    rival = others.argmax(axis=1) if against is None else np.where(named == against, others.argmax(axis=1), against)
+    rival = (
+        others.argmax(axis=1)
+        if against is None
+        else np.where(named == against, others.argmax(axis=1), against)
+    )
 
     def odds(columns: Sequence[int]) -> np.ndarray:
         scores = log_proba(columns)
@@ -273,7 +290,9 @@ def explain_rows(
         return odds([c for i in players for c in features[i].columns])
 
     most_sets = MOST_SETS if isinstance(model, Marginals) else MOST_SETS_OF_BACKGROUND
-    parts, errors = shapley_parts(value, len(features), rng or np.random.default_rng(0), most_sets)  # (features, n)
+    parts, errors = shapley_parts(
+        value, len(features), rng or np.random.default_rng(0), most_sets
+    )  # (features, n)
     total, prior = odds(every), odds([])
     without = [total - odds([c for c in every if c not in feature.columns]) for feature in features]
     expected = [_expected(model, x, feature, named, every) for feature in features]
@@ -301,7 +320,9 @@ def explain_rows(
                 float(total[n]),
                 float(prior[n]),
                 tuple(columns),
-                () if kernel_posterior is None else _kernels(kernel_posterior[n], class_posterior, classes),
+                ()
+                if kernel_posterior is None
+                else _kernels(kernel_posterior[n], class_posterior, classes),
                 None if log_density is None else float(log_density[n]),
             )
         )
@@ -315,12 +336,27 @@ def _expected(
     if not isinstance(model, Marginals) or feature.scale is None or len(feature.columns) != 1:
         return [(None, None)] * len(x)
     mean, deviation = model.expected(x, feature.columns[0], codes, known)
-    return list(zip((feature.scale * mean + feature.offset).tolist(), (abs(feature.scale) * deviation).tolist(), strict=True))
+    return list(
+        zip(
+            (feature.scale * mean + feature.offset).tolist(),
+            (abs(feature.scale) * deviation).tolist(),
+            strict=True,
+        )
+    )
 
 
-def _kernels(posterior: np.ndarray, class_posterior: np.ndarray | None, classes: np.ndarray) -> tuple[KernelPart, ...]:
-    largest = [j for j in np.argsort(-posterior, kind="stable")[:MOST_KERNELS].tolist() if posterior[j] >= 0.01]
+def _kernels(
+    posterior: np.ndarray, class_posterior: np.ndarray | None, classes: np.ndarray
+) -> tuple[KernelPart, ...]:
+    largest = [
+        j
+        for j in np.argsort(-posterior, kind="stable")[:MOST_KERNELS].tolist()
+        if posterior[j] >= 0.01
+    ]
     if class_posterior is None or len(class_posterior) != len(posterior):
         return tuple(KernelPart(j, float(posterior[j])) for j in largest)
     own = class_posterior.argmax(axis=1)
-    return tuple(KernelPart(j, float(posterior[j]), classes[own[j]], float(class_posterior[j, own[j]])) for j in largest)
+    return tuple(
+        KernelPart(j, float(posterior[j]), classes[own[j]], float(class_posterior[j, own[j]]))
+        for j in largest
+    )

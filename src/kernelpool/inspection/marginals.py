@@ -38,7 +38,9 @@ class MixtureParams:
         """log p(x_S|j) of rows that hold all features, (M, n)."""
         kernel, kernels = self.kernel.marginal(self.kernels, list(columns))
         inside = np.ascontiguousarray(x[:, list(columns)])
-        return np.asarray(kernel.log_density(kernel.natural_params(kernels, eps_of(inside)), inside))
+        return np.asarray(
+            kernel.log_density(kernel.natural_params(kernels, eps_of(inside)), inside)
+        )
 
     def log_density(self, x: np.ndarray, columns: Sequence[int]) -> np.ndarray:
         """log p(x_S|C_k), (n, K); zero where S is empty."""
@@ -88,13 +90,17 @@ class Marginals:
             log_joint = safe_log(member.mixing).take(codes, axis=1) + log_weight  # (M, n)
             terms.append(log_joint + member.log_kernels(z, others) if others else log_joint)
             kernel, kernels = member.kernel.marginal(member.kernels, columns)
-            mean, variance = conditional_moments(kernel, kernels, z[:, columns], columns.index(column))
+            mean, variance = conditional_moments(
+                kernel, kernels, z[:, columns], columns.index(column)
+            )
             means.append(mean)
             variances.append(variance)
         log_share = np.concatenate(terms)
         share = shares_of(log_share, axis=0)  # (M, n)
         mean = (share * np.concatenate(means)).sum(axis=0)
-        variance = (share * (np.concatenate(variances) + (np.concatenate(means) - mean) ** 2)).sum(axis=0)
+        variance = (share * (np.concatenate(variances) + (np.concatenate(means) - mean) ** 2)).sum(
+            axis=0
+        )
         unit, origin = self.frame.unit[column], self.frame.origin[column]
         return mean * unit + origin, np.sqrt(variance) * unit
 
@@ -108,11 +114,19 @@ class Marginals:
 
     def _log_proba(self, z: np.ndarray, columns: Sequence[int]) -> np.ndarray:
         if self.deciding:
-            said = [normalized(member.log_density(z, columns) + log_prior) for member, log_prior in self.deciding]
+            said = [
+                normalized(member.log_density(z, columns) + log_prior)
+                for member, log_prior in self.deciding
+            ]
             return normalized(np.asarray(logsumexp(np.stack(said), axis=0)) + self.log_prior_shift)
         joint = self._log_density(z, columns) + self.log_prior
-        if len(columns) and self.temperature != 1:  # of the features; without them the priors are left
-            joint = np.maximum(joint - joint.max(axis=1, keepdims=True), -self.longest_odds) / self.temperature
+        if (
+            len(columns) and self.temperature != 1
+        ):  # of the features; without them the priors are left
+            joint = (
+                np.maximum(joint - joint.max(axis=1, keepdims=True), -self.longest_odds)
+                / self.temperature
+            )
         return normalized(joint + self.log_prior_shift)
 
 
@@ -122,20 +136,28 @@ def normalized(scores: np.ndarray) -> np.ndarray:
     return np.asarray(away - logsumexp(away, axis=1, keepdims=True))
 
 
-def conditional_moments(kernel: Any, kernels: Any, z: np.ndarray, column: int) -> tuple[np.ndarray, np.ndarray]:
+def conditional_moments(
+    kernel: Any, kernels: Any, z: np.ndarray, column: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of one feature given the others in each Gaussian kernel, two of shape (M, n)."""
     means, shape = np.asarray(kernels.mean), (len(kernels.mean), len(z))
     if isinstance(kernel, Product):  # numbers are independent of words within a kernel
         if column in kernel.words:  # what is expected of a word is its table, not a number
             return np.broadcast_to(means[:, column, None], shape), np.ones(shape)
         _, gaussian = kernel.parts(kernels)
-        return conditional_moments(kernel.gaussian, gaussian, z[:, kernel.numbers], kernel.numbers.index(column))
+        return conditional_moments(
+            kernel.gaussian, gaussian, z[:, kernel.numbers], kernel.numbers.index(column)
+        )
     if not kernel.matrices:
         variance = np.broadcast_to(np.asarray(kernel.variances(kernels)), means.shape)
-        return np.broadcast_to(means[:, column, None], shape), np.broadcast_to(variance[:, column, None], shape)
-    precision = np.broadcast_to(np.asarray(kernel.precision(kernels.covariance)[0]), (len(means), z.shape[1], z.shape[1]))
-    own = precision[:, column, column]  # (M,)
-    pull = np.einsum("mi,mni->mn", precision[:, column, :], z - means[:, None, :]) - own[:, None] * (
-        z[:, column] - means[:, column, None]
+        return np.broadcast_to(means[:, column, None], shape), np.broadcast_to(
+            variance[:, column, None], shape
+        )
+    precision = np.broadcast_to(
+        np.asarray(kernel.precision(kernels.covariance)[0]), (len(means), z.shape[1], z.shape[1])
     )
+    own = precision[:, column, column]  # (M,)
+    pull = np.einsum("mi,mni->mn", precision[:, column, :], z - means[:, None, :]) - own[
+        :, None
+    ] * (z[:, column] - means[:, column, None])
     return means[:, column, None] - pull / own[:, None], np.broadcast_to(1 / own[:, None], shape)

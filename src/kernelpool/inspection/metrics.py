@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.stats import beta, norm
 
-from ..selection.reject import accepted_up_to
 from ..sums import Sums, record
 from ..text import percent, plural
+from ..training.reject import accepted_up_to
 
 N_BINS = 10
 """Bins of equal width of the probability of the most probable class."""
@@ -36,7 +36,9 @@ DECISIONS = ("accepted", "ambiguous", "novel")
 # -- intervals ----------------------------------------------------------------------------------------------------
 
 
-def binomial_interval(n_errors: Any, n_rows: Any, doubt: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+def binomial_interval(
+    n_errors: Any, n_rows: Any, doubt: float = 0.05
+) -> tuple[np.ndarray, np.ndarray]:
     """Clopper and Pearson's interval of a share, wrong with a probability of at most `doubt`; from none of n to all of n."""
     k, n = np.asarray(n_errors, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
     with np.errstate(invalid="ignore"):
@@ -59,15 +61,21 @@ class Rate:
     def of(cls, n_errors: int, n_rows: int, doubt: float) -> Self:
         """Of counts; each end of the interval is wrong with half of `doubt`."""
         low, high = binomial_interval(n_errors, n_rows, doubt)
-        return cls(int(n_rows), int(n_errors), float(n_errors / n_rows), float(low), float(high), 1 - doubt)
+        return cls(
+            int(n_rows), int(n_errors), float(n_errors / n_rows), float(low), float(high), 1 - doubt
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return asdict(self)
 
     def __str__(self) -> str:
-        interval = f"{100 * self.confidence:.6g} % interval {100 * self.low:.1f} to {percent(self.high)}"
-        return f"{percent(self.error)} ({interval}; {self.n_errors:,} of {plural(self.n_rows, 'row')})"
+        interval = (
+            f"{100 * self.confidence:.6g} % interval {100 * self.low:.1f} to {percent(self.high)}"
+        )
+        return (
+            f"{percent(self.error)} ({interval}; {self.n_errors:,} of {plural(self.n_rows, 'row')})"
+        )
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,9 @@ class Metrics(Sums):
         weight = np.ones(len(known), np.int64) if weight is None else np.asarray(weight)
         n_unlabeled = weight[~known].sum()
         true, weight = np.asarray(true)[known], weight[known]
-        decision = np.zeros(len(true), np.int64) if decision is None else np.asarray(decision)[known]
+        decision = (
+            np.zeros(len(true), np.int64) if decision is None else np.asarray(decision)[known]
+        )
         log_loss = brier = 0.0
         bins = np.zeros((N_BINS, 3))
         if probability is not None:
@@ -175,7 +185,9 @@ class Metrics(Sums):
             given = np.where(hit, probability, 0).sum(axis=1)
             log_loss = -float(weight @ np.log(np.maximum(given, np.finfo(np.float64).tiny)))
             brier = float(weight @ ((probability - hit) ** 2).sum(axis=1))
-            bins = bin_sums(probability.max(axis=1), likely == true, np.linspace(0, 1, N_BINS + 1), weight)
+            bins = bin_sums(
+                probability.max(axis=1), likely == true, np.linspace(0, 1, N_BINS + 1), weight
+            )
         else:
             named = np.asarray(named)[known]
         size = (n_classes or 0) if n_true is None else n_true
@@ -213,7 +225,13 @@ class Metrics(Sums):
     def calibration(self) -> list[dict[str, Any]]:
         """The bins that hold rows, for machines."""
         return [
-            {"from": i / N_BINS, "to": (i + 1) / N_BINS, "n_rows": int(n), "said": said / n, "right": right / n}
+            {
+                "from": i / N_BINS,
+                "to": (i + 1) / N_BINS,
+                "n_rows": int(n),
+                "said": said / n,
+                "right": right / n,
+            }
             for i, (n, said, right) in enumerate(self.bins.tolist())
             if n
         ]
@@ -228,7 +246,9 @@ class Metrics(Sums):
         return Rate.of(int(wrong), int(n), doubt) if n else None
 
 
-def bin_sums(confidence: np.ndarray, right: np.ndarray, edges: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def bin_sums(
+    confidence: np.ndarray, right: np.ndarray, edges: np.ndarray, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Weight, weighted confidence and weight of those that are right in each bin, (n_bins, 3).
 
     A row at an edge counts in the lower bin, as in scikit-learn's `calibration_curve`.
@@ -268,7 +288,9 @@ def ambiguity_of(probability: np.ndarray) -> np.ndarray:
     return np.asarray(others.sum(axis=1))
 
 
-def coverage_curve(ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray, novel: np.ndarray) -> CoverageCurve:
+def coverage_curve(
+    ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray, novel: np.ndarray
+) -> CoverageCurve:
     """Every threshold that makes a difference; novel rows are never accepted, and count among all."""
     kept = ~novel & (weight > 0)
     level, accepted, errors = accepted_up_to(ambiguity[kept], wrong[kept], weight[kept])

@@ -57,7 +57,12 @@ def notebook_summary(estimator: Any) -> str:
     description = describe(estimator)
     pool, parts = description.pool, [f"<p>{escape(description.sentence)}</p>"]
     if pool is not None:
-        names = [str(n) for n in getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(estimator.n_features_in_)])]
+        names = [
+            str(n)
+            for n in getattr(
+                estimator, "feature_names_in_", [f"x{i}" for i in range(estimator.n_features_in_)]
+            )
+        ]
         parts.append(_table(pool, np.asarray(getattr(estimator, "classes_", ())), names))
     return f'<div style="margin:0.6em 0;max-width:60em;font-size:90%">{"".join(parts)}</div>'
 
@@ -67,7 +72,12 @@ def _table(pool: Pool, classes: np.ndarray, names: list[str]) -> str:
     mean, variance, posterior = pool.mean, pool.variance, pool.class_posterior
     placed = mean is not None and variance is not None
     with_classes = posterior is not None and len(classes) > 0
-    heads = [pool.word, *(["network"] if pool.group else []), "share", *(["classes"] if with_classes else [])]
+    heads = [
+        pool.word,
+        *(["network"] if pool.group else []),
+        "share",
+        *(["classes"] if with_classes else []),
+    ]
     heads += [shorten(name, LONGEST) for name in names[:MOST_FEATURES]] if placed else []
     rows = []
     for j in order.tolist():
@@ -80,7 +90,10 @@ def _table(pool: Pool, classes: np.ndarray, names: list[str]) -> str:
         rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     left = [
         f"{n:,} more {word}"
-        for n, word in ((len(pool) - len(order), f"{pool.word}s"), (_hidden(placed, names), "features"))
+        for n, word in (
+            (len(pool) - len(order), f"{pool.word}s"),
+            (_hidden(placed, names), "features"),
+        )
         if n
     ]
     more = f"<p>… and {escape(', '.join(left))}.</p>" if left else ""
@@ -94,5 +107,10 @@ def _hidden(placed: bool, names: list[str]) -> int:
 
 def _class_shares(posterior: np.ndarray, classes: np.ndarray) -> str:
     order = [k for k in np.argsort(-posterior, kind="stable").tolist() if posterior[k] >= 0.005]
-    named = [f"{shorten(str(classes[k]), LONGEST)} {100 * posterior[k]:.0f} %" for k in order[:MOST_CLASSES]]
-    return ", ".join(named) + (f", {len(order) - MOST_CLASSES} more" if len(order) > MOST_CLASSES else "")
+    named = [
+        f"{shorten(str(classes[k]), LONGEST)} {100 * posterior[k]:.0f} %"
+        for k in order[:MOST_CLASSES]
+    ]
+    return ", ".join(named) + (
+        f", {len(order) - MOST_CLASSES} more" if len(order) > MOST_CLASSES else ""
+    )

@@ -17,7 +17,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
@@ -100,7 +106,11 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
     if input_names is None:
         names = getattr(estimator, "feature_names_in_", None)
         count = getattr(estimator, "n_features_in_", 0)
-        input_names = [f"feature {i}" for i in range(count)] if names is None else [str(name) for name in names]
+        input_names = (
+            [f"feature {i}" for i in range(count)]
+            if names is None
+            else [str(name) for name in names]
+        )
     inner, wrappers, transforms = estimator, [], []
     while True:
         if isinstance(inner, Pipeline):
@@ -110,13 +120,17 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
             inner = inner.steps[-1][1]
             continue
         names_inside = ("estimator",) if isinstance(inner, FrozenEstimator) else INSIDE
-        attribute = next((name for name in names_inside if is_fitted_estimator(getattr(inner, name, None))), None)
+        attribute = next(
+            (name for name in names_inside if is_fitted_estimator(getattr(inner, name, None))), None
+        )
         if attribute is None:
             break
         wrappers.append(inner)
         inner = getattr(inner, attribute)
     columns = known_columns(inner)
-    if columns is not None:  # the model inside that takes words is, to those who ask, a model of their codes
+    if (
+        columns is not None
+    ):  # the model inside that takes words is, to those who ask, a model of their codes
         transforms.append(Pipeline([("words", Coding(columns))]))
         inner = of_codes(inner)
     return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(input_names))
@@ -140,7 +154,9 @@ class Coding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Columns as they were, by name."""
         table, names = self.columns.decoded(np.asarray(x, np.float64)), self.columns.names
         columns = zip(table.T, self.columns.categories, strict=True)
-        made = [column if words is not None else column.astype(np.float64) for column, words in columns]
+        made = [
+            column if words is not None else column.astype(np.float64) for column, words in columns
+        ]
         return dict(zip(names or map(str, range(len(made))), made, strict=True))
 
     def unknown_words(self, X: Any) -> dict[str, int]:
@@ -156,10 +172,17 @@ def of_codes(estimator: Any) -> Any:
     other, columns = copy(estimator), known_columns(estimator)
     other.__dict__.pop("feature_names_in_", None)
     if isinstance(other.__dict__.get("estimators_"), list):  # which may have seen names too
-        other.estimators_ = [of_codes(part) if known_columns(part) is None else part for part in other.estimators_]
+        other.estimators_ = [
+            of_codes(part) if known_columns(part) is None else part for part in other.estimators_
+        ]
     if columns is not None:
-        other.categories_ = [np.array([str(code) for code in range(n - 1)], object) if n else None for n in columns.levels]
-        other.__dict__.pop("indicator_features_", None)  # coded rows hold what tells of missing cells by themselves
+        other.categories_ = [
+            np.array([str(code) for code in range(n - 1)], object) if n else None
+            for n in columns.levels
+        ]
+        other.__dict__.pop(
+            "indicator_features_", None
+        )  # coded rows hold what tells of missing cells by themselves
         other.n_features_in_ = len(columns.levels)
     return other
 
@@ -178,7 +201,10 @@ def log_density(estimator: Any, X: Any) -> np.ndarray:
 def is_fitted_estimator(estimator: Any) -> bool:
     """Whether it is an estimator that answers, a pipeline with all its steps; forests keep an unfitted one as a pattern."""
     if isinstance(estimator, Pipeline):  # scikit-learn asks its last step alone
-        return all(step in (None, "passthrough") or is_fitted_estimator(step) for _, step in estimator.steps)
+        return all(
+            step in (None, "passthrough") or is_fitted_estimator(step)
+            for _, step in estimator.steps
+        )
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError):
@@ -198,7 +224,10 @@ def features_after(transformer: Any, features: list[Feature]) -> list[Feature]:
         return []
     for arguments in ([[feature.name for feature in features]], []):
         try:
-            return [Feature(str(name), made=True) for name in transformer.get_feature_names_out(*arguments)]
+            return [
+                Feature(str(name), made=True)
+                for name in transformer.get_feature_names_out(*arguments)
+            ]
         except (AttributeError, ValueError, TypeError):
             continue
     return []
@@ -227,7 +256,10 @@ def _(transformer: StandardScaler, features: list[Feature]) -> list[Feature]:
 @features_after.register
 def _(transformer: Coding, features: list[Feature]) -> list[Feature]:
     told = zip(features, transformer.columns.categories, strict=True)
-    found = [f if words is None else replace(f, words=tuple(str(word) for word in words)) for f, words in told]
+    found = [
+        f if words is None else replace(f, words=tuple(str(word) for word in words))
+        for f, words in told
+    ]
     names = [f"{features[i].name} missing" for i in transformer.columns.patterns]
     return [*found, *(Feature(name, words=("known",), made=True) for name in names)]
 
@@ -264,8 +296,16 @@ def _(transformer: FunctionTransformer, features: list[Feature]) -> list[Feature
 
 @features_after.register
 def _(transformer: TableEncoder, features: list[Feature]) -> list[Feature]:
-    numbers = _moved([f for f in features if f.name not in transformer.words], transformer.scale_, transformer.mean_)
-    sources = [name for name, words in zip(transformer.words, transformer.categories_, strict=True) for _ in words]
+    numbers = _moved(
+        [f for f in features if f.name not in transformer.words],
+        transformer.scale_,
+        transformer.mean_,
+    )
+    sources = [
+        name
+        for name, words in zip(transformer.words, transformer.categories_, strict=True)
+        for _ in words
+    ]
     made = zip(transformer.get_feature_names_out()[len(numbers) :], sources, strict=True)
     return [*numbers, *(Feature(str(name), made=True, source=source) for name, source in made)]
 
@@ -280,11 +320,17 @@ def _(transformer: Pipeline, features: list[Feature]) -> list[Feature]:
 @features_after.register
 def _(transformer: ColumnTransformer, features: list[Feature]) -> list[Feature]:
     spans = transformer.output_indices_
-    made = [Feature(f"feature {i}", made=True) for i in range(max((span.stop for span in spans.values()), default=0))]
+    made = [
+        Feature(f"feature {i}", made=True)
+        for i in range(max((span.stop for span in spans.values()), default=0))
+    ]
     names = [str(name) for name in getattr(transformer, "feature_names_in_", ())]
     for name, step, columns in transformer.transformers_:
         part = [features[i] for i in column_indices(columns, len(features), names)]
-        if name in spans and len(out := features_after(step, part)) == spans[name].stop - spans[name].start:
+        if (
+            name in spans
+            and len(out := features_after(step, part)) == spans[name].stop - spans[name].start
+        ):
             made[spans[name]] = out
     return made
 
@@ -293,11 +339,16 @@ def column_indices(columns: Any, n_columns: int, names: Sequence[str]) -> list[i
     """Places of the columns that a `ColumnTransformer` names: by place, name, slice of either, or mask, one or several."""
     if isinstance(columns, slice):
         ends = [columns.start, columns.stop]
-        if any(isinstance(end, str) for end in ends):  # by name, the last one included, as in pandas
+        if any(
+            isinstance(end, str) for end in ends
+        ):  # by name, the last one included, as in pandas
             start, stop = (None if end is None else list(names).index(end) for end in ends)
             columns = slice(start, None if stop is None else stop + 1, columns.step)
         return list(range(n_columns))[columns]
     wanted = [columns] if np.ndim(columns) == 0 else list(columns)
     if wanted and all(isinstance(column, bool | np.bool_) for column in wanted):
         return np.flatnonzero(wanted).tolist()
-    return [list(names).index(column) if isinstance(column, str) else int(column) % n_columns for column in wanted]
+    return [
+        list(names).index(column) if isinstance(column, str) else int(column) % n_columns
+        for column in wanted
+    ]

@@ -62,8 +62,17 @@ class Description:
 
 def describe(estimator: Any) -> Description:
     """Of a fitted estimator; one that is none of this library's has no pool."""
-    records = (record_of(cls) for cls in type(estimator).__mro__)  # a user's subclass is described as what it was made of
-    reference = next((record.describe for record in records if record is not None and record.describe is not None), None)
+    records = (
+        record_of(cls) for cls in type(estimator).__mro__
+    )  # a user's subclass is described as what it was made of
+    reference = next(
+        (
+            record.describe
+            for record in records
+            if record is not None and record.describe is not None
+        ),
+        None,
+    )
     if reference is not None:
         description: Description = resolve(reference)(estimator)
         return description
@@ -90,13 +99,26 @@ def describe_sharing_average(estimator: Any) -> Description:
     members = estimator.estimators_
     pools: list[Any] = [describe(member).pool for member in members]
     parts: dict[str, Any] = {
-        name: [getattr(pool, name) for pool in pools] for name in ("class_posterior", "mean", "variance", "covariance")
+        name: [getattr(pool, name) for pool in pools]
+        for name in ("class_posterior", "mean", "variance", "covariance")
     }
     if estimator.covariance_type == "tied":  # one matrix a network, not one for all
-        parts["covariance"] = [np.broadcast_to(c, (len(p), *c.shape)) for c, p in zip(parts["covariance"], pools, strict=True)]
-    joined: dict[str, Any] = {name: None if arrays[0] is None else np.concatenate(arrays) for name, arrays in parts.items()}
-    share = np.concatenate([w * pool.share for w, pool in zip(member_weights(estimator), pools, strict=True)])
-    group = tuple(member_name(member) for member, pool in zip(members, pools, strict=True) for _ in range(len(pool)))
+        parts["covariance"] = [
+            np.broadcast_to(c, (len(p), *c.shape))
+            for c, p in zip(parts["covariance"], pools, strict=True)
+        ]
+    joined: dict[str, Any] = {
+        name: None if arrays[0] is None else np.concatenate(arrays)
+        for name, arrays in parts.items()
+    }
+    share = np.concatenate(
+        [w * pool.share for w, pool in zip(member_weights(estimator), pools, strict=True)]
+    )
+    group = tuple(
+        member_name(member)
+        for member, pool in zip(members, pools, strict=True)
+        for _ in range(len(pool))
+    )
     strengths = dict.fromkeys(f"{member.overlap_penalty_:g}" for member in members)
     names = "sharing " + ", ".join(dict.fromkeys(_degree_name(member) for member in members))
     names += "" if list(strengths) == ["0"] else f"; overlap penalty {', '.join(strengths)}"
@@ -112,18 +134,28 @@ def describe_sharing_average(estimator: Any) -> Description:
 def member_weights(estimator: Any) -> np.ndarray:
     """Of the networks in an average, (L,); they sum to one."""
     weight = getattr(estimator, "weights_", None)
-    weight = np.ones(len(estimator.estimators_)) if weight is None else np.asarray(weight, np.float64)
+    weight = (
+        np.ones(len(estimator.estimators_)) if weight is None else np.asarray(weight, np.float64)
+    )
     return np.asarray(weight / weight.sum())
 
 
 def member_name(member: Any) -> str:
     """A network of an average by what sets it apart."""
-    return f"sharing {_degree_name(member)}" + (f", penalty {member.overlap_penalty_:g}" if member.overlap_penalty_ else "")
+    return f"sharing {_degree_name(member)}" + (
+        f", penalty {member.overlap_penalty_:g}" if member.overlap_penalty_ else ""
+    )
 
 
 def _degree_name(member: Any) -> str:
     sharing = _degree(member)
-    return sharing if isinstance(sharing, str) else "a table" if hasattr(sharing, "__len__") else f"{sharing:g}"
+    return (
+        sharing
+        if isinstance(sharing, str)
+        else "a table"
+        if hasattr(sharing, "__len__")
+        else f"{sharing:g}"
+    )
 
 
 # -- Parzen networks ----------------------------------------------------------------------------------------------
@@ -155,10 +187,20 @@ def _described_kernels(estimator: Any) -> Pool | None:
         member = int(estimator.network_members_[i])
         name = estimator.members_[member] if member >= 0 else "density alone"
         share = estimator.density_weights_[i] * pool.share
-        parts.append((share, pool.class_posterior, pool.mean * scale + center, pool.variance * scale**2, [name] * len(pool)))
+        parts.append(
+            (
+                share,
+                pool.class_posterior,
+                pool.mean * scale + center,
+                pool.variance * scale**2,
+                [name] * len(pool),
+            )
+        )
     if not parts:
         return None
-    share, posterior, mean, variance, group = (np.concatenate(column) for column in zip(*parts, strict=True))
+    share, posterior, mean, variance, group = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
     return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, group)))
 
 
@@ -192,12 +234,19 @@ def _parzen_pool(estimator: Any) -> Pool:
     if hasattr(estimator, "metric_"):
         back = back @ np.linalg.inv(estimator.metric_)
     variance = np.broadcast_to(
-        estimator.radius_**2 * estimator._profile.variance(len(back)) * (back**2).sum(axis=1), mean.shape
+        estimator.radius_**2 * estimator._profile.variance(len(back)) * (back**2).sum(axis=1),
+        mean.shape,
     )
     if hasattr(estimator, "categories_"):  # of words: zeros and ones
         numbers = np.array([words is None for words in estimator.categories_])
         mean, variance = np.where(numbers, mean, 0.0), np.where(numbers, variance, 1.0)
-    return Pool(share / share.sum(), np.eye(len(prior))[codes], mean, variance, rows=np.asarray(estimator.kept_indices_))
+    return Pool(
+        share / share.sum(),
+        np.eye(len(prior))[codes],
+        mean,
+        variance,
+        rows=np.asarray(estimator.kept_indices_),
+    )
 
 
 # -- RBF networks and neurons -------------------------------------------------------------------------------------
@@ -209,17 +258,27 @@ def describe_rbf(estimator: Any) -> Description:
     n = plural(len(estimator.means_), f"{_shape(estimator)} Gaussian kernel")
     task = f"for {_classes(estimator)}" if hasattr(estimator, "classes_") else "for real outputs"
     layer = estimator.readout.replace("_", "-")
-    shapes = {} if hasattr(estimator, "word_distance_") else _shapes(estimator)  # of numbers and words, not of features
+    shapes = (
+        {} if hasattr(estimator, "word_distance_") else _shapes(estimator)
+    )  # of numbers and words, not of features
     pool = Pool(share / share.sum(), weight=np.asarray(estimator.readout_)[: len(share)], **shapes)
     if estimator.training == "path":
         n = plural(len(estimator.means_), "Gaussian kernel")
-        few = f", each of at most {estimator.max_features} of them," if hasattr(estimator, "kernel_features_") else ""
+        few = (
+            f", each of at most {estimator.max_features} of them,"
+            if hasattr(estimator, "kernel_features_")
+            else ""
+        )
         return Description(
             f"A radial basis function network: {n} of one width in {_features(estimator)}{few} and a logistic output layer "
             f"{task} on them and on the features; width and ridge are the best of {plural(estimator.n_iter_, 'setting')}.",
             pool,
         )
-    how = "the two layers trained one after the other" if estimator.training == "two_stage" else "both layers trained together"
+    how = (
+        "the two layers trained one after the other"
+        if estimator.training == "two_stage"
+        else "both layers trained together"
+    )
     return Description(
         f"A radial basis function network: {n} in {_features(estimator)} and a {layer} output layer {task}, "
         f"{how} ({estimator.training}){_trained(estimator, fitted='')}",
@@ -231,7 +290,9 @@ def describe_competitive(estimator: Any) -> Description:
     """`CompetitiveNeuronsClassifier`."""
     share = np.asarray(estimator.mixing_)
     placed: dict[str, Any] = {
-        "weight": np.asarray(estimator.weights_).reshape(len(share), -1, len(estimator.location_) + 1)[:, :, :-1]
+        "weight": np.asarray(estimator.weights_).reshape(
+            len(share), -1, len(estimator.location_) + 1
+        )[:, :, :-1]
     }
     if estimator.local:
         placed |= {"mean": estimator.means_, "variance": estimator.covariances_}
@@ -259,7 +320,9 @@ def describe_conformal(estimator: Any) -> Description:
     inside = describe(estimator.estimators_[0])
     within = "within each class" if estimator.per_class else "over all rows"
     rows = plural(len(estimator.calibration_codes_), "row")
-    several = f"The first of {len(estimator.estimators_)}: " if len(estimator.estimators_) > 1 else ""
+    several = (
+        f"The first of {len(estimator.estimators_)}: " if len(estimator.estimators_) > 1 else ""
+    )
     promise = f"Its sets lack the true class with a probability of {100 * estimator.error:g} %, {within}, by {rows}."
     return Description(f"{several}{inside.sentence} {promise}", inside.pool)
 
@@ -268,17 +331,25 @@ def refusals(estimator: Any) -> str:
     """When a `RejectClassifier` refuses a row, in a sentence."""
     rules = []
     if estimator.ambiguity_threshold_ is not None:
-        rules.append(f"ambiguous where the probability of an error exceeds {100 * estimator.ambiguity_threshold_:.3g} %")
+        rules.append(
+            f"ambiguous where the probability of an error exceeds {100 * estimator.ambiguity_threshold_:.3g} %"
+        )
     if estimator.novelty_threshold_ is not None:
         rules.append(f"novel where log p(x) is below {estimator.novelty_threshold_:.4g}")
-    return f"It refuses a row as {' and as '.join(rules)}." if rules else "It may refuse rows, but no threshold is set."
+    return (
+        f"It refuses a row as {' and as '.join(rules)}."
+        if rules
+        else "It may refuse rows, but no threshold is set."
+    )
 
 
 # -- shapes and words ---------------------------------------------------------------------------------------------
 
 
 def _family(estimator: Any) -> str:
-    return str(getattr(estimator, "covariance_type_", estimator.covariance_type))  # the second may be "auto"
+    return str(
+        getattr(estimator, "covariance_type_", estimator.covariance_type)
+    )  # the second may be "auto"
 
 
 def _degree(estimator: Any) -> Any:
@@ -288,14 +359,22 @@ def _degree(estimator: Any) -> Any:
 
 def _shapes(estimator: Any) -> dict[str, Any]:
     family = FAMILIES[_family(estimator)]
-    kernels = Kernels(np.asarray(estimator.means_), np.asarray(estimator.covariances_))  # of words: zeros and ones
+    kernels = Kernels(
+        np.asarray(estimator.means_), np.asarray(estimator.covariances_)
+    )  # of words: zeros and ones
     variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
     covariance = kernels.covariance if family.matrices else None
-    d = len(kernels.mean[0]) - len(getattr(estimator, "indicator_features_", ()))  # without what tells of missing cells
+    d = len(kernels.mean[0]) - len(
+        getattr(estimator, "indicator_features_", ())
+    )  # without what tells of missing cells
     kernels = Kernels(kernels.mean[:, :d], kernels.covariance)
     variance = np.broadcast_to(variance, (len(kernels.mean), estimator.means_.shape[1]))[:, :d]
     covariance = None if covariance is None else covariance[..., :d, :d]
-    return {"mean": kernels.mean, "variance": np.broadcast_to(variance, kernels.mean.shape), "covariance": covariance}
+    return {
+        "mean": kernels.mean,
+        "variance": np.broadcast_to(variance, kernels.mean.shape),
+        "covariance": covariance,
+    }
 
 
 def _shape(estimator: Any) -> str:
@@ -330,5 +409,7 @@ def _trained(estimator: Any, fitted: str = ", fitted by EM") -> str:
     n_sweeps = getattr(estimator, "n_iter_", None)
     if n_sweeps is None:  # made from known parameters
         return "."
-    end = "" if getattr(estimator, "converged_", True) else "; training stopped before it had settled"
+    end = (
+        "" if getattr(estimator, "converged_", True) else "; training stopped before it had settled"
+    )
     return f"{fitted} in {plural(int(n_sweeps), 'sweep')}{end}."

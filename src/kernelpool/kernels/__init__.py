@@ -21,7 +21,13 @@ for _family, _covariances in (
     (Tied, Field("matrices", ("d", "d"))),
 ):
     register_family(
-        FamilyRecord(_family.name, _family, _covariances, _family.equivariant, onnx="kernelpool.export.networks:gaussian")
+        FamilyRecord(
+            _family.name,
+            _family,
+            _covariances,
+            _family.equivariant,
+            onnx="kernelpool.app.onnx.networks:gaussian",
+        )
     )
 
 __all__ = [

@@ -58,7 +58,9 @@ class Full(Gaussian):
             return feature_sums(phi, responsibility)
         first, second = found
         before = phi[: phi.shape[0] - self.n_features(x.shape[1]), :]
-        return namespace(phi).concat([before @ responsibility.T, first.T, self.flat(second).T], axis=0)
+        return namespace(phi).concat(
+            [before @ responsibility.T, first.T, self.flat(second).T], axis=0
+        )
 
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
         factor = self._factor(covariance)
@@ -97,7 +99,9 @@ class Full(Gaussian):
 
     def scatter(self, away: Array, responsibility: Array) -> Array:
         # in float64: in float32 a kernel a thousand times longer than wide would lose its width to its length
-        return self.flat(weighted_gram(as_float64(away), as_float64(responsibility))[None, ...])[0, :]
+        return self.flat(weighted_gram(as_float64(away), as_float64(responsibility))[None, ...])[
+            0, :
+        ]
 
     def apply(self, precision: Array, x: Array) -> Array:
         return (precision @ x[..., None])[..., 0] if x.ndim == 2 else x @ precision
@@ -121,11 +125,18 @@ class Full(Gaussian):
 
     def apply_floor(self, covariance: Array) -> Array:
         xp = namespace(covariance)
-        lowest = xp.eye(covariance.shape[-1], dtype=covariance.dtype, device=device(covariance)) * self.floor
+        lowest = (
+            xp.eye(covariance.shape[-1], dtype=covariance.dtype, device=device(covariance))
+            * self.floor
+        )
         if covariance.shape[-1] < WIDE and cholesky(covariance - lowest) is not None:
             return covariance
         each = [covariance[j, ...] for j in range(covariance.shape[0])]
-        raised = {j: self._raise_matrix_to_floor(c, j) for j, c in enumerate(each) if cholesky(c - lowest) is None}
+        raised = {
+            j: self._raise_matrix_to_floor(c, j)
+            for j, c in enumerate(each)
+            if cholesky(c - lowest) is None
+        }
         return xp.stack([raised.get(j, c) for j, c in enumerate(each)]) if raised else covariance
 
     def _raise_matrix_to_floor(self, covariance: Array, j: int) -> Array:
@@ -157,7 +168,9 @@ class Full(Gaussian):
 
     def covariance_at(self, coordinates: Array, like: Array) -> Array:
         xp = namespace(coordinates)
-        factor = xp.tril(self.unflatten(xp.reshape(coordinates, (like.shape[0], -1)), like.shape[-1]))
+        factor = xp.tril(
+            self.unflatten(xp.reshape(coordinates, (like.shape[0], -1)), like.shape[-1])
+        )
         factor = with_diagonal(factor, xp.exp(xp.linalg.diagonal(factor)))
         return factor @ xp.matrix_transpose(factor)
 
@@ -167,7 +180,9 @@ class Full(Gaussian):
         if d >= WIDE and n_kernels > 1:
             scatter = scatter + 0 * mass[:, None]
             each = (slice(j, j + 1) for j in range(n_kernels))
-            return xp.concat([self.covariance_pullback(covariance[j, ...], scatter[j, :], mass[j]) for j in each])
+            return xp.concat(
+                [self.covariance_pullback(covariance[j, ...], scatter[j, :], mass[j]) for j in each]
+            )
         factor = xp.linalg.cholesky(covariance)
         diagonal = xp.asarray(xp.linalg.diagonal(factor), copy=True)
         inverse = inverse_of_lower(factor, overwrite=True)
@@ -177,18 +192,27 @@ class Full(Gaussian):
         slope = xp.tril(turned @ white)
         return self._flat_lower(with_diagonal(slope, xp.linalg.diagonal(slope) * diagonal))
 
-    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple[Gaussian, Kernels]:
+    def given(
+        self, kernels: Kernels, known: list[int], rest: list[int], x: Array
+    ) -> tuple[Gaussian, Kernels]:
         xp, mean = namespace(kernels.mean), kernels.mean
         family, _ = self.marginal(kernels, rest)
-        covariance = kernels.covariance if kernels.covariance.ndim == 3 else kernels.covariance[None, ...]
-        pattern = xp.asarray([float(i in known) for i in range(mean.shape[1])], dtype=mean.dtype, device=device(mean))
+        covariance = (
+            kernels.covariance if kernels.covariance.ndim == 3 else kernels.covariance[None, ...]
+        )
+        pattern = xp.asarray(
+            [float(i in known) for i in range(mean.shape[1])], dtype=mean.dtype, device=device(mean)
+        )
         swept = sweep(covariance, pattern[None, :])[0][0, ...]  # (M, d, d)
         index, at = (xp.asarray(i, dtype=xp.int64, device=device(mean)) for i in (rest, known))
         rows = xp.take(swept, index, axis=1)
         slope, spread = xp.take(rows, at, axis=2), xp.take(rows, index, axis=2)
         step = (slope @ (x - xp.take(mean, at, axis=1))[..., None])[..., 0]
         spread = 0.5 * (spread + xp.matrix_transpose(spread))
-        return family, Kernels(xp.take(mean, index, axis=1) + step, spread if kernels.covariance.ndim == 3 else spread[0, ...])
+        return family, Kernels(
+            xp.take(mean, index, axis=1) + step,
+            spread if kernels.covariance.ndim == 3 else spread[0, ...],
+        )
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         xp = namespace(covariance)
@@ -199,7 +223,9 @@ class Full(Gaussian):
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
         d = variance.shape[0]
-        matrix = namespace(variance).eye(d, dtype=variance.dtype, device=device(variance)) * variance
+        matrix = (
+            namespace(variance).eye(d, dtype=variance.dtype, device=device(variance)) * variance
+        )
         return self.flat(matrix[None, ...]), self._prior_dof(d) + d + 2.0
 
     def _prior_dof(self, d: int) -> int:

@@ -253,7 +253,9 @@ class Gaussian(Kernel):
     def take(self, kernels: Kernels, index: Array) -> Kernels:
         """The kernels at the positions `index`."""
         xp = namespace(index)
-        return Kernels(xp.take(kernels.mean, index, axis=0), xp.take(kernels.covariance, index, axis=0))
+        return Kernels(
+            xp.take(kernels.mean, index, axis=0), xp.take(kernels.covariance, index, axis=0)
+        )
 
     # -- what follows from it -------------------------------------------------------------------------------------
 
@@ -299,15 +301,21 @@ class Gaussian(Kernel):
         if self.one_by_one(d):
             offset, every = -0.5 * (log_size + d * LOG_2_PI), tuple(range(kernels.mean.shape[0]))
             bounds = tangents(kernels.mean, kernels.covariance, whitening, offset)
-            return GaussianNaturalParams(xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size, bounds)
+            return GaussianNaturalParams(
+                xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size, bounds
+            )
         precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
         guarded = self._guarded(kernels, precision, eps)
         if guarded:  # `correct` replaces these sums, whose terms may be huge: they are left out
-            depth, slope = (xp.where(self._is_guarded(guarded, a), xp.zeros_like(a), a) for a in (depth, slope))
+            depth, slope = (
+                xp.where(self._is_guarded(guarded, a), xp.zeros_like(a), a) for a in (depth, slope)
+            )
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
-        return GaussianNaturalParams(self._weight(slope, precision), offset, guarded, kernels, whitening, log_size)
+        return GaussianNaturalParams(
+            self._weight(slope, precision), offset, guarded, kernels, whitening, log_size
+        )
 
     def one_by_one(self, d: int) -> bool:
         """Whether every kernel of d features is guarded, wherever it lies, and there are no squares among the features."""
@@ -316,7 +324,9 @@ class Gaussian(Kernel):
     def _is_guarded(self, guarded: tuple[int, ...], like: Array) -> Array:
         """(M, 1, ...), to choose among arrays such as `like`."""
         xp, shape = namespace(like), (-1,) + (1,) * (like.ndim - 1)
-        return xp.reshape(xp.asarray([j in guarded for j in range(like.shape[0])], device=device(like)), shape)
+        return xp.reshape(
+            xp.asarray([j in guarded for j in range(like.shape[0])], device=device(like)), shape
+        )
 
     def _weight(self, slope: Array, precision: Array) -> Array:
         return namespace(slope).concat([slope, -0.5 * self.dual(precision)], axis=1)
@@ -346,7 +356,9 @@ class Gaussian(Kernel):
         self.correct(log_density, natural_params, x, natural_params.offset)
         return log_density + self.common(natural_params, x)
 
-    def correct(self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array) -> None:
+    def correct(
+        self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array
+    ) -> None:
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
         for j in natural_params.guarded:
             more = constant[j, ...] - natural_params.offset[j]
@@ -354,12 +366,18 @@ class Gaussian(Kernel):
             if rows is None:
                 log_joint[j, :] = self.exact_log_density(natural_params, j, x) + more
             else:  # the others may not use the kernel, and what stands there says so
-                log_joint[j, rows] = self.exact_log_density(natural_params, j, x[rows, :]) + more[rows]
+                log_joint[j, rows] = (
+                    self.exact_log_density(natural_params, j, x[rows, :]) + more[rows]
+                )
 
-    def correct_shares(self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array) -> None:
+    def correct_shares(
+        self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array
+    ) -> None:
         bounds = natural_params.tangents
         more = constant - natural_params.offset[:, None]
-        if bounds is None or not write_near(log_joint, bounds, partial(self.exact_log_density, natural_params), x, more):
+        if bounds is None or not write_near(
+            log_joint, bounds, partial(self.exact_log_density, natural_params), x, more
+        ):
             self.correct(log_joint, natural_params, x, constant)
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Observed:
@@ -368,8 +386,12 @@ class Gaussian(Kernel):
 
     def exact_log_density(self, natural_params: GaussianNaturalParams, j: int, x: Array) -> Array:
         """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
-        distance = self.squared_distance(self.of_kernel(natural_params.whitening, j), x, natural_params.kernels.mean[j, :])
-        return -0.5 * (distance + self.of_kernel(natural_params.log_size, j) + x.shape[1] * LOG_2_PI)
+        distance = self.squared_distance(
+            self.of_kernel(natural_params.whitening, j), x, natural_params.kernels.mean[j, :]
+        )
+        return -0.5 * (
+            distance + self.of_kernel(natural_params.log_size, j) + x.shape[1] * LOG_2_PI
+        )
 
     def distance(self, kernels: Kernels, away: Array) -> Array:
         """Squared length of `away` (M, K, d) in the metric of each kernel, (M, K)."""
@@ -383,11 +405,19 @@ class Gaussian(Kernel):
         return feature_sums(phi, responsibility)
 
     def moments(
-        self, mass: Array, sums: Array, natural_params: GaussianNaturalParams, x: Array, responsibility: Array
+        self,
+        mass: Array,
+        sums: Array,
+        natural_params: GaussianNaturalParams,
+        x: Array,
+        responsibility: Array,
     ) -> Moments:
         """Moments of one block; `sums` (P, M) is features @ responsibility'."""
         xp, d = namespace(sums), x.shape[1]
-        exact = {j: self.exact_moments(natural_params, j, x, responsibility[j, :]) for j in natural_params.guarded}
+        exact = {
+            j: self.exact_moments(natural_params, j, x, responsibility[j, :])
+            for j in natural_params.guarded
+        }
         if len(exact) == sums.shape[1]:
             firsts, seconds = zip(*exact.values(), strict=True)
             return Moments(mass, xp.stack(firsts), xp.stack(seconds))
@@ -417,7 +447,9 @@ class Gaussian(Kernel):
         xp, mean = namespace(natural_params.kernels.mean), natural_params.kernels.mean
         return xp.where(self._is_guarded(natural_params.guarded, mean), mean, xp.zeros_like(mean))
 
-    def estimate(self, moments: Moments, moment_origin: Array, prior: PriorStatistics | None = None) -> Kernels:
+    def estimate(
+        self, moments: Moments, moment_origin: Array, prior: PriorStatistics | None = None
+    ) -> Kernels:
         """(35), (36): the most likely kernels, from moments about `moment_origin` and what a prior adds to them."""
         xp, prior = namespace(moment_origin), PriorStatistics() if prior is None else prior
         n_rows = xp.sum(moments.mass, axis=1)
@@ -428,7 +460,9 @@ class Gaussian(Kernel):
 
     def covariances(self, second: Array, mass: Array, count: float) -> Array:
         """Covariances at or above the floor from flat scatters (M, S) of `mass` (M,) and `count` more rows."""
-        return self.apply_floor(self.unflatten(second / (mass + count)[:, None], self.floor.shape[0]))
+        return self.apply_floor(
+            self.unflatten(second / (mass + count)[:, None], self.floor.shape[0])
+        )
 
     def log_prior(self, kernels: Kernels, prior: PriorStatistics) -> float:
         """log p(x|j) summed over the rows that `prior` stands for, about the origin, up to a constant."""
@@ -436,12 +470,16 @@ class Gaussian(Kernel):
         precision, log_size = self.precision(kernels.covariance)
         mass = prior.mass + xp.zeros_like(kernels.mean[:, 0])
         scatter = prior.second + self._shift(mass, prior.first + 0 * kernels.mean, kernels.mean)
-        return float(-0.5 * (prior.count * xp.sum(log_size) + xp.sum(self.dual(precision) * scatter)))
+        return float(
+            -0.5 * (prior.count * xp.sum(log_size) + xp.sum(self.dual(precision) * scatter))
+        )
 
     def _shift(self, mass: Array, first: Array, step: Array) -> Array:
         """sum r (z - step)(z - step)' - sum r z z', flat, as `pool_moments` leaves it."""
         # mass * step^2 - 2 * first * step, as a difference of two squares so that one feature map serves
-        middle = first / namespace(mass).where(mass > 0, mass, namespace(mass).ones_like(mass))[:, None]
+        middle = (
+            first / namespace(mass).where(mass > 0, mass, namespace(mass).ones_like(mass))[:, None]
+        )
         return self.squares(mass, middle - step) - self.squares(mass, middle)
 
     def with_pseudocounts(
@@ -451,10 +489,13 @@ class Gaussian(Kernel):
         xp, away = namespace(moment_origin), kernels.mean - moment_origin
         still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
         return Moments(
-            *self._pseudocount_mass(moments, away, vanished, mass), xp.where(vanished[:, None], still, moments.second)
+            *self._pseudocount_mass(moments, away, vanished, mass),
+            xp.where(vanished[:, None], still, moments.second),
         )
 
-    def _pseudocount_mass(self, moments: Moments, away: Array, vanished: Array, mass: float) -> tuple[Array, Array]:
+    def _pseudocount_mass(
+        self, moments: Moments, away: Array, vanished: Array, mass: float
+    ) -> tuple[Array, Array]:
         """Mass and first moments of `held`, which are every kernel's own."""
         xp = namespace(away)
         trace = mass / moments.mass.shape[1] + xp.zeros_like(moments.mass)
@@ -465,38 +506,63 @@ class Gaussian(Kernel):
 
     def concat_moments(self, parts: tuple[Moments, ...], mass: Array) -> Moments:
         xp = namespace(mass)
-        first, second = (xp.concat([getattr(part, name) for part in parts]) for name in ("first", "second"))
+        first, second = (
+            xp.concat([getattr(part, name) for part in parts]) for name in ("first", "second")
+        )
         return Moments(mass, first, self.pool_moments(second))
 
     # -- coordinates ----------------------------------------------------------------------------------------------
 
     def coordinates(self, kernels: Kernels) -> Array:
         xp = namespace(kernels.mean)
-        return xp.concat([xp.reshape(kernels.mean, (-1,)), self.covariance_coordinates(kernels.covariance)])
+        return xp.concat(
+            [xp.reshape(kernels.mean, (-1,)), self.covariance_coordinates(kernels.covariance)]
+        )
 
     def at(self, coordinates: Array, like: Kernels) -> Kernels:
         """The kernels at `coordinates`, at or above the floor."""
         xp, (n_kernels, d) = namespace(coordinates), like.mean.shape
         covariance = self.covariance_at(coordinates[n_kernels * d :], like.covariance)
         if not bool(xp.all(xp.isfinite(coordinates)) and xp.all(xp.isfinite(covariance))):
-            raise FloatingPointError("A step was extrapolated beyond the range of floating-point numbers.")
-        return Kernels(xp.reshape(coordinates[: n_kernels * d], (n_kernels, d)), self.apply_floor(covariance))
+            raise FloatingPointError(
+                "A step was extrapolated beyond the range of floating-point numbers."
+            )
+        return Kernels(
+            xp.reshape(coordinates[: n_kernels * d], (n_kernels, d)), self.apply_floor(covariance)
+        )
 
     def pullback(self, kernels: Kernels, moments: Moments, moment_origin: Array) -> Array:
         """d/d mean_j = precision_j (first_j - mass_j mean_j); the covariances follow from the scatter about the means."""
         xp = namespace(kernels.mean)
         mass = xp.sum(moments.mass, axis=1)
-        return self._pullback(kernels, mass, mass, moments.first, moments.second, kernels.mean - moment_origin)
+        return self._pullback(
+            kernels, mass, mass, moments.first, moments.second, kernels.mean - moment_origin
+        )
 
     def prior_pullback(self, kernels: Kernels, prior: PriorStatistics) -> Array:
         """Gradient of `log_prior` by `coordinates`."""
         zero = namespace(kernels.mean).zeros_like(kernels.mean)
-        n_kernels = self.pool_moments(zero[:, :1] + 1).shape[0]  # that a covariance belongs to: a tied one is counted once
+        n_kernels = self.pool_moments(zero[:, :1] + 1).shape[
+            0
+        ]  # that a covariance belongs to: a tied one is counted once
         return self._pullback(
-            kernels, prior.mass + zero[:, 0], prior.count + zero[:n_kernels, 0], prior.first + zero, prior.second, kernels.mean
+            kernels,
+            prior.mass + zero[:, 0],
+            prior.count + zero[:n_kernels, 0],
+            prior.first + zero,
+            prior.second,
+            kernels.mean,
         )
 
-    def _pullback(self, kernels: Kernels, mass: Array, count: Array, first: Array, second: Array | float, step: Array) -> Array:
+    def _pullback(
+        self,
+        kernels: Kernels,
+        mass: Array,
+        count: Array,
+        first: Array,
+        second: Array | float,
+        step: Array,
+    ) -> Array:
         """Of moments about mean - step; `count` (M,) is the mass where covariances are taken."""
         xp = namespace(step)
         precision, _ = self.precision(kernels.covariance)
@@ -509,8 +575,12 @@ class Gaussian(Kernel):
         """a_j b_j' + b_j a_j', flat, as `pool_moments` leaves it: square(a + b) - square(a - b) is twice that."""
         xp = namespace(a)
         size, other = (xp.max(xp.abs(v), axis=1, keepdims=True) for v in (a, b))
-        both = (size > 0) & (other > 0)  # brought to one size, so that no digits are lost in the difference
-        scale = xp.where(both, size / xp.where(both, other, xp.ones_like(other)), xp.ones_like(size))
+        both = (size > 0) & (
+            other > 0
+        )  # brought to one size, so that no digits are lost in the difference
+        scale = xp.where(
+            both, size / xp.where(both, other, xp.ones_like(other)), xp.ones_like(size)
+        )
         a = a / xp.where(scale > 0, scale, xp.ones_like(scale))
         return self.squares(0.5 * scale[:, 0], a + b) - self.squares(0.5 * scale[:, 0], a - b)
 
@@ -525,19 +595,26 @@ class Gaussian(Kernel):
 
     def log_peak(self, kernels: Kernels) -> Array:
         xp, d = namespace(kernels.mean), kernels.mean.shape[1]
-        return xp.zeros_like(xp.sum(kernels.mean, axis=1)) - 0.5 * (self.log_size(kernels.covariance) + d * LOG_2_PI)
+        return xp.zeros_like(xp.sum(kernels.mean, axis=1)) - 0.5 * (
+            self.log_size(kernels.covariance) + d * LOG_2_PI
+        )
 
     def move(self, kernels: Kernels, to: dict[int, Array], *, reset: bool = False) -> Kernels:
         mean = namespace(kernels.mean).asarray(kernels.mean, copy=True)
         for j, row in to.items():
             mean[j, :] = row
-        return Kernels(mean, self.reset_covariance(kernels.covariance, list(to)) if reset else kernels.covariance)
+        return Kernels(
+            mean,
+            self.reset_covariance(kernels.covariance, list(to)) if reset else kernels.covariance,
+        )
 
     def place(self, groups: list[tuple[Array, Array, Array]]) -> Kernels:
         """Each kernel has the width of its group; where a group has none (every row is a center), that of all groups."""
         mean = namespace(groups[0][0]).concat([centers for centers, _, _ in groups])
         xp, (n_kernels, d) = namespace(mean), mean.shape
-        scatters = [self.scatter(away, weight) for _, away, weight in groups]  # zero where no row of the group counts
+        scatters = [
+            self.scatter(away, weight) for _, away, weight in groups
+        ]  # zero where no row of the group counts
         weights = [xp.sum(weight) for _, _, weight in groups]
         total = sum(weights)
         pooled = sum(scatters) / total
@@ -565,12 +642,20 @@ class Gaussian(Kernel):
         """The Gaussians of some features are those rows and columns of mean and covariance."""
         xp = namespace(kernels.mean)
         index = xp.asarray(columns, dtype=xp.int64, device=device(kernels.mean))
-        family = type(self)(namespace(self.floor).take(self.floor, match_array(index, like=self.floor)), self.guard)
-        return family, Kernels(xp.take(kernels.mean, index, axis=1), self.submatrix(kernels.covariance, index))
+        family = type(self)(
+            namespace(self.floor).take(self.floor, match_array(index, like=self.floor)), self.guard
+        )
+        return family, Kernels(
+            xp.take(kernels.mean, index, axis=1), self.submatrix(kernels.covariance, index)
+        )
 
-    def given(self, kernels: Kernels, known: list[int], rest: list[int], x: Array) -> tuple["Gaussian", Kernels]:
+    def given(
+        self, kernels: Kernels, known: list[int], rest: list[int], x: Array
+    ) -> tuple["Gaussian", Kernels]:
         """The family and the kernels of the `rest` of the features given values x of the `known` ones."""
-        return self.marginal(kernels, rest)  # where features are independent, what is known says nothing
+        return self.marginal(
+            kernels, rest
+        )  # where features are independent, what is known says nothing
 
     def sample(self, kernels: Kernels, j: int, n: int, rng: Any) -> Array:
         noise = match_array(rng.standard_normal((n, kernels.mean.shape[1])), like=kernels.mean)
@@ -579,7 +664,10 @@ class Gaussian(Kernel):
     def describe(self, kernels: Kernels) -> list[dict[str, Any]]:
         """Mean and deviation along each feature; correlations where the family has them."""
         mean, deviation = to_numpy(kernels.mean), to_numpy(self.variances(kernels)) ** 0.5
-        told = [{"mean": m.tolist(), "deviation": s.tolist()} for m, s in zip(mean, deviation, strict=True)]
+        told = [
+            {"mean": m.tolist(), "deviation": s.tolist()}
+            for m, s in zip(mean, deviation, strict=True)
+        ]
         for j, one in enumerate(told if self.matrices else []):
             spread = deviation[j][:, None] * deviation[j][None, :]
             one["correlation"] = (to_numpy(self.of_kernel(kernels.covariance, j)) / spread).tolist()
@@ -593,12 +681,17 @@ class Gaussian(Kernel):
         """Covariances in which the `chosen` kernels have the mean of all."""
         xp = namespace(covariance)
         mean = xp.mean(covariance, axis=0)
-        return xp.stack([mean if j in chosen else covariance[j, ...] for j in range(covariance.shape[0])])
+        return xp.stack(
+            [mean if j in chosen else covariance[j, ...] for j in range(covariance.shape[0])]
+        )
 
     def into(self, kernels: Kernels, frame: Frame) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
         frame = match_array(frame, like=kernels.mean)
-        return Kernels((kernels.mean - frame.origin) / frame.unit, self.rescaled(kernels.covariance, 1 / frame.unit))
+        return Kernels(
+            (kernels.mean - frame.origin) / frame.unit,
+            self.rescaled(kernels.covariance, 1 / frame.unit),
+        )
 
     def out_of(self, kernels: Kernels, frame: Frame) -> Kernels:
         """Kernels of the frame, in the units of the data."""
@@ -631,19 +724,40 @@ class IndependentFeatures(Observed):
     with missing cells at zero: still one product for the log-densities and one for the sums.
     """
 
-    def __init__(self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block) -> None:
+    def __init__(
+        self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
+    ) -> None:
         assert block.holes is not None
-        self.kernel, self.natural_params, self.block, self.observed = kernel, natural_params, block, block.holes.observed
-        xp, (n, d), n_features = namespace(block.x), block.x.shape, kernel.n_features(block.x.shape[1])
-        self.mean, self.variance = natural_params.kernels.mean, kernel.variances(natural_params.kernels)  # (M, d)
-        self.phi = block.scratch("observed", (n_features + d, n))  # until the next block of this thread
+        self.kernel, self.natural_params, self.block, self.observed = (
+            kernel,
+            natural_params,
+            block,
+            block.holes.observed,
+        )
+        xp, (n, d), n_features = (
+            namespace(block.x),
+            block.x.shape,
+            kernel.n_features(block.x.shape[1]),
+        )
+        self.mean, self.variance = (
+            natural_params.kernels.mean,
+            kernel.variances(natural_params.kernels),
+        )  # (M, d)
+        self.phi = block.scratch(
+            "observed", (n_features + d, n)
+        )  # until the next block of this thread
         kernel.write_features(self.phi[:n_features, :], block)
         self.phi[n_features:, :] = 1 - self.observed.T
         depth = self.mean**2 / self.variance
         if natural_params.guarded:  # replaced below
-            depth = xp.where(kernel._is_guarded(natural_params.guarded, depth), xp.zeros_like(depth), depth)
+            depth = xp.where(
+                kernel._is_guarded(natural_params.guarded, depth), xp.zeros_like(depth), depth
+            )
         of_hole = 0.5 * (depth + xp.log(self.variance) + LOG_2_PI)
-        self.log_density = xp.concat([natural_params.weight, of_hole], axis=1) @ self.phi + natural_params.offset[:, None]
+        self.log_density = (
+            xp.concat([natural_params.weight, of_hole], axis=1) @ self.phi
+            + natural_params.offset[:, None]
+        )
         for j in natural_params.guarded:
             away = (block.x - self.mean[j, :]) * self.observed
             constant = self.observed @ (xp.log(self.variance[j, :]) + LOG_2_PI)
@@ -652,7 +766,9 @@ class IndependentFeatures(Observed):
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """A missing cell has the mean and the variance of the kernel."""
         xp, d = namespace(responsibility), self.block.x.shape[1]
-        flat = as_float64(self.kernel.square(xp.eye(d, dtype=self.phi.dtype, device=device(self.phi))))  # (S, d)
+        flat = as_float64(
+            self.kernel.square(xp.eye(d, dtype=self.phi.dtype, device=device(self.phi)))
+        )  # (S, d)
         sums = as_float64(self.phi @ responsibility.T).T  # (M, P + d)
         missing, mean, variance = sums[:, -d:], as_float64(self.mean), as_float64(self.variance)
         first = sums[:, :d] + missing * mean
@@ -660,7 +776,9 @@ class IndependentFeatures(Observed):
         for j in self.natural_params.guarded:
             away = (self.block.x - self.mean[j, :]) * self.observed
             first[j, :] = responsibility[j, :] @ away
-            second[j, :] = self.kernel.scatter(away, responsibility[j, :]) + flat @ (missing[j, :] * variance[j, :])
+            second[j, :] = self.kernel.scatter(away, responsibility[j, :]) + flat @ (
+                missing[j, :] * variance[j, :]
+            )
         return Moments(mass, first, second)
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:

@@ -117,7 +117,9 @@ class Kernel(ABC):
     def correct(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:  # noqa: B027
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
 
-    def correct_shares(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:
+    def correct_shares(
+        self, log_joint: Array, natural_params: Natural, x: Array, constant: Array
+    ) -> None:
         """`correct`, where shares of kernels in rows are all that is asked for: what is below rounding may be log 0."""
         self.correct(log_joint, natural_params, x, constant)
 
@@ -146,7 +148,9 @@ class Kernel(ABC):
         """
 
     @abstractmethod
-    def moments(self, mass: Array, sums: Array, natural_params: Natural, x: Array, responsibility: Array) -> Any:
+    def moments(
+        self, mass: Array, sums: Array, natural_params: Natural, x: Array, responsibility: Array
+    ) -> Any:
         """The `KernelSums` of one block; `sums` (P, M) is features @ responsibility'."""
 
     @abstractmethod
@@ -154,7 +158,9 @@ class Kernel(ABC):
         """The points about which `moments` were taken, (M, d)."""
 
     @abstractmethod
-    def with_pseudocounts(self, moments: Any, moment_origin: Array, vanished: Array, kernels: Parameters, mass: float) -> Any:
+    def with_pseudocounts(
+        self, moments: Any, moment_origin: Array, vanished: Array, kernels: Parameters, mass: float
+    ) -> Any:
         """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
 
     @abstractmethod
@@ -162,7 +168,9 @@ class Kernel(ABC):
         """Moments of several sets of kernels as those of one set, with the `mass` (sum of M, 1)."""
 
     @abstractmethod
-    def estimate(self, moments: Any, moment_origin: Array, prior: Prior | None = None) -> Parameters:
+    def estimate(
+        self, moments: Any, moment_origin: Array, prior: Prior | None = None
+    ) -> Parameters:
         """The most likely kernels, from moments about `moment_origin` and what a prior adds to them."""
 
     # -- coordinates ----------------------------------------------------------------------------------------------
@@ -215,7 +223,9 @@ class Kernel(ABC):
 
     def tempered(self, kernels: Parameters, beta: float) -> Parameters:
         """The kernels whose densities are those of `kernels` to the power of `beta`, but for a constant."""
-        raise KernelpoolError(f"Conditional training needs kernels to the power of beta; the family {self.name!r} has none.")
+        raise KernelpoolError(
+            f"Conditional training needs kernels to the power of beta; the family {self.name!r} has none."
+        )
 
     def shrunk(self, kernels: Parameters, share: Array, strength: float) -> Parameters:
         """The kernels with shapes nearer to what all of them have in common; `share` (M,) is the weight of each."""
@@ -225,9 +235,13 @@ class Kernel(ABC):
     def marginal(self, kernels: Parameters, columns: list[int]) -> tuple["Kernel", Parameters]:
         """The family and the kernels of p(x_columns|j)."""
 
-    def given(self, kernels: Parameters, known: list[int], rest: list[int], x: Array) -> tuple["Kernel", Parameters]:
+    def given(
+        self, kernels: Parameters, known: list[int], rest: list[int], x: Array
+    ) -> tuple["Kernel", Parameters]:
         """The family and the kernels of p(x_rest|x_known, j)."""
-        raise KernelpoolError(f"The kernel family {self.name!r} does not say what some features tell of the others.")
+        raise KernelpoolError(
+            f"The kernel family {self.name!r} does not say what some features tell of the others."
+        )
 
     @abstractmethod
     def sample(self, kernels: Parameters, j: int, n: int, rng: Any) -> Array:

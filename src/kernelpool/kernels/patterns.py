@@ -56,9 +56,14 @@ def sweep(covariance: Array, patterns: Array) -> tuple[Array, Array]:
     """Covariances (M, d, d) swept on the features that each pattern (G, d) has, (G, M, d, d), and log |S_oo|, (G, M)."""
     xp, (n_patterns, d), n_kernels = namespace(covariance), patterns.shape, covariance.shape[0]
     # patterns and kernels along the last axis, where memory runs
-    a = xp.permute_dims(covariance, (1, 2, 0))[:, :, None, :] + xp.zeros_like(patterns)[None, None, :, :1]
+    a = (
+        xp.permute_dims(covariance, (1, 2, 0))[:, :, None, :]
+        + xp.zeros_like(patterns)[None, None, :, :1]
+    )
     a = xp.reshape(a, (d, d, n_patterns * n_kernels))
-    has = xp.reshape(patterns.T[:, :, None] + xp.zeros_like(covariance)[None, None, :, 0, 0], (d, -1))
+    has = xp.reshape(
+        patterns.T[:, :, None] + xp.zeros_like(covariance)[None, None, :, 0, 0], (d, -1)
+    )
     log_size = xp.zeros_like(has[0, :])
     for k in range(d):
         # -1/p, a_ik/p and a_ij - a_ik a_kj / p, with p = a_kk, in one outer product
@@ -75,20 +80,33 @@ def sweep(covariance: Array, patterns: Array) -> tuple[Array, Array]:
 class Patterns(Observed):
     """Full or tied kernels beside a block whose rows are sorted by pattern."""
 
-    def __init__(self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block) -> None:
+    def __init__(
+        self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
+    ) -> None:
         assert block.holes is not None
-        self.kernel, self.guarded, self.block, self.holes = kernel, natural_params.guarded, block, block.holes
+        self.kernel, self.guarded, self.block, self.holes = (
+            kernel,
+            natural_params.guarded,
+            block,
+            block.holes,
+        )
         xp, (n, d) = namespace(block.x), block.x.shape
         self.mean = as_float64(natural_params.kernels.mean)  # (M, d)
         covariance = as_float64(natural_params.kernels.covariance)
-        self.covariance = covariance if covariance.ndim == 3 else covariance[None, ...]  # (M, d, d) or (1, d, d)
-        if eps_of(block.x) > 1e-10:  # rounded to the type of the rows: it must stay positive definite
+        self.covariance = (
+            covariance if covariance.ndim == 3 else covariance[None, ...]
+        )  # (M, d, d) or (1, d, d)
+        if (
+            eps_of(block.x) > 1e-10
+        ):  # rounded to the type of the rows: it must stay positive definite
             one = xp.eye(d, dtype=xp.float64, device=device(block.x))
             self.covariance = self.covariance * (1 + 4 * eps_of(block.x) * one)
         self.exact = tuple(range(self.mean.shape[0])) if d >= WIDE else self.guarded
         """The kernels that are taken one after the other."""
         self.by_product = len(self.exact) < self.mean.shape[0]
-        self.phi = empty((1 + (d + d * (d + 1) // 2 if self.by_product else 0), n), block.x)  # one, x and its pairs
+        self.phi = empty(
+            (1 + (d + d * (d + 1) // 2 if self.by_product else 0), n), block.x
+        )  # one, x and its pairs
         self.phi[0, :] = 1
         if self.by_product:
             self.phi[1 : 1 + d, :] = block.x.T
@@ -104,7 +122,11 @@ class Patterns(Observed):
         patterns, spans = self.holes.patterns, self.holes.spans
         for start in range(0, len(spans), self._at_once):
             some = slice(start, min(start + self._at_once, len(spans)))
-            yield Swept(spans[some], patterns[some, :][:, None, :], *sweep(self.covariance, patterns[some, :]))
+            yield Swept(
+                spans[some],
+                patterns[some, :][:, None, :],
+                *sweep(self.covariance, patterns[some, :]),
+            )
 
     def _swept(self) -> Iterable[Swept]:
         return self._sweep() if self._kept is None else self._kept
@@ -116,23 +138,35 @@ class Patterns(Observed):
     def _write_log_density(self, part: Swept) -> None:
         """offset + weight . phi, pattern by pattern."""
         xp = namespace(self.mean)
-        precision = -part.matrix * (part.known[..., :, None] * part.known[..., None, :])  # (G, M, d, d)
+        precision = -part.matrix * (
+            part.known[..., :, None] * part.known[..., None, :]
+        )  # (G, M, d, d)
         constant = part.log_size + xp.sum(part.known, axis=2) * LOG_2_PI
         if self.by_product:
             self._multiply(part, precision, constant)
         for g, span in enumerate(part.spans):
             for j in self.exact:
-                of, away = j % precision.shape[1], self._away(span, part.known[g, 0, :], self.mean[j, :])
+                of, away = (
+                    j % precision.shape[1],
+                    self._away(span, part.known[g, 0, :], self.mean[j, :]),
+                )
                 distance = xp.vecdot(away @ precision[g, of, ...], away)
-                self.log_density[j, span] = match_array(-0.5 * (distance + constant[g, of]), like=self.phi)
+                self.log_density[j, span] = match_array(
+                    -0.5 * (distance + constant[g, of]), like=self.phi
+                )
 
     def _multiply(self, part: Swept, precision: Array, constant: Array) -> None:
         """The same of all kernels at once."""
         xp, d = namespace(self.mean), self.mean.shape[1]
         slope = (precision @ self.mean[None, :, :, None])[..., 0]  # (G, M, d)
         offset = -0.5 * (xp.sum(slope * self.mean, axis=2) + constant)  # (G, M)
-        dual = xp.reshape(self.kernel.dual(xp.reshape(precision, (-1, d, d))), (len(part.spans), -1, self.phi.shape[0] - 1 - d))
-        weight = xp.concat([offset[..., None], slope, -0.5 * dual + 0 * slope[..., :1]], axis=2)  # (G, M, 1 + d + S)
+        dual = xp.reshape(
+            self.kernel.dual(xp.reshape(precision, (-1, d, d))),
+            (len(part.spans), -1, self.phi.shape[0] - 1 - d),
+        )
+        weight = xp.concat(
+            [offset[..., None], slope, -0.5 * dual + 0 * slope[..., :1]], axis=2
+        )  # (G, M, 1 + d + S)
         weight = match_array(weight, like=self.phi)
         for g, span in enumerate(part.spans):
             self.log_density[:, span] = weight[g, ...] @ self.phi[:, span]
@@ -140,21 +174,30 @@ class Patterns(Observed):
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """Sums of the expected rows, and of what each pattern leaves uncertain."""
         xp, d = namespace(self.mean), self.mean.shape[1]
-        first, second = xp.zeros_like(self.mean), self.mean[:, :, None] * xp.zeros_like(self.mean)[:, None, :]
+        first, second = (
+            xp.zeros_like(self.mean),
+            self.mean[:, :, None] * xp.zeros_like(self.mean)[:, None, :],
+        )
         one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
         about = self._origin()
         for part in self._swept():
             hole = 1 - part.known  # (G, 1, d)
             sums = self._sums(part, responsibility)  # (G, M, d + 1, d + 1)
-            slope = part.matrix * (hole[..., :, None] * part.known[..., None, :])  # of the regression, (G, M, d, d)
+            slope = part.matrix * (
+                hole[..., :, None] * part.known[..., None, :]
+            )  # of the regression, (G, M, d, d)
             away = self.mean - about
             shift = hole * away - (slope @ away[None, :, :, None])[..., 0]  # (G, M, d)
             known = part.known[..., None] * one + xp.zeros_like(shift)[..., None]
-            expects = xp.concat([known + slope, shift[..., None]], axis=3)  # the expected row is expects (x, 1)
+            expects = xp.concat(
+                [known + slope, shift[..., None]], axis=3
+            )  # the expected row is expects (x, 1)
             at = expects @ sums  # (G, M, d, d + 1)
             first += xp.sum(at[..., -1], axis=0)
             spread = part.matrix * (hole[..., :, None] * hole[..., None, :])  # (G, M, d, d)
-            second += xp.sum(at @ xp.matrix_transpose(expects) + sums[..., -1:, -1:] * spread, axis=0)
+            second += xp.sum(
+                at @ xp.matrix_transpose(expects) + sums[..., -1:, -1:] * spread, axis=0
+            )
         return Moments(mass, first, self.kernel.pool_moments(self.kernel.flat(second)))
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:
@@ -172,7 +215,9 @@ class Patterns(Observed):
                     of = j % slope.shape[1]
                     each = x @ slope[g, of, ...].T + shift[g, j, :]
                     if noise is not None:
-                        factor = xp.linalg.cholesky(spread[g, of, ...] + (part.known[g, 0, :] + 1e-12 * hole[g, 0, :]) * one)
+                        factor = xp.linalg.cholesky(
+                            spread[g, of, ...] + (part.known[g, 0, :] + 1e-12 * hole[g, 0, :]) * one
+                        )
                         each = each + (as_float64(noise[span, :]) @ factor.T) * hole[g, 0, :]
                     found = found + share[j, span][:, None] * match_array(each, like=self.phi)
                 out[span, :] = out[span, :] + found
@@ -181,17 +226,23 @@ class Patterns(Observed):
     def _origin(self) -> Array:
         """The points about which moments are taken, (M, d)."""
         xp = namespace(self.mean)
-        return xp.where(self.kernel._is_guarded(self.guarded, self.mean), self.mean, xp.zeros_like(self.mean))
+        return xp.where(
+            self.kernel._is_guarded(self.guarded, self.mean), self.mean, xp.zeros_like(self.mean)
+        )
 
     def _sums(self, part: Swept, responsibility: Array) -> Array:
         """Responsibility times (x, 1)(x, 1)' summed over the rows of each pattern, missing cells zero, (G, M, d + 1, d + 1)."""
         xp, d = namespace(self.mean), self.mean.shape[1]
-        flat = xp.stack([self.phi[:, span] @ responsibility[:, span].T for span in part.spans])  # (G, 1 + d + S, M)
+        flat = xp.stack(
+            [self.phi[:, span] @ responsibility[:, span].T for span in part.spans]
+        )  # (G, 1 + d + S, M)
         flat = xp.matrix_transpose(as_float64(flat))
         n_patterns, n_kernels, _ = flat.shape
         first = flat[..., 1 : 1 + d] if self.by_product else xp.zeros_like(flat) * self.mean
         if self.by_product:
-            second = self.kernel.unflatten(xp.reshape(flat[..., 1 + d :], (n_patterns * n_kernels, -1)), d)
+            second = self.kernel.unflatten(
+                xp.reshape(flat[..., 1 + d :], (n_patterns * n_kernels, -1)), d
+            )
             second = xp.reshape(second, (n_patterns, n_kernels, d, d))
         else:
             second = first[..., :, None] * first[..., None, :]  # zeros

@@ -86,7 +86,9 @@ class Product(Kernel):
     def __init__(self, gaussian: Gaussian, levels: tuple[int, ...], strength: float = 1.0) -> None:
         self.gaussian, self.levels, self.strength = gaussian, levels, strength
         """`levels` tells of each column how many levels its words have, 0 for a number, (d,)."""
-        self.name, self.equivariant, self.matrices = gaussian.name, gaussian.equivariant, gaussian.matrices  # type: ignore[misc]
+        self.name = gaussian.name  # type: ignore[misc]
+        self.equivariant = gaussian.equivariant  # type: ignore[misc]
+        self.matrices = gaussian.matrices  # type: ignore[misc]
         self.scaled = gaussian.scaled  # type: ignore[misc]
         self.numbers = [i for i, n in enumerate(levels) if not n]
         self.words = [i for i, n in enumerate(levels) if n]
@@ -110,7 +112,8 @@ class Product(Kernel):
         """The Gaussian family and its part of the kernels."""
         index = self._at(self.numbers, kernels.mean)
         return self.gaussian, Kernels(
-            self._take(kernels.mean, self.numbers), self.gaussian.submatrix(kernels.covariance, index)
+            self._take(kernels.mean, self.numbers),
+            self.gaussian.submatrix(kernels.covariance, index),
         )
 
     def _joined(self, gaussian: Kernels, probability: Array) -> ProductKernels:
@@ -119,15 +122,22 @@ class Product(Kernel):
         order = self._order()
         zero = xp.zeros((mean.shape[0], len(self.words)), dtype=mean.dtype, device=device(mean))
         if self.matrices:
-            side = xp.zeros((*covariance.shape[:-1], len(self.words)), dtype=mean.dtype, device=device(mean))
-            one = xp.eye(len(self.words), dtype=mean.dtype, device=device(mean)) + xp.matrix_transpose(side)[..., :1] * 0
+            side = xp.zeros(
+                (*covariance.shape[:-1], len(self.words)), dtype=mean.dtype, device=device(mean)
+            )
+            one = (
+                xp.eye(len(self.words), dtype=mean.dtype, device=device(mean))
+                + xp.matrix_transpose(side)[..., :1] * 0
+            )
             below = xp.concat([xp.matrix_transpose(side), one], axis=-1)
             index = self._at(order, mean)
             whole = xp.concat([xp.concat([covariance, side], axis=-1), below], axis=-2)
             covariance = xp.take(xp.take(whole, index, axis=-1), index, axis=-2)
         elif covariance.ndim == 2:
             covariance = self._take(xp.concat([covariance, zero + 1], axis=1), order)
-        return ProductKernels(self._take(xp.concat([mean, zero], axis=1), order), covariance, probability)
+        return ProductKernels(
+            self._take(xp.concat([mean, zero], axis=1), order), covariance, probability
+        )
 
     def _order(self) -> list[int]:
         """Where each column stands among the numbers and, after them, the words."""
@@ -136,9 +146,13 @@ class Product(Kernel):
 
     def _numbers_of(self, block: Block) -> Block:
         """The block as the Gaussian family sees it."""
-        part = Block(self._take(block.x, self.numbers), block.y, block.weight, classes=block.classes)
+        part = Block(
+            self._take(block.x, self.numbers), block.y, block.weight, classes=block.classes
+        )
         if block.holes is not None:
-            observed, patterns = (self._take(a, self.numbers) for a in (block.holes.observed, block.holes.patterns))
+            observed, patterns = (
+                self._take(a, self.numbers) for a in (block.holes.observed, block.holes.patterns)
+            )
             part.holes = Holes(observed, patterns, block.holes.spans)
         return part
 
@@ -150,7 +164,9 @@ class Product(Kernel):
     def normalized(self, odds: Array) -> Array:
         """Tables that sum to one, (M, W)."""
         xp = namespace(odds)
-        return xp.concat([odds[:, s] / xp.sum(odds[:, s], axis=1, keepdims=True) for s in self.spans], axis=1)
+        return xp.concat(
+            [odds[:, s] / xp.sum(odds[:, s], axis=1, keepdims=True) for s in self.spans], axis=1
+        )
 
     # -- the model ------------------------------------------------------------------------------------------------
 
@@ -164,23 +180,36 @@ class Product(Kernel):
         _, gaussian = self.parts(kernels)
         inner = self.gaussian.natural_params(gaussian, eps)
         log_probability = namespace(kernels.mean).log(kernels.probability)
-        return ProductNaturalParams(inner.weight, inner.offset, inner.guarded, inner, kernels.probability, log_probability)
+        return ProductNaturalParams(
+            inner.weight, inner.offset, inner.guarded, inner, kernels.probability, log_probability
+        )
 
-    def look_up(self, natural_params: ProductNaturalParams, x: Array, of: Array | None = None) -> Array:
+    def look_up(
+        self, natural_params: ProductNaturalParams, x: Array, of: Array | None = None
+    ) -> Array:
         xp, tables = namespace(x), natural_params.log_probability
         tables = tables if of is None else xp.take(tables, of, axis=0)
-        found = [xp.take(tables[:, s], code, axis=1) for s, code in zip(self.spans, self._codes(x), strict=True)]
+        found = [
+            xp.take(tables[:, s], code, axis=1)
+            for s, code in zip(self.spans, self._codes(x), strict=True)
+        ]
         return sum(found[1:], found[0])
 
     def log_density(self, natural_params: ProductNaturalParams, x: Array) -> Array:
         numbers = self._take(x, self.numbers)
-        return self.gaussian.log_density(natural_params.gaussian, numbers) + self.look_up(natural_params, x)
+        return self.gaussian.log_density(natural_params.gaussian, numbers) + self.look_up(
+            natural_params, x
+        )
 
     def common(self, natural_params: ProductNaturalParams, x: Array) -> Array | float:
         return self.gaussian.common(natural_params.gaussian, self._take(x, self.numbers))
 
-    def correct(self, log_joint: Array, natural_params: ProductNaturalParams, x: Array, constant: Array) -> None:
-        self.gaussian.correct(log_joint, natural_params.gaussian, self._take(x, self.numbers), constant)
+    def correct(
+        self, log_joint: Array, natural_params: ProductNaturalParams, x: Array, constant: Array
+    ) -> None:
+        self.gaussian.correct(
+            log_joint, natural_params.gaussian, self._take(x, self.numbers), constant
+        )
 
     def observe(self, natural_params: ProductNaturalParams, block: Block) -> "ObservedProduct":
         return ObservedProduct(self, natural_params, block)
@@ -202,36 +231,58 @@ class Product(Kernel):
     def _counts(self, x: Array, responsibility: Array, known: Array | None = None) -> Array:
         """Responsibility summed by level, (M, W), over the rows in which each word is known (n, G)."""
         counts = [
-            counts_of_codes(responsibility if known is None else responsibility * known[:, g], code, s.stop - s.start)
+            counts_of_codes(
+                responsibility if known is None else responsibility * known[:, g],
+                code,
+                s.stop - s.start,
+            )
             for g, (s, code) in enumerate(zip(self.spans, self._codes(x), strict=True))
         ]
         return namespace(x).concat(counts, axis=1)
 
     def moments(
-        self, mass: Array, sums: Array, natural_params: ProductNaturalParams, x: Array, responsibility: Array
+        self,
+        mass: Array,
+        sums: Array,
+        natural_params: ProductNaturalParams,
+        x: Array,
+        responsibility: Array,
     ) -> ProductMoments:
         n = sums.shape[0] - self.n_levels
         numbers = self._take(x, self.numbers)
-        found = self.gaussian.moments(mass, sums[:n, :], natural_params.gaussian, numbers, responsibility)
+        found = self.gaussian.moments(
+            mass, sums[:n, :], natural_params.gaussian, numbers, responsibility
+        )
         return ProductMoments(mass, found.first, found.second, sums[n:, :].T)
 
     def moment_origin(self, natural_params: ProductNaturalParams) -> Array:
         return self.gaussian.moment_origin(natural_params.gaussian)
 
     def with_pseudocounts(
-        self, moments: ProductMoments, moment_origin: Array, vanished: Array, kernels: ProductKernels, mass: float
+        self,
+        moments: ProductMoments,
+        moment_origin: Array,
+        vanished: Array,
+        kernels: ProductKernels,
+        mass: float,
     ) -> ProductMoments:
         xp = namespace(moments.words)
         gaussian = self.parts(kernels)[1]
-        found = self.gaussian.with_pseudocounts(moments.gaussian(), moment_origin, vanished, gaussian, mass)
+        found = self.gaussian.with_pseudocounts(
+            moments.gaussian(), moment_origin, vanished, gaussian, mass
+        )
         words = xp.where(vanished[:, None], mass * kernels.probability, moments.words)
         return ProductMoments(found.mass, found.first, found.second, words)
 
     def concat_moments(self, parts: tuple[ProductMoments, ...], mass: Array) -> ProductMoments:
         found = self.gaussian.concat_moments(tuple(part.gaussian() for part in parts), mass)
-        return ProductMoments(mass, found.first, found.second, namespace(mass).concat([part.words for part in parts]))
+        return ProductMoments(
+            mass, found.first, found.second, namespace(mass).concat([part.words for part in parts])
+        )
 
-    def estimate(self, moments: ProductMoments, moment_origin: Array, prior: Any = None) -> ProductKernels:
+    def estimate(
+        self, moments: ProductMoments, moment_origin: Array, prior: Any = None
+    ) -> ProductKernels:
         xp = namespace(moments.words)
         gaussian = self.gaussian.estimate(moments.gaussian(), moment_origin, prior)
         counts = xp.where(moments.words > 0, moments.words, xp.zeros_like(moments.words))
@@ -241,7 +292,11 @@ class Product(Kernel):
     def _spread_evenly(self, like: Array) -> Array:
         """Rows' worth of belief in each level, (W,): `strength` over the levels of its column."""
         xp = namespace(like)
-        each = [max(self.strength, 1e-9) / (s.stop - s.start) for s in self.spans for _ in range(s.start, s.stop)]
+        each = [
+            max(self.strength, 1e-9) / (s.stop - s.start)
+            for s in self.spans
+            for _ in range(s.start, s.stop)
+        ]
         return xp.asarray(each, dtype=like.dtype, device=device(like))
 
     def log_word_prior(self, kernels: ProductKernels) -> float:
@@ -261,16 +316,28 @@ class Product(Kernel):
         xp, n = namespace(coordinates), like.mean.shape[0] * self.n_levels
         logs = xp.reshape(coordinates[coordinates.shape[0] - n :], like.probability.shape)
         gaussian = self.gaussian.at(coordinates[: coordinates.shape[0] - n], self.parts(like)[1])
-        away = [xp.clip(logs[:, s] - xp.max(logs[:, s], axis=1, keepdims=True), min=-60.0) for s in self.spans]
+        away = [
+            xp.clip(logs[:, s] - xp.max(logs[:, s], axis=1, keepdims=True), min=-60.0)
+            for s in self.spans
+        ]
         return self._joined(gaussian, self.normalized(xp.exp(xp.concat(away, axis=1))))
 
-    def pullback(self, kernels: ProductKernels, moments: ProductMoments, moment_origin: Array) -> Array:
+    def pullback(
+        self, kernels: ProductKernels, moments: ProductMoments, moment_origin: Array
+    ) -> Array:
         """Of the log-probabilities: counts less what was expected of them."""
         xp = namespace(kernels.mean)
-        by_words = xp.reshape(moments.words - xp.sum(moments.mass, axis=1)[:, None] * kernels.probability, (-1,))
+        by_words = xp.reshape(
+            moments.words - xp.sum(moments.mass, axis=1)[:, None] * kernels.probability, (-1,)
+        )
         if not self.numbers:
             return by_words
-        return xp.concat([self.gaussian.pullback(self.parts(kernels)[1], moments.gaussian(), moment_origin), by_words])
+        return xp.concat(
+            [
+                self.gaussian.pullback(self.parts(kernels)[1], moments.gaussian(), moment_origin),
+                by_words,
+            ]
+        )
 
     # -- kernels as such ------------------------------------------------------------------------------------------
 
@@ -285,21 +352,31 @@ class Product(Kernel):
         """Variance of each kernel along each column, one for words, (M, d)."""
         xp, gaussian = namespace(kernels.mean), self.parts(kernels)[1]
         variance = self.gaussian.variances(gaussian) + xp.zeros_like(gaussian.mean)
-        ones = xp.ones((variance.shape[0], len(self.words)), dtype=variance.dtype, device=device(variance))
+        ones = xp.ones(
+            (variance.shape[0], len(self.words)), dtype=variance.dtype, device=device(variance)
+        )
         return self._take(xp.concat([variance, ones], axis=1), self._order())
 
     def take(self, kernels: ProductKernels, index: Array) -> ProductKernels:
         left = self.gaussian.take(kernels, index)
-        return ProductKernels(left.mean, left.covariance, namespace(index).take(kernels.probability, index, axis=0))
+        return ProductKernels(
+            left.mean, left.covariance, namespace(index).take(kernels.probability, index, axis=0)
+        )
 
-    def move(self, kernels: ProductKernels, to: dict[int, Array], *, reset: bool = False) -> ProductKernels:
+    def move(
+        self, kernels: ProductKernels, to: dict[int, Array], *, reset: bool = False
+    ) -> ProductKernels:
         """Moved kernels keep their words, or take the mean of all."""
         xp, probability = namespace(kernels.mean), kernels.probability
         gaussian = self.parts(kernels)[1]
-        gaussian = self.gaussian.move(gaussian, {j: self._take(row, self.numbers) for j, row in to.items()}, reset=reset)
+        gaussian = self.gaussian.move(
+            gaussian, {j: self._take(row, self.numbers) for j, row in to.items()}, reset=reset
+        )
         if reset:
             mean = xp.mean(probability, axis=0)
-            probability = xp.stack([mean if j in to else probability[j, :] for j in range(probability.shape[0])])
+            probability = xp.stack(
+                [mean if j in to else probability[j, :] for j in range(probability.shape[0])]
+            )
         return self._joined(gaussian, probability)
 
     def embed(self, x: Array) -> Array:
@@ -315,14 +392,22 @@ class Product(Kernel):
     def place(self, groups: list[tuple[Array, Array, Array]]) -> ProductKernels:
         """The shares of words around each center, drawn some way towards equal shares."""
         q = len(self.numbers)
-        gaussian = self.gaussian.place([(centers[:, :q], away[:, :q], weight) for centers, away, weight in groups])
+        gaussian = self.gaussian.place(
+            [(centers[:, :q], away[:, :q], weight) for centers, away, weight in groups]
+        )
         xp = namespace(gaussian.mean)
         shares = xp.clip(xp.concat([centers[:, q:] for centers, _, _ in groups]), min=0.0, max=1.0)
         tables, n_before = [], 0
         for s in self.spans:
             n_levels, n = s.stop - s.start, min(s.stop - s.start, MOST_INDICATORS)
-            of_level = xp.asarray([n_before + level % n for level in range(n_levels)], dtype=xp.int64, device=device(shares))
-            tables.append(0.8 * self._even(xp.take(shares, of_level, axis=1) + 1e-9) + 0.2 / n_levels)
+            of_level = xp.asarray(
+                [n_before + level % n for level in range(n_levels)],
+                dtype=xp.int64,
+                device=device(shares),
+            )
+            tables.append(
+                0.8 * self._even(xp.take(shares, of_level, axis=1) + 1e-9) + 0.2 / n_levels
+            )
             n_before += n
         return self._joined(gaussian, xp.concat(tables, axis=1))
 
@@ -336,22 +421,30 @@ class Product(Kernel):
 
     def shrunk(self, kernels: ProductKernels, share: Array, strength: float) -> ProductKernels:
         """Of the Gaussian factor; tables of words are held together by their prior."""
-        return self._joined(self.gaussian.shrunk(self.parts(kernels)[1], share, strength), kernels.probability)
+        return self._joined(
+            self.gaussian.shrunk(self.parts(kernels)[1], share, strength), kernels.probability
+        )
 
     def marginal(self, kernels: ProductKernels, columns: list[int]) -> tuple["Kernel", Kernels]:
         numbers = [self.numbers.index(i) for i in columns if i in self.numbers]
         family, left = self.gaussian.marginal(self.parts(kernels)[1], numbers)
         return self._of(family, left, columns, kernels.probability)
 
-    def given(self, kernels: ProductKernels, known: list[int], rest: list[int], x: Array) -> tuple["Kernel", Kernels]:
+    def given(
+        self, kernels: ProductKernels, known: list[int], rest: list[int], x: Array
+    ) -> tuple["Kernel", Kernels]:
         """The family and the kernels of the `rest` of the columns given values x of the `known` ones."""
         numbers = [self.numbers.index(i) for i in rest if i in self.numbers]
         at = [(self.numbers.index(i), place) for place, i in enumerate(known) if i in self.numbers]
         values = self._take(x, [place for _, place in at])
-        family, left = self.gaussian.given(self.parts(kernels)[1], [i for i, _ in at], numbers, values)
+        family, left = self.gaussian.given(
+            self.parts(kernels)[1], [i for i, _ in at], numbers, values
+        )
         return self._of(family, left, rest, kernels.probability)
 
-    def _of(self, family: Kernel, left: Kernels, columns: list[int], probability: Array) -> tuple[Kernel, Kernels]:
+    def _of(
+        self, family: Kernel, left: Kernels, columns: list[int], probability: Array
+    ) -> tuple[Kernel, Kernels]:
         """Kernels over some of the columns, from those of their numbers."""
         words = [self.words.index(i) for i in columns if i in self.words]
         assert isinstance(family, Gaussian)
@@ -361,7 +454,9 @@ class Product(Kernel):
             nothing = left.mean[:, :0]
             family, left = Diag(family.floor), Kernels(nothing, nothing)
         other = Product(family, tuple(self.levels[i] for i in columns), self.strength)
-        tables = namespace(probability).concat([probability[:, self.spans[g]] for g in words], axis=1)
+        tables = namespace(probability).concat(
+            [probability[:, self.spans[g]] for g in words], axis=1
+        )
         return other, other._joined(left, tables)
 
     def sample(self, kernels: ProductKernels, j: int, n: int, rng: Any) -> Array:
@@ -371,7 +466,9 @@ class Product(Kernel):
         codes = []
         for g, s in enumerate(self.spans):
             below = xp.cumulative_sum(probability[j, s])
-            codes.append(xp.clip(xp.searchsorted(below, uniform[:, g] * below[-1]), max=s.stop - s.start - 1))
+            codes.append(
+                xp.clip(xp.searchsorted(below, uniform[:, g] * below[-1]), max=s.stop - s.start - 1)
+            )
         words = [xp.astype(code, numbers.dtype)[:, None] for code in codes]
         return self._take(xp.concat([numbers, *words], axis=1), self._order())
 
@@ -379,7 +476,10 @@ class Product(Kernel):
         """Mean, deviation and correlations of the numbers, and the table of each column of words."""
         told = self.gaussian.describe(self.parts(kernels)[1])
         tables = to_numpy(kernels.probability)
-        return [{**one, "probability": [p[s].tolist() for s in self.spans]} for one, p in zip(told, tables, strict=True)]
+        return [
+            {**one, "probability": [p[s].tolist() for s in self.spans]}
+            for one, p in zip(told, tables, strict=True)
+        ]
 
     def _frame_of_numbers(self, frame: Frame) -> Frame:
         return Frame(self._take(frame.origin, self.numbers), self._take(frame.unit, self.numbers))
@@ -397,7 +497,9 @@ class Product(Kernel):
         return self._joined(gaussian, kernels.probability)
 
     def unstretched(self, kernels: ProductKernels, frame: Frame) -> ProductKernels:
-        numbers = Kernels(self._take(kernels.mean, self.numbers), self._take(kernels.covariance, self.numbers))
+        numbers = Kernels(
+            self._take(kernels.mean, self.numbers), self._take(kernels.covariance, self.numbers)
+        )
         gaussian = self.gaussian.unstretched(numbers, self._frame_of_numbers(frame))
         return self._joined(gaussian, kernels.probability)
 
@@ -413,21 +515,28 @@ class ObservedProduct(Observed):
         xp, tables = namespace(block.x), natural_params.log_probability
         self.log_density = self.inner.log_density
         for g, (s, code) in enumerate(zip(kernel.spans, kernel._codes(block.x), strict=True)):
-            self.log_density = self.log_density + xp.take(tables[:, s], code, axis=1) * self.known[:, g]
+            self.log_density = (
+                self.log_density + xp.take(tables[:, s], code, axis=1) * self.known[:, g]
+            )
 
     def moments(self, mass: Array, responsibility: Array) -> ProductMoments:
         """Missing words as each kernel expects them."""
         xp, kernel = namespace(self.block.x), self.kernel
         found = self.inner.moments(mass, responsibility)
         counts = kernel._counts(self.block.x, responsibility, self.known)
-        missing, probability = as_float64(responsibility @ (1 - self.known)), as_float64(self.natural_params.probability)
+        missing, probability = (
+            as_float64(responsibility @ (1 - self.known)),
+            as_float64(self.natural_params.probability),
+        )
         expected = [missing[:, g : g + 1] * probability[:, s] for g, s in enumerate(kernel.spans)]
         return ProductMoments(mass, found.first, found.second, counts + xp.concat(expected, axis=1))
 
     def fill(self, share: Array, noise: Array | None = None) -> Array:
         """Of words the most probable one, or one that is drawn."""
         kernel, xp = self.kernel, namespace(share)
-        numbers = self.inner.fill(share, None if noise is None else kernel._take(noise, kernel.numbers))
+        numbers = self.inner.fill(
+            share, None if noise is None else kernel._take(noise, kernel.numbers)
+        )
         words = []
         for g, (i, s) in enumerate(zip(kernel.words, kernel.spans, strict=True)):
             missing = self.known[:, g] == 0
@@ -442,8 +551,14 @@ class ObservedProduct(Observed):
                 else:
                     below = xp.cumulative_sum(levels, axis=1)
                     uniform = normal_cdf(xp.take(noise[:, i], some, axis=0))
-                    codes.append(xp.argmax(xp.astype(below >= uniform[:, None] * below[:, -1:], xp.int64), axis=1))
+                    codes.append(
+                        xp.argmax(
+                            xp.astype(below >= uniform[:, None] * below[:, -1:], xp.int64), axis=1
+                        )
+                    )
             found = xp.astype(xp.concat(codes), self.block.x.dtype)
             place = xp.cumulative_sum(xp.astype(missing, xp.int64))
-            words.append(xp.where(missing, xp.take(found, place, axis=0), self.block.x[:, i])[:, None])
+            words.append(
+                xp.where(missing, xp.take(found, place, axis=0), self.block.x[:, i])[:, None]
+            )
         return kernel._take(xp.concat([numbers, *words], axis=1), kernel._order())

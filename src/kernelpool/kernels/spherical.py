@@ -54,10 +54,14 @@ class Spherical(Gaussian):
         return covariance[:, None] * self.floor.shape[0]
 
     def apply_floor(self, covariance: Array) -> Array:
-        return self._raise_to_floor(covariance[:, None], namespace(self.floor).mean(self.floor))[:, 0]
+        return self._raise_to_floor(covariance[:, None], namespace(self.floor).mean(self.floor))[
+            :, 0
+        ]
 
     def rescaled(self, covariance: Array, factor: Array) -> Array:
-        return covariance * factor[0] ** 2  # the frame of a spherical family has one unit for all features
+        return (
+            covariance * factor[0] ** 2
+        )  # the frame of a spherical family has one unit for all features
 
     def covariance_coordinates(self, covariance: Array) -> Array:
         return namespace(covariance).log(covariance)
@@ -76,7 +80,9 @@ class Spherical(Gaussian):
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
         xp = namespace(variance)
-        return xp.reshape(xp.mean(variance), (1, 1)), (INVERSE_GAMMA_DOF + 2) / variance.shape[0] + 1
+        return xp.reshape(xp.mean(variance), (1, 1)), (INVERSE_GAMMA_DOF + 2) / variance.shape[
+            0
+        ] + 1
 
     @staticmethod
     def shape(n_kernels: int, d: int) -> tuple[int, ...]:

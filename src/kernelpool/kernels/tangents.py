@@ -42,9 +42,16 @@ class Tangents:
 def tangents(mean: Array, covariance: Array, whitening: Array, log_peak: Array) -> Tangents | None:
     """Of all kernels at the means of all, from W with W' W = P, (M, d, d), and log p(mean_j|j), (M,)."""
     xp, (n_kernels, d) = namespace(mean), mean.shape
-    if not is_numpy_array(mean) or n_kernels < FEWEST_KERNELS or n_kernels * n_kernels * (d + 1) > MOST_NUMBERS:
+    if (
+        not is_numpy_array(mean)
+        or n_kernels < FEWEST_KERNELS
+        or n_kernels * n_kernels * (d + 1) > MOST_NUMBERS
+    ):
         return None
-    norm = xp.minimum(xp.sum(covariance**2, axis=(1, 2)) ** 0.5, xp.max(xp.sum(xp.abs(covariance), axis=2), axis=1))
+    norm = xp.minimum(
+        xp.sum(covariance**2, axis=(1, 2)) ** 0.5,
+        xp.max(xp.sum(xp.abs(covariance), axis=2), axis=1),
+    )
     level, slope = [], []
     for j in range(n_kernels):
         white = (mean - mean[j, :]) @ whitening[j, ...].T  # (M, d)
@@ -75,7 +82,9 @@ def write_near(log_joint: Array, found: Tangents, density: Density, x: Array, mo
     return True
 
 
-def _near(log_joint: Array, found: Tangents, density: Density, x: Array, more: Array) -> tuple[Array, Array]:
+def _near(
+    log_joint: Array, found: Tangents, density: Density, x: Array, more: Array
+) -> tuple[Array, Array]:
     """Rows in the order of their nearest kernel, (n,), and in that order which other kernels may count in them, (M, n).
 
     What the nearest kernel says is written into `log_joint`.

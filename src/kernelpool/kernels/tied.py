@@ -48,7 +48,12 @@ class Tied(Full):
         return feature_sums(phi, responsibility)  # of x alone: there is no square to sum
 
     def moments(
-        self, mass: Array, sums: Array, natural_params: GaussianNaturalParams, x: Array, responsibility: Array
+        self,
+        mass: Array,
+        sums: Array,
+        natural_params: GaussianNaturalParams,
+        x: Array,
+        responsibility: Array,
     ) -> Moments:
         xp = namespace(x)
         if not natural_params.guarded:
@@ -70,7 +75,9 @@ class Tied(Full):
         xp, away = namespace(moment_origin), kernels.mean - moment_origin
         trace = xp.where(vanished, mass + 0 * away[:, 0], 0 * away[:, 0])  # (M,)
         kept = xp.sum(trace) * self.flat(kernels.covariance[None, ...]) + self.squares(trace, away)
-        return Moments(*self._pseudocount_mass(moments, away, vanished, mass), moments.second + kept)
+        return Moments(
+            *self._pseudocount_mass(moments, away, vanished, mass), moments.second + kept
+        )
 
     def trace(self, precision: Array, covariance: Array) -> Array:
         return super().trace(precision[None, ...], covariance[None, ...])
@@ -79,7 +86,11 @@ class Tied(Full):
         return covariance
 
     def apply_floor(self, covariance: Array) -> Array:
-        return super().apply_floor(covariance) if covariance.ndim == 3 else super().apply_floor(covariance[None, ...])[0, ...]
+        return (
+            super().apply_floor(covariance)
+            if covariance.ndim == 3
+            else super().apply_floor(covariance[None, ...])[0, ...]
+        )
 
     def covariances(self, second: Array, mass: Array, count: float) -> Array:
         pooled = second / (namespace(mass).sum(mass) + count)  # (1, S)
@@ -93,7 +104,9 @@ class Tied(Full):
 
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
         xp = namespace(mass)
-        return super().covariance_pullback(covariance[None, ...], scatter, xp.reshape(xp.sum(mass), (1,)))
+        return super().covariance_pullback(
+            covariance[None, ...], scatter, xp.reshape(xp.sum(mass), (1,))
+        )
 
     def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
         return d * (d + 1) // 2

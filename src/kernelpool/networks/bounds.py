@@ -84,7 +84,9 @@ def test_size(
     scale = slack**2 * error
     if radius == "fixed":
         return 2 * (log_networks(n_kernels, n_kept) + math.log(1 / doubt)) / scale
-    return test_size_for_capacity(capacity(n_kernels, n_kept), error=error, doubt=doubt, slack=slack)
+    return test_size_for_capacity(
+        capacity(n_kernels, n_kept), error=error, doubt=doubt, slack=slack
+    )
 
 
 def test_size_for_capacity(
@@ -184,12 +186,19 @@ def certified_error(
         raise KernelpoolError(f"test_error must lie in [0, 1]; got {test_error}.")
     if slack is None:
         if radius != "fixed":
-            raise KernelpoolError("slack=None needs radius='fixed': Theorem 1 is about finitely many networks.")
-        return min(1.0, _theorem_1(log_networks(n_kernels, n_kept) + math.log(1 / doubt), n_rows, test_error))
+            raise KernelpoolError(
+                "slack=None needs radius='fixed': Theorem 1 is about finitely many networks."
+            )
+        return min(
+            1.0,
+            _theorem_1(log_networks(n_kernels, n_kept) + math.log(1 / doubt), n_rows, test_error),
+        )
     _check_slack(slack)
 
     def needed(error: float) -> float:
-        return test_size(n_kernels=n_kernels, n_kept=n_kept, error=error, doubt=doubt, slack=slack, radius=radius)
+        return test_size(
+            n_kernels=n_kernels, n_kept=n_kept, error=error, doubt=doubt, slack=slack, radius=radius
+        )
 
     # a network with a greater error than both would have had to do better on the test rows than the bound allows
     found = test_error / (1 - slack) if slack < 1 else (1.0 if test_error else 0.0)
@@ -249,7 +258,9 @@ def _falling_to(needed: Callable[[float], float], n_rows: float) -> float:
 # -- sample compression -----------------------------------------------------------------------------------------------------
 
 
-def compression_bound(*, n_rows: int, n_kept: int, n_errors: int, doubt: float = 0.05, n_choices: float = 1) -> float:
+def compression_bound(
+    *, n_rows: int, n_kept: int, n_errors: int, doubt: float = 0.05, n_choices: float = 1
+) -> float:
     """Langford 2005, section 5: the error of a network made of `n_kept` of its own training rows, no other rows needed.
 
     Had the kept rows been named beforehand, the others would be a test set. They were not, so the bound is paid for every
@@ -283,10 +294,14 @@ def compression_bound(*, n_rows: int, n_kept: int, n_errors: int, doubt: float =
     """
     check_share("doubt", doubt)
     if not 0 <= n_kept < n_rows:
-        raise KernelpoolError(f"n_kept must lie in [0, n_rows - 1], here {n_rows - 1}; got {n_kept}.")
+        raise KernelpoolError(
+            f"n_kept must lie in [0, n_rows - 1], here {n_rows - 1}; got {n_kept}."
+        )
     if n_choices < 1:
         raise KernelpoolError(f"n_choices must be at least 1; got {n_choices}.")
-    log_subsets = math.lgamma(n_rows + 1) - math.lgamma(n_kept + 1) - math.lgamma(n_rows - n_kept + 1)
+    log_subsets = (
+        math.lgamma(n_rows + 1) - math.lgamma(n_kept + 1) - math.lgamma(n_rows - n_kept + 1)
+    )
     log_doubt = math.log(doubt) - math.log(n_rows) - log_subsets - math.log(n_choices)
     return _binomial_inverse(n_errors, n_rows - n_kept, log_doubt)
 
@@ -306,7 +321,14 @@ def log_binomial_cdf(k: int, n: int, p: float) -> float:
 def _log_beta_fraction(a: float, b: float, x: float) -> float:
     """log I_x(a, b) by its continued fraction (DLMF 8.17.22), in Lentz's form; quick where x < (a + 1) / (a + b + 2)."""
     tiny = 1e-300
-    front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - math.log(a)
+    front = (
+        a * math.log(x)
+        + b * math.log1p(-x)
+        + math.lgamma(a + b)
+        - math.lgamma(a)
+        - math.lgamma(b)
+        - math.log(a)
+    )
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
     fraction = d
     for m in range(1, 100_000):
@@ -332,7 +354,11 @@ def _binomial_inverse(n_errors: int, n_rows: int, log_doubt: float) -> float:
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if log_binomial_cdf(n_errors, n_rows, middle) >= log_doubt else (low, middle)
+        low, high = (
+            (middle, high)
+            if log_binomial_cdf(n_errors, n_rows, middle) >= log_doubt
+            else (low, middle)
+        )
     return high
 
 
@@ -349,7 +375,9 @@ def _check_counts(n_kernels: int, n_kept: int, radius: str) -> None:
     if radius not in RADII:
         raise KernelpoolError(f"radius must be 'fixed' or 'chosen'; got {radius!r}.")
     if n_kernels < (2 if radius == "chosen" else 1):
-        raise KernelpoolError(f"n_kernels must be at least {2 if radius == 'chosen' else 1}; got {n_kernels}.")
+        raise KernelpoolError(
+            f"n_kernels must be at least {2 if radius == 'chosen' else 1}; got {n_kernels}."
+        )
     if not 1 <= n_kept <= n_kernels:
         raise KernelpoolError(f"n_kept must lie in [1, n_kernels], here {n_kernels}; got {n_kept}.")
 

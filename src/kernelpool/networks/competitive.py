@@ -37,7 +37,17 @@ cost.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from ..arrays import LOG_ZERO, Array, as_float64, device, logsumexp, namespace, responsibilities, safe_log, shares_of
+from ..arrays import (
+    LOG_ZERO,
+    Array,
+    as_float64,
+    device,
+    logsumexp,
+    namespace,
+    responsibilities,
+    safe_log,
+    shares_of,
+)
 from ..kernels import Kernel, KernelSums, NaturalParams, Parameters
 from ..rows import Block, Rows
 from ..sums import Sums, record
@@ -187,9 +197,16 @@ class Competitive:
         solver: Solver | None = None,
     ) -> None:
         self.n_classes, self.n_outputs = n_classes, 1 if n_classes == 2 else n_classes
-        self.neuron: Neuron = Margin() if margin else LogisticNeuron() if n_classes == 2 else Softmax()
+        self.neuron: Neuron = (
+            Margin() if margin else LogisticNeuron() if n_classes == 2 else Softmax()
+        )
         self.precision, self.repulsion, self.decay = precision, repulsion, decay
-        self.kernel, self.repel_rows, self.repel_bias, self.solver = kernel, repel_rows, repel_bias, solver
+        self.kernel, self.repel_rows, self.repel_bias, self.solver = (
+            kernel,
+            repel_rows,
+            repel_bias,
+            solver,
+        )
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -199,7 +216,9 @@ class Competitive:
         totals = rows.total(self.e_step, e_step_params)
         belief = 0.0 if self.repel_rows else -self.precision * self.penalty(params.weight)
         objective = float(totals.log_likelihood) + belief
-        return self._maximize(rows, totals, params, e_step_params, objective), objective / float(totals.weight)
+        return self._maximize(rows, totals, params, e_step_params, objective), objective / float(
+            totals.weight
+        )
 
     def e_step_params(self, params: NeuronParams, eps: float) -> NeuronEStepParams:
         """What the E-step needs to know, worked out once a sweep."""
@@ -207,7 +226,9 @@ class Competitive:
         log_mixing = xp.clip(safe_log(params.mixing), min=LOG_ZERO)
         if self.repel_rows:  # (3) with the second term of (1)
             log_mixing = log_mixing - 0.5 * self.repulsion * repelled(params.weight)[0]
-        natural_params = None if self.kernel is None else self.kernel.natural_params(params.kernels, eps)  # type: ignore[arg-type]
+        natural_params = (
+            None if self.kernel is None else self.kernel.natural_params(params.kernels, eps)
+        )  # type: ignore[arg-type]
         return NeuronEStepParams(_flat(params.weight), log_mixing, natural_params)
 
     def e_step(self, block: Block, e_step_params: NeuronEStepParams) -> NeuronTotals:
@@ -220,9 +241,13 @@ class Competitive:
         misfit = _weighed(block, responsibility, error, slope)
         if self.kernel is None or e_step_params.natural_params is None:
             return NeuronTotals(weight @ log_evidence, xp.sum(weight), mass, misfit, 0.0, 0.0)
-        sums = as_float64(self.kernel.sums(self._features(block), block.x, responsibility))  # (P, M)
+        sums = as_float64(
+            self.kernel.sums(self._features(block), block.x, responsibility)
+        )  # (P, M)
         log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
-        moments = self.kernel.moments(mass[:, None], sums, e_step_params.natural_params, block.x, responsibility)
+        moments = self.kernel.moments(
+            mass[:, None], sums, e_step_params.natural_params, block.x, responsibility
+        )
         return NeuronTotals(weight @ log_evidence, xp.sum(weight), mass, misfit, moments, sums)
 
     def refit(self, block: Block, e_step_params: NeuronEStepParams, weight: Array) -> Misfit:
@@ -232,7 +257,12 @@ class Competitive:
         return _weighed(block, responsibility, *self._misfit(block, weight))
 
     def _maximize(
-        self, rows: Rows, totals: NeuronTotals, params: NeuronParams, e_step_params: NeuronEStepParams, objective: float
+        self,
+        rows: Rows,
+        totals: NeuronTotals,
+        params: NeuronParams,
+        e_step_params: NeuronEStepParams,
+        objective: float,
     ) -> NeuronParams:
         """(4) for the mixing; the solver lowers the cost of the weights, (5)."""
         xp = namespace(params.weight)
@@ -241,19 +271,29 @@ class Competitive:
             return self._cost(rows.total(self.refit, e_step_params, _flat(weight)), weight)
 
         first = self._cost(totals.misfit, params.weight)
-        weight, last = (params.weight, first[0]) if self.solver is None else self.solver(cost, params.weight, first)
+        weight, last = (
+            (params.weight, first[0])
+            if self.solver is None
+            else self.solver(cost, params.weight, first)
+        )
         mixing = totals.mass / xp.sum(totals.mass)
-        better = NeuronParams(weight, mixing, self._kernels(totals, params, e_step_params), float("nan"))
+        better = NeuronParams(
+            weight, mixing, self._kernels(totals, params, e_step_params), float("nan")
+        )
         if self.repel_rows or last is None:
             return better
-        gain = _expected(totals, self.e_step_params(better, rows.eps)) - _expected(totals, e_step_params)
+        gain = _expected(totals, self.e_step_params(better, rows.eps)) - _expected(
+            totals, e_step_params
+        )
         bound = objective + gain - self.precision * (last - first[0])
         return NeuronParams(weight, mixing, better.kernels, bound / float(totals.weight))
 
     def _cost(self, misfit: Misfit, weight: Array) -> tuple[float, Array]:
         """Half the squared error and the penalty; and the slope, which is (5) less its sign and learning rate."""
         penalty, slope = self._belief(weight)
-        return float(misfit.error) + penalty, namespace(weight).reshape(misfit.slope, weight.shape) + slope
+        return float(misfit.error) + penalty, namespace(weight).reshape(
+            misfit.slope, weight.shape
+        ) + slope
 
     def penalty(self, weight: Array) -> float:
         """Of every pair of neurons beta / 2 cos², and the decay of the weights."""
@@ -262,12 +302,16 @@ class Competitive:
     def _belief(self, weight: Array) -> tuple[float, Array]:
         total, free = namespace(weight).sum, _without_bias(weight)
         squares, slope = repelled(weight)
-        value = 0.25 * self.repulsion * float(total(squares)) + 0.5 * self.decay * float(total(free**2))
+        value = 0.25 * self.repulsion * float(total(squares)) + 0.5 * self.decay * float(
+            total(free**2)
+        )
         if self.repel_bias:  # section 5: the cosines move the biases alone
             slope = slope - _without_bias(slope)
         return value, self.repulsion * slope + self.decay * free
 
-    def _kernels(self, totals: NeuronTotals, params: NeuronParams, e_step_params: NeuronEStepParams) -> Parameters | None:
+    def _kernels(
+        self, totals: NeuronTotals, params: NeuronParams, e_step_params: NeuronEStepParams
+    ) -> Parameters | None:
         """Mean and spread of the rows of each neuron; a neuron without rows keeps its place."""
         kernel, moments = self.kernel, totals.moments
         if (
@@ -277,10 +321,15 @@ class Competitive:
             or not isinstance(moments, KernelSums)
         ):
             return None
-        xp, moment_origin = namespace(params.mixing), kernel.moment_origin(e_step_params.natural_params)
+        xp, moment_origin = (
+            namespace(params.mixing),
+            kernel.moment_origin(e_step_params.natural_params),
+        )
         vanished = totals.mass <= VANISHED * totals.weight / totals.mass.shape[0]
         if bool(xp.any(vanished)):
-            moments = kernel.with_pseudocounts(moments, moment_origin, vanished, params.kernels, VANISHED)
+            moments = kernel.with_pseudocounts(
+                moments, moment_origin, vanished, params.kernels, VANISHED
+            )
         return kernel.estimate(moments, moment_origin)
 
     # -- one block ------------------------------------------------------------------------------------------------
@@ -288,7 +337,9 @@ class Competitive:
     def _activation(self, block: Block, weight: Array) -> Array:
         """w . (x, 1), (M, C, n), from weights (M * C, d + 1)."""
         xp, n = namespace(block.x), block.x.shape[0]
-        return xp.reshape(weight @ _with_one(block), (weight.shape[0] // self.n_outputs, self.n_outputs, n))
+        return xp.reshape(
+            weight @ _with_one(block), (weight.shape[0] // self.n_outputs, self.n_outputs, n)
+        )
 
     def _target(self, block: Block) -> Array:
         """One where the row is of the class, (C, n); of two classes only the second is told."""
@@ -301,8 +352,12 @@ class Competitive:
         target = block.once(("target", self.n_classes), self._target, self.n_outputs)
         return self.neuron.misfit(self._activation(block, weight), target)
 
-    def _responsibility(self, block: Block, e_step_params: NeuronEStepParams, error: Array) -> tuple[Array, Array]:
-        return responsibilities(lambda: self._gate(block, e_step_params) - 0.5 * self.precision * error, block.weight)
+    def _responsibility(
+        self, block: Block, e_step_params: NeuronEStepParams, error: Array
+    ) -> tuple[Array, Array]:
+        return responsibilities(
+            lambda: self._gate(block, e_step_params) - 0.5 * self.precision * error, block.weight
+        )
 
     def _gate(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
         """log pi_j, and log p(x|j) where neurons have a place, (M, 1) or (M, n)."""
@@ -335,15 +390,26 @@ class Competitive:
             return xp.concat([1 - mean, mean], axis=1)
         total = xp.sum(mean, axis=1, keepdims=True)
         voted = total > 0  # of margin neurons all may say no
-        return xp.where(voted, mean / xp.where(voted, total, xp.ones_like(total)), xp.ones_like(mean) / self.n_classes)
+        return xp.where(
+            voted,
+            mean / xp.where(voted, total, xp.ones_like(total)),
+            xp.ones_like(mean) / self.n_classes,
+        )
 
     def neuron_posterior(self, block: Block, e_step_params: NeuronEStepParams) -> Array:
         """(3) with the class summed out, P(j|x), (n, M)."""
         xp, home = namespace(block.x), device(block.x)
-        activation, gate = self._activation(block, e_step_params.weight), self._gate(block, e_step_params)
+        activation, gate = (
+            self._activation(block, e_step_params.weight),
+            self._gate(block, e_step_params),
+        )
         joint = []
         for k in range(self.n_classes):
-            hot = [float(k)] if self.n_outputs == 1 else [float(k == c) for c in range(self.n_classes)]
+            hot = (
+                [float(k)]
+                if self.n_outputs == 1
+                else [float(k == c) for c in range(self.n_classes)]
+            )
             target = xp.asarray(hot, dtype=block.x.dtype, device=home)[:, None]
             joint.append(gate - 0.5 * self.precision * self.neuron.misfit(activation, target)[0])
         log_joint = logsumexp(xp.stack(joint), axis=0)  # (M, n)
@@ -400,7 +466,9 @@ def _with_one(block: Block) -> Array:
 def _weighed(block: Block, responsibility: Array, error: Array, slope: Array) -> Misfit:
     xp = namespace(error)
     flat = xp.reshape(responsibility[:, None, :] * slope, (-1, error.shape[1]))  # (M * C, n)
-    return Misfit(0.5 * as_float64(xp.sum(responsibility * error)), as_float64(flat @ _with_one(block).T))
+    return Misfit(
+        0.5 * as_float64(xp.sum(responsibility * error)), as_float64(flat @ _with_one(block).T)
+    )
 
 
 def _expected(totals: NeuronTotals, e_step_params: NeuronEStepParams) -> float:

@@ -100,8 +100,16 @@ class Hidden:
         zero = xp.zeros_like(log_mixing)
         if self.activation == "normalized":
             return Layer(natural_params, log_mixing, zero, zero, next(_TOKENS))
-        log_scale = match_array(rows.total(self.peaks, Layer(natural_params, log_mixing, zero, zero)).log, like=zero)
-        return Layer(natural_params, log_mixing, log_scale, log_scale - self.log_height(params), next(_TOKENS))
+        log_scale = match_array(
+            rows.total(self.peaks, Layer(natural_params, log_mixing, zero, zero)).log, like=zero
+        )
+        return Layer(
+            natural_params,
+            log_mixing,
+            log_scale,
+            log_scale - self.log_height(params),
+            next(_TOKENS),
+        )
 
     def log_height(self, params: Params) -> Array:
         """log of what a column of one is in the units of the activation, less `log_scale`, (M,)."""
@@ -119,7 +127,11 @@ class Hidden:
         """
         known = block.holes is None
         kernel, params = self.kernel, layer.natural_params
-        found = kernel.log_density(params, block.x) if known else kernel.observe(params, block).log_density
+        found = (
+            kernel.log_density(params, block.x)
+            if known
+            else kernel.observe(params, block).log_density
+        )
         log_density = as_float64(found) / self.temperature
         if self.activation != "normalized":
             return log_density
@@ -139,7 +151,12 @@ class Hidden:
         if not layer.token:
             return self._columns(block, layer)
         width = layer.log_mixing.shape[0] + 1
-        return block.once("columns of the layer", lambda block: self._columns(block, layer), width, version=layer.token)
+        return block.once(
+            "columns of the layer",
+            lambda block: self._columns(block, layer),
+            width,
+            version=layer.token,
+        )
 
     def _columns(self, block: Block, layer: Layer) -> Array:
         xp = namespace(block.x)
@@ -174,20 +191,39 @@ class RBFParams:
 class EMLog:
     """Steps 1a-1f; `link` is step 1f, `once` makes step 1e one undamped step as printed."""
 
-    def __init__(self, mixture: Mixture, hidden: Hidden, output: OutputLayer, *, link: bool, once: bool) -> None:
-        self.mixture, self.hidden, self.output, self.link, self.once = mixture, hidden, output, link, once
+    def __init__(
+        self, mixture: Mixture, hidden: Hidden, output: OutputLayer, *, link: bool, once: bool
+    ) -> None:
+        self.mixture, self.hidden, self.output, self.link, self.once = (
+            mixture,
+            hidden,
+            output,
+            link,
+            once,
+        )
 
-    def sweep(self, rows: Rows, params: Params, before: RBFParams | None) -> tuple[Params, RBFParams, float]:
+    def sweep(
+        self, rows: Rows, params: Params, before: RBFParams | None
+    ) -> tuple[Params, RBFParams, float]:
         """Parameters for the next sweep, the network of this one, and the log-likelihood a row of the given mixture."""
         params, log_likelihood = self.mixture.sweep(rows, params)  # 1a-1d
         network = self.read(rows, params, before)  # 1e
         return (self.linked(network) if self.link else params), network, log_likelihood
 
-    def read(self, rows: Rows, params: Params, before: RBFParams | None = None, *, once: bool | None = None) -> RBFParams:
+    def read(
+        self,
+        rows: Rows,
+        params: Params,
+        before: RBFParams | None = None,
+        *,
+        once: bool | None = None,
+    ) -> RBFParams:
         """Step 1e: the output layer of a hidden layer; `once` in place of that of the training, if given."""
         layer = self.hidden.layer(rows, params)
         solve = self.output.step if (self.once if once is None else once) else self.output.solve
-        return RBFParams(params, layer, solve(rows, layer, None if before is None else carried(before, layer)))
+        return RBFParams(
+            params, layer, solve(rows, layer, None if before is None else carried(before, layer))
+        )
 
     def linked(self, network: RBFParams) -> Params:
         """Step 1f: mixing weights from the output layer, |beta_j| / sum |beta|, in the units of the activation."""

@@ -50,21 +50,34 @@ class _ByClass(NoPenalty):
     by_class = True
 
 
-def split(kernel: Kernel, rows: Rows, shared: Params, sharing: Array, least: float, belief: float = BELIEF) -> Parts:
+def split(
+    kernel: Kernel, rows: Rows, shared: Params, sharing: Array, least: float, belief: float = BELIEF
+) -> Parts:
     """The subkernels of every kernel; pairs with less than `least` of mass are left out."""
     network = SharedKernel(kernel, sharing, _ByClass())
     e_step_params = network.e_step_params(shared, rows.eps)
     totals = cast(TotalsByClass, network.totals(rows, e_step_params))
-    xp, mass = namespace(shared.mixing), network.by_class(totals.moments.mass, e_step_params)  # (M, K)
+    xp, mass = (
+        namespace(shared.mixing),
+        network.by_class(totals.moments.mass, e_step_params),
+    )  # (M, K)
     n_kernels, n_classes = mass.shape
     every = [j for _ in range(n_classes) for j in range(n_kernels)]
     index = xp.asarray(every, dtype=xp.int64, device=device(mass))
     home = kernel.take(shared.kernels, index)
-    moment_origin = xp.take(kernel.moment_origin(match_array(e_step_params.natural_params, like=mass)), index, axis=0)
-    moments = kernel.concat_moments(cast(Any, totals.by_class), xp.reshape(mass.T, (-1, 1)))  # those of class 0 first
+    moment_origin = xp.take(
+        kernel.moment_origin(match_array(e_step_params.natural_params, like=mass)), index, axis=0
+    )
+    moments = kernel.concat_moments(
+        cast(Any, totals.by_class), xp.reshape(mass.T, (-1, 1))
+    )  # those of class 0 first
     absent = moments.mass[:, 0] <= VANISHED * totals.weight / n_kernels
     moments = kernel.with_pseudocounts(moments, moment_origin, absent, home, VANISHED)
-    born = kernel.estimate(moments, moment_origin, Anchor(belief, home).prior_statistics(kernel, moments, moment_origin, None))
+    born = kernel.estimate(
+        moments,
+        moment_origin,
+        Anchor(belief, home).prior_statistics(kernel, moments, moment_origin, None),
+    )
     chosen = _chosen(mass, least)
     mixing = xp.stack([_column(mass, k, chosen) for k in range(n_classes)], axis=1)
     keep = xp.asarray([k * n_kernels + j for j, k in chosen], dtype=xp.int64, device=device(mass))
@@ -76,7 +89,12 @@ def _chosen(mass: Array, least: float) -> list[tuple[int, int]]:
     """Pairs of kernel and class with enough mass, class by class; a class keeps its largest in any case."""
     xp, (n_kernels, n_classes) = namespace(mass), mass.shape
     largest = [int(xp.argmax(mass[:, k])) for k in range(n_classes)]
-    return [(j, k) for k in range(n_classes) for j in range(n_kernels) if float(mass[j, k]) >= least or j == largest[k]]
+    return [
+        (j, k)
+        for k in range(n_classes)
+        for j in range(n_kernels)
+        if float(mass[j, k]) >= least or j == largest[k]
+    ]
 
 
 def _column(mass: Array, k: int, chosen: list[tuple[int, int]]) -> Array:

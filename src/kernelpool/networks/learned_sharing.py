@@ -49,7 +49,9 @@ def init_sharing(params: Params) -> Learned:
     use = params.mixing * params.class_prior
     of_kernel = xp.sum(use, axis=1)[:, None]
     equal = xp.ones_like(use) / use.shape[1]
-    sharing = xp.where(of_kernel > 0, use / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), equal)
+    sharing = xp.where(
+        of_kernel > 0, use / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), equal
+    )
     return Learned(params.kernels, params.mixing, params.class_prior, sharing)
 
 
@@ -74,18 +76,27 @@ class LearnedSharing:
         network = self.network(params)
         e_step_params = network.e_step_params(params, rows.eps)
         totals = network.totals(rows, e_step_params)
-        subkernels = network.subkernels(totals, params, e_step_params) if isinstance(totals, TotalsByClass) else None
+        subkernels = (
+            network.subkernels(totals, params, e_step_params)
+            if isinstance(totals, TotalsByClass)
+            else None
+        )
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
         better = network.m_step(totals, params, e_step_params, subkernels)
-        return _with(better, _normalized(network.by_class(totals.moments.mass, e_step_params), params.sharing)), objective
+        return _with(
+            better,
+            _normalized(network.by_class(totals.moments.mass, e_step_params), params.sharing),
+        ), objective
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
 
     def coordinates(self, params: Learned) -> Array:
         """The parameters as one vector; every vector is some network."""
         xp = namespace(params.mixing)
-        return xp.concat([self.network(params).coordinates(params), xp.reshape(params.sharing**0.5, (-1,))])
+        return xp.concat(
+            [self.network(params).coordinates(params), xp.reshape(params.sharing**0.5, (-1,))]
+        )
 
     def at(self, coordinates: Array, like: Learned) -> Learned:
         """The network at `coordinates`, in the shapes of `like`."""
@@ -100,28 +111,41 @@ class LearnedSharing:
         """Kernels that account for next to none of the rows."""
         return self.network(params).starving(params, class_weight, row_weight)
 
-    def moved(self, rows: Rows, params: Learned, starving: list[int], owner: Array, class_weight: Array) -> Learned:
+    def moved(
+        self, rows: Rows, params: Learned, starving: list[int], owner: Array, class_weight: Array
+    ) -> Learned:
         """The same network with starving kernels moved; a moved kernel heeds all classes alike."""
         xp = namespace(params.mixing)
         moved = self.network(params).moved(rows, params, starving, owner, class_weight)
         went = list(moves(starving, owner).values())
-        alike = xp.asarray([[j in went] for j in range(params.sharing.shape[0])], device=device(params.sharing))
-        return _with(moved, xp.where(alike, xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing))
+        alike = xp.asarray(
+            [[j in went] for j in range(params.sharing.shape[0])], device=device(params.sharing)
+        )
+        return _with(
+            moved,
+            xp.where(alike, xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing),
+        )
 
     def without(self, params: Learned, dropped: list[int]) -> Learned:
         """The network less some kernels."""
         xp = namespace(params.mixing)
         keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
         index = xp.asarray(keep, dtype=xp.int64, device=device(params.mixing))
-        return _with(self.network(params).without(params, dropped), xp.take(params.sharing, index, axis=0))
+        return _with(
+            self.network(params).without(params, dropped), xp.take(params.sharing, index, axis=0)
+        )
 
 
 def _with(params: Params, sharing: Array) -> Learned:
-    return Learned(params.kernels, params.mixing, params.class_prior, sharing, subkernels=params.subkernels)
+    return Learned(
+        params.kernels, params.mixing, params.class_prior, sharing, subkernels=params.subkernels
+    )
 
 
 def _normalized(mass: Array, before: Array) -> Array:
     """r_jk: shares of the classes in the rows of each kernel; a kernel without rows keeps the ones it had."""
     xp = namespace(mass)
     of_kernel = xp.sum(mass, axis=1)[:, None]
-    return xp.where(of_kernel > 0, mass / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), before)
+    return xp.where(
+        of_kernel > 0, mass / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), before
+    )

@@ -69,7 +69,9 @@ class LeastSquares:
     def solve(self, rows: Rows, layer: Layer, before: Readout | None = None) -> Readout:
         """The best output layer for `layer`; what was there before plays no part."""
         axes = _axes(rows.total(self.squares, layer))
-        strength = self.strength if isinstance(self.strength, float) else self._chosen(rows, layer, axes)
+        strength = (
+            self.strength if isinstance(self.strength, float) else self._chosen(rows, layer, axes)
+        )
         inverse = _inverse(axes, [strength])  # (M, 1)
         xp = namespace(inverse)
         weight = axes.vector @ (axes.along * inverse)
@@ -101,19 +103,25 @@ class LeastSquares:
         columns = self.hidden.columns(block, layer)
         target, weight = self.targets.of(block)
         weighted = columns * weight
-        return Squares(weighted @ columns.T, weighted @ target.T, xp.sum(weight * target**2, axis=1))
+        return Squares(
+            weighted @ columns.T, weighted @ target.T, xp.sum(weight * target**2, axis=1)
+        )
 
     def left_out(self, block: Block, layer: Layer, axes: Axes, inverse: Array) -> Array:
         """Squared error of the rows of one block, each left out, for every strength, (L,): r_i / (1 - h_ii)."""
         xp = namespace(block.x)
         axes, inverse = _wide(axes), as_float64(inverse)
         target, weight = self.targets.of(block)
-        away = axes.vector.T @ (self.hidden.columns(block, layer)[:-1, :] - axes.mean[:, None])  # (M, n)
+        away = axes.vector.T @ (
+            self.hidden.columns(block, layer)[:-1, :] - axes.mean[:, None]
+        )  # (M, n)
         rest = 1 - 1 / axes.count - (away**2).T @ inverse  # (n, L)
         rest = xp.clip(rest, min=1e-9)  # a row that alone decides its own output
         total = xp.zeros_like(inverse[0, :])
         for o in range(target.shape[0]):
-            residual = (target[o, :] - axes.target_mean[o])[:, None] - away.T @ (axes.along[:, o][:, None] * inverse)
+            residual = (target[o, :] - axes.target_mean[o])[:, None] - away.T @ (
+                axes.along[:, o][:, None] * inverse
+            )
             total = total + weight @ (residual / rest) ** 2
         return total
 
@@ -124,7 +132,11 @@ class LeastSquares:
         for steps, fewest, most in ((3, -30, 7), (15, -5, 6)):
             grid = [best * 10 ** (i / steps) for i in range(fewest, most)]
             by_rows = self.strength == "loo"
-            errors = rows.total(self.left_out, layer, axes, _inverse(axes, grid)) if by_rows else _gcv(axes, grid)
+            errors = (
+                rows.total(self.left_out, layer, axes, _inverse(axes, grid))
+                if by_rows
+                else _gcv(axes, grid)
+            )
             best = grid[int(namespace(errors).argmin(errors))]
         return best
 
@@ -136,11 +148,27 @@ def _axes(sums: Squares) -> Axes:
     value, vector = xp.linalg.eigh(sums.gram[:-1, :-1] - count * mean[:, None] * mean[None, :])
     along = vector.T @ (sums.cross[:-1, :] - count * mean[:, None] * target_mean[None, :])
     square = sums.square - count * target_mean**2
-    return Axes(count, mean, target_mean, vector, xp.where(value > 0, value, xp.zeros_like(value)), along, square)
+    return Axes(
+        count,
+        mean,
+        target_mean,
+        vector,
+        xp.where(value > 0, value, xp.zeros_like(value)),
+        along,
+        square,
+    )
 
 
 def _wide(axes: Axes) -> Axes:
-    parts = (axes.count, axes.mean, axes.target_mean, axes.vector, axes.value, axes.along, axes.square)
+    parts = (
+        axes.count,
+        axes.mean,
+        axes.target_mean,
+        axes.vector,
+        axes.value,
+        axes.along,
+        axes.square,
+    )
     return Axes(*(as_float64(part) for part in parts))
 
 
@@ -158,7 +186,11 @@ def _gcv(axes: Axes, strengths: list[float]) -> Array:
     xp = namespace(axes.value)
     inverse = _inverse(axes, strengths)
     residual, left = xp.sum(_residual(axes, inverse), axis=0), _freedom(axes, inverse)
-    return xp.where(left > 0, axes.count * residual / xp.where(left > 0, left, xp.ones_like(left)) ** 2, xp.inf + 0 * left)
+    return xp.where(
+        left > 0,
+        axes.count * residual / xp.where(left > 0, left, xp.ones_like(left)) ** 2,
+        xp.inf + 0 * left,
+    )
 
 
 def _residual(axes: Axes, inverse: Array) -> Array:

@@ -60,7 +60,14 @@ class Logistic:
 
     centered = True
 
-    def __init__(self, hidden: Hidden, targets: Targets, strength: float | str = "loo", *, bound: bool = False) -> None:
+    def __init__(
+        self,
+        hidden: Hidden,
+        targets: Targets,
+        strength: float | str = "loo",
+        *,
+        bound: bool = False,
+    ) -> None:
         self.hidden, self.targets, self.strength, self.bound = hidden, targets, strength, bound
 
     # -- from rows to sums ----------------------------------------------------------------------------------------
@@ -80,7 +87,9 @@ class Logistic:
         if len(outputs) == 1:
             return Curve(loss, xp.sum(count), slope, (columns * (count * _w(p, 0, 0))) @ columns.T)
         # W = diag(p) - p p': the second part is one product for all pairs of outputs, of a matrix with itself
-        beside = xp.reshape(p[:, None, :] * (columns * count**0.5), (len(outputs) * width, -1))  # (o (M + 1), n)
+        beside = xp.reshape(
+            p[:, None, :] * (columns * count**0.5), (len(outputs) * width, -1)
+        )  # (o (M + 1), n)
         curvature = -(beside @ beside.T)
         for k in outputs:
             span = slice(k * width, (k + 1) * width)
@@ -104,12 +113,26 @@ class Logistic:
             cells = []  # x' inverse_km x for m >= k, (o - k, n) each: it is symmetric
             for k in range(n_outputs):
                 turned = wide[k * width :, k * width : (k + 1) * width] @ columns
-                cells.append(xp.sum(xp.reshape(turned, (n_outputs - k, width, -1)) * columns, axis=1))
-            both = [[cells[min(k, m)][abs(k - m), :] for m in range(n_outputs)] for k in range(n_outputs)]
+                cells.append(
+                    xp.sum(xp.reshape(turned, (n_outputs - k, width, -1)) * columns, axis=1)
+                )
+            both = [
+                [cells[min(k, m)][abs(k - m), :] for m in range(n_outputs)]
+                for k in range(n_outputs)
+            ]
             lever = xp.stack([xp.stack(row, axis=1) for row in both], axis=1)  # (n, o, o)
-            spread = xp.stack([xp.stack([_w(p, k, m) for m in range(n_outputs)], axis=1) for k in range(n_outputs)], axis=1)
+            spread = xp.stack(
+                [
+                    xp.stack([_w(p, k, m) for m in range(n_outputs)], axis=1)
+                    for k in range(n_outputs)
+                ],
+                axis=1,
+            )
             one = xp.eye(n_outputs, dtype=lever.dtype, device=device(lever)) * (1 + 1e-9)
-            moved = logit + (lever @ xp.linalg.solve(one - spread @ lever, pull.T[:, :, None]))[:, :, 0].T
+            moved = (
+                logit
+                + (lever @ xp.linalg.solve(one - spread @ lever, pull.T[:, :, None]))[:, :, 0].T
+            )
         _, log_rest = _softmax(moved)
         return -(xp.sum(target * moved, axis=0) + log_rest) @ count
 
@@ -130,7 +153,13 @@ class Logistic:
         That one is looked for again after 1, 2, 4, 8, ... sweeps: it changes less and less.
         """
         age = 0 if before is None else before.age + 1
-        strength = self.strength if not isinstance(self.strength, str) else 1.0 if before is None else before.strength
+        strength = (
+            self.strength
+            if not isinstance(self.strength, str)
+            else 1.0
+            if before is None
+            else before.strength
+        )
         center = self._damped(rows, layer, self._start(layer, before), strength)
         if isinstance(self.strength, str) and age & (age - 1) == 0:
             center = self._tuned(rows, layer, center)
@@ -156,13 +185,17 @@ class Logistic:
         exact = Logistic(self.hidden, self.targets, self.strength)
         curve = rows.total(exact.curve, layer, readout.weight)
         inverse = pseudo_inverse(exact._curvature(curve, readout.strength))
-        return float(rows.total(exact.left_out, layer, readout.weight, inverse)) / float(curve.count)
+        return float(rows.total(exact.left_out, layer, readout.weight, inverse)) / float(
+            curve.count
+        )
 
     def _start(self, layer: Layer, before: Readout | None) -> Array:
         xp, home = namespace(layer.log_scale), device(layer.log_scale)
         if before is not None:
             return before.weight
-        return xp.zeros((layer.log_scale.shape[0] + 1, self.targets.n_outputs), dtype=xp.float64, device=home)
+        return xp.zeros(
+            (layer.log_scale.shape[0] + 1, self.targets.n_outputs), dtype=xp.float64, device=home
+        )
 
     def _damped(self, rows: Rows, layer: Layer, weight: Array, strength: float) -> Readout:
         """Newton's method; a step is halved until the loss falls by what it promised, or given up."""
@@ -199,7 +232,9 @@ class Logistic:
 
     def _penalty(self, weight: Array, strength: float) -> float:
         ridged = self._ridged(weight)
-        return 0.5 * strength * float(namespace(weight).sum(ridged * (ridged @ self._metric(weight))))
+        return (
+            0.5 * strength * float(namespace(weight).sum(ridged * (ridged @ self._metric(weight))))
+        )
 
     def _slope(self, curve: Curve, weight: Array, strength: float) -> Array:
         return curve.slope - strength * self._ridged(weight) @ self._metric(weight)
@@ -225,7 +260,10 @@ class Logistic:
             return curve.curvature + ridge
         metric = self._metric(ridge)
         n_outputs = metric.shape[0]
-        rows = [xp.concat([metric[k, m] * ridge for m in range(n_outputs)], axis=1) for k in range(n_outputs)]
+        rows = [
+            xp.concat([metric[k, m] * ridge for m in range(n_outputs)], axis=1)
+            for k in range(n_outputs)
+        ]
         return curve.curvature + xp.concat(rows)
 
 

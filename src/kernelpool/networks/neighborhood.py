@@ -30,7 +30,9 @@ EPSILON = 1e-4
 """Added to every p_i: a row that no other row of its class is near loses at most log(1e4)."""
 
 
-def neighborhood_objective(metric: Array, x: Array, codes: Array, weight: Array, ridge: float) -> tuple[float, Array]:
+def neighborhood_objective(
+    metric: Array, x: Array, codes: Array, weight: Array, ridge: float
+) -> tuple[float, Array]:
     """(5): the mean of log p_i less the ridge, and its gradient, (d, d).
 
     With rows in the order of their classes, neighbors of the same class are blocks on the diagonal of p_ij, and the matrix
@@ -44,7 +46,11 @@ def neighborhood_objective(metric: Array, x: Array, codes: Array, weight: Array,
     score = mapped @ mapped.T  # (n, n); what is common to a line cancels
     score -= 0.5 * square[None, :]
     every = xp.arange(n, device=device(x))
-    score = xp.where(every[:, None] == every[None, :], xp.asarray(-xp.inf, dtype=x.dtype, device=device(x)), score)
+    score = xp.where(
+        every[:, None] == every[None, :],
+        xp.asarray(-xp.inf, dtype=x.dtype, device=device(x)),
+        score,
+    )
     score -= xp.max(score, axis=1, keepdims=True)
     vote = xp.exp(score)
     if not bool(xp.all(weight == weight[0])):
@@ -65,7 +71,9 @@ def neighborhood_objective(metric: Array, x: Array, codes: Array, weight: Array,
         of_row[block] += pull[block] * xp.sum(own, axis=1) + own.T @ pull[block]
     gradient = (toward - mapped * of_row[:, None]).T @ x
     one = xp.eye(d, dtype=x.dtype, device=device(x))
-    objective = xp.sum(weight * xp.log(right + EPSILON)) / xp.sum(weight) - ridge * xp.sum((metric - one) ** 2)
+    objective = xp.sum(weight * xp.log(right + EPSILON)) / xp.sum(weight) - ridge * xp.sum(
+        (metric - one) ** 2
+    )
     return float(objective), gradient - 2 * ridge * (metric - one)
 
 

@@ -96,7 +96,16 @@ def parzen_params(
     """Parameters of a network whose distances are computed in the way that its radius allows."""
     xp = namespace(center)
     largest = float(xp.max(xp.sum(center**2, axis=1))) if center.shape[0] else 0.0
-    return ParzenParams(center, weight, offsets, log_scale, radius, radius**2 < NARROW * largest, words, word_squared)
+    return ParzenParams(
+        center,
+        weight,
+        offsets,
+        log_scale,
+        radius,
+        radius**2 < NARROW * largest,
+        words,
+        word_squared,
+    )
 
 
 @record
@@ -112,7 +121,12 @@ class Gaps:
 
     def taken(self, rows: Array) -> "Gaps":
         """Those of some rows."""
-        return Gaps(*(namespace(a).take(a, rows, axis=0) for a in (self.observed, self.n_numbers, self.log_ways)))
+        return Gaps(
+            *(
+                namespace(a).take(a, rows, axis=0)
+                for a in (self.observed, self.n_numbers, self.log_ways)
+            )
+        )
 
 
 def gaps_of(block: Block, words: tuple[int, ...] = ()) -> Gaps | None:
@@ -121,7 +135,9 @@ def gaps_of(block: Block, words: tuple[int, ...] = ()) -> Gaps | None:
         return None
     xp, observed = namespace(block.x), as_float64(block.holes.observed)
     q = observed.shape[1] - sum(words)
-    starts = xp.asarray([q + sum(words[:g]) for g in range(len(words))], dtype=xp.int64, device=device(observed))
+    starts = xp.asarray(
+        [q + sum(words[:g]) for g in range(len(words))], dtype=xp.int64, device=device(observed)
+    )
     missing = 1 - xp.take(observed, starts, axis=1)
     return Gaps(observed, xp.sum(1 - observed[:, :q], axis=1)[:, None], log_ways(words, missing))
 
@@ -136,15 +152,26 @@ def log_prior_scale(prior: Any, votes: Any) -> Any:
 def log_votes(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the class covers the row."""
     xp, x, gaps = namespace(block.x), as_float64(block.x), gaps_of(block, params.words)
-    log_sum = _log_gaussian_sum if isinstance(profile, GaussianProfile) and not params.narrow else _log_sum
+    log_sum = (
+        _log_gaussian_sum
+        if isinstance(profile, GaussianProfile) and not params.narrow
+        else _log_sum
+    )
     present = [k for k in range(params.n_classes) if params.offsets[k] < params.offsets[k + 1]]
     columns = [
-        log_sum(x, profile, params, k) if gaps is None else _log_marginal_sum(x, profile, params, k, gaps) for k in present
+        log_sum(x, profile, params, k)
+        if gaps is None
+        else _log_marginal_sum(x, profile, params, k, gaps)
+        for k in present
     ]
     nothing = xp.full((x.shape[0],), -xp.inf, dtype=x.dtype, device=device(x))
     filled = iter(columns)
     return xp.stack(
-        [next(filled) if params.offsets[k] < params.offsets[k + 1] else nothing for k in range(params.n_classes)], axis=1
+        [
+            next(filled) if params.offsets[k] < params.offsets[k + 1] else nothing
+            for k in range(params.n_classes)
+        ],
+        axis=1,
     )
 
 
@@ -156,7 +183,9 @@ def _log_gaussian_sum(x: Array, profile: Profile, params: ParzenParams, k: int) 
     """The same by one product that is the exponent itself; rows so far off that the sum vanishes are done again."""
     xp = namespace(x)
     weight, scaled = as_float64(params.weight), x / params.radius
-    left = xp.concat([scaled, -0.5 * xp.sum(scaled**2, axis=1)[:, None], xp.ones_like(x[:, :1])], axis=1)
+    left = xp.concat(
+        [scaled, -0.5 * xp.sum(scaled**2, axis=1)[:, None], xp.ones_like(x[:, :1])], axis=1
+    )
     total = xp.zeros_like(x[:, 0])
     for span in params.spans(k):
         center = as_float64(params.center)[span, :] / params.radius
@@ -171,24 +200,33 @@ def _log_gaussian_sum(x: Array, profile: Profile, params: ParzenParams, k: int) 
     return result
 
 
-def _log_marginal_sum(x: Array, profile: Profile, params: ParzenParams, k: int, gaps: Gaps) -> Array:
+def _log_marginal_sum(
+    x: Array, profile: Profile, params: ParzenParams, k: int, gaps: Gaps
+) -> Array:
     """The same for rows of which cells are missing."""
     log_weight = safe_log(as_float64(params.weight))
     parts = [
-        logsumexp(_log_marginal_heights(x, profile, params, span, gaps) + log_weight[span], axis=1) for span in params.spans(k)
+        logsumexp(_log_marginal_heights(x, profile, params, span, gaps) + log_weight[span], axis=1)
+        for span in params.spans(k)
     ]
     return logsumexp(namespace(x).stack(parts), axis=0)
 
 
-def _log_marginal_heights(x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps) -> Array:
+def _log_marginal_heights(
+    x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps
+) -> Array:
     """log of the marginal heights of some kernels, (n, m)."""
     center, radius = as_float64(params.center)[span, :], params.radius
     squared = observed_distances(x / radius, gaps.observed, center / radius, params.narrow)
     squared = namespace(x).clip(squared, min=0.0)
-    return profile.log_marginal(squared, gaps.n_numbers, gaps.log_ways, params.word_squared / radius**2)
+    return profile.log_marginal(
+        squared, gaps.n_numbers, gaps.log_ways, params.word_squared / radius**2
+    )
 
 
-def _distances(x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps | None) -> Array:
+def _distances(
+    x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps | None
+) -> Array:
     """Squared distances from some kernels, along the features that are known, (n, m)."""
     center = as_float64(params.center)[span, :]
     if gaps is None:
@@ -196,7 +234,9 @@ def _distances(x: Array, profile: Profile, params: ParzenParams, span: slice, ga
     return observed_distances(x, gaps.observed, center, params.narrow)
 
 
-def _tiles(x: Array, profile: Profile, params: ParzenParams, k: int) -> Iterator[tuple[Array, Array]]:
+def _tiles(
+    x: Array, profile: Profile, params: ParzenParams, k: int
+) -> Iterator[tuple[Array, Array]]:
     center, weight = as_float64(params.center), as_float64(params.weight)
     x = x / params.radius
     for span in params.spans(k):
@@ -252,14 +292,24 @@ def kernel_posterior(block: Block, profile: Profile, params: ParzenParams) -> Ar
     squared = _distances(x, profile, params, every, gaps) / params.radius**2
     counts = [params.offsets[k + 1] - params.offsets[k] for k in range(params.n_classes)]
     share = xp.concat(
-        [xp.full((n,), float(params.log_scale[k]), dtype=x.dtype, device=device(x)) for k, n in enumerate(counts)]
+        [
+            xp.full((n,), float(params.log_scale[k]), dtype=x.dtype, device=device(x))
+            for k, n in enumerate(counts)
+        ]
     )
-    height = profile.log_height(squared) if gaps is None else _log_marginal_heights(x, profile, params, every, gaps)
+    height = (
+        profile.log_height(squared)
+        if gaps is None
+        else _log_marginal_heights(x, profile, params, every, gaps)
+    )
     log_posterior = height + (safe_log(as_float64(params.weight)) + share)
     (rows,) = xp.nonzero(xp.max(log_posterior, axis=1) == -xp.inf)
     if rows.shape[0]:
         alone = xp.take(squared, rows, axis=0)
-        first = xp.argmin(alone, axis=1)[:, None] == xp.arange(squared.shape[1], dtype=xp.int64, device=device(x))[None, :]
+        first = (
+            xp.argmin(alone, axis=1)[:, None]
+            == xp.arange(squared.shape[1], dtype=xp.int64, device=device(x))[None, :]
+        )
         log_posterior[rows, :] = safe_log(xp.astype(first, x.dtype))
     return shares_of(log_posterior, axis=1)
 
@@ -279,7 +329,12 @@ class RadiusErrors(Sums):
 
 
 def radius_errors(
-    block: Block, profile: Profile, params: ParzenParams, radii: list[float], label: Array, own: Array
+    block: Block,
+    profile: Profile,
+    params: ParzenParams,
+    radii: list[float],
+    label: Array,
+    own: Array,
 ) -> RadiusErrors:
     """Errors of one block at all radii, from one pass over its distances.
 
@@ -292,13 +347,20 @@ def radius_errors(
     return RadiusErrors(wrong @ counts, uncovered @ counts, xp.sum(counts))
 
 
-def wrong_rows(block: Block, profile: Profile, params: ParzenParams, label: Array, own: Array) -> Array:
+def wrong_rows(
+    block: Block, profile: Profile, params: ParzenParams, label: Array, own: Array
+) -> Array:
     """One for each row that the network misclassifies, the row left out of its own vote, zero for the others, (n,)."""
     return _judged(block, profile, params, [params.radius], label, own)[0][0, :]
 
 
 def _judged(
-    block: Block, profile: Profile, params: ParzenParams, radii: list[float], label: Array, own: Array
+    block: Block,
+    profile: Profile,
+    params: ParzenParams,
+    radii: list[float],
+    label: Array,
+    own: Array,
 ) -> tuple[Array, Array]:
     """Whether each row is misclassified, and whether no kernel covers it, at every radius, (R, n) each, ones and zeros."""
     xp, x = namespace(block.x), as_float64(block.x)
@@ -308,18 +370,29 @@ def _judged(
     classes = xp.arange(params.n_classes, dtype=label.dtype, device=device(x))
     mine = xp.astype(classes[None, :] == label[:, None], x.dtype)
     weight = as_float64(params.weight)
-    again = xp.where(own >= 0, xp.take(weight, xp.where(own >= 0, own, xp.zeros_like(own))) - 1, xp.zeros_like(x[:, 0]))
+    again = xp.where(
+        own >= 0,
+        xp.take(weight, xp.where(own >= 0, own, xp.zeros_like(own))) - 1,
+        xp.zeros_like(x[:, 0]),
+    )
     again = xp.clip(again, min=0.0)  # the other copies of the row
     votes += (again[:, None] * mine)[None, :, :]
     least = xp.where((again[:, None] * mine) > 0, xp.zeros_like(least), least)
     uncovered = xp.max(votes, axis=2) == 0  # (R, n)
     scale = xp.exp(as_float64(params.log_scale) - float(xp.max(params.log_scale)))
-    chosen = xp.where(uncovered, xp.argmin(least, axis=1)[None, :], xp.argmax(votes * scale, axis=2))
+    chosen = xp.where(
+        uncovered, xp.argmin(least, axis=1)[None, :], xp.argmax(votes * scale, axis=2)
+    )
     return xp.astype(chosen != label[None, :], x.dtype), xp.astype(uncovered, x.dtype)
 
 
 def _votes_by_radius(
-    x: Array, profile: Profile, params: ParzenParams, radii: list[float], own: Array, gaps: Gaps | None
+    x: Array,
+    profile: Profile,
+    params: ParzenParams,
+    radii: list[float],
+    own: Array,
+    gaps: Gaps | None,
 ) -> tuple[Array, Array]:
     xp, home = namespace(x), device(x)
     weight = as_float64(params.weight)
@@ -328,11 +401,16 @@ def _votes_by_radius(
     for k in range(params.n_classes):
         for span in params.spans(k):
             squared = _distances(x, profile, params, span, gaps)
-            itself = own[:, None] == xp.arange(span.start, span.stop, dtype=own.dtype, device=home)[None, :]
+            itself = (
+                own[:, None]
+                == xp.arange(span.start, span.stop, dtype=own.dtype, device=home)[None, :]
+            )
             squared = xp.where(itself, xp.inf, squared)
             least[:, k] = xp.minimum(least[:, k], xp.min(squared, axis=1))
             if gaps is None:
-                squared = xp.astype(squared, xp.float32)  # many times faster, and enough to choose by
+                squared = xp.astype(
+                    squared, xp.float32
+                )  # many times faster, and enough to choose by
                 heights = profile.heights(squared, radii)
             else:
                 heights = _marginal_heights(xp.clip(squared, min=0.0), profile, params, radii, gaps)
@@ -348,6 +426,8 @@ def _marginal_heights(
     xp = namespace(squared)
     for radius in radii:
         ratio = params.word_squared / radius**2
-        most = profile.log_marginal(xp.zeros_like(squared[:, :1]), gaps.n_numbers, gaps.log_ways, ratio)
+        most = profile.log_marginal(
+            xp.zeros_like(squared[:, :1]), gaps.n_numbers, gaps.log_ways, ratio
+        )
         log_height = profile.log_marginal(squared / radius**2, gaps.n_numbers, gaps.log_ways, ratio)
         yield xp.astype(xp.exp(log_height - most), xp.float32)

@@ -75,7 +75,10 @@ class Profile(ABC):
         A missing word may be the kernel's own or lie `word_squared` away; `log_ways` (rows, G + 1) are the logarithms of the
         number of ways in which 0, 1 ... of the missing words are others.
         """
-        terms = [safe_log(self.left(squared + g * word_squared, n)) + log_ways[:, g : g + 1] for g in range(log_ways.shape[1])]
+        terms = [
+            safe_log(self.left(squared + g * word_squared, n)) + log_ways[:, g : g + 1]
+            for g in range(log_ways.shape[1])
+        ]
         return terms[0] if len(terms) == 1 else logsumexp(namespace(squared).stack(terms), axis=0)
 
     def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
@@ -163,7 +166,9 @@ class GaussianProfile(Profile):
     def log_marginal(self, squared: Array, n: Array, log_ways: Array, word_squared: float) -> Array:
         """Words factor out."""
         xp = namespace(squared)
-        away = xp.arange(log_ways.shape[1], dtype=log_ways.dtype, device=device(log_ways)) * (-0.5 * word_squared)
+        away = xp.arange(log_ways.shape[1], dtype=log_ways.dtype, device=device(log_ways)) * (
+            -0.5 * word_squared
+        )
         return -0.5 * squared + logsumexp(log_ways + away, axis=1)[:, None]
 
     def variance(self, d: int) -> float:
@@ -173,7 +178,9 @@ class GaussianProfile(Profile):
         return rng.standard_normal((n, d))
 
     def log_total(self, tiles: Iterator[tuple[Array, Array]]) -> Array:
-        parts = [log_weighted_sums(-0.5 * squared.T, weight[:, None])[0, :] for squared, weight in tiles]
+        parts = [
+            log_weighted_sums(-0.5 * squared.T, weight[:, None])[0, :] for squared, weight in tiles
+        ]
         return logsumexp(namespace(parts[0]).stack(parts), axis=0)
 
     def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
@@ -193,11 +200,18 @@ def _count(inside: Array, weight: Array) -> Array:
     xp = namespace(inside)
     one = float(weight[0])
     if bool(xp.all(weight == one)):
-        return one * as_float64(xp.astype(inside, xp.float32) @ xp.ones(weight.shape, dtype=xp.float32, device=device(weight)))
+        return one * as_float64(
+            xp.astype(inside, xp.float32)
+            @ xp.ones(weight.shape, dtype=xp.float32, device=device(weight))
+        )
     return xp.astype(inside, weight.dtype) @ weight
 
 
-PROFILES: dict[str, type[Profile]] = {"hypersphere": Hypersphere, "epanechnikov": Epanechnikov, "gaussian": GaussianProfile}
+PROFILES: dict[str, type[Profile]] = {
+    "hypersphere": Hypersphere,
+    "epanechnikov": Epanechnikov,
+    "gaussian": GaussianProfile,
+}
 
 
 def _norm(x: Array) -> Array:
@@ -216,7 +230,10 @@ def squared_distances(x: Array, center: Array, narrow: bool = False) -> Array:
     if not narrow:
         one, norm = xp.ones_like(x[:, :1]), xp.sum(x**2, axis=1)[:, None]
         other, other_norm = xp.ones_like(center[:, :1]), xp.sum(center**2, axis=1)[:, None]
-        return xp.concat([-2 * x, norm, one], axis=1) @ xp.concat([center, other, other_norm], axis=1).T
+        return (
+            xp.concat([-2 * x, norm, one], axis=1)
+            @ xp.concat([center, other, other_norm], axis=1).T
+        )
     squared = xp.zeros((x.shape[0], center.shape[0]), dtype=x.dtype, device=device(x))
     for i in range(x.shape[1]):
         away = x[:, i : i + 1] - center[:, i]
@@ -237,7 +254,8 @@ def observed_distances(x: Array, observed: Array, center: Array, narrow: bool = 
     if not narrow:
         norm = xp.sum(x**2, axis=1)[:, None]
         return (
-            xp.concat([-2 * x, observed, norm], axis=1) @ xp.concat([center, center**2, xp.ones_like(center[:, :1])], axis=1).T
+            xp.concat([-2 * x, observed, norm], axis=1)
+            @ xp.concat([center, center**2, xp.ones_like(center[:, :1])], axis=1).T
         )
     squared = xp.zeros((x.shape[0], center.shape[0]), dtype=x.dtype, device=device(x))
     for i in range(x.shape[1]):
@@ -257,5 +275,10 @@ def log_ways(levels: tuple[int, ...], missing: Array) -> Array:
     found = xp.zeros_like(nothing)
     for g, n_levels in enumerate(levels):
         other = safe_log(missing[:, g : g + 1] * (n_levels - 1.0))
-        found = logsumexp(xp.stack([xp.concat([found, nothing], axis=1), xp.concat([nothing, found + other], axis=1)]), axis=0)
+        found = logsumexp(
+            xp.stack(
+                [xp.concat([found, nothing], axis=1), xp.concat([nothing, found + other], axis=1)]
+            ),
+            axis=0,
+        )
     return found

@@ -38,7 +38,9 @@ class Reducer:
     numbers in [0, 1). Sums over the rows are carried along, so that an exchange costs N times the number of candidates.
     """
 
-    def __init__(self, rows: Rows, x: Array, weight: Array, profile: Profile, radius: float, narrow: bool) -> None:
+    def __init__(
+        self, rows: Rows, x: Array, weight: Array, profile: Profile, radius: float, narrow: bool
+    ) -> None:
         self.rows, self.x, self.weight = rows, x, weight / namespace(x).sum(weight)
         self.profile, self.radius, self.narrow = profile, radius, narrow
         self.full = self._full()
@@ -70,7 +72,13 @@ class Reducer:
         return kept
 
     def exchange(
-        self, kept: list[int], uniform: Callable[[int], Array], *, n_candidates: int, max_sweeps: int, tol: float
+        self,
+        kept: list[int],
+        uniform: Callable[[int], Array],
+        *,
+        n_candidates: int,
+        max_sweeps: int,
+        tol: float,
     ) -> tuple[list[int], list[float]]:
         """Fukunaga & Hayes: exchange kept kernels for others as long as the criterion rises."""
         xp = namespace(self.x)
@@ -81,7 +89,9 @@ class Reducer:
         ones = xp.ones_like(self.full)
         for start in range(0, k, TILE):
             part = self._at(kept[start : start + TILE])
-            sums += self.rows.each(_mixed, self.profile, part, self.radius, self.narrow, ones[: part.shape[0]])
+            sums += self.rows.each(
+                _mixed, self.profile, part, self.radius, self.narrow, ones[: part.shape[0]]
+            )
         history = [self.criterion(sums, k)]
         for _ in range(max_sweeps):
             for place in range(k):
@@ -91,22 +101,44 @@ class Reducer:
                 break
         return kept, history
 
-    def _exchanged(self, kept: list[int], place: int, sums: Array, uniform: Callable[[int], Array], n_candidates: int) -> Array:
+    def _exchanged(
+        self,
+        kept: list[int],
+        place: int,
+        sums: Array,
+        uniform: Callable[[int], Array],
+        n_candidates: int,
+    ) -> Array:
         """The sums after the kernel at `place` has been exchanged for the best candidate, itself among them."""
         xp = namespace(sums)
         out = self.column(self._at([kept[place]]))[:, 0]
         rest = xp.clip(sums - out, min=0.0)
         candidates = [kept[place], *self._candidates(kept, out, rest, uniform, n_candidates)]
         floor = DEFENSE / (1 - DEFENSE) * len(kept) * self.full
-        gain = self.rows.total(_gain, self.profile, self._at(candidates), self.radius, self.narrow, rest + floor, self.weight)
+        gain = self.rows.total(
+            _gain,
+            self.profile,
+            self._at(candidates),
+            self.radius,
+            self.narrow,
+            rest + floor,
+            self.weight,
+        )
         best = int(xp.argmax(gain))
-        if best == 0 or float(gain[best]) <= (1 + 1e-5) * float(gain[0]):  # sums are rounded to float32
+        if best == 0 or float(gain[best]) <= (1 + 1e-5) * float(
+            gain[0]
+        ):  # sums are rounded to float32
             return sums
         kept[place] = candidates[best]
         return rest + self.column(self._at([kept[place]]))[:, 0]
 
     def _candidates(
-        self, kept: list[int], out: Array, rest: Array, uniform: Callable[[int], Array], n_candidates: int
+        self,
+        kept: list[int],
+        out: Array,
+        rest: Array,
+        uniform: Callable[[int], Array],
+        n_candidates: int,
     ) -> list[int]:
         """Half near the kernel that goes, half where rows would be badly represented without it; all of them if few."""
         xp, taken = namespace(out), set(kept)
@@ -128,7 +160,14 @@ class Reducer:
         vote = xp.full((len(kept),), 1 / len(kept), dtype=self.full.dtype, device=device(self.x))
         for _ in range(n_sweeps):
             share = self.rows.total(
-                _responsibility, self.profile, centers, self.radius, self.narrow, vote, self.full * DEFENSE, self.weight
+                _responsibility,
+                self.profile,
+                centers,
+                self.radius,
+                self.narrow,
+                vote,
+                self.full * DEFENSE,
+                self.weight,
             )
             vote = vote * share
             vote = vote / xp.sum(vote)
@@ -143,7 +182,9 @@ class Reducer:
         total = namespace(self.x).zeros_like(self.weight)
         for start in range(0, self.n, TILE):
             span = slice(start, min(start + TILE, self.n))
-            total += self.rows.each(_mixed, self.profile, self.x[span, :], self.radius, self.narrow, self.weight[span])
+            total += self.rows.each(
+                _mixed, self.profile, self.x[span, :], self.radius, self.narrow, self.weight[span]
+            )
         return total
 
 
@@ -154,21 +195,40 @@ def _heights(block: Block, profile: Profile, centers: Array, radius: float, narr
     return profile.height(xp.astype(squared, xp.float32))
 
 
-def _mixed(block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, vote: Array) -> Array:
+def _mixed(
+    block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, vote: Array
+) -> Array:
     """sum_j vote_j K((x - c_j) / r), (n,)."""
     return as_float64(_heights(block, profile, centers, radius, narrow)) @ as_float64(vote)
 
 
-def _gain(block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, rest: Array, weight: Array) -> Array:
+def _gain(
+    block: Block,
+    profile: Profile,
+    centers: Array,
+    radius: float,
+    narrow: bool,
+    rest: Array,
+    weight: Array,
+) -> Array:
     """sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) for each candidate c, (m,): what it adds to the criterion."""
     xp = namespace(block.x)
     height = _heights(block, profile, centers, radius, narrow)
     share = xp.astype(1 / xp.take(rest, block.y), height.dtype)[:, None]
-    return as_float64(xp.astype(xp.take(weight, block.y), height.dtype) @ xp.log(1 + height * share))
+    return as_float64(
+        xp.astype(xp.take(weight, block.y), height.dtype) @ xp.log(1 + height * share)
+    )
 
 
 def _responsibility(
-    block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, vote: Array, floor: Array, weight: Array
+    block: Block,
+    profile: Profile,
+    centers: Array,
+    radius: float,
+    narrow: bool,
+    vote: Array,
+    floor: Array,
+    weight: Array,
 ) -> Array:
     """sum_i w_i K_ij / p(x_i) for each kernel j, (m,)."""
     xp = namespace(block.x)

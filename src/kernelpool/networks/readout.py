@@ -17,7 +17,15 @@ Deviations from the paper: any number of classes and real outputs. What is singu
 
 from typing import Protocol
 
-from ..arrays import Array, as_float64, cholesky, device, inverse_of_lower, namespace, solve_factored
+from ..arrays import (
+    Array,
+    as_float64,
+    cholesky,
+    device,
+    inverse_of_lower,
+    namespace,
+    solve_factored,
+)
 from ..rows import Block
 from ..sums import record
 
@@ -72,7 +80,9 @@ class Values:
         xp, home = namespace(block.x), device(block.x)
         y = as_float64(block.y)
         y = y[None, :] if y.ndim == 1 else y.T
-        mean, scale = (xp.asarray(a, dtype=xp.float64, device=home)[:, None] for a in (self.mean, self.scale))
+        mean, scale = (
+            xp.asarray(a, dtype=xp.float64, device=home)[:, None] for a in (self.mean, self.scale)
+        )
         weight = xp.ones_like(y[0, :]) if block.weight is None else as_float64(block.weight)
         return (y - mean) / scale, weight
 
@@ -95,7 +105,9 @@ def pseudo_inverse(a: Array) -> Array:
     xp = namespace(a)
     unit, scaled = _unit_diagonal(a)
     factor = cholesky(scaled)
-    if factor is not None and float(xp.min(xp.linalg.diagonal(factor))) ** 2 > SMALLEST:  # several times quicker
+    if (
+        factor is not None and float(xp.min(xp.linalg.diagonal(factor))) ** 2 > SMALLEST
+    ):  # several times quicker
         root = inverse_of_lower(factor, overwrite=True)
         return root.T @ root / (unit[:, None] * unit[None, :])
     value, vector = xp.linalg.eigh(scaled)

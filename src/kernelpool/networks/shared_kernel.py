@@ -93,7 +93,9 @@ class UsableKernels:
     def among_all(self, sums: Array) -> Array:
         """Sums of these kernels (..., m) as those of all kernels, (..., M), zero for the others."""
         xp = namespace(sums)
-        return xp.take(xp.concat([sums, xp.zeros_like(sums[:, :1])], axis=1), self.compact_index, axis=1)
+        return xp.take(
+            xp.concat([sums, xp.zeros_like(sums[:, :1])], axis=1), self.compact_index, axis=1
+        )
 
 
 @record
@@ -176,7 +178,10 @@ class WorstRows:
     def __add__(self, other: "WorstRows") -> "WorstRows":
         xp = namespace(self.x)
         keep = self.log_evidence <= other.log_evidence
-        return WorstRows(xp.where(keep, self.log_evidence, other.log_evidence), xp.where(keep[:, None], self.x, other.x))
+        return WorstRows(
+            xp.where(keep, self.log_evidence, other.log_evidence),
+            xp.where(keep[:, None], self.x, other.x),
+        )
 
 
 def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array:
@@ -207,7 +212,11 @@ class SharedKernel:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
         e_step_params = self.e_step_params(params, rows.eps)
         totals = self.totals(rows, e_step_params)
-        subkernels = self.subkernels(totals, params, e_step_params) if isinstance(totals, TotalsByClass) else None
+        subkernels = (
+            self.subkernels(totals, params, e_step_params)
+            if isinstance(totals, TotalsByClass)
+            else None
+        )
         belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
         objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
         return self.m_step(totals, params, e_step_params, subkernels), objective
@@ -217,7 +226,9 @@ class SharedKernel:
         xp = namespace(params.mixing)
         natural_params = self.kernel.natural_params(params.kernels, eps)
         in_float64 = False
-        if eps > FLOAT64_EPS and natural_params.guarded:  # one kernel at a time: many times slower than float64
+        if (
+            eps > FLOAT64_EPS and natural_params.guarded
+        ):  # one kernel at a time: many times slower than float64
             precise = self.kernel.natural_params(params.kernels, FLOAT64_EPS)
             in_float64 = len(precise.guarded) < len(natural_params.guarded)
             natural_params = precise if in_float64 else natural_params
@@ -229,7 +240,9 @@ class SharedKernel:
         weight = xp.concat([table, natural_params.weight], axis=1)
         class_posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
         usable = _usable(natural_params, table, by_column)
-        return EStepParams(natural_params, table, weight, by_class, class_posterior, usable, in_float64)
+        return EStepParams(
+            natural_params, table, weight, by_class, class_posterior, usable, in_float64
+        )
 
     def totals(self, rows: Rows, e_step_params: EStepParams) -> Totals:
         """`e_step` of all rows."""
@@ -249,24 +262,44 @@ class SharedKernel:
         n_columns = e_step_params.table.shape[1]
         if self._can_fuse(block, e_step_params):
             columns, features, indicators = self._factors(block)
-            sums, log_evidence = fused_sums(columns, indicators + features, block.weight, e_step_params.weight)
+            sums, log_evidence = fused_sums(
+                columns, indicators + features, block.weight, e_step_params.weight
+            )
             mass, sums = sums[:n_columns, :].T, sums[n_columns:, :]
-            return self._totals(block, e_step_params, mass, sums, self._row_weight(block)[None, :], log_evidence)
+            return self._totals(
+                block, e_step_params, mass, sums, self._row_weight(block)[None, :], log_evidence
+            )
         phi = self._features(block)  # (K + 1 + P, n)
         responsibility, log_evidence = self._responsibility(block, e_step_params, phi)
         sums = as_float64(self.kernel.sums(phi, block.x, responsibility))  # (K + 1 + P, M)
-        plain = self._totals(block, e_step_params, sums[:n_columns, :].T, sums[n_columns:, :], responsibility, log_evidence)
+        plain = self._totals(
+            block,
+            e_step_params,
+            sums[:n_columns, :].T,
+            sums[n_columns:, :],
+            responsibility,
+            log_evidence,
+        )
         if not self.penalty.by_class:
             return plain
-        by_class = tuple(self._moments_of(block, e_step_params, phi, responsibility, k) for k in range(n_columns - 1))
+        by_class = tuple(
+            self._moments_of(block, e_step_params, phi, responsibility, k)
+            for k in range(n_columns - 1)
+        )
         return TotalsByClass(plain.log_likelihood, plain.weight, plain.moments, by_class)
 
     def _expect_by_class(
-        self, block: Block, e_step_params: EStepParams, classes: dict[int, slice], usable: tuple[UsableKernels, ...]
+        self,
+        block: Block,
+        e_step_params: EStepParams,
+        classes: dict[int, slice],
+        usable: tuple[UsableKernels, ...],
     ) -> Totals:
         """The same where rows of one class lie together: every class is multiplied with the kernels that it may use alone."""
         xp, (n, d), n_columns = namespace(block.x), block.x.shape, len(usable)
-        mine = [(code % n_columns, span, usable[code % n_columns]) for code, span in classes.items()]
+        mine = [
+            (code % n_columns, span, usable[code % n_columns]) for code, span in classes.items()
+        ]
         if self._can_fuse(block, e_step_params):
             return self._fuse_by_class(block, e_step_params, mine)
         n_most = max(part.weight.shape[0] for _, _, part in mine)
@@ -280,17 +313,23 @@ class SharedKernel:
                 m = part.weight.shape[0]
                 out[:m, span] = part.weight @ phi[:, span]
                 if self.kernel.looks_up:
-                    out[:m, span] += self.kernel.look_up(e_step_params.natural_params, block.x[span, :], part.index)
+                    out[:m, span] += self.kernel.look_up(
+                        e_step_params.natural_params, block.x[span, :], part.index
+                    )
                 out[m:, span] = LOG_ZERO
             return out
 
         responsibility, log_evidence = responsibilities(log_joint, block.weight)
         sums, mass = 0.0, [xp.zeros_like(e_step_params.table[:, 0])] * n_columns
         for k, span, part in mine:
-            found = self.kernel.sums(phi[:, span], block.x[span, :], responsibility[: part.weight.shape[0], span])
+            found = self.kernel.sums(
+                phi[:, span], block.x[span, :], responsibility[: part.weight.shape[0], span]
+            )
             found = part.among_all(as_float64(found))
             sums, mass[k] = sums + found[1:, :], found[0, :]
-        return self._totals(block, e_step_params, xp.stack(mass, axis=1), sums, responsibility, log_evidence)
+        return self._totals(
+            block, e_step_params, xp.stack(mass, axis=1), sums, responsibility, log_evidence
+        )
 
     def _expect_with_holes(self, block: Block, e_step_params: EStepParams) -> Totals:
         """The same where cells are missing: by the cells that are known, the others as each kernel expects them."""
@@ -304,26 +343,42 @@ class SharedKernel:
             return totals
         by_class = []
         for k in range(n_columns - 1):
-            mine = responsibility * (indicators[k, :] + posterior[:, k : k + 1] * indicators[n_columns - 1, :])
-            by_class.append(observed.moments(as_float64(namespace(mine).sum(mine, axis=1))[:, None], mine))
+            mine = responsibility * (
+                indicators[k, :] + posterior[:, k : k + 1] * indicators[n_columns - 1, :]
+            )
+            by_class.append(
+                observed.moments(as_float64(namespace(mine).sum(mine, axis=1))[:, None], mine)
+            )
         return TotalsByClass(totals.log_likelihood, totals.weight, totals.moments, tuple(by_class))
 
-    def _observed_responsibility(self, block: Block, e_step_params: EStepParams, observed: Observed) -> tuple[Array, Array]:
+    def _observed_responsibility(
+        self, block: Block, e_step_params: EStepParams, observed: Observed
+    ) -> tuple[Array, Array]:
         n_columns = e_step_params.table.shape[1]
         indicators = block.once((type(self), n_columns), self._indicators, n_columns)
-        share = (e_step_params.table - e_step_params.natural_params.offset[:, None]) @ indicators  # (M, n)
+        share = (
+            e_step_params.table - e_step_params.natural_params.offset[:, None]
+        ) @ indicators  # (M, n)
         return responsibilities(lambda: observed.log_density + share, block.weight)
 
     # -- the same by `fused_sums` ---------------------------------------------------------------------------------
 
     def _can_fuse(self, block: Block, e_step_params: EStepParams) -> bool:
         plain = not (e_step_params.natural_params.guarded or self.penalty.by_class)
-        return plain and can_fuse(block.x, e_step_params.table.shape[0]) and self._factors(block) is not None
+        return (
+            plain
+            and can_fuse(block.x, e_step_params.table.shape[0])
+            and self._factors(block) is not None
+        )
 
     def _factors(self, block: Block) -> Any:
         """Columns (c, n) of which features and indicators are products, and which two each feature and indicator is of."""
         width = block.x.shape[1] + self.sharing.shape[1] + 3
-        return block.once(("factors", type(self), self.sharing.shape[1], self.kernel.name), self._make_factors, width)
+        return block.once(
+            ("factors", type(self), self.sharing.shape[1], self.kernel.name),
+            self._make_factors,
+            width,
+        )
 
     def _make_factors(self, block: Block) -> Any:
         found, n_columns = self.kernel.factors(block), self.sharing.shape[1] + 1
@@ -336,7 +391,9 @@ class SharedKernel:
         columns[one, :], columns[one + 1 :, :] = 1, self._indicators(block)
         return columns, features, tuple((one + 1 + k, one) for k in range(n_columns))
 
-    def _fuse_by_class(self, block: Block, e_step_params: EStepParams, mine: list[tuple[int, slice, UsableKernels]]) -> Totals:
+    def _fuse_by_class(
+        self, block: Block, e_step_params: EStepParams, mine: list[tuple[int, slice, UsableKernels]]
+    ) -> Totals:
         """`_expect_by_class`."""
         xp, table = namespace(block.x), e_step_params.table
         columns, features, ((_, one), *_) = self._factors(block)
@@ -344,37 +401,67 @@ class SharedKernel:
         log_evidence = empty(block.x.shape[:1], block.x)
         for k, span, part in mine:
             weight = None if block.weight is None else block.weight[span]
-            found, log_evidence[span] = fused_sums(columns[:, span], ((one, one), *features), weight, part.weight)
+            found, log_evidence[span] = fused_sums(
+                columns[:, span], ((one, one), *features), weight, part.weight
+            )
             found = part.among_all(found)
             sums, mass[k] = sums + found[1:, :], found[0, :]
-        return self._totals(block, e_step_params, xp.stack(mass, axis=1), sums, self._row_weight(block)[None, :], log_evidence)
+        return self._totals(
+            block,
+            e_step_params,
+            xp.stack(mass, axis=1),
+            sums,
+            self._row_weight(block)[None, :],
+            log_evidence,
+        )
 
     def _row_weight(self, block: Block) -> Array:
         """What the responsibilities of each row sum to, (n,)."""
         return namespace(block.x).ones_like(block.x[:, 0]) if block.weight is None else block.weight
 
     def _totals(
-        self, block: Block, e_step_params: EStepParams, mass: Array, sums: Array, responsibility: Array, log_evidence: Array
+        self,
+        block: Block,
+        e_step_params: EStepParams,
+        mass: Array,
+        sums: Array,
+        responsibility: Array,
+        log_evidence: Array,
     ) -> Totals:
         """Sums by kernel (P, M) and mass (M, K + 1) as totals."""
-        moments = self.kernel.moments(mass, sums, e_step_params.natural_params, block.x, responsibility)
-        return self._weighted(block, log_evidence + self.kernel.common(e_step_params.natural_params, block.x), moments)
+        moments = self.kernel.moments(
+            mass, sums, e_step_params.natural_params, block.x, responsibility
+        )
+        return self._weighted(
+            block, log_evidence + self.kernel.common(e_step_params.natural_params, block.x), moments
+        )
 
     def _weighted(self, block: Block, log_evidence: Array, moments: KernelSums) -> Totals:
         """The evidence (n,) summed over the rows, with their moments."""
         xp = namespace(block.x)
         if block.weight is None:
-            return Totals(xp.sum(log_evidence, dtype=xp.float64), float(log_evidence.shape[0]), moments)
+            return Totals(
+                xp.sum(log_evidence, dtype=xp.float64), float(log_evidence.shape[0]), moments
+            )
         total = as_float64(block.weight) @ as_float64(log_evidence)
         return Totals(total, xp.sum(block.weight, dtype=xp.float64), moments)
 
-    def _moments_of(self, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array, k: int) -> KernelSums:
+    def _moments_of(
+        self, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array, k: int
+    ) -> KernelSums:
         """Moments of the rows of class k, those without a class by P(C_k|j)."""
-        n_columns, posterior = e_step_params.table.shape[1], e_step_params.class_posterior[:, k : k + 1]
+        n_columns, posterior = (
+            e_step_params.table.shape[1],
+            e_step_params.class_posterior[:, k : k + 1],
+        )
         if block.classes is None:
             mine = responsibility * (phi[k, :] + posterior * phi[n_columns - 1, :])
-            return self._moments_in(slice(0, block.x.shape[0]), block, e_step_params, phi[n_columns:, :], mine)
-        spans = [block.classes.get(code, slice(0, 0)) for code in (k, -1)]  # no other rows have a part in it
+            return self._moments_in(
+                slice(0, block.x.shape[0]), block, e_step_params, phi[n_columns:, :], mine
+            )
+        spans = [
+            block.classes.get(code, slice(0, 0)) for code in (k, -1)
+        ]  # no other rows have a part in it
         shares = responsibility[:, spans[0]], responsibility[:, spans[1]] * posterior
         labeled, others = (
             self._moments_in(span, block, e_step_params, phi[n_columns:, span], share)
@@ -383,40 +470,63 @@ class SharedKernel:
         return labeled + others
 
     def _moments_in(
-        self, span: slice, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array
+        self,
+        span: slice,
+        block: Block,
+        e_step_params: EStepParams,
+        phi: Array,
+        responsibility: Array,
     ) -> KernelSums:
         """Moments of the rows in `span`, whose features and responsibilities are given."""
         x = block.x[span, :]
         sums = as_float64(self.kernel.sums(phi, x, responsibility))
-        return self.kernel.moments(sums[:1, :].T, sums, e_step_params.natural_params, x, responsibility)
+        return self.kernel.moments(
+            sums[:1, :].T, sums, e_step_params.natural_params, x, responsibility
+        )
 
     def m_step(
-        self, totals: Totals, params: Params, e_step_params: EStepParams, subkernels: Subkernels | None = None
+        self,
+        totals: Totals,
+        params: Params,
+        e_step_params: EStepParams,
+        subkernels: Subkernels | None = None,
     ) -> Params:
         """(35)-(37), or their counterparts under the penalty."""
         xp = namespace(params.mixing)
         mass = self.by_class(totals.moments.mass, e_step_params)
         moments = replace(totals.moments, mass=mass)
-        moment_origin = self.kernel.moment_origin(match_array(e_step_params.natural_params, like=mass))
+        moment_origin = self.kernel.moment_origin(
+            match_array(e_step_params.natural_params, like=mass)
+        )
         vanished = xp.sum(mass, axis=1) <= VANISHED * totals.weight / mass.shape[0]
         if bool(xp.any(vanished)):
-            moments = self.kernel.with_pseudocounts(moments, moment_origin, vanished, params.kernels, VANISHED)
+            moments = self.kernel.with_pseudocounts(
+                moments, moment_origin, vanished, params.kernels, VANISHED
+            )
         prior = self.penalty.prior_statistics(self.kernel, moments, moment_origin, subkernels)
         kernels = self.kernel.estimate(moments, moment_origin, prior)
         mixing = self.penalty.mixing(self.kernel, mass, params.mixing, kernels, subkernels)
-        remembered = subkernels.kernels if subkernels is not None and self.penalty.remembers else None
+        remembered = (
+            subkernels.kernels if subkernels is not None and self.penalty.remembers else None
+        )
         return Params(kernels, mixing, params.class_prior, subkernels=remembered)
 
-    def subkernels(self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams) -> Subkernels:
+    def subkernels(
+        self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams
+    ) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
         xp = namespace(params.mixing)
         mass = self.by_class(totals.moments.mass, e_step_params)
-        moment_origin = self.kernel.moment_origin(match_array(e_step_params.natural_params, like=mass))
+        moment_origin = self.kernel.moment_origin(
+            match_array(e_step_params.natural_params, like=mass)
+        )
         by_class = []
         for k, moments in enumerate(totals.by_class):
             absent = mass[:, k] <= VANISHED * totals.weight / mass.shape[0]
             moments = replace(moments, mass=mass[:, k : k + 1])
-            moments = self.kernel.with_pseudocounts(moments, moment_origin, absent, params.kernels, VANISHED)
+            moments = self.kernel.with_pseudocounts(
+                moments, moment_origin, absent, params.kernels, VANISHED
+            )
             by_class.append(self.kernel.estimate(moments, moment_origin))
         prior = params.mixing * params.class_prior
         of_kernel = xp.sum(prior, axis=1)[:, None]
@@ -427,7 +537,9 @@ class SharedKernel:
         """Mass by class, (M, K): that of the rows without a class is dealt out by P(C_k | j)."""
         xp = namespace(mass)
         # exp() was kept off denormals: what a class may not use is exactly zero again here
-        labeled = xp.where(e_step_params.allowed > 0, mass[:, :-1], xp.zeros_like(e_step_params.allowed))
+        labeled = xp.where(
+            e_step_params.allowed > 0, mass[:, :-1], xp.zeros_like(e_step_params.allowed)
+        )
         return labeled + mass[:, -1:] * e_step_params.class_posterior
 
     def _features(self, block: Block) -> Array:
@@ -444,11 +556,15 @@ class SharedKernel:
         codes = xp.asarray([*range(self.sharing.shape[1]), -1], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
         return xp.astype(codes[:, None] == block.y[None, :], block.x.dtype)  # type: ignore[index]
 
-    def _responsibility(self, block: Block, e_step_params: EStepParams, phi: Array) -> tuple[Array, Array]:
+    def _responsibility(
+        self, block: Block, e_step_params: EStepParams, phi: Array
+    ) -> tuple[Array, Array]:
         return responsibilities(lambda: self._log_joint(block, e_step_params, phi), block.weight)
 
     def _log_joint(self, block: Block, e_step_params: EStepParams, phi: Array) -> Array:
-        log_joint = block.scratch("log_joint", (e_step_params.weight.shape[0], phi.shape[1]))  # (M, n)
+        log_joint = block.scratch(
+            "log_joint", (e_step_params.weight.shape[0], phi.shape[1])
+        )  # (M, n)
         matmul_into(log_joint, e_step_params.weight, phi)
         if e_step_params.natural_params.guarded:
             n_columns = e_step_params.table.shape[1]
@@ -475,22 +591,32 @@ class SharedKernel:
         natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         weight = xp.concat([natural_params.offset[:, None], natural_params.weight], axis=1)
         log_mixing = clip(safe_log(mixing), LOG_ZERO, math.inf)
-        given = ConditionalParams(natural_params, weight, mixing, log_mixing, params.class_prior, 1 - pull)
+        given = ConditionalParams(
+            natural_params, weight, mixing, log_mixing, params.class_prior, 1 - pull
+        )
         totals = match_array(rows.total(self.conditional_step, given), like=mixing)
         of_class = xp.sum(totals.responsibility, axis=0)  # weight of the rows of each class
         n_rows = float(xp.sum(of_class))
         if not n_rows > 0:
-            raise KernelpoolError("The conditional likelihood needs rows with a class; got none, or none with any weight.")
+            raise KernelpoolError(
+                "The conditional likelihood needs rows with a class; got none, or none with any weight."
+            )
         prior = mixing * params.class_prior
         of_kernel = xp.sum(prior, axis=1)[:, None]
-        class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))  # P(C_k|j)
-        signed = totals.responsibility - class_posterior * totals.posterior[:, None]  # by log(pi_jk P(C_k))
+        class_posterior = prior / xp.where(
+            of_kernel > 0, of_kernel, xp.ones_like(of_kernel)
+        )  # P(C_k|j)
+        signed = (
+            totals.responsibility - class_posterior * totals.posterior[:, None]
+        )  # by log(pi_jk P(C_k))
         by_prior = xp.sum(signed, axis=0)
         moment_origin = self.kernel.moment_origin(match_array(natural_params, like=mixing))
         by_kernels = self.kernel.pullback(params.kernels, totals.moments, moment_origin)
         by_mixing = xp.reshape(signed - mixing * by_prior, (-1,))
         by_prior = by_prior - params.class_prior * xp.sum(by_prior)
-        known = of_class * xp.where(of_class > 0, safe_log(params.class_prior), xp.zeros_like(of_class))
+        known = of_class * xp.where(
+            of_class > 0, safe_log(params.class_prior), xp.zeros_like(of_class)
+        )
         objective = (float(totals.log_likelihood) + float(xp.sum(known))) / n_rows
         return xp.concat([by_kernels, by_mixing, by_prior]) / n_rows, objective
 
@@ -517,19 +643,32 @@ class SharedKernel:
                 out += self.kernel.look_up(given.natural_params, block.x)
             return out
 
-        signed, responsibility, posterior, log_ratio = self._signed(block, given, scores, indicators[:n_classes, :], weight)
+        signed, responsibility, posterior, log_ratio = self._signed(
+            block, given, scores, indicators[:n_classes, :], weight
+        )
         if observed is not None:
             moments = observed.moments(as_float64(xp.sum(signed, axis=1))[:, None], signed)
         else:
             sums = as_float64(self.kernel.sums(phi, block.x, signed))  # (1 + P, M)
-            moments = self.kernel.moments(sums[:1, :].T, sums[1:, :], given.natural_params, block.x, signed)
+            moments = self.kernel.moments(
+                sums[:1, :].T, sums[1:, :], given.natural_params, block.x, signed
+            )
             if given.evidence_weight != 1:  # what is common to all kernels does not cancel
-                log_ratio = log_ratio + (1 - given.evidence_weight) * self.kernel.common(given.natural_params, block.x)
+                log_ratio = log_ratio + (1 - given.evidence_weight) * self.kernel.common(
+                    given.natural_params, block.x
+                )
         log_likelihood = as_float64(weight) @ as_float64(log_ratio)
-        return ConditionalTotals(log_likelihood, as_float64(responsibility), as_float64(posterior), moments)
+        return ConditionalTotals(
+            log_likelihood, as_float64(responsibility), as_float64(posterior), moments
+        )
 
     def _signed(
-        self, block: Block, given: ConditionalParams, make_scores: Callable[[], Array], of_class: Array, weight: Array
+        self,
+        block: Block,
+        given: ConditionalParams,
+        make_scores: Callable[[], Array],
+        of_class: Array,
+        weight: Array,
     ) -> tuple[Array, Array, Array, Array]:
         """weight * (r - q), (M, n); the sums of weight * r by class, (M, K), and of weight * q, (M,); log p(x|y) / p(x), (n,).
 
@@ -547,7 +686,10 @@ class SharedKernel:
                 evidence = given.class_prior @ by_class
             if sums_within_range(xp.stack([own, evidence])):
                 ratio = xp.concat(
-                    [of_class * (weight / own), given.evidence_weight * (weight / evidence)[None, :]]
+                    [
+                        of_class * (weight / own),
+                        given.evidence_weight * (weight / evidence)[None, :],
+                    ]
                 )  # (K + 1, n)
                 shares = density @ ratio.T  # (M, K + 1)
                 factor = block.scratch("factor", density.shape)
@@ -556,10 +698,15 @@ class SharedKernel:
                 log_ratio = xp.log(own) - given.evidence_weight * xp.log(evidence)
                 return density, mixing * shares[:, :-1], mixed * shares[:, -1], log_ratio
         scores = make_scores()
-        log_own, log_mixed = given.log_mixing @ of_class, clip(safe_log(mixed), LOG_ZERO, math.inf)[:, None]
+        log_own, log_mixed = (
+            given.log_mixing @ of_class,
+            clip(safe_log(mixed), LOG_ZERO, math.inf)[:, None],
+        )
         own, log_evidence_own = responsibilities(lambda: scores + log_own, weight)
         summed_out, log_evidence = responsibilities(lambda: scores + log_mixed, weight)
-        shares = xp.where(mixing > 0, own @ of_class.T, xp.zeros_like(mixing))  # exp() was kept off denormals
+        shares = xp.where(
+            mixing > 0, own @ of_class.T, xp.zeros_like(mixing)
+        )  # exp() was kept off denormals
         summed_out *= given.evidence_weight
         log_ratio = log_evidence_own - given.evidence_weight * log_evidence
         return own - summed_out, shares, xp.sum(summed_out, axis=1), log_ratio
@@ -567,7 +714,10 @@ class SharedKernel:
     def to_vector(self, params: Params) -> Array:
         """The parameters in the coordinates of `gradient`: the family's, log(mixing) and log(class_prior)."""
         xp = namespace(params.mixing)
-        logs = [xp.reshape(clip(safe_log(a), LOG_ABSENT, math.inf), (-1,)) for a in (params.mixing, params.class_prior)]
+        logs = [
+            xp.reshape(clip(safe_log(a), LOG_ABSENT, math.inf), (-1,))
+            for a in (params.mixing, params.class_prior)
+        ]
         return xp.concat([self.kernel.coordinates(params.kernels), *logs])
 
     def from_vector(self, vector: Array, like: Params) -> Params:
@@ -580,21 +730,30 @@ class SharedKernel:
             for logs, before in ((log_mixing, like.mixing), (vector[-n_classes:], like.class_prior))
         )
         kernels = self.kernel.at(vector[:-n_logs], like.kernels)
-        return Params(kernels, mixing / xp.sum(mixing, axis=0), class_prior / xp.sum(class_prior), subkernels=like.subkernels)
+        return Params(
+            kernels,
+            mixing / xp.sum(mixing, axis=0),
+            class_prior / xp.sum(class_prior),
+            subkernels=like.subkernels,
+        )
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
 
     def coordinates(self, params: Params) -> Array:
         """The parameters as one vector; every vector is some network. Square roots keep mixing weights positive."""
         xp = namespace(params.mixing)
-        return xp.concat([self.kernel.coordinates(params.kernels), xp.reshape(params.mixing**0.5, (-1,))])
+        return xp.concat(
+            [self.kernel.coordinates(params.kernels), xp.reshape(params.mixing**0.5, (-1,))]
+        )
 
     def at(self, coordinates: Array, like: Params) -> Params:
         """The network at `coordinates`, in the shapes of `like`."""
         xp, n_mixing = namespace(coordinates), like.mixing.shape[0] * like.mixing.shape[1]
         mixing = xp.reshape(coordinates[-n_mixing:], like.mixing.shape) ** 2
         kernels = self.kernel.at(coordinates[:-n_mixing], like.kernels)
-        return Params(kernels, mixing / xp.sum(mixing, axis=0), like.class_prior, subkernels=like.subkernels)
+        return Params(
+            kernels, mixing / xp.sum(mixing, axis=0), like.class_prior, subkernels=like.subkernels
+        )
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
 
@@ -603,7 +762,9 @@ class SharedKernel:
         mass = params.mixing @ class_weight
         return [j for j, starves in enumerate(mass < STARVING * row_weight) if bool(starves)]
 
-    def moved(self, rows: Rows, params: Params, starving: list[int], owner: Array, class_weight: Array) -> Params:
+    def moved(
+        self, rows: Rows, params: Params, starving: list[int], owner: Array, class_weight: Array
+    ) -> Params:
         """The same network with starving kernels, one a class, moved to the worst modeled row of the class that owns them.
 
         A moved kernel starts with the weight of one row and the mean covariance of all kernels, so that the rows it takes
@@ -611,14 +772,18 @@ class SharedKernel:
         """
         xp = namespace(params.mixing)
         e_step_params = self.e_step_params(params, rows.eps)
-        worst_rows = match_array(rows.total(self.worst_rows, _sent(e_step_params)), like=params.mixing)
+        worst_rows = match_array(
+            rows.total(self.worst_rows, _sent(e_step_params)), like=params.mixing
+        )
         to, mixing = {}, xp.asarray(params.mixing, copy=True)
         for k, j in moves(starving, owner).items():
             share = 1 / (1 + float(class_weight[k]))
             to[j] = worst_rows.x[k, :]
             mixing[j, k] = 0
             others = float(xp.sum(mixing[:, k]))
-            alone = others < 1e-290  # a light class may have no other kernel, or none that can be divided by
+            alone = (
+                others < 1e-290
+            )  # a light class may have no other kernel, or none that can be divided by
             mixing[:, k] = mixing[:, k] * (0.0 if alone else (1 - share) / others)
             mixing[j, k] = 1.0 if alone else share
         kernels = self.kernel.move(params.kernels, to, reset=True)
@@ -630,9 +795,13 @@ class SharedKernel:
         keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
         index = xp.asarray(keep, dtype=xp.int64, device=home)
         mixing = xp.take(params.mixing, index, axis=0)
-        remembered = params.subkernels and tuple(self.kernel.take(kernels, index) for kernels in params.subkernels)
+        remembered = params.subkernels and tuple(
+            self.kernel.take(kernels, index) for kernels in params.subkernels
+        )
         kernels = self.kernel.take(params.kernels, index)
-        return Params(kernels, mixing / xp.sum(mixing, axis=0), params.class_prior, subkernels=remembered)
+        return Params(
+            kernels, mixing / xp.sum(mixing, axis=0), params.class_prior, subkernels=remembered
+        )
 
     def worst_rows(self, block: Block, given: EStepParams | Float64) -> WorstRows:
         """Of each class, the row of this block with the lowest log p(x|C_k)."""
@@ -647,9 +816,13 @@ class SharedKernel:
             phi = block.once((type(self), n_columns), self._indicators, n_columns)
             observed = self.kernel.observe(e_step_params.natural_params, block)
             _, log_evidence = self._observed_responsibility(block, e_step_params, observed)
-        counts = (phi[: n_columns - 1, :] > 0) & ((block.weight if block.weight is not None else phi[0, :] + 1) > 0)
+        counts = (phi[: n_columns - 1, :] > 0) & (
+            (block.weight if block.weight is not None else phi[0, :] + 1) > 0
+        )
         by_class = xp.where(counts, log_evidence, xp.inf * xp.ones_like(log_evidence))  # (K, n)
-        return WorstRows(xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0))
+        return WorstRows(
+            xp.min(by_class, axis=1), xp.take(block.x, xp.argmin(by_class, axis=1), axis=0)
+        )
 
     # -- prediction -----------------------------------------------------------------------------------------------
 
@@ -663,13 +836,20 @@ class SharedKernel:
             return self.kernel.log_density(natural_params, block.x)
         return self.kernel.observe(natural_params, block).log_density
 
-    def kernel_posterior(self, block: Block, natural_params: NaturalParams, mixing: Array, class_prior: Array) -> Array:
+    def kernel_posterior(
+        self, block: Block, natural_params: NaturalParams, mixing: Array, class_prior: Array
+    ) -> Array:
         """P(j|x), the class summed out, (n, M)."""
         log_joint = self.by_kernel(block, natural_params) + safe_log(mixing @ class_prior)[:, None]
         return shares_of(log_joint, axis=0).T
 
     def fill(
-        self, block: Block, natural_params: NaturalParams, log_share: Array, pick: Array | None, noise: Array | None
+        self,
+        block: Block,
+        natural_params: NaturalParams,
+        log_share: Array,
+        pick: Array | None,
+        noise: Array | None,
     ) -> Array:
         """Rows with their missing cells filled, (n, d): as expected, or drawn.
 
@@ -706,7 +886,9 @@ def moves(starving: list[int], owner: Array) -> dict[int, int]:
     return {int(owner[j]): j for j in starving}
 
 
-def _usable(natural_params: NaturalParams, table: Array, share: Array) -> tuple[UsableKernels, ...] | None:
+def _usable(
+    natural_params: NaturalParams, table: Array, share: Array
+) -> tuple[UsableKernels, ...] | None:
     """For every column of `table` the kernels with a `share` (M, K + 1) in it, or None if all have one in all."""
     xp = namespace(table)
     if bool(xp.all(share > 0)):
@@ -714,9 +896,13 @@ def _usable(natural_params: NaturalParams, table: Array, share: Array) -> tuple[
     found = []
     for k in range(table.shape[1]):
         counts = share[:, k] > 0
-        counts = counts if bool(xp.any(counts)) else ~counts  # rows of a class without kernels weigh nothing
+        counts = (
+            counts if bool(xp.any(counts)) else ~counts
+        )  # rows of a class without kernels weigh nothing
         (index,) = xp.nonzero(counts)
-        compact_index = xp.where(counts, xp.cumulative_sum(xp.astype(counts, index.dtype)) - 1, index.shape[0])
+        compact_index = xp.where(
+            counts, xp.cumulative_sum(xp.astype(counts, index.dtype)) - 1, index.shape[0]
+        )
         weight = xp.concat([table[:, k : k + 1], natural_params.weight], axis=1)
         found.append(UsableKernels(xp.take(weight, index, axis=0), compact_index, index))
     return tuple(found)

@@ -33,18 +33,32 @@ class Anchor(PriorRows):
         """nu rows with the mean and covariance of `home`."""
         xp, home = namespace(moment_origin), match_array(self.home, like=moment_origin)
         away = home.mean - moment_origin
-        second = kernel.pool_moments(self.strength * (kernel.flat(home.covariance) + kernel.square(away.T).T))
-        n_rows = kernel.pool_moments(xp.ones_like(away[:, :1]))  # a tied covariance counts the rows of all kernels
-        return PriorStatistics(self.strength, self.strength * away, second, self.strength * float(n_rows[0, 0]))
+        second = kernel.pool_moments(
+            self.strength * (kernel.flat(home.covariance) + kernel.square(away.T).T)
+        )
+        n_rows = kernel.pool_moments(
+            xp.ones_like(away[:, :1])
+        )  # a tied covariance counts the rows of all kernels
+        return PriorStatistics(
+            self.strength, self.strength * away, second, self.strength * float(n_rows[0, 0])
+        )
 
     def of_numbers(self, kernel: Kernel) -> "Anchor":
-        return Anchor(self.strength, kernel.parts(self.home)[1]) if isinstance(kernel, Product) else self
+        return (
+            Anchor(self.strength, kernel.parts(self.home)[1])
+            if isinstance(kernel, Product)
+            else self
+        )
 
     def words(self, like: Array) -> Array | float:
         """nu rows with the words of `home`."""
         assert isinstance(self.home, ProductKernels)
         return self.strength * match_array(self.home.probability, like=like)
 
-    def objective(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None = None) -> float:
+    def objective(
+        self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None = None
+    ) -> float:
         """-nu times the sum of the divergences."""
-        return super().objective(kernel, kernels) - super().objective(kernel, match_array(self.home, like=kernels.mean))
+        return super().objective(kernel, kernels) - super().objective(
+            kernel, match_array(self.home, like=kernels.mean)
+        )

@@ -39,6 +39,8 @@ class Conjugate(PriorRows):
 
     def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:
         """kappa rows at mu_P, the origin, and a scatter of Lambda that counts for nu_P and some more rows."""
-        scatter, count = kernel.prior(match_array(self.variance, like=moment_origin), moment_origin.shape[0])
+        scatter, count = kernel.prior(
+            match_array(self.variance, like=moment_origin), moment_origin.shape[0]
+        )
         second = scatter + kernel.squares(self.shrinkage + 0 * moment_origin[:, 0], moment_origin)
         return PriorStatistics(self.shrinkage, -self.shrinkage * moment_origin, second, count)

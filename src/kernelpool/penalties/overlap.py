@@ -72,11 +72,19 @@ class Distance(ABC):
         return of_numbers + of_words
 
     def pull(
-        self, kernel: Gaussian, here: Kernels, subkernels: Subkernels, strength: float, mass: Array, moment_origin: Array
+        self,
+        kernel: Gaussian,
+        here: Kernels,
+        subkernels: Subkernels,
+        strength: float,
+        mass: Array,
+        moment_origin: Array,
     ) -> PriorStatistics:
         """(27): as if 2 * strength * slope more rows of each class lay at its mean."""
         xp = namespace(mass)
-        rows = 2 * strength * subkernels.posterior * self.slope(apart(kernel, here, subkernels))  # (M, K)
+        rows = (
+            2 * strength * subkernels.posterior * self.slope(apart(kernel, here, subkernels))
+        )  # (M, K)
         first = xp.sum(rows[:, :, None] * (_means(subkernels) - moment_origin[:, None, :]), axis=1)
         return PriorStatistics(pull_mass=xp.sum(rows, axis=1), pull_first=first)
 
@@ -88,7 +96,9 @@ def apart(kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
 
 def _means(subkernels: Subkernels) -> Array:
     """mu_jk, (M, K, d)."""
-    return namespace(subkernels.posterior).stack([kernels.mean for kernels in subkernels.kernels], axis=1)
+    return namespace(subkernels.posterior).stack(
+        [kernels.mean for kernels in subkernels.kernels], axis=1
+    )
 
 
 class Bhattacharyya(Distance):
@@ -109,7 +119,10 @@ class Bhattacharyya(Distance):
             both = Kernels(kernels.mean, 0.5 * (kernels.covariance + own.covariance))
             log_both, log_own = kernel.log_size(both.covariance), kernel.log_size(own.covariance)
             away = (own.mean - kernels.mean)[:, None, :]
-            columns.append(kernel.distance(both, away)[:, 0] / 8 + 0.5 * (log_both - 0.5 * (log_size + log_own)))
+            columns.append(
+                kernel.distance(both, away)[:, 0] / 8
+                + 0.5 * (log_both - 0.5 * (log_size + log_own))
+            )
         return xp.stack(columns, axis=1)
 
 
@@ -127,7 +140,13 @@ class FullBhattacharyya(Bhattacharyya):
         return self.exact(kernel, kernels, subkernels)
 
     def pull(
-        self, kernel: Gaussian, here: Kernels, subkernels: Subkernels, strength: float, mass: Array, moment_origin: Array
+        self,
+        kernel: Gaussian,
+        here: Kernels,
+        subkernels: Subkernels,
+        strength: float,
+        mass: Array,
+        moment_origin: Array,
     ) -> PriorStatistics:
         xp, d = namespace(mass), here.mean.shape[1]
         unit = xp.eye(d, dtype=mass.dtype, device=device(mass))
@@ -137,7 +156,9 @@ class FullBhattacharyya(Bhattacharyya):
             precision, _ = kernel.precision(0.5 * (here.covariance + own.covariance))
 
             def turned(x: Array, precision: Array = precision) -> Array:
-                return kernel.apply(here.covariance, kernel.apply(precision, x))  # Sigma_j S_jk^-1 x, (M, d)
+                return kernel.apply(
+                    here.covariance, kernel.apply(precision, x)
+                )  # Sigma_j S_jk^-1 x, (M, d)
 
             columns = [turned(xp.zeros_like(here.mean) + unit[i, :]) for i in range(d)]
             matrix = matrix + rows[:, :, None] * xp.stack(columns, axis=2)
@@ -176,7 +197,9 @@ class KullbackLeibler(Distance):
     def of_words(self, kernel: Product, kernels: ProductKernels, own: ProductKernels) -> Array:
         """Divergences of the tables of all columns."""
         xp = namespace(kernels.mean)
-        return xp.sum(own.probability * (xp.log(own.probability) - xp.log(kernels.probability)), axis=1)
+        return xp.sum(
+            own.probability * (xp.log(own.probability) - xp.log(kernels.probability)), axis=1
+        )
 
     def exact(self, kernel: Gaussian, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(delta + tr(Sigma_j^-1 Sigma_jk) - d + log |Sigma_j| - log |Sigma_jk|) / 2."""
@@ -215,7 +238,9 @@ class Overlap(Penalty):
     by_class = True
     monotone = False
 
-    def __init__(self, strength: float, distance: Distance | None = None, step: str = "next") -> None:
+    def __init__(
+        self, strength: float, distance: Distance | None = None, step: str = "next"
+    ) -> None:
         self.strength, self.step = strength, step
         self.distance = Bhattacharyya() if distance is None else distance
 
@@ -230,9 +255,13 @@ class Overlap(Penalty):
         assert subkernels is not None
         family, here = numbers_of(kernel, kernel.estimate(moments, moment_origin), NAME)
         mass = namespace(moments.mass).sum(moments.mass, axis=1)
-        return self.distance.pull(family, here, _of_numbers(kernel, subkernels), self.strength, mass, moment_origin)
+        return self.distance.pull(
+            family, here, _of_numbers(kernel, subkernels), self.strength, mass, moment_origin
+        )
 
-    def shares(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None) -> Array | float:
+    def shares(
+        self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None
+    ) -> Array | float:
         """(29)."""
         assert subkernels is not None
         xp, posterior = namespace(subkernels.posterior), subkernels.posterior
@@ -251,7 +280,9 @@ class Overlap(Penalty):
         """(22), second term."""
         assert subkernels is not None
         return -self.strength * float(
-            namespace(kernels.mean).sum(subkernels.posterior * self.exact(kernel, kernels, subkernels))
+            namespace(kernels.mean).sum(
+                subkernels.posterior * self.exact(kernel, kernels, subkernels)
+            )
         )
 
     def exact(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels) -> Array:
@@ -260,7 +291,9 @@ class Overlap(Penalty):
         distance = self.distance.exact(family, gaussians, _of_numbers(kernel, subkernels))
         return self._with_words(distance, kernel, kernels, subkernels)
 
-    def _with_words(self, distance: Array, kernel: Kernel, kernels: Kernels, subkernels: Subkernels) -> Array:
+    def _with_words(
+        self, distance: Array, kernel: Kernel, kernels: Kernels, subkernels: Subkernels
+    ) -> Array:
         if not isinstance(kernel, Product):
             return distance
         assert isinstance(kernels, ProductKernels)
@@ -268,4 +301,6 @@ class Overlap(Penalty):
         return self.distance.joined(distance, namespace(distance).stack(of_words, axis=1))
 
     def gradient(self, kernel: Kernel, kernels: Kernels) -> Array | float:
-        raise KernelpoolError("The overlap penalty depends on the rows of each class and has no gradient by the kernels alone.")
+        raise KernelpoolError(
+            "The overlap penalty depends on the rows of each class and has no gradient by the kernels alone."
+        )

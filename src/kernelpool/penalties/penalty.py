@@ -35,13 +35,17 @@ class Subkernels:
 def gaussian(kernel: Kernel, what: str) -> Gaussian:
     """The family, if it is Gaussian, which `what` needs."""
     if not isinstance(kernel, Gaussian):
-        raise KernelpoolError(f"{what} is defined for Gaussian kernels only; the family is {kernel.name!r}.")
+        raise KernelpoolError(
+            f"{what} is defined for Gaussian kernels only; the family is {kernel.name!r}."
+        )
     return kernel
 
 
 def numbers_of(kernel: Kernel, kernels: Parameters, what: str) -> tuple[Gaussian, Kernels]:
     """The Gaussian family and its kernels: all of them, or those of the numbers beside words."""
-    return kernel.parts(kernels) if isinstance(kernel, Product) else (gaussian(kernel, what), kernels)
+    return (
+        kernel.parts(kernels) if isinstance(kernel, Product) else (gaussian(kernel, what), kernels)
+    )
 
 
 class Penalty:
@@ -58,15 +62,21 @@ class Penalty:
     remembers: bool = False
     """Whether the subkernels of the sweep before are needed."""
 
-    def prior_statistics(self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None) -> Any:
+    def prior_statistics(
+        self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
+    ) -> Any:
         """What is added to the moments, about `moment_origin` (M, d), before kernels are estimated; None is nothing."""
         return None
 
-    def shares(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> Array | float:
+    def shares(
+        self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
+    ) -> Array | float:
         """What is added to the mass of each kernel in each class, (M, K), before mixing weights are taken."""
         return 0.0
 
-    def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> float:
+    def objective(
+        self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
+    ) -> float:
         """log p(Theta), up to a constant: what the penalty adds to the log-likelihood."""
         return 0.0
 
@@ -74,7 +84,14 @@ class Penalty:
         """Of `objective`, by the family's coordinates; only where it follows from the kernels alone (not `by_class`)."""
         return 0.0
 
-    def mixing(self, kernel: Kernel, mass: Array, before: Array, kernels: Parameters, subkernels: Subkernels | None) -> Array:
+    def mixing(
+        self,
+        kernel: Kernel,
+        mass: Array,
+        before: Array,
+        kernels: Parameters,
+        subkernels: Subkernels | None,
+    ) -> Array:
         """(37): pi_jk, (M, K), negative shares cut at zero.
 
         A class that would have no share left keeps its shares of mass, and one without mass the column it had.
@@ -84,7 +101,9 @@ class Penalty:
         share = xp.where(share > 0, share, xp.zeros_like(share))
         share = xp.where(xp.sum(share, axis=0) > 0, share, mass)
         of_class = xp.sum(share, axis=0)
-        return xp.where(of_class > 0, share / xp.where(of_class > 0, of_class, xp.ones_like(of_class)), before)
+        return xp.where(
+            of_class > 0, share / xp.where(of_class > 0, of_class, xp.ones_like(of_class)), before
+        )
 
     def __add__(self, other: "Penalty") -> "Penalty":
         return Sum(self, other)
@@ -100,11 +119,15 @@ class PriorRows(Penalty):
     Such a prior states the statistics of those rows about the origin; their log-likelihood is its term of the objective.
     """
 
-    def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None = None) -> float:
+    def objective(
+        self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None = None
+    ) -> float:
         """The expected log-likelihood of the rows that were seen before, up to a constant."""
         family, gaussians = numbers_of(kernel, kernels, type(self).__name__)
         xp = namespace(gaussians.mean)
-        found = family.log_prior(gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean)))
+        found = family.log_prior(
+            gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean))
+        )
         if isinstance(kernel, Product):
             found += float(xp.sum(self.words(kernels.mean) * xp.log(kernels.probability)))
         return found
@@ -112,19 +135,29 @@ class PriorRows(Penalty):
     def gradient(self, kernel: Kernel, kernels: Parameters) -> Array:
         family, gaussians = numbers_of(kernel, kernels, type(self).__name__)
         xp = namespace(gaussians.mean)
-        found = family.prior_pullback(gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean)))
+        found = family.prior_pullback(
+            gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean))
+        )
         if not isinstance(kernel, Product):
             return found
         words = self.words(kernels.mean) + xp.zeros_like(kernels.probability)
-        totals = [xp.sum(words[:, s], axis=1, keepdims=True) + xp.zeros_like(words[:, s]) for s in kernel.spans]
-        return xp.concat([found, xp.reshape(words - xp.concat(totals, axis=1) * kernels.probability, (-1,))])
+        totals = [
+            xp.sum(words[:, s], axis=1, keepdims=True) + xp.zeros_like(words[:, s])
+            for s in kernel.spans
+        ]
+        return xp.concat(
+            [found, xp.reshape(words - xp.concat(totals, axis=1) * kernels.probability, (-1,))]
+        )
 
     def prior_statistics(
         self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
     ) -> PriorStatistics:
         if not isinstance(kernel, Product):
             return self.rows(gaussian(kernel, type(self).__name__), moment_origin)
-        return replace(self.of_numbers(kernel).rows(kernel.gaussian, moment_origin), words=self.words(moment_origin))
+        return replace(
+            self.of_numbers(kernel).rows(kernel.gaussian, moment_origin),
+            words=self.words(moment_origin),
+        )
 
     def of_numbers(self, kernel: Kernel) -> "PriorRows":
         """The same prior of the numbers beside words."""
@@ -143,7 +176,9 @@ class Sum(Penalty):
     """Several penalties at once: their statistics, shares and terms of the objective add."""
 
     def __init__(self, *terms: Penalty) -> None:
-        self.terms: tuple[Penalty, ...] = tuple(t for term in terms for t in (term.terms if isinstance(term, Sum) else (term,)))
+        self.terms: tuple[Penalty, ...] = tuple(
+            t for term in terms for t in (term.terms if isinstance(term, Sum) else (term,))
+        )
 
     @property
     def by_class(self) -> bool:  # type: ignore[override]
@@ -157,16 +192,24 @@ class Sum(Penalty):
     def remembers(self) -> bool:  # type: ignore[override]
         return any(term.remembers for term in self.terms)
 
-    def prior_statistics(self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None) -> Any:
-        each = [term.prior_statistics(kernel, moments, moment_origin, subkernels) for term in self.terms]
+    def prior_statistics(
+        self, kernel: Kernel, moments: Any, moment_origin: Array, subkernels: Subkernels | None
+    ) -> Any:
+        each = [
+            term.prior_statistics(kernel, moments, moment_origin, subkernels) for term in self.terms
+        ]
         stated = [one for one in each if one is not None]
         return reduce(add, stated) if stated else None
 
-    def shares(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> Array | float:
+    def shares(
+        self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
+    ) -> Array | float:
         return sum((term.shares(kernel, kernels, subkernels) for term in self.terms), 0.0)
 
     def gradient(self, kernel: Kernel, kernels: Parameters) -> Array | float:
         return sum((term.gradient(kernel, kernels) for term in self.terms), 0.0)
 
-    def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> float:
+    def objective(
+        self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
+    ) -> float:
         return sum(term.objective(kernel, kernels, subkernels) for term in self.terms)

@@ -14,5 +14,7 @@ from .penalty import Penalty, Subkernels
 class WordPrior(Penalty):
     """The belief that no word is impossible."""
 
-    def objective(self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None) -> float:
+    def objective(
+        self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
+    ) -> float:
         return kernel.log_word_prior(kernels) if isinstance(kernel, Product) else 0.0

@@ -56,7 +56,9 @@ class ModelComparison:
         rows = np.arange(len(codes))
         named = [p.argmax(axis=1) for p in (first, second)]
         wrong = [n != codes for n in named]
-        loss = [-np.log(np.maximum(p[rows, codes], np.finfo(np.float64).tiny)) for p in (first, second)]
+        loss = [
+            -np.log(np.maximum(p[rows, codes], np.finfo(np.float64).tiny)) for p in (first, second)
+        ]
         only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
         p_value = float(binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
         gap = loss[1] - loss[0]
@@ -117,11 +119,17 @@ def compare_models(first: Any, second: Any, X: Any, y: Any) -> ModelComparison:
     """
     classes = np.asarray(first.classes_)
     if list(classes) != list(second.classes_):
-        raise KernelpoolError(f"Both must know the same classes; got {list(classes)} and {list(second.classes_)}.")
+        raise KernelpoolError(
+            f"Both must know the same classes; got {list(classes)} and {list(second.classes_)}."
+        )
     labels = column_or_1d(y)
     check_consistent_length(X, labels)
     codes = np.searchsorted(classes, labels)
     if not len(labels) or (classes[np.minimum(codes, len(classes) - 1)] != labels).any():
-        raise KernelpoolError(f"y must hold labels of the classes {classes.tolist()}, at least one.")
-    probability = [np.asarray(to_numpy(model.predict_proba(X)), np.float64) for model in (first, second)]
+        raise KernelpoolError(
+            f"y must hold labels of the classes {classes.tolist()}, at least one."
+        )
+    probability = [
+        np.asarray(to_numpy(model.predict_proba(X)), np.float64) for model in (first, second)
+    ]
     return ModelComparison.of(codes, *probability)

@@ -64,7 +64,10 @@ class Bins:
             place = np.where(np.isnan(numbers), self.n_bins - 1, place)
         else:
             known = {word: i for i, word in enumerate(self.words)}
-            place = np.array([known.get(str(word), len(known)) for word in np.asarray(values, object).tolist()], np.int64)
+            place = np.array(
+                [known.get(str(word), len(known)) for word in np.asarray(values, object).tolist()],
+                np.int64,
+            )
         return np.bincount(place, minlength=self.n_bins)
 
     @classmethod
@@ -149,9 +152,13 @@ class DriftReport:
         moved = self.moved()
         if not moved:
             return f"{rows}: nothing has moved (p = {self.p_value:.2g})."
-        lines = [f"{rows}: {plural(len(moved), 'feature')} of {len(self.parts)} moved (p = {self.p_value:.2g})."]
+        lines = [
+            f"{rows}: {plural(len(moved), 'feature')} of {len(self.parts)} moved (p = {self.p_value:.2g})."
+        ]
         for part in self.parts[: max(len(moved), 1)][:12]:
-            lines.append(f"  {shown(part.name, 40)}: {percent(part.distance)} of the rows, p = {part.adjusted:.2g}")
+            lines.append(
+                f"  {shown(part.name, 40)}: {percent(part.distance)} of the rows, p = {part.adjusted:.2g}"
+            )
         return "\n".join(lines)
 
 
@@ -200,7 +207,9 @@ class DriftReference:
         counts = BinCounts(n_rows, np.concatenate([b.counts(columns[b.name]) for b in bins]))
         if model is None or not hasattr(model, "score_samples"):
             return cls(bins, counts)
-        score = np.asarray(to_numpy(model.score_samples(X if held_out is None else held_out)), np.float64)
+        score = np.asarray(
+            to_numpy(model.score_samples(X if held_out is None else held_out)), np.float64
+        )
         density = Bins.of(DENSITY, score)
         return cls(bins, counts, density, BinCounts(len(score), density.counts(score)))
 
@@ -225,8 +234,14 @@ class DriftReference:
         ends = np.cumsum([b.n_bins for b in self.bins])[:-1]
         pairs = zip(np.split(self.counts.counts, ends), np.split(counts.counts, ends), strict=True)
         tested = [(b.name, *homogeneity(*pair)) for b, pair in zip(self.bins, pairs, strict=True)]
-        if self.density is not None and self.density_counts is not None and density_counts is not None:
-            tested.append((DENSITY, *homogeneity(self.density_counts.counts, density_counts.counts)))
+        if (
+            self.density is not None
+            and self.density_counts is not None
+            and density_counts is not None
+        ):
+            tested.append(
+                (DENSITY, *homogeneity(self.density_counts.counts, density_counts.counts))
+            )
         adjusted = holm([p for _, p, _ in tested])
         parts = [DriftPart(name, p, a, t) for (name, p, t), a in zip(tested, adjusted, strict=True)]
         parts.sort(key=lambda part: (part.adjusted, part.p_value, -part.distance))
@@ -238,7 +253,11 @@ class DriftReference:
         """In plain numbers and words."""
 
         def told(bins: Bins) -> dict[str, Any]:
-            return {"name": bins.name, "edges": list(bins.edges), "words": None if bins.words is None else list(bins.words)}
+            return {
+                "name": bins.name,
+                "edges": list(bins.edges),
+                "words": None if bins.words is None else list(bins.words),
+            }
 
         def counted(counts: BinCounts) -> dict[str, Any]:
             return {"n_rows": int(counts.n_rows), "counts": counts.counts.tolist()}

@@ -10,7 +10,9 @@ from ..inspection.explanation import ExplainedFeature, Explanation
 from ..inspection.pipeline import Unwrapped, unwrap
 
 
-def explain(model: Any, X: Any, *, against: Any = None, background: Any = None, random_state: Any = 0) -> list[Explanation]:
+def explain(
+    model: Any, X: Any, *, against: Any = None, background: Any = None, random_state: Any = 0
+) -> list[Explanation]:
     """Why rows get their classes, in the columns and units of the input.
 
     Like the method `explain` of the classifiers, which says what the answer is made of, for a classifier inside a pipeline, a
@@ -51,7 +53,12 @@ def explain(model: Any, X: Any, *, against: Any = None, background: Any = None, 
     if background is not None:
         background = found.transform(background)
     return explain_classifier(
-        found.inner, x, user_features(found, X, x), against=against, background=background, random_state=random_state
+        found.inner,
+        x,
+        user_features(found, X, x),
+        against=against,
+        background=background,
+        random_state=random_state,
     )
 
 
@@ -78,7 +85,9 @@ def user_features(found: Unwrapped, X: Any, x: np.ndarray) -> list[ExplainedFeat
             features.append(ExplainedFeature(first.name, tuple(columns), values, None))
         elif first.source is None:
             values = (first.scale * x[:, columns[0]] + first.offset).tolist()
-            features.append(ExplainedFeature(first.name, tuple(columns), values, first.scale, first.offset))
+            features.append(
+                ExplainedFeature(first.name, tuple(columns), values, first.scale, first.offset)
+            )
         else:
             words = [str(word) for word in np.asarray(X[source], object).tolist()]
             features.append(ExplainedFeature(source, tuple(columns), words, None))

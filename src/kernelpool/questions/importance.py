@@ -57,9 +57,13 @@ class FeatureImportance:
 
     def __str__(self) -> str:
         how = "integrated out" if self.method == "marginal" else "shuffled"
-        lines = [f"Log-loss {self.log_loss:.4f} a row over {self.n_rows:,} rows; it rises where a feature is {how}:"]
+        lines = [
+            f"Log-loss {self.log_loss:.4f} a row over {self.n_rows:,} rows; it rises where a feature is {how}:"
+        ]
         for i in np.argsort(-self.importance, kind="stable"):
-            lines.append(f"  {shown(self.names[i], 40)}: {self.importance[i]:+.4f} ± {self.error[i]:.4f}")
+            lines.append(
+                f"  {shown(self.names[i], 40)}: {self.importance[i]:+.4f} ± {self.error[i]:.4f}"
+            )
         return "\n".join(lines)
 
 
@@ -107,25 +111,38 @@ def feature_importance(
     'marginal'
     """
     if method not in ("auto", "marginal", "permutation"):
-        raise KernelpoolError(f"method must be 'auto', 'marginal' or 'permutation'; got {method!r}.")
+        raise KernelpoolError(
+            f"method must be 'auto', 'marginal' or 'permutation'; got {method!r}."
+        )
     found, x = seen_rows(model, X)
     labels = column_or_1d(y)
     check_consistent_length(x, labels)
     classes = np.asarray(found.inner.classes_)
     codes = np.searchsorted(classes, labels)
     if not len(labels) or (classes[np.minimum(codes, len(classes) - 1)] != labels).any():
-        raise KernelpoolError(f"y must hold labels of the classes {classes.tolist()}, at least one.")
-    weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        raise KernelpoolError(
+            f"y must hold labels of the classes {classes.tolist()}, at least one."
+        )
+    weight = (
+        np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    )
     rows, features = np.arange(len(x)), user_features(found, X, x)
     inner = of_codes(found.inner)
-    marginals = inner._marginals() if hasattr(inner, "_marginals") and method != "permutation" else None
+    marginals = (
+        inner._marginals() if hasattr(inner, "_marginals") and method != "permutation" else None
+    )
     if marginals is None and method == "marginal":
-        raise KernelpoolError(f"{type(inner).__name__} cannot leave features out: use method='permutation'.")
+        raise KernelpoolError(
+            f"{type(inner).__name__} cannot leave features out: use method='permutation'."
+        )
     if marginals is not None:
         every = [c for feature in features for c in feature.columns]
         whole = _known_log_proba(marginals, x, every)[rows, codes]
         lost = [
-            whole - _known_log_proba(marginals, x, [c for c in every if c not in feature.columns])[rows, codes]
+            whole
+            - _known_log_proba(marginals, x, [c for c in every if c not in feature.columns])[
+                rows, codes
+            ]
             for feature in features
         ]
     else:
@@ -136,12 +153,16 @@ def feature_importance(
             repeats = []
             for _ in range(n_repeats):
                 mixed = x.copy()
-                mixed[:, list(feature.columns)] = x[rng.permutation(len(x))][:, list(feature.columns)]
+                mixed[:, list(feature.columns)] = x[rng.permutation(len(x))][
+                    :, list(feature.columns)
+                ]
                 repeats.append(whole - _log_proba(inner, mixed)[rows, codes])
             lost.append(np.mean(repeats, axis=0))
     total = weight.sum()
     mean = np.array([weight @ loss / total for loss in lost])
-    spread = np.array([weight @ (loss - m) ** 2 / total for loss, m in zip(lost, mean, strict=True)])
+    spread = np.array(
+        [weight @ (loss - m) ** 2 / total for loss, m in zip(lost, mean, strict=True)]
+    )
     effective = total**2 / (weight @ weight)
     return FeatureImportance(
         tuple(feature.name for feature in features),

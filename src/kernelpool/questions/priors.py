@@ -70,21 +70,38 @@ class PriorEstimate:
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
-        by_class = zip(*(a.tolist() for a in (self.classes, self.class_prior, self.low, self.high, self.trained)), strict=True)
+        by_class = zip(
+            *(
+                a.tolist()
+                for a in (self.classes, self.class_prior, self.low, self.high, self.trained)
+            ),
+            strict=True,
+        )
         names = ("label", "share", "low", "high", "trained")
         told = [dict(zip(names, values, strict=True)) for values in by_class]
-        return {"n_rows": self.n_rows, "p_value": self.p_value, "confidence": self.confidence, "classes": told}
+        return {
+            "n_rows": self.n_rows,
+            "p_value": self.p_value,
+            "confidence": self.confidence,
+            "classes": told,
+        }
 
     def __str__(self) -> str:
-        lines = [f"Class frequencies of {self.n_rows:,} rows ({100 * self.confidence:g} % intervals; in training):"]
+        lines = [
+            f"Class frequencies of {self.n_rows:,} rows ({100 * self.confidence:g} % intervals; in training):"
+        ]
         for k, label in enumerate(self.classes.tolist()):
             interval = f"{percent(self.low[k])} to {percent(self.high[k])}"
-            lines.append(f"  {shown(label)}: {percent(self.class_prior[k])} ({interval}; {percent(self.trained[k])})")
+            lines.append(
+                f"  {shown(label)}: {percent(self.class_prior[k])} ({interval}; {percent(self.trained[k])})"
+            )
         changed = "have changed" if self.p_value < 1 - self.confidence else "may be the same"
         return "\n".join([*lines, f"They {changed} (p = {self.p_value:.2g})."])
 
 
-def estimate_class_prior(model: Any, X: Any, *, trained: Any = None, confidence: float = 0.95) -> PriorEstimate:
+def estimate_class_prior(
+    model: Any, X: Any, *, trained: Any = None, confidence: float = 0.95
+) -> PriorEstimate:
     """How frequent the classes are among rows without labels.
 
     Parameters
@@ -126,7 +143,11 @@ def estimate_class_prior(model: Any, X: Any, *, trained: Any = None, confidence:
     if not len(probability):
         raise KernelpoolError("X has no rows: nothing can be estimated from them.")
     classes = np.asarray(model.classes_)
-    assumed = trained_prior(model) if trained is None else class_prior_for(trained, classes, np.ones(len(classes)))
+    assumed = (
+        trained_prior(model)
+        if trained is None
+        else class_prior_for(trained, classes, np.ones(len(classes)))
+    )
     return prior_from_probability(probability, assumed, classes, confidence)
 
 
@@ -147,7 +168,9 @@ def prior_from_probability(
     probability: np.ndarray, trained: np.ndarray, classes: np.ndarray, confidence: float = 0.95
 ) -> PriorEstimate:
     """The estimate from P(C_k|x), (n, K), that assume the frequencies `trained`, (K,)."""
-    ratio = probability / np.where(trained > 0, trained, 1.0) * (trained > 0)  # p(x|C_k) up to a factor of the row
+    ratio = (
+        probability / np.where(trained > 0, trained, 1.0) * (trained > 0)
+    )  # p(x|C_k) up to a factor of the row
     best = _most_likely(ratio, np.where(trained > 0, trained, 0.0))
     top = _log_likelihood(ratio, best)
     changed = 2 * (top - _log_likelihood(ratio, trained))
@@ -156,7 +179,9 @@ def prior_from_probability(
     for k in range(len(trained)):
 
         def fall(share: float, k: int = k) -> float:
-            others = np.where(np.arange(len(best)) == k, 0.0, np.maximum(best, 1e-6) * (trained > 0))
+            others = np.where(
+                np.arange(len(best)) == k, 0.0, np.maximum(best, 1e-6) * (trained > 0)
+            )
             start = others * ((1 - share) / others.sum()) if others.sum() > 0 else others
             start[k] = share
             return top - _log_likelihood(ratio, _most_likely(ratio, start, fixed=k)) - threshold
@@ -174,7 +199,9 @@ def _log_likelihood(ratio: np.ndarray, prior: np.ndarray) -> float:
     return float(np.log(np.maximum(ratio @ prior, np.finfo(np.float64).tiny)).sum())
 
 
-def _most_likely(ratio: np.ndarray, prior: np.ndarray, fixed: int | None = None, tol: float = 1e-8) -> np.ndarray:
+def _most_likely(
+    ratio: np.ndarray, prior: np.ndarray, fixed: int | None = None, tol: float = 1e-8
+) -> np.ndarray:
     """(2.9): the frequencies that make the rows most likely, from a start; one of them may be `fixed`."""
     share = prior[fixed] if fixed is not None else 0.0
     for _ in range(2000):

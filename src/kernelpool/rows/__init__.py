@@ -14,7 +14,16 @@ from ..arrays import Array, detach, is_array, is_pinned
 from ..errors import KernelpoolError
 from .batches import BatchRows, RowBatch, Spool, read_ahead
 from .block import Block, Holes
-from .columns import beside, has_float_type, is_lazy, is_lazy_frame, lives_elsewhere, map_column, of_parts, on_host
+from .columns import (
+    beside,
+    has_float_type,
+    is_lazy,
+    is_lazy_frame,
+    lives_elsewhere,
+    map_column,
+    of_parts,
+    on_host,
+)
 from .dask import DaskRows
 from .frame import Frame, max_abs_value
 from .holes import RowsWithHoles, rows_in_memory, with_missing
@@ -80,7 +89,12 @@ class Rows(Protocol):
 
 
 def as_rows(
-    x: Array, y: Array | None = None, weight: Array | None = None, *, n_jobs: int | None = None, holes: bool = False
+    x: Array,
+    y: Array | None = None,
+    weight: Array | None = None,
+    *,
+    n_jobs: int | None = None,
+    holes: bool = False,
 ) -> Rows:
     """Rows in the home of `x`; with `holes`, NaN marks missing cells, and blocks tell of them."""
     if is_lazy(x):
@@ -91,4 +105,6 @@ def as_rows(
         return PinnedRows(detach(x), y, weight)
     if is_array(x):
         return ArrayRows(detach(x), y, weight, n_jobs=n_jobs)
-    raise KernelpoolError(f"Rows must be an array of an array-API library or of Dask; got {type(x).__name__}.")
+    raise KernelpoolError(
+        f"Rows must be an array of an array-API library or of Dask; got {type(x).__name__}."
+    )

@@ -65,13 +65,27 @@ class BatchRows:
         sort: bool = False,
         holes: bool = False,
     ) -> None:
-        self.source, self.n_features, self.dtype, self.n_rows = source, n_features, np.dtype(dtype), n_rows
-        self.frame, self.width, self.n_jobs, self.sort, self.holes = frame, width, n_jobs, sort, holes
+        self.source, self.n_features, self.dtype, self.n_rows = (
+            source,
+            n_features,
+            np.dtype(dtype),
+            n_rows,
+        )
+        self.frame, self.width, self.n_jobs, self.sort, self.holes = (
+            frame,
+            width,
+            n_jobs,
+            sort,
+            holes,
+        )
         self.home, self.eps = np.zeros(0), float(np.finfo(self.dtype).eps)
         self._tuners: dict[str, ThreadTuner] = {}
 
     def _like(self, **changes: Any) -> "BatchRows":
-        settings = {name: getattr(self, name) for name in ("n_rows", "frame", "width", "n_jobs", "sort", "holes")}
+        settings = {
+            name: getattr(self, name)
+            for name in ("n_rows", "frame", "width", "n_jobs", "sort", "holes")
+        }
         return BatchRows(self.source, self.n_features, self.dtype, **{**settings, **changes})
 
     def framed(self, frame: Frame, width: int) -> "BatchRows":
@@ -94,7 +108,9 @@ class BatchRows:
         return np.concatenate(parts) if parts else self._no_answer(function, *params)
 
     def _no_answer(self, function: Callable[..., Array], *params: Any) -> Array:
-        one = ArrayRows(np.zeros((1, self.n_features), self.dtype), frame=self.frame, width=self.width, n_jobs=1)
+        one = ArrayRows(
+            np.zeros((1, self.n_features), self.dtype), frame=self.frame, width=self.width, n_jobs=1
+        )
         return one.each(function, *params)[:0]
 
     def _batches(self) -> Iterator[ArrayRows | RowsWithHoles]:
@@ -124,7 +140,11 @@ class Spool:
 
     def __init__(self, folder: str | None = None) -> None:
         # where /tmp is in memory, /var/tmp is not
-        usual = "/var/tmp" if os.path.isdir("/var/tmp") and os.access("/var/tmp", os.W_OK) else tempfile.gettempdir()
+        usual = (
+            "/var/tmp"
+            if os.path.isdir("/var/tmp") and os.access("/var/tmp", os.W_OK)
+            else tempfile.gettempdir()
+        )
         self.folder = folder or os.environ.get("TMPDIR") or usual
         self.file = tempfile.TemporaryFile(prefix="kernelpool-", dir=self.folder, buffering=0)  # noqa: SIM115 (it outlives this)
         self.close = weakref.finalize(self, self.file.close)
@@ -134,7 +154,9 @@ class Spool:
 
     def has_room(self, batch: RowBatch) -> bool:
         """Whether the disk can take a batch more."""
-        return shutil.disk_usage(self.folder).free > self.SPARE + sum(a.nbytes for a in batch if a is not None)
+        return shutil.disk_usage(self.folder).free > self.SPARE + sum(
+            a.nbytes for a in batch if a is not None
+        )
 
     def add(self, batch: RowBatch) -> None:
         """Write a batch."""
@@ -164,7 +186,12 @@ class Spool:
         if 0 in shape:
             return np.empty(shape[::-1] if turned else shape, dtype)
         # mapped, not read: no copy is made, and the pages go when the array does
-        mapped = mmap.mmap(self.file.fileno(), int(np.prod(shape)) * dtype.itemsize, access=mmap.ACCESS_READ, offset=at)
+        mapped = mmap.mmap(
+            self.file.fileno(),
+            int(np.prod(shape)) * dtype.itemsize,
+            access=mmap.ACCESS_READ,
+            offset=at,
+        )
         if hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_WILLNEED)
         out = np.frombuffer(mapped, dtype).reshape(shape)

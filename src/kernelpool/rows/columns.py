@@ -47,9 +47,17 @@ def of_parts(column: Any, function: Callable[..., Any], *params: Any) -> list[An
         return [function(column, *params)]
     import dask
 
-    return list(dask.compute(*(dask.delayed(function)(part, *params) for part in column.to_delayed().ravel())))
+    return list(
+        dask.compute(
+            *(dask.delayed(function)(part, *params) for part in column.to_delayed().ravel())
+        )
+    )
 
 
 def map_column(column: Any, function: Callable[..., np.ndarray], *params: Any, dtype: Any) -> Any:
     """`function(column, *params)`, entry by entry, where the column lives."""
-    return column.map_blocks(function, *params, dtype=dtype) if is_lazy(column) else function(column, *params)
+    return (
+        column.map_blocks(function, *params, dtype=dtype)
+        if is_lazy(column)
+        else function(column, *params)
+    )

@@ -56,7 +56,13 @@ class DaskRows:
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame, self.width, self.holes, self.client, self.held = frame, width, holes, client, held
+        self.frame, self.width, self.holes, self.client, self.held = (
+            frame,
+            width,
+            holes,
+            client,
+            held,
+        )
         self.n_features = x.shape[1]
         self.home, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
@@ -64,7 +70,9 @@ class DaskRows:
         return self._like(frame=frame, width=width)
 
     def _like(self, **changes: Any) -> "DaskRows":
-        settings = {name: getattr(self, name) for name in ("frame", "width", "holes", "client", "held")}
+        settings = {
+            name: getattr(self, name) for name in ("frame", "width", "holes", "client", "held")
+        }
         return DaskRows(self.x, self.y, self.weight, **{**settings, **changes})
 
     def persisted(self) -> "DaskRows":
@@ -76,13 +84,17 @@ class DaskRows:
             return self
         together = dask.delayed(_together, pure=False)
         with cluster_errors(client):
-            return self._like(client=client, held=client.compute([together(*chunk) for chunk in self._chunks()]))
+            return self._like(
+                client=client, held=client.compute([together(*chunk) for chunk in self._chunks()])
+            )
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
-        result: T | None = (self._total_here if self.held is None else self._total_there)(statistic, params)
+        result: T | None = (self._total_here if self.held is None else self._total_there)(
+            statistic, params
+        )
         if result is None:
             raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
         return result
@@ -112,8 +124,13 @@ class DaskRows:
                     for chunk, home in zip(held, homes, strict=True)
                 ]
                 while len(parts) > 1:
-                    parts = [client.submit(_both, *parts[i : i + FAN_IN], pure=False) for i in range(0, len(parts), FAN_IN)]
-                done, result = _result(client, parts[0], {worker for home in homes for worker in home or ()})
+                    parts = [
+                        client.submit(_both, *parts[i : i + FAN_IN], pure=False)
+                        for i in range(0, len(parts), FAN_IN)
+                    ]
+                done, result = _result(
+                    client, parts[0], {worker for home in homes for worker in home or ()}
+                )
             if done:
                 return result
 
@@ -122,7 +139,9 @@ class DaskRows:
         import dask.array as da
 
         sent = dask.delayed((function, self._seen, params), pure=False, traverse=False)
-        like = _each_of_chunk((function, self._seen, params), np.zeros((1, self.n_features), self.x.dtype))
+        like = _each_of_chunk(
+            (function, self._seen, params), np.zeros((1, self.n_features), self.x.dtype)
+        )
         on_chunk = dask.delayed(_each_of_chunk, pure=False)
         parts = [
             da.from_delayed(on_chunk(sent, x), shape=(n, *like.shape[1:]), dtype=like.dtype)
@@ -136,7 +155,9 @@ class DaskRows:
         return self.frame, self.width, self.holes
 
     def _chunks(self) -> list[tuple[Any, Any, Any]]:
-        columns = [None if a is None else a.to_delayed().ravel() for a in (self.x, self.y, self.weight)]
+        columns = [
+            None if a is None else a.to_delayed().ravel() for a in (self.x, self.y, self.weight)
+        ]
         return [
             (x, *(None if c is None else c[i] for c in columns[1:]))  # type: ignore[misc]
             for i, x in enumerate(columns[0])  # type: ignore[arg-type]
@@ -194,7 +215,9 @@ def _chunk_rows(
 ) -> ArrayRows | RowsWithHoles:
     # Dask runs a chunk on each of its threads already
     kind = rows_in_memory if holes and x.shape[0] else ArrayRows
-    return kind(x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1)
+    return kind(
+        x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1
+    )
 
 
 def _both(*parts: Any) -> Any:
@@ -223,11 +246,19 @@ def _result(client: Any, future: Any, needed: set[str]) -> tuple[bool, Any]:
     seen = time.monotonic()
     while True:
         try:
-            return True, future.result(timeout=10 * PATIENCE if future.done() else PATIENCE)  # done: it is on its way
+            return True, future.result(
+                timeout=10 * PATIENCE if future.done() else PATIENCE
+            )  # done: it is on its way
         except TimeoutError:
-            if future.status == "error":  # the task's own; one that came just after the time was up is fetched
+            if (
+                future.status == "error"
+            ):  # the task's own; one that came just after the time was up is fetched
                 raise
-            workers = set(client.scheduler_info(n_workers=-1)["workers"]) if client.status == "running" else set()
+            workers = (
+                set(client.scheduler_info(n_workers=-1)["workers"])
+                if client.status == "running"
+                else set()
+            )
             if client.status != "running" or not needed <= workers:
                 future.cancel()
                 return False, None
@@ -259,4 +290,6 @@ def cluster_errors(client: Any) -> Iterator[None]:
 def _is_loss(error: BaseException) -> bool:
     """Whether an error tells of the cluster and not of a task."""
     module, name = type(error).__module__, type(error).__name__
-    return isinstance(error, CancelledError) or module.startswith("distributed") or "Cancelled" in name
+    return (
+        isinstance(error, CancelledError) or module.startswith("distributed") or "Cancelled" in name
+    )

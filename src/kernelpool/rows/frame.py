@@ -23,7 +23,10 @@ class Frame:
     def beside(self, x: Array) -> "Frame":
         """The frame in the library and float type of `x`; what that type cannot hold becomes the largest number it can."""
         largest = float(namespace(x).finfo(x.dtype).max)
-        held = [namespace(a).clip(as_float64(a), min=-largest, max=largest) for a in (self.origin, self.unit)]
+        held = [
+            namespace(a).clip(as_float64(a), min=-largest, max=largest)
+            for a in (self.origin, self.unit)
+        ]
         return Frame(*(match_array(a, like=x) for a in held))
 
     def inside(self, x: Array) -> Array:
@@ -33,7 +36,11 @@ class Frame:
         with np.errstate(over="ignore"):  # what overflows is held within the bounds next
             away = x - self.origin
             away /= self.unit
-        return np.clip(away, -bound, bound, out=away) if is_numpy_array(away) else xp.clip(away, min=-bound, max=bound)
+        return (
+            np.clip(away, -bound, bound, out=away)
+            if is_numpy_array(away)
+            else xp.clip(away, min=-bound, max=bound)
+        )
 
     def outside(self, x: Array) -> Array:
         """Rows of the frame in the units of the data."""

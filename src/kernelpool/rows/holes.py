@@ -34,7 +34,13 @@ def with_missing(block: Block) -> np.ndarray:
 
 
 def rows_in_memory(
-    x: Array, y: Array | None, weight: Array | None, *, frame: Frame | None = None, width: int = 64, n_jobs: int | None = None
+    x: Array,
+    y: Array | None,
+    weight: Array | None,
+    *,
+    frame: Frame | None = None,
+    width: int = 64,
+    n_jobs: int | None = None,
 ) -> "ArrayRows | RowsWithHoles":
     """Rows of an array in which NaN marks missing cells."""
     if not has_missing(x):
@@ -61,7 +67,9 @@ class IncompleteRows(ArrayRows):
     """Rows each of which has a hole, sorted by pattern."""
 
     def framed(self, frame: Frame, width: int) -> "IncompleteRows":
-        return IncompleteRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
+        return IncompleteRows(
+            self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs
+        )
 
     def by_class(self) -> "IncompleteRows":
         return self  # sorted by pattern already
@@ -86,7 +94,12 @@ class RowsWithHoles:
     """Rows of an array in memory, the complete ones apart from the others."""
 
     def __init__(
-        self, parts: list[ArrayRows], order: np.ndarray, x: Array, y: Array | None = None, weight: Array | None = None
+        self,
+        parts: list[ArrayRows],
+        order: np.ndarray,
+        x: Array,
+        y: Array | None = None,
+        weight: Array | None = None,
     ) -> None:
         self.parts = parts
         self.x, self.y, self.weight = x, y, weight

@@ -65,7 +65,9 @@ class ArrayRows:
         self.n_jobs = n_jobs
         xp = namespace(x)
         # a host works out small parameters while an accelerator would still be waiting for the first of a hundred launches
-        self.home = np.zeros(0) if on_accelerator(x) else xp.zeros(0, dtype=xp.float64, device=device(x))
+        self.home = (
+            np.zeros(0) if on_accelerator(x) else xp.zeros(0, dtype=xp.float64, device=device(x))
+        )
         self.eps = eps_of(x)
         row_bytes = 8 * max(width, self.n_features)
         memory = device_memory(x)
@@ -73,7 +75,9 @@ class ArrayRows:
             most, keep_bytes = min(BLOCK_BYTES // row_bytes, BLOCK_ROWS), KEEP_BYTES
         else:
             most, keep_bytes = min(DEVICE_BLOCK_BYTES, memory // 8) // row_bytes, memory // 4
-        self._keep_width = keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features  # beside the rows in the frame
+        self._keep_width = (
+            keep_bytes / (8 * max(self.n_rows, 1)) - self.n_features
+        )  # beside the rows in the frame
         self._cut_blocks((_even if memory is None else _equal)(self.n_rows, max(most, FEWEST_ROWS)))
         self._tuners: dict[str, ThreadTuner] = {}
 
@@ -89,7 +93,9 @@ class ArrayRows:
             except Exception as error:
                 if not is_out_of_memory(error) or self.block_rows <= FEWEST_ROWS:
                     raise
-            self._cut_blocks(max(self.block_rows // 2, FEWEST_ROWS))  # here nothing of the failed try is held any more
+            self._cut_blocks(
+                max(self.block_rows // 2, FEWEST_ROWS)
+            )  # here nothing of the failed try is held any more
 
     def visited_once(self, tuners: dict[str, ThreadTuner]) -> "ArrayRows":
         """The same rows, of which nothing is kept: what is made of one block is made in the memory of the one before.
@@ -100,7 +106,9 @@ class ArrayRows:
         return self
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
-        return ArrayRows(self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs)
+        return ArrayRows(
+            self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs
+        )
 
     def by_class(self) -> "ArrayRows":
         return self if self.y is None else RowsByClass(self)
@@ -111,12 +119,18 @@ class ArrayRows:
         def of_piece(spans: range) -> T:
             return reduce(add, (statistic(self._block(i), *at_home) for i in spans))  # type: ignore[arg-type]
 
-        tuner = self._tuners.setdefault(getattr(statistic, "__qualname__", ""), ThreadTuner()) if self.n_jobs is None else None
+        tuner = (
+            self._tuners.setdefault(getattr(statistic, "__qualname__", ""), ThreadTuner())
+            if self.n_jobs is None
+            else None
+        )
         total = self._in_memory(lambda: self._sum_over_threads(of_piece, tuner))
         return to_host(total) if on_accelerator(self.x) else total  # type: ignore[no-any-return]
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        return self._in_memory(lambda: self._each(function, [match_array(p, like=self.x) for p in params]))
+        return self._in_memory(
+            lambda: self._each(function, [match_array(p, like=self.x) for p in params])
+        )
 
     def _each(self, function: Callable[..., Array], at_home: list[Any]) -> Array:
         first = function(self._block(0), *at_home)
@@ -141,7 +155,10 @@ class ArrayRows:
 
     def _pieces(self, skip: int = 0) -> list[range]:
         size = -(-self._n_blocks // MOST_TASKS)
-        return [range(max(i, skip), min(i + size, self._n_blocks)) for i in range(skip, self._n_blocks, size)]
+        return [
+            range(max(i, skip), min(i + size, self._n_blocks))
+            for i in range(skip, self._n_blocks, size)
+        ]
 
     def _span(self, i: int) -> slice:
         # array-api-strict refuses a stop beyond the end
@@ -151,7 +168,9 @@ class ArrayRows:
         block = self._blocks[i]
         if block is None:
             span = self._span(i)
-            x, y, weight = (None if a is None else self._rows_of(a, span) for a in (self.x, self.y, self.weight))
+            x, y, weight = (
+                None if a is None else self._rows_of(a, span) for a in (self.x, self.y, self.weight)
+            )
             block = Block(
                 x if self.frame is None else self.frame.inside(x),
                 y,
@@ -179,7 +198,9 @@ class ArrayRows:
         self._over_threads(add_piece, list(enumerate(self._pieces())), tuner)
         return total.value
 
-    def _over_threads(self, work: Callable[[Piece], T], pieces: list[Piece], tuner: ThreadTuner | None = None) -> list[T]:
+    def _over_threads(
+        self, work: Callable[[Piece], T], pieces: list[Piece], tuner: ThreadTuner | None = None
+    ) -> list[T]:
         """`work` of every piece, in order."""
         if not is_numpy_array(self.x):  # other libraries bring their own threads
             return [work(piece) for piece in pieces]
@@ -197,7 +218,9 @@ class RowsByClass(ArrayRows):
     """The same rows with those of one class together."""
 
     def __init__(self, rows: ArrayRows) -> None:
-        super().__init__(rows.x, rows.y, rows.weight, frame=rows.frame, width=rows.width, n_jobs=rows.n_jobs)
+        super().__init__(
+            rows.x, rows.y, rows.weight, frame=rows.frame, width=rows.width, n_jobs=rows.n_jobs
+        )
         self._plain = rows
         self._order = namespace(rows.y).argsort(rows.y, stable=True)
         codes, counts = np.unique(to_numpy(rows.y), return_counts=True)

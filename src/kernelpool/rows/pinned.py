@@ -45,11 +45,20 @@ class PinnedRows:
         self.n_rows, self.n_features = x.shape
         self.home, self.eps = np.zeros(0), eps_of(x)
         self._like = x[:0, :].to(device)
-        most = min(PIECE_BYTES // (x.element_size() * self.n_features), SCRATCH_BYTES // (8 * width))
+        most = min(
+            PIECE_BYTES // (x.element_size() * self.n_features), SCRATCH_BYTES // (8 * width)
+        )
         self.block_rows = max(most, FEWEST_ROWS)
 
     def framed(self, frame: Frame, width: int) -> "PinnedRows":
-        return PinnedRows(self.x, self.y, self.weight, frame=frame.beside(self._like), width=width, device=self.device)
+        return PinnedRows(
+            self.x,
+            self.y,
+            self.weight,
+            frame=frame.beside(self._like),
+            width=width,
+            device=self.device,
+        )
 
     def by_class(self) -> "PinnedRows":
         return self  # rows stay where they are
@@ -60,11 +69,16 @@ class PinnedRows:
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
         at_home = [match_array(p, like=self._like) for p in params]
-        return import_module("torch").cat([function(block, *at_home).cpu() for block in self._blocks()])
+        return import_module("torch").cat(
+            [function(block, *at_home).cpu() for block in self._blocks()]
+        )
 
     def _blocks(self) -> Iterator[Block]:
         """The rows in the frame, in order; while one block is worked on, the next one travels."""
-        spans = [slice(i, min(i + self.block_rows, self.n_rows)) for i in range(0, max(self.n_rows, 1), self.block_rows)]
+        spans = [
+            slice(i, min(i + self.block_rows, self.n_rows))
+            for i in range(0, max(self.n_rows, 1), self.block_rows)
+        ]
         courier = _Courier(self.x, self.device, self.block_rows)
         courier.send(0, spans[0])
         for i, span in enumerate(spans):
@@ -80,7 +94,9 @@ class _Courier:
 
     def __init__(self, x: Array, device: str, n_rows: int) -> None:
         self.x, self.cuda = x, import_module("torch").cuda
-        self.buffers = [x.new_empty((min(n_rows, x.shape[0]), x.shape[1]), device=device) for _ in range(2)]
+        self.buffers = [
+            x.new_empty((min(n_rows, x.shape[0]), x.shape[1]), device=device) for _ in range(2)
+        ]
         self.stream = self.cuda.Stream(device)
         self.arrived, self.free = ([self.cuda.Event() for _ in range(2)] for _ in range(2))
         self.stream.wait_stream(self.cuda.current_stream())  # the buffers may have been another's

@@ -35,7 +35,9 @@ class Spread(Sums):
 def spread(block: Block, about: Array) -> Spread:
     """`Spread` of one block."""
     xp = namespace(block.x)
-    with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite tell of cells that are not, or are too large
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # sums that are not finite tell of cells that are not, or are too large
         away = as_float64(block.x - about)
         weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
         if block.holes is not None:
@@ -63,7 +65,11 @@ class Survey(Sums):
 def survey(block: Block, n_classes: int) -> Survey:
     """`Survey` of one block."""
     xp, codes = namespace(block.x), to_numpy(block.y)
-    weight = np.ones(len(codes)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)
+    weight = (
+        np.ones(len(codes))
+        if block.weight is None
+        else np.asarray(to_numpy(block.weight), np.float64)
+    )
     by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
     scale = spread(block, xp.zeros_like(block.x[0, :]))
     if block.holes is None:

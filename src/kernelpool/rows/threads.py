@@ -24,7 +24,9 @@ def n_threads_for(n_jobs: int | None) -> int:
     """None takes as many as BLAS may, so joblib, threadpoolctl and OPENBLAS_NUM_THREADS are all obeyed."""
     if n_jobs is None:
         return _OneBlasThread.allowed()
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    n_cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
 
 
@@ -48,7 +50,9 @@ class ThreadTuner:
     def use_threads(self) -> bool:
         """Which way to go now."""
         self._n_calls += 1
-        if self._n_calls <= 4 or min(self._seconds[True]) > self.PATIENCE:  # the first call makes what later ones find made
+        if (
+            self._n_calls <= 4 or min(self._seconds[True]) > self.PATIENCE
+        ):  # the first call makes what later ones find made
             return True
         if not self._seconds[False]:
             return False
@@ -145,7 +149,9 @@ class _OneBlasThread:
         with cls.lock:
             cls.holders -= 1
             if cls.holders == 0:
-                for library, n_threads in zip(_controller().lib_controllers, cls.before, strict=True):
+                for library, n_threads in zip(
+                    _controller().lib_controllers, cls.before, strict=True
+                ):
                     if library.num_threads == 1:
                         library.set_num_threads(n_threads)
 

@@ -13,7 +13,15 @@ from .kmeans import kmeans
 from .random_rows import random_rows
 from .sample import ClassSample, sample_rows
 
-__all__ = ["METHODS", "ClassSample", "apportion", "opened", "placed", "sample_rows", "uniform_mixing"]
+__all__ = [
+    "METHODS",
+    "ClassSample",
+    "apportion",
+    "opened",
+    "placed",
+    "sample_rows",
+    "uniform_mixing",
+]
 
 Method = Callable[[ClassSample, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
@@ -31,19 +39,27 @@ def apportion(n_kernels: int, most: list[int]) -> list[int]:
     for _ in range(n_kernels):
         open_ = [k for k in range(len(most)) if counts[k] < most[k]]
         # every class first; then the one with the fewest kernels, of these the one with the most rows
-        k = min(open_ or [k for k in range(len(most)) if most[k]], key=lambda k: (counts[k], -most[k]))
+        k = min(
+            open_ or [k for k in range(len(most)) if most[k]], key=lambda k: (counts[k], -most[k])
+        )
         counts[k] += 1
     return counts
 
 
 def placed(
-    kernel: Kernel, method: Method, samples: list[ClassSample], counts: list[int], rng: np.random.Generator
+    kernel: Kernel,
+    method: Method,
+    samples: list[ClassSample],
+    counts: list[int],
+    rng: np.random.Generator,
 ) -> Parameters:
     """The first kernels, those of class 0 first."""
     groups = []
     for sample, count in zip(samples, counts, strict=True):
         if count:
-            groups.append(_group(method, ClassSample(kernel.embed(sample.x), sample.weight), count, rng))
+            groups.append(
+                _group(method, ClassSample(kernel.embed(sample.x), sample.weight), count, rng)
+            )
     return kernel.place(groups)
 
 
@@ -61,9 +77,13 @@ def _group(
         return centers, sample.x - about, sample.weight
     known = sample.weight @ ~missing  # (d,)
     total = np.where(known > 0, known, 1.0)
-    about = np.broadcast_to(sample.weight @ np.where(missing, 0.0, sample.x) / total, sample.x.shape)
+    about = np.broadcast_to(
+        sample.weight @ np.where(missing, 0.0, sample.x) / total, sample.x.shape
+    )
     for _ in range(FILLINGS):
-        centers, about = method(ClassSample(np.where(missing, about, sample.x), sample.weight), count, rng)
+        centers, about = method(
+            ClassSample(np.where(missing, about, sample.x), sample.weight), count, rng
+        )
     away = np.where(missing, 0.0, sample.x - about) * np.sqrt(sample.weight.sum() / total)
     return centers, away, sample.weight
 

@@ -27,7 +27,9 @@ FEWEST = 4
 """A kernel is split only if it holds at least this weight of rows of its own class."""
 
 
-def needs(responsibility: np.ndarray, loss: np.ndarray, weight: np.ndarray, owned: np.ndarray) -> np.ndarray:
+def needs(
+    responsibility: np.ndarray, loss: np.ndarray, weight: np.ndarray, owned: np.ndarray
+) -> np.ndarray:
     """How much of the classes' loss lies in each kernel, (M,); `owned` (M, n) tells which rows are of the owner's class."""
     need: np.ndarray = (responsibility * owned) @ (weight * loss)
     return need
@@ -67,7 +69,9 @@ def split(
     return kernel.move(kernel.take(kernels, origin), to), (mixing * part[:, None])[origin], origin
 
 
-def _halves(x: np.ndarray, seen: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _halves(
+    x: np.ndarray, seen: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Means of the two parts into which rows, `seen` in a space of their own, are cut at their mean, across the longest way."""
     if weight.sum() < FEWEST or len(x) < 2:
         return None

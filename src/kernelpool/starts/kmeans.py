@@ -18,11 +18,15 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="openmp")
 
 
-def kmeans(sample: ClassSample, n_kernels: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def kmeans(
+    sample: ClassSample, n_kernels: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Centers (n_kernels, d), and for every row the point its deviation is measured from, (n, d)."""
     if n_kernels >= len(sample.x):  # a kernel a row
         return np.resize(sample.x, (n_kernels, sample.x.shape[1])), sample.x
-    found = KMeans(n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31)))
+    found = KMeans(
+        n_kernels, n_init=RESTARTS, max_iter=MOST_ROUNDS, random_state=int(rng.integers(2**31))
+    )
     # on a few thousand rows threads cost more than they bring; BLAS is held as sweeps in other threads may hold it now
     with one_blas_thread(), _controller().limit(limits=1):
         label = found.fit_predict(sample.x, sample_weight=sample.weight)

@@ -37,7 +37,9 @@ class Sample:
     most: int
 
     def __add__(self, other: "Sample") -> "Sample":
-        key, code, x, weight = map(np.concatenate, zip(self._columns(), other._columns(), strict=True))
+        key, code, x, weight = map(
+            np.concatenate, zip(self._columns(), other._columns(), strict=True)
+        )
         return Sample(key, code, x, weight, self.most).thinned()
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -52,7 +54,9 @@ class Sample:
                 rows = rows[np.argpartition(self.key[rows], self.most - 1)[: self.most]]
             keep.append(rows)
         chosen = np.concatenate(keep) if keep else np.empty(0, int)
-        return Sample(self.key[chosen], self.code[chosen], self.x[chosen], self.weight[chosen], self.most)
+        return Sample(
+            self.key[chosen], self.code[chosen], self.x[chosen], self.weight[chosen], self.most
+        )
 
     def of_class(self, k: int) -> ClassSample:
         """The distinct rows of class k; equal rows become one with their joint weight."""
@@ -71,19 +75,35 @@ def sample_block(block: Block, seed: int, most: int) -> Sample:
     """At most `most` rows of each class of one block."""
     x = block.x if block.holes is None else with_missing(block)
     code = to_numpy(block.y)
-    weight = np.ones(len(code)) if block.weight is None else np.asarray(to_numpy(block.weight), dtype=np.float64)
+    weight = (
+        np.ones(len(code))
+        if block.weight is None
+        else np.asarray(to_numpy(block.weight), dtype=np.float64)
+    )
     counts = (code >= 0) & (weight > 0)
     if block.holes is not None:
-        counts &= ~np.isnan(x).all(axis=1)  # a row of which nothing is known says nothing of where kernels should be
+        counts &= ~np.isnan(x).all(
+            axis=1
+        )  # a row of which nothing is known says nothing of where kernels should be
     return drawn_rows(x, x, code, weight, np.flatnonzero(counts), seed, most)
 
 
-def drawn_rows(x: Array, content: Array, code: np.ndarray, weight: np.ndarray, at: np.ndarray, seed: int, most: int) -> Sample:
+def drawn_rows(
+    x: Array,
+    content: Array,
+    code: np.ndarray,
+    weight: np.ndarray,
+    at: np.ndarray,
+    seed: int,
+    most: int,
+) -> Sample:
     """At most `most` of the rows `at` of each class, in float64, by numbers made from their `content`."""
     uniform = to_numpy(content_key(content, seed))[at]
     # Efraimidis & Spirakis 2006: the smallest of -log(u) / weight is a draw without replacement by weight
     drawn = Sample(-np.log(uniform) / weight[at], code[at], at[:, None], weight[at], most).thinned()
-    chosen = np.asarray(to_numpy(_take(x, drawn.x[:, 0])), dtype=np.float64)  # the others stay where they live
+    chosen = np.asarray(
+        to_numpy(_take(x, drawn.x[:, 0])), dtype=np.float64
+    )  # the others stay where they live
     return Sample(drawn.key, drawn.code, chosen, drawn.weight, most)
 
 

@@ -74,7 +74,9 @@ def is_source(X: Any, y: Any = None) -> bool:
     return not isinstance(X, dict | set | bytes) and not hasattr(X, "__len__")
 
 
-def number_source(X: Any, target: Any = None, weight: Any = None, *, names: Sequence[str] | None = None) -> NumberSource:
+def number_source(
+    X: Any, target: Any = None, weight: Any = None, *, names: Sequence[str] | None = None
+) -> NumberSource:
     """What `is_source` is true of, as a source of numbers.
 
     Parameters
@@ -161,12 +163,22 @@ class _Dataset:
             name, row = shown(getattr(fragment, "path", f"fragment {i + 1}"), 200), 1
             try:
                 options = _sparing(fragment)
-                for piece in fragment.to_batches(schema, batch_size=BATCH_ROWS, batch_readahead=2, **options):
+                for piece in fragment.to_batches(
+                    schema, batch_size=BATCH_ROWS, batch_readahead=2, **options
+                ):
                     if piece.num_rows:
-                        yield Batch(name, row, dict(zip(schema.names, piece.columns, strict=True)), piece.num_rows, True)
+                        yield Batch(
+                            name,
+                            row,
+                            dict(zip(schema.names, piece.columns, strict=True)),
+                            piece.num_rows,
+                            True,
+                        )
                     row += piece.num_rows
             except (pa.ArrowException, OSError) as error:
-                raise TableError(f"{name}: damaged after row {row - 1}: {shown(error, 300)}") from None
+                raise TableError(
+                    f"{name}: damaged after row {row - 1}: {shown(error, 300)}"
+                ) from None
 
 
 def _sparing(fragment: Any) -> dict[str, Any]:
@@ -190,7 +202,11 @@ class _Tables:
         import pyarrow as pa
 
         for i, item in enumerate(self.tables):
-            table = pa.Table.from_pandas(item, preserve_index=False) if hasattr(item, "iloc") else pa.table(item)
+            table = (
+                pa.Table.from_pandas(item, preserve_index=False)
+                if hasattr(item, "iloc")
+                else pa.table(item)
+            )
             row = 1
             for piece in table.to_batches(max_chunksize=BATCH_ROWS):
                 if piece.num_rows:
@@ -205,7 +221,9 @@ class TableNumbers:
     is_table = decodes = True
     names: list[str] | None
 
-    def __init__(self, tables: Tables, target: Any, weight: Any, names: Sequence[str] | None) -> None:
+    def __init__(
+        self, tables: Tables, target: Any, weight: Any, names: Sequence[str] | None
+    ) -> None:
         for value, what in ((target, "y"), (weight, "sample_weight")):
             if value is not None and not isinstance(value, str):
                 raise KernelpoolError(
@@ -226,7 +244,9 @@ class TableNumbers:
                 check_columns([name], columns, self.label, what)
         names = [name for name in columns if name not in (self.target, self.weight)]
         if not names:
-            raise TableError(f"{self.label}: no column is left to learn from beside {quoted(self.target)}.")
+            raise TableError(
+                f"{self.label}: no column is left to learn from beside {quoted(self.target)}."
+            )
         return names
 
     def read(self) -> Iterator[NumberBatch]:
@@ -247,7 +267,10 @@ class TableNumbers:
 
     def _matrix(self, batch: Batch) -> np.ndarray:
         out = np.empty((len(self.columns), batch.n_rows))
-        plain = [self._copied(row, batch.columns[name]) for row, name in zip(out, self.columns, strict=True)]
+        plain = [
+            self._copied(row, batch.columns[name])
+            for row, name in zip(out, self.columns, strict=True)
+        ]
         self.n_rows += batch.n_rows
         with np.errstate(over="ignore", invalid="ignore"):
             if all(plain) and np.isfinite(out.sum()):  # nearly always all is well
@@ -318,7 +341,9 @@ class _ArrayBatches:
 
     def read(self) -> Iterator[NumberBatch]:
         for i, item in enumerate(self.items):
-            x, y, weight = (*item, None, None)[:3] if isinstance(item, tuple) else (item, None, None)
+            x, y, weight = (
+                (*item, None, None)[:3] if isinstance(item, tuple) else (item, None, None)
+            )
             yield _number_batch(np.asarray(x), y, weight, f"batch {i + 1}")
 
 
@@ -332,7 +357,9 @@ class _Matrix:
         self.label, self.x = shown(path, 200), _mapped(path)
         if self.x.ndim != 2:
             raise ValueError(f"Expected 2D array, got {self.x.ndim}D array instead.")
-        self.columns = [self._beside(a, name) for a, name in ((target, "y"), (weight, "sample_weight"))]
+        self.columns = [
+            self._beside(a, name) for a, name in ((target, "y"), (weight, "sample_weight"))
+        ]
 
     def _beside(self, column: Any, name: str) -> np.ndarray | None:
         if isinstance(column, str | os.PathLike):
@@ -344,7 +371,9 @@ class _Matrix:
             column = _mapped(os.fspath(column))
         column = None if column is None else np.asarray(column)
         if column is not None and column.shape != self.x.shape[:1]:
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{len(self.x)}, {len(column)}]")
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: [{len(self.x)}, {len(column)}]"
+            )
         return column
 
     def read(self) -> Iterator[NumberBatch]:
@@ -352,7 +381,10 @@ class _Matrix:
             span = slice(start, start + BATCH_ROWS)
             y, weight = (None if a is None else a[span] for a in self.columns)
             yield _number_batch(
-                np.asarray(self.x[span]), y, weight, f"{self.label}, rows {start + 1} to {start + len(self.x[span])}"
+                np.asarray(self.x[span]),
+                y,
+                weight,
+                f"{self.label}, rows {start + 1} to {start + len(self.x[span])}",
             )
 
 
@@ -406,11 +438,15 @@ class QueryRows:
             yield RowBatch(batch.x)
 
 
-def checked_batches(source: NumberSource, n_features: int, estimator: str, holes: bool) -> Iterator[NumberBatch]:
+def checked_batches(
+    source: NumberSource, n_features: int, estimator: str, holes: bool
+) -> Iterator[NumberBatch]:
     """Batches of as many features as an estimator was fitted to, and complete ones unless it takes `holes`."""
     for batch in source.read():
         if batch.x.shape[1] != n_features:
-            raise ValueError(f"X has {batch.x.shape[1]} features, but {estimator} is expecting {n_features} features as input.")
+            raise ValueError(
+                f"X has {batch.x.shape[1]} features, but {estimator} is expecting {n_features} features as input."
+            )
         if not holes:
             check_complete(source)
         yield batch

@@ -18,7 +18,21 @@ from .sources import Batch, TextStyle, is_number
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 """What a text file writes where a number is missing."""
 
-PERHAPS_MISSING = ("-", "--", ".", "unknown", "missing", "none", "nil", "na", "n.a.", "nan", "n/a", "null", "nothing")
+PERHAPS_MISSING = (
+    "-",
+    "--",
+    ".",
+    "unknown",
+    "missing",
+    "none",
+    "nil",
+    "na",
+    "n.a.",
+    "nan",
+    "n/a",
+    "null",
+    "nothing",
+)
 """Words, in lower case, that may stand for a missing number; only the user can say."""
 
 ODD_NUMBERS = (
@@ -79,8 +93,13 @@ class Gaps:
     def told(self) -> str:
         """The columns, the most affected first."""
         names = sorted(self.counts, key=lambda name: -self.counts[name])
-        told = [f"{quoted(n)} ({self.counts[n]:,}, first in {self.first[n][0]}, row {self.first[n][1]})" for n in names[:8]]
-        return ", ".join(told) + (f" and {plural(len(names) - 8, 'other column')}" if len(names) > 8 else "")
+        told = [
+            f"{quoted(n)} ({self.counts[n]:,}, first in {self.first[n][0]}, row {self.first[n][1]})"
+            for n in names[:8]
+        ]
+        return ", ".join(told) + (
+            f" and {plural(len(names) - 8, 'other column')}" if len(names) > 8 else ""
+        )
 
     def error(self, n_rows: int) -> TableError:
         """What is missing, as an error."""
@@ -107,7 +126,9 @@ def is_text(array: Any) -> bool:
     import pyarrow as pa
 
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def words(array: Any) -> Any:
@@ -129,7 +150,12 @@ def numbers(array: Any, style: TextStyle) -> tuple[np.ndarray, np.ndarray | None
         values = _parsed(array, style)
     elif pa.types.is_boolean(kind):
         values = array.cast(pa.uint8()).cast(pa.float64())
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+    elif (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    ):
         values = pc.cast(array, pa.float64(), safe=False)
     else:
         first = next((i for i, cell in enumerate(array) if cell.is_valid), 0)
@@ -163,7 +189,9 @@ def _plain(text: Any, style: TextStyle) -> Any:
     import pyarrow.compute as pc
 
     text = pc.utf8_trim_whitespace(text)
-    text = pc.if_else(pc.is_in(text, pa.array([*MISSING, *style.missing])), pa.scalar(None, pa.string()), text)
+    text = pc.if_else(
+        pc.is_in(text, pa.array([*MISSING, *style.missing])), pa.scalar(None, pa.string()), text
+    )
     lower = pc.utf8_lower(text)
     text = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", text))
     return text if style.decimal == "." else pc.replace_substring(text, style.decimal, ".")
@@ -173,7 +201,13 @@ def _unreadable(text: Any) -> np.ndarray:
     """True where a cell is there and is no number."""
     coded = text.dictionary_encode()
     bad = np.array([cell.is_valid and not _parses(cell) for cell in coded.dictionary] + [False])
-    return np.asarray(bad[np.asarray(coded.indices.fill_null(len(bad) - 1).to_numpy(zero_copy_only=False), np.int64)])
+    return np.asarray(
+        bad[
+            np.asarray(
+                coded.indices.fill_null(len(bad) - 1).to_numpy(zero_copy_only=False), np.int64
+            )
+        ]
+    )
 
 
 def _parses(cell: Any) -> bool:
@@ -190,7 +224,10 @@ def odd_number(cell: str, style: TextStyle) -> tuple[str, str]:
     """What a cell that is no number looks like, and what to do about it; empty where it looks like nothing in particular."""
     text = cell.strip()
     if text.lower() in PERHAPS_MISSING:
-        return "a missing cell?", f"If {quoted(text)} stands for a missing cell, pass missing={quoted(text)}."
+        return (
+            "a missing cell?",
+            f"If {quoted(text)} stands for a missing cell, pass missing={quoted(text)}.",
+        )
     kind = next((kind for pattern, kind in ODD_NUMBERS if pattern.fullmatch(text)), "")
     if kind == "a decimal comma" and style.decimal == ".":
         return kind, "Pass decimal=','."
@@ -232,7 +269,9 @@ class NumberColumn:
             with np.errstate(over="ignore", invalid="ignore"):
                 mean, both = float(known.mean()), self.n + len(known)
                 away = mean - self.mean
-                self.squares += float(((known - mean) ** 2).sum()) + away**2 * self.n * len(known) / both
+                self.squares += (
+                    float(((known - mean) ** 2).sum()) + away**2 * self.n * len(known) / both
+                )
                 self.mean, self.n = self.mean + away * len(known) / both, both
 
     @property
@@ -266,7 +305,11 @@ class WordColumn:
         """All cells, trimmed."""
         import pyarrow as pa
 
-        return words(pa.chunked_array([part.cast(pa.string()) for part in self.parts], pa.string()).combine_chunks())
+        return words(
+            pa.chunked_array(
+                [part.cast(pa.string()) for part in self.parts], pa.string()
+            ).combine_chunks()
+        )
 
 
 @dataclass
@@ -306,7 +349,9 @@ class Features:
         self.gaps.add(batch, missing)
         self.n_rows += batch.n_rows
 
-    def _add(self, batch: Batch, name: str, array: Any, taught: np.ndarray | None) -> np.ndarray | None:
+    def _add(
+        self, batch: Batch, name: str, array: Any, taught: np.ndarray | None
+    ) -> np.ndarray | None:
         import pyarrow as pa
 
         text = is_text(array)
@@ -334,7 +379,11 @@ class Features:
             return mask
         if self.keep or name in self.not_numbers or name in self.texts_from_start:
             self.texts.setdefault(name, WordColumn()).add(array, self.keep)
-        return mask if name not in self.not_numbers else np.asarray(words(array).is_null().to_numpy(zero_copy_only=False))
+        return (
+            mask
+            if name not in self.not_numbers
+            else np.asarray(words(array).is_null().to_numpy(zero_copy_only=False))
+        )
 
     @property
     def turned_to_words(self) -> set[str]:
@@ -342,7 +391,9 @@ class Features:
         begun = {name for name in self.not_numbers if name in self.numbers and not self.keep}
         return begun - self.texts_from_start
 
-    def _leave_out_or_refuse(self, batch: Batch, name: str, array: Any, error: NotNumbersError) -> None:
+    def _leave_out_or_refuse(
+        self, batch: Batch, name: str, array: Any, error: NotNumbersError
+    ) -> None:
         import pyarrow as pa
 
         if pa.types.is_temporal(array.type):
@@ -362,19 +413,29 @@ class Features:
         for name in self.names:
             if name not in self.not_numbers and name not in self.left_out:
                 columns[name] = pa.array(np.concatenate(self.numbers[name].parts))
-            elif name in self.texts and name not in self.left_out and self.kinds.get(name) != NUMBER:
+            elif (
+                name in self.texts and name not in self.left_out and self.kinds.get(name) != NUMBER
+            ):
                 columns[name] = self.texts[name].words()
                 self.texts[name].distinct = columns[name].unique()
         kinds = self.columns()
         if set(self.gaps.counts) & set(self.left_out):
             kept = {name: n for name, n in self.gaps.counts.items() if name not in self.left_out}
             masks = [np.asarray(columns[name].is_null()) | _nan(columns[name]) for name in kept]
-            self.gaps = Gaps(kept, {n: self.gaps.first[n] for n in kept}, int(np.any(masks, axis=0).sum()) if masks else 0)
+            self.gaps = Gaps(
+                kept,
+                {n: self.gaps.first[n] for n in kept},
+                int(np.any(masks, axis=0).sum()) if masks else 0,
+            )
         return pa.table([columns[f.name] for f in kinds], names=[f.name for f in kinds]), kinds
 
     def columns(self) -> list[FeatureColumn]:
         """The kinds of those that can be learned from; TableError names all that stands against it."""
-        odd = {n: at for n, at in self.not_numbers.items() if not self.encode or self.kinds.get(n) == NUMBER}
+        odd = {
+            n: at
+            for n, at in self.not_numbers.items()
+            if not self.encode or self.kinds.get(n) == NUMBER
+        }
         kinds: list[FeatureColumn] = []
         for name in self.names:
             if name in self.left_out or name in odd:
@@ -406,7 +467,10 @@ class Features:
 
     def _numberlike(self, distinct: list[str]) -> bool:
         """Whether every word, or most of them, is a number in some way of writing or may stand for a missing one."""
-        alike = [bool(odd_number(cell, self.style)[0] or cell in MISSING or is_number(cell)) for cell in distinct]
+        alike = [
+            bool(odd_number(cell, self.style)[0] or cell in MISSING or is_number(cell))
+            for cell in distinct
+        ]
         return all(alike) or (self.cautious and sum(alike) >= len(alike) / 2)
 
     def _teaches_nothing(self, name: str, distinct: Any) -> bool:
@@ -418,7 +482,9 @@ class Features:
         elif pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
             self.left_out[name] = f"it holds dates such as {quoted(distinct[0])}"
         elif len(distinct) > MOST_DISTINCT:
-            self.left_out[name] = f"it has more than {MOST_DISTINCT:,} different words, such as {some}"
+            self.left_out[name] = (
+                f"it has more than {MOST_DISTINCT:,} different words, such as {some}"
+            )
         elif len(distinct) > FEW and len(distinct) > self.n_rows / 2:
             self.left_out[name] = (
                 f"it has a different word in nearly every row ({len(distinct):,} in {self.n_rows:,}), such as {some}"
@@ -429,22 +495,37 @@ class Features:
         told, advice = [], []
         for name, (file, row, cell) in odd.items():
             kind, remedy = odd_number(cell, self.style)
-            told.append(f"{file}, row {row}, column {quoted(name)}: {quoted(cell)}{f' ({kind})' if kind else ''}")
+            told.append(
+                f"{file}, row {row}, column {quoted(name)}: {quoted(cell)}{f' ({kind})' if kind else ''}"
+            )
             if remedy and remedy not in advice:
                 advice.append(remedy)
         rest = f"; and {plural(len(odd) - 8, 'other column')}" if len(odd) > 8 else ""
-        also = f" And {plural(sum(gaps.counts.values()), 'missing cell')}: {gaps.told()}." if gaps.counts else ""
+        also = (
+            f" And {plural(sum(gaps.counts.values()), 'missing cell')}: {gaps.told()}."
+            if gaps.counts
+            else ""
+        )
         if any(not odd_number(cell, self.style)[0] for _, _, cell in odd.values()):
-            advice.append("Leave columns of words out with drop=, or take them for categories with encode=True.")
+            advice.append(
+                "Leave columns of words out with drop=, or take them for categories with encode=True."
+            )
         return TableError(
-            f"Not a number: {'; '.join(told[:8])}{rest}.{also}", " ".join(advice), not_numbers=list(odd), missing=gaps.counts
+            f"Not a number: {'; '.join(told[:8])}{rest}.{also}",
+            " ".join(advice),
+            not_numbers=list(odd),
+            missing=gaps.counts,
         )
 
 
 def _nan(column: Any) -> np.ndarray:
     import pyarrow as pa
 
-    return np.isnan(np.asarray(column)) if pa.types.is_floating(column.type) else np.zeros(len(column), bool)
+    return (
+        np.isnan(np.asarray(column))
+        if pa.types.is_floating(column.type)
+        else np.zeros(len(column), bool)
+    )
 
 
 def check_finite(batch: Batch, name: str, x: np.ndarray) -> None:
@@ -466,7 +547,11 @@ def _check_categories(name: str, distinct: Any) -> None:
 
 
 def fitted_features(
-    batch: Batch, features: Sequence[FeatureColumn], gaps: Gaps, lenient: bool = False, holes: bool = False
+    batch: Batch,
+    features: Sequence[FeatureColumn],
+    gaps: Gaps,
+    lenient: bool = False,
+    holes: bool = False,
 ) -> tuple[Any, np.ndarray]:
     """The columns that a fitted model takes, of the rows that can be judged.
 
@@ -494,7 +579,10 @@ def fitted_features(
         array = batch.columns[feature.name]
         if feature.kind == CATEGORY:
             column = words(array if is_text(array) else array.cast(pa.string()))
-            mask, bad = np.asarray(column.is_null().to_numpy(zero_copy_only=False)), np.zeros(len(column), bool)
+            mask, bad = (
+                np.asarray(column.is_null().to_numpy(zero_copy_only=False)),
+                np.zeros(len(column), bool),
+            )
         else:
             x, mask, bad = _fitted_numbers(batch, feature.name, array, lenient)
             column = pa.array(x)
@@ -510,7 +598,9 @@ def fitted_features(
     return table.filter(pa.array(complete)), complete
 
 
-def _fitted_numbers(batch: Batch, name: str, array: Any, lenient: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _fitted_numbers(
+    batch: Batch, name: str, array: Any, lenient: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A column as float64, where it has no number, and where it has a cell that is no finite number."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -528,7 +618,9 @@ def _fitted_numbers(batch: Batch, name: str, array: Any, lenient: bool) -> tuple
             return np.full(len(array), np.nan), unreadable, ~unreadable
         text = _plain(array.cast(pa.string()), batch.style)
         unreadable = _unreadable(text)
-        x, mask = numbers(pc.if_else(pa.array(unreadable), pa.scalar(None, pa.string()), text), TextStyle())
+        x, mask = numbers(
+            pc.if_else(pa.array(unreadable), pa.scalar(None, pa.string()), text), TextStyle()
+        )
     if lenient:
         unreadable = unreadable | np.isinf(x)
     else:

@@ -12,7 +12,18 @@ from ..errors import KernelpoolError
 from ..registry import FEATURES, EstimatorRecord, Field, register
 from ..text import shorten
 
-WORDS = ("string", "large_string", "str", "object", "category", "categorical", "enum", "bool", "dictionary", "utf8")
+WORDS = (
+    "string",
+    "large_string",
+    "str",
+    "object",
+    "category",
+    "categorical",
+    "enum",
+    "bool",
+    "dictionary",
+    "utf8",
+)
 """How the names of types of words begin, in pandas, polars and Arrow."""
 
 
@@ -41,7 +52,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Their names.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"words": ["array-like"], "standardize": ["boolean"]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "words": ["array-like"],
+        "standardize": ["boolean"],
+    }
 
     def __init__(self, words: Sequence[str] = (), *, standardize: bool = False) -> None:
         self.words = words
@@ -63,10 +77,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = _column_names(X)
         unknown = [name for name in self.words if name not in names]
         if unknown:
-            raise KernelpoolError(f"words must be names of columns; got {shorten(str(unknown[0]), 200)!r}.")
+            raise KernelpoolError(
+                f"words must be names of columns; got {shorten(str(unknown[0]), 200)!r}."
+            )
         self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(names)
-        self.categories_ = [np.array(sorted(set(_words(X, name)) - {None}), object) for name in self.words]
+        self.categories_ = [
+            np.array(sorted(set(_words(X, name)) - {None}), object) for name in self.words
+        ]
         numbers = self._numbers(X)
         self.mean_, self.scale_ = np.zeros(numbers.shape[1]), np.ones(numbers.shape[1])
         if self.standardize and numbers.shape[1]:
@@ -75,7 +93,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def set_fitted(
-        self, names: Sequence[str], categories: Sequence[Sequence[str]], scale: Sequence[tuple[float, float]]
+        self,
+        names: Sequence[str],
+        categories: Sequence[Sequence[str]],
+        scale: Sequence[tuple[float, float]],
     ) -> Self:
         """As if it had been fitted to a table that is known otherwise.
 
@@ -115,7 +136,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         missing = [name for name in self.feature_names_in_ if name not in _column_names(X)]
         if missing:
-            raise KernelpoolError(f"X lacks the column {shorten(missing[0], 200)!r} that the model was fitted to.")
+            raise KernelpoolError(
+                f"X lacks the column {shorten(missing[0], 200)!r} that the model was fitted to."
+            )
         parts = [(self._numbers(X) - self.mean_) / self.scale_]
         for name, categories in zip(self.words, self.categories_, strict=True):
             codes = _codes(X, name, categories)
@@ -169,7 +192,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names : ndarray of str
         """
         check_is_fitted(self)
-        hot = [f"{name}_{word}" for name, words in zip(self.words, self.categories_, strict=True) for word in words]
+        hot = [
+            f"{name}_{word}"
+            for name, words in zip(self.words, self.categories_, strict=True)
+            for word in words
+        ]
         return np.array([*self.numbers_, *hot], object)
 
     @property
@@ -203,20 +230,28 @@ def word_columns(X: Any) -> list[str]:
     ['town', 'married']
     """
     names = _column_names(X)
-    types = X.schema.types if hasattr(X, "column_names") else list(X.dtypes)  # Arrow tables, data frames
-    return [name for name, kind in zip(names, types, strict=True) if str(kind).lower().startswith(WORDS)]
+    types = (
+        X.schema.types if hasattr(X, "column_names") else list(X.dtypes)
+    )  # Arrow tables, data frames
+    return [
+        name for name, kind in zip(names, types, strict=True) if str(kind).lower().startswith(WORDS)
+    ]
 
 
 def _column_names(X: Any) -> list[str]:
     names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow tables, data frames
     if names is None:
-        raise KernelpoolError(f"X must be a table whose columns have names; got {type(X).__name__}.")
+        raise KernelpoolError(
+            f"X must be a table whose columns have names; got {type(X).__name__}."
+        )
     return [str(name) for name in names]
 
 
 def _codes(X: Any, name: str, categories: np.ndarray) -> np.ndarray:
     """Which of the words each cell of a column is, -1 for another, -2 where one is missing, (n,)."""
-    if hasattr(X, "column_names") and str(X.schema.field(name).type) == "string":  # Arrow is a hundred times as fast
+    if (
+        hasattr(X, "column_names") and str(X.schema.field(name).type) == "string"
+    ):  # Arrow is a hundred times as fast
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -224,14 +259,19 @@ def _codes(X: Any, name: str, categories: np.ndarray) -> np.ndarray:
         codes = pc.if_else(pc.is_null(X[name]), pa.scalar(-2, pa.int32()), pc.fill_null(found, -1))
         return np.asarray(codes.to_numpy(), np.int64)
     place = {word: at for at, word in enumerate(categories)}
-    return np.array([-2 if word is None else place.get(word, -1) for word in _words(X, name)], np.int64)
+    return np.array(
+        [-2 if word is None else place.get(word, -1) for word in _words(X, name)], np.int64
+    )
 
 
 def _words(X: Any, name: str) -> list[Any]:
     """The words of a column, None where one is missing."""
     cells = np.asarray(X[name], object).tolist()
     gaps = (type(cell).__name__ == "NAType" or cell is None or cell != cell for cell in cells)
-    return [None if gap else cell if isinstance(cell, str) else str(cell) for cell, gap in zip(cells, gaps, strict=True)]
+    return [
+        None if gap else cell if isinstance(cell, str) else str(cell)
+        for cell, gap in zip(cells, gaps, strict=True)
+    ]
 
 
 register(
@@ -245,7 +285,7 @@ register(
             "scale_": Field("floats", ("q",), low=1e-150),
         },
         parameters={"words": Field("list", parts=(Field("str"),)), "standardize": Field("bool")},
-        check="kernelpool.files.checks:table_encoder",
-        onnx="kernelpool.export.networks:table_encoder",
+        check="kernelpool.app.files.checks:table_encoder",
+        onnx="kernelpool.app.onnx.networks:table_encoder",
     )
 )

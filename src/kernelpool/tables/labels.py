@@ -52,7 +52,10 @@ class TargetColumn:
     def add(self, batch: Batch) -> np.ndarray:
         """A batch; its codes."""
         distinct, index = distinct_cells(batch, self.name)
-        at = [-1 if value is None else self.values.setdefault(value, len(self.values)) for value in distinct]
+        at = [
+            -1 if value is None else self.values.setdefault(value, len(self.values))
+            for value in distinct
+        ]
         codes = np.array([*at, -1])[index]  # the last is for cells that have no value at all
         gone = codes < 0
         if gone.any():
@@ -134,7 +137,11 @@ def distinct_cells(batch: Batch, name: str) -> tuple[list[Any], np.ndarray]:
         return [], np.full(batch.n_rows, -1)
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    if pa.types.is_nested(array.type) or pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+    if (
+        pa.types.is_nested(array.type)
+        or pa.types.is_binary(array.type)
+        or pa.types.is_large_binary(array.type)
+    ):
         raise TableError(f"{batch.file}, column {quoted(name)}: {array.type} cannot be a class.")
     coded = array.dictionary_encode()
     index = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
@@ -154,7 +161,13 @@ def _cells(array: Any) -> list[Any]:
         return list(array.to_pylist())
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return [
-            None if v != v else v if not np.isfinite(float(v)) else int(v) if v == v // 1 else float(v)
+            None
+            if v != v
+            else v
+            if not np.isfinite(float(v))
+            else int(v)
+            if v == v // 1
+            else float(v)
             for v in array.to_pylist()
         ]
     return [str(value) for value in array.to_pylist()]
@@ -166,7 +179,9 @@ def _as_text(value: Any) -> str:
 
 
 def _all_whole(known: list[Any]) -> bool:
-    return all(isinstance(v, int) or (isinstance(v, str) and WHOLE.fullmatch(v) is not None) for v in known)
+    return all(
+        isinstance(v, int) or (isinstance(v, str) and WHOLE.fullmatch(v) is not None) for v in known
+    )
 
 
 def _check_classes(name: str, known: list[Any], n_rows: int, as_text: bool) -> None:
@@ -185,7 +200,9 @@ def _check_classes(name: str, known: list[Any], n_rows: int, as_text: bool) -> N
         )
     if len(distinct) < 2:
         found = f"only {quoted(distinct[0])}" if distinct else "nothing"
-        raise TableError(f"Column {quoted(name)} must hold at least two classes; found {found} in {plural(n_rows, 'row')}.")
+        raise TableError(
+            f"Column {quoted(name)} must hold at least two classes; found {found} in {plural(n_rows, 'row')}."
+        )
 
 
 def _fractions(distinct: list[Any]) -> bool:
@@ -247,15 +264,23 @@ class Fingerprint:
             if feature.kind == NUMBER:
                 mark.update(np.ascontiguousarray(column.to_numpy()).tobytes())
             else:
-                mark.update("".join(f"{word}\0" for word in column.to_pylist()).encode(errors="backslashreplace"))
+                mark.update(
+                    "".join(f"{word}\0" for word in column.to_pylist()).encode(
+                        errors="backslashreplace"
+                    )
+                )
         kind = np.float64 if codes.dtype.kind == "f" else np.int64
         self.marks[-1].update(np.ascontiguousarray(codes, kind).tobytes())
 
     def text(self) -> str:
         """The fingerprint of all."""
-        names = "".join(f"{f.name}\0{f.kind}\0" for f in self.features) + "".join(f"{c}\0" for c in self.classes.tolist())
+        names = "".join(f"{f.name}\0{f.kind}\0" for f in self.features) + "".join(
+            f"{c}\0" for c in self.classes.tolist()
+        )
         return blake2b(
-            names.encode(errors="backslashreplace") + b"".join(mark.digest() for mark in self.marks), digest_size=16
+            names.encode(errors="backslashreplace")
+            + b"".join(mark.digest() for mark in self.marks),
+            digest_size=16,
         ).hexdigest()
 
 
@@ -300,7 +325,11 @@ class LabeledTable:
 
     def fingerprint(self) -> str:
         """Tells whether two sets of rows are the same, in the same order."""
-        codes, classes = (self.labels, np.zeros(0)) if self.labels.dtype.kind == "f" else codes_and_classes(self.labels)
+        codes, classes = (
+            (self.labels, np.zeros(0))
+            if self.labels.dtype.kind == "f"
+            else codes_and_classes(self.labels)
+        )
         mark = Fingerprint(self.features, classes)
         mark.add(self.table, codes)
         return mark.text()
@@ -351,7 +380,9 @@ def read_labeled(
     LabeledTable
     """
     features: Features | None = None
-    labels: TargetColumn | NumberTarget = NumberTarget(target or "") if numeric else TargetColumn(target or "", as_text)
+    labels: TargetColumn | NumberTarget = (
+        NumberTarget(target or "") if numeric else TargetColumn(target or "", as_text)
+    )
     for batch in source.batches():
         if features is None:
             names = feature_names(source, target, drop)
@@ -372,13 +403,24 @@ def read_labeled(
     if labels.missing and unlabeled == "drop":
         known = np.flatnonzero(has_label(classes))
         table, classes, at = table.take(known), np.asarray(classes[known].tolist()), known + 1
-    return LabeledTable(table, classes, columns, labels.name, source.label, source.names, features.left_out, at, features.gaps)
+    return LabeledTable(
+        table,
+        classes,
+        columns,
+        labels.name,
+        source.label,
+        source.names,
+        features.left_out,
+        at,
+        features.gaps,
+    )
 
 
 def _check_target(source: Source, target: str | None) -> None:
     if target is None:
         raise TableError(
-            f"{source.label}: name the column that holds the classes; there are {listed(source.names, 40)}.", "Pass target=."
+            f"{source.label}: name the column that holds the classes; there are {listed(source.names, 40)}.",
+            "Pass target=.",
         )
     check_columns([target], source.names, source.label, "for the target")
 
@@ -405,8 +447,11 @@ def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> li
     if "" in names:
         at = source.names.index("") + 1
         raise TableError(
-            f"{source.label}: column {at} has no name (row numbers are often written so).", "Name it, or pass drop=''."
+            f"{source.label}: column {at} has no name (row numbers are often written so).",
+            "Name it, or pass drop=''.",
         )
     if not names:
-        raise TableError(f"{source.label}: no column is left to learn from beside {quoted(target)}.")
+        raise TableError(
+            f"{source.label}: no column is left to learn from beside {quoted(target)}."
+        )
     return names

@@ -28,9 +28,9 @@ def place_keys(first: int, n: int, seed: int) -> np.ndarray:
     """A number in [0, 1) for each of `n` rows from number `first` on, by splitmix64, (n,)."""
     step = np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
-        z = (np.arange(first, first + n, dtype=np.uint64) + np.uint64(1)) * step + np.uint64(seed) * np.uint64(
-            0xD1B54A32D192ED03
-        )
+        z = (np.arange(first, first + n, dtype=np.uint64) + np.uint64(1)) * step + np.uint64(
+            seed
+        ) * np.uint64(0xD1B54A32D192ED03)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
@@ -125,20 +125,29 @@ class LargeTable:
     def _codes(self, distinct: list[Any], index: np.ndarray) -> np.ndarray:
         new = [value for value in distinct if value is not None and value not in self.codes]
         if new:
-            raise TableError(f"{self.source}: column {quoted(self.target)} holds {quoted(new[0])}, which it did not at first.")
-        return np.array([*(-1 if value is None else self.codes[value] for value in distinct), -1])[index]
+            raise TableError(
+                f"{self.source}: column {quoted(self.target)} holds {quoted(new[0])}, which it did not at first."
+            )
+        return np.array([*(-1 if value is None else self.codes[value] for value in distinct), -1])[
+            index
+        ]
 
     def encoder(self, standardize: bool) -> TableEncoder:
         """What makes numbers of such tables, as if it had been fitted to the rows."""
         names = [f.name for f in self.features]
         words = [f.name for f in self.features if f.kind == CATEGORY]
         scale = [self.numbers[f.name] for f in self.features if f.kind == NUMBER]
-        return TableEncoder(words, standardize=standardize).set_fitted(names, [self.words[name] for name in words], scale)
+        return TableEncoder(words, standardize=standardize).set_fitted(
+            names, [self.words[name] for name in words], scale
+        )
 
     @property
     def columns(self) -> TableColumns | None:
         """The columns and their words; None where all are numbers."""
-        words = [np.array(self.words[f.name], object) if f.kind == CATEGORY else None for f in self.features]
+        words = [
+            np.array(self.words[f.name], object) if f.kind == CATEGORY else None
+            for f in self.features
+        ]
         names = tuple(f.name for f in self.features)
         return None if all(one is None for one in words) else TableColumns(tuple(words), names)
 
@@ -180,12 +189,18 @@ class LargeNumbers:
             if self.encoder is not None:
                 x = self.encoder.transform(batch.table)
             else:
-                x = _matrix(batch.table) if self.columns is None else self.columns.coded(batch.table)
+                x = (
+                    _matrix(batch.table)
+                    if self.columns is None
+                    else self.columns.coded(batch.table)
+                )
             codes = batch.codes
             if not self.everything and batch.held_out.any():
                 at = np.flatnonzero(~batch.held_out)
                 x, codes = x.T[:, at].T, codes[at]  # columns stay together
-            yield NumberBatch(x, Cells(labels, np.where(codes < 0, len(labels) - 1, codes)), None, None)
+            yield NumberBatch(
+                x, Cells(labels, np.where(codes < 0, len(labels) - 1, codes)), None, None
+            )
 
 
 def _matrix(table: Any) -> np.ndarray:
@@ -254,7 +269,9 @@ def survey_labeled(
             if features is None:
                 names = feature_names(source, target, drop)
                 check_columns(list(kinds or ()), names, source.label, "whose kind is given")
-                features = Features(names, True, source.style, kinds or {}, holes, cautious, False, again)
+                features = Features(
+                    names, True, source.style, kinds or {}, holes, cautious, False, again
+                )
             codes = labels.add(batch)
             known = codes >= 0
             kept = np.flatnonzero(known) if unlabeled == "drop" else np.arange(batch.n_rows)
@@ -276,8 +293,15 @@ def survey_labeled(
     columns = features.columns()
     values, classes = labels.classes()
     order, place = np.unique(classes, return_inverse=True)  # two cells may be one class
-    found = {n: (features.numbers[n].mean, features.numbers[n].scale) for n in (f.name for f in columns if f.kind == NUMBER)}
-    words = {f.name: sorted(features.texts[f.name].distinct.drop_null().to_pylist()) for f in columns if f.kind == CATEGORY}
+    found = {
+        n: (features.numbers[n].mean, features.numbers[n].scale)
+        for n in (f.name for f in columns if f.kind == NUMBER)
+    }
+    words = {
+        f.name: sorted(features.texts[f.name].distinct.drop_null().to_pylist())
+        for f in columns
+        if f.kind == CATEGORY
+    }
     return LargeTable(
         origin=source,
         target=labels.name,

@@ -118,7 +118,10 @@ class Source:
                 names, pieces, typed = _opened(path, name, raw, self)
                 partition = {} if self.folder is None else _partition(path, self.folder)
                 if partition:
-                    names, pieces = [*names, *partition], _with_constants(pieces, list(partition.values()))
+                    names, pieces = (
+                        [*names, *partition],
+                        _with_constants(pieces, list(partition.values())),
+                    )
                 _check_names(names, name)
                 self.names = self.names or list(names)
                 _check_same(self.names, names, shown(self.files[0]), name)
@@ -148,8 +151,13 @@ def source(path: str, style: TextStyle | None = None) -> Source:
     files = sorted(str(p) for p in Path(path).rglob("*") if _is_data(p, Path(path)))
     if not files:
         known = ", ".join(SUFFIXES)
-        raise TableError(f"{shown(path, 200)}: no data files in this folder; expected {known} (or .gz of text).")
-    label, n_bytes = f"{shown(path, 200)} ({plural(len(files), 'file')})", sum(map(os.path.getsize, files))
+        raise TableError(
+            f"{shown(path, 200)}: no data files in this folder; expected {known} (or .gz of text)."
+        )
+    label, n_bytes = (
+        f"{shown(path, 200)} ({plural(len(files), 'file')})",
+        sum(map(os.path.getsize, files)),
+    )
     return Source(label, files, style, n_bytes=n_bytes, folder=path)
 
 
@@ -170,7 +178,12 @@ def _is_data(path: Path, folder: Path) -> bool:
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".bz2", ".zst"):
         suffixes.pop()
-    return path.is_file() and not path.name.startswith((".", "_")) and bool(suffixes) and suffixes[-1] in SUFFIXES
+    return (
+        path.is_file()
+        and not path.name.startswith((".", "_"))
+        and bool(suffixes)
+        and suffixes[-1] in SUFFIXES
+    )
 
 
 def _partition(path: str, folder: str) -> dict[str, Any]:
@@ -178,7 +191,10 @@ def _partition(path: str, folder: str) -> dict[str, Any]:
     pairs = (part.split("=", 1) for part in Path(path).relative_to(folder).parts[:-1])
     cells = {unquote(key): unquote(value) for key, value in pairs}
     whole = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-    return {k: None if v == NO_PARTITION else int(v) if whole.fullmatch(v) else v for k, v in cells.items()}
+    return {
+        k: None if v == NO_PARTITION else int(v) if whole.fullmatch(v) else v
+        for k, v in cells.items()
+    }
 
 
 def _with_constants(pieces: Iterator[Any], values: list[Any]) -> Iterator[Any]:
@@ -197,16 +213,25 @@ def _check_names(names: list[str], file: str) -> None:
         raise TableError(f"{file}: no columns.")
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
-        raise TableError(f"{file}: several columns are named {listed(twice)}; give each its own name.")
+        raise TableError(
+            f"{file}: several columns are named {listed(twice)}; give each its own name."
+        )
 
 
 def _check_same(expected: list[str], found: list[str], first: str, other: str) -> None:
     """Columns are matched by name: reordered is fine, missing or extra ones are not."""
     here, there = set(expected), set(found)
-    missing, extra = [name for name in expected if name not in there], [name for name in found if name not in here]
+    missing, extra = (
+        [name for name in expected if name not in there],
+        [name for name in found if name not in here],
+    )
     if missing or extra:
-        parts = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(extra)} besides"] * bool(extra)
-        raise TableError(f"{other}: its columns differ from those of {first}: it {' and '.join(parts)}.")
+        parts = [f"lacks {listed(missing)}"] * bool(missing) + [
+            f"has {listed(extra)} besides"
+        ] * bool(extra)
+        raise TableError(
+            f"{other}: its columns differ from those of {first}: it {' and '.join(parts)}."
+        )
 
 
 def _reason(error: OSError) -> str:
@@ -268,7 +293,10 @@ def _opened(path: str, name: str, raw: Any, owner: Source) -> tuple[list[str], I
             return (*_arrow(head, path, stream), True)
         kind = _not_a_table(head)
         if kind is not None:
-            raise TableError(f"{name}: this is {kind}.", "Save the table as CSV, Parquet or Arrow (Feather version 2).")
+            raise TableError(
+                f"{name}: this is {kind}.",
+                "Save the table as CSV, Parquet or Arrow (Feather version 2).",
+            )
         for magic, codec in COMPRESSED.items():
             if head.startswith(magic):
                 stream = pa.CompressedInputStream(pa.PythonFile(stream, "r"), codec)
@@ -291,7 +319,9 @@ def _seekable(path: str, stream: Any) -> Any:
     """The file itself, or all that a pipe has to give."""
     import pyarrow as pa
 
-    return pa.OSFile(path) if path != "-" and os.path.isfile(path) else pa.BufferReader(stream.read())
+    return (
+        pa.OSFile(path) if path != "-" and os.path.isfile(path) else pa.BufferReader(stream.read())
+    )
 
 
 def _parquet(file: Any) -> tuple[list[str], Iterator[Any]]:
@@ -312,7 +342,9 @@ def _arrow(head: bytes, path: str, stream: Any) -> tuple[list[str], Iterator[Any
     return pieces.schema.names, pieces
 
 
-def _numbered(name: str, names: list[str], pieces: Iterator[Any], typed: bool, style: TextStyle) -> Iterator[Batch]:
+def _numbered(
+    name: str, names: list[str], pieces: Iterator[Any], typed: bool, style: TextStyle
+) -> Iterator[Batch]:
     """Record batches with the numbers of their rows."""
     import pyarrow as pa
 
@@ -322,16 +354,27 @@ def _numbered(name: str, names: list[str], pieces: Iterator[Any], typed: bool, s
             if piece.num_rows:
                 if typed:
                     piece.validate(full=True)  # a file may lie about its own lengths
-                yield Batch(name, row, dict(zip(names, piece.columns, strict=True)), piece.num_rows, typed, style)
+                yield Batch(
+                    name,
+                    row,
+                    dict(zip(names, piece.columns, strict=True)),
+                    piece.num_rows,
+                    typed,
+                    style,
+                )
             row += piece.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
-        raise TableError(f"{name}: damaged after row {row - 1}: {shown(_first_line(error), 300)}") from None
+        raise TableError(
+            f"{name}: damaged after row {row - 1}: {shown(_first_line(error), 300)}"
+        ) from None
 
 
 # -- delimited text -----------------------------------------------------------------------------------------------
 
 
-def read_text(name: str, head: bytes, rest: Any, style: TextStyle) -> tuple[list[str], Iterator[Any]]:
+def read_text(
+    name: str, head: bytes, rest: Any, style: TextStyle
+) -> tuple[list[str], Iterator[Any]]:
     """The names of the columns, and the rows as Arrow record batches of strings.
 
     Parameters
@@ -344,20 +387,32 @@ def read_text(name: str, head: bytes, rest: Any, style: TextStyle) -> tuple[list
         Where the bytes after them are read from.
     style : TextStyle
     """
-    encoding = style.encoding or ("utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8")
+    encoding = style.encoding or (
+        "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+    )
     pieces = _as_utf8(name, head, rest, encoding)
     header, body, separator = _header(name, pieces, encoding)
     delimiter = style.delimiter or separator or _delimiter(header)
     first = _cells(header, delimiter)
     if len(first) == 1 and first[0] and max(map(len, first)) > csv.field_size_limit():
-        raise TableError(f"{name}: the first line has no delimiter in its first {csv.field_size_limit():,} characters.")
+        raise TableError(
+            f"{name}: the first line has no delimiter in its first {csv.field_size_limit():,} characters."
+        )
     if style.header and header.startswith("#"):
-        raise TableError(f"{name}: the first line is a comment: {quoted(header.strip())}.", "Take such lines out.")
+        raise TableError(
+            f"{name}: the first line is a comment: {quoted(header.strip())}.",
+            "Take such lines out.",
+        )
     if style.header and all(is_number(cell) for cell in first):
         raise TableError(
-            f"{name}: the first line looks like data: {listed(first)}.", "Add a line of names, or pass header=False."
+            f"{name}: the first line looks like data: {listed(first)}.",
+            "Add a line of names, or pass header=False.",
         )
-    names = [cell.strip() for cell in first] if style.header else [f"c{i + 1}" for i in range(len(first))]
+    names = (
+        [cell.strip() for cell in first]
+        if style.header
+        else [f"c{i + 1}" for i in range(len(first))]
+    )
     if not style.header:
         body = header.encode() + body
     return names, _parsed(name, names, body, pieces, delimiter, encoding)
@@ -371,7 +426,9 @@ def _as_utf8(name: str, head: bytes, rest: Any, encoding: str) -> Iterator[bytes
         try:
             yield piece if decoder is None else decoder.decode(piece).encode()
         except UnicodeError:
-            raise TableError(f"{name}: not {encoding} text.", "Pass its encoding, such as encoding='latin-1'.") from None
+            raise TableError(
+                f"{name}: not {encoding} text.", "Pass its encoding, such as encoding='latin-1'."
+            ) from None
         piece = rest.read(BLOCK)
 
 
@@ -393,14 +450,17 @@ def _header(name: str, pieces: Iterator[bytes], encoding: str) -> tuple[str, byt
     if separator is not None:
         read = read[len(separator[0].encode()) :].lstrip(b"\r\n")
         if not read.strip():
-            raise TableError(f"{name}: there is nothing below the line {quoted(separator[0].strip())}.")
+            raise TableError(
+                f"{name}: there is nothing below the line {quoted(separator[0].strip())}."
+            )
     end = _whole_header(read)
     header = read if end is None else read[:end]
     try:
         return header.decode(), read[len(header) :], None if separator is None else separator[1]
     except UnicodeDecodeError:
         raise TableError(
-            f"{name}: the header is not {encoding} text.", "Pass its encoding, such as encoding='latin-1'."
+            f"{name}: the header is not {encoding} text.",
+            "Pass its encoding, such as encoding='latin-1'.",
         ) from None
 
 
@@ -437,14 +497,18 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def _parsed(name: str, names: list[str], body: bytes, pieces: Iterator[bytes], delimiter: str, encoding: str) -> Iterator[Any]:
+def _parsed(
+    name: str, names: list[str], body: bytes, pieces: Iterator[bytes], delimiter: str, encoding: str
+) -> Iterator[Any]:
     import pyarrow as pa
 
     row = 1
     try:
         for block in _blocks(body, pieces, delimiter):
             if not block:
-                raise TableError(f"{name}, after row {row - 1}: a row is longer than {BLOCK:,} bytes.")
+                raise TableError(
+                    f"{name}, after row {row - 1}: a row is longer than {BLOCK:,} bytes."
+                )
             for batch in _table(block, len(names), delimiter).to_batches():
                 yield batch
                 row += batch.num_rows
@@ -452,7 +516,9 @@ def _parsed(name: str, names: list[str], body: bytes, pieces: Iterator[bytes], d
         message, advice = _why(error, encoding)
         raise TableError(f"{name}, {_place(error, row, names)}: {message}", advice) from None
     except OSError as error:
-        raise TableError(f"{name}, after row {row - 1}: {(error.strerror or str(error)).lower()}.") from None
+        raise TableError(
+            f"{name}, after row {row - 1}: {(error.strerror or str(error)).lower()}."
+        ) from None
 
 
 def _blocks(read: bytes, pieces: Iterator[bytes], delimiter: str) -> Iterator[bytes]:
@@ -503,7 +569,9 @@ def _quoted_cells(read: bytes, delimiter: bytes) -> np.ndarray:
     closes = beside[text[closing[closing < len(text) - 1] + 1]].all()
     if opens and closes:
         return np.stack([opening, np.append(closing + 1, np.full(len(at) % 2, len(text)))], axis=1)
-    quoted_cell = re.compile(rb'(?:^|(?<=[\r\n%b]))"[^"]*(?:""[^"]*)*(?:"|\Z)' % re.escape(delimiter))
+    quoted_cell = re.compile(
+        rb'(?:^|(?<=[\r\n%b]))"[^"]*(?:""[^"]*)*(?:"|\Z)' % re.escape(delimiter)
+    )
     return np.array([found.span() for found in quoted_cell.finditer(read)], np.int64).reshape(-1, 2)
 
 
@@ -514,15 +582,22 @@ def _table(block: bytes, n_columns: int, delimiter: str) -> Any:
     keys = [str(i) for i in range(n_columns)]
     return arrow_csv.read_csv(
         pa.BufferReader(block),
-        read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=keys),
+        read_options=arrow_csv.ReadOptions(
+            use_threads=False, block_size=len(block) + 1, column_names=keys
+        ),
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string()), strings_can_be_null=False),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(keys, pa.string()), strings_can_be_null=False
+        ),
     )
 
 
 def _place(error: Exception, row: int, names: list[str]) -> str:
     """Where Arrow found a wrong cell, counted in rows of the file."""
-    column, number = re.search(r"In CSV column #(\d+):", str(error)), re.search(r": Row #(\d+): ", str(error))
+    column, number = (
+        re.search(r"In CSV column #(\d+):", str(error)),
+        re.search(r": Row #(\d+): ", str(error)),
+    )
     at = f"after row {row - 1}" if number is None else f"row {int(number[1]) + row - 1}"
     return at if column is None else f"{at}, column {quoted(names[int(column[1])])}"
 
@@ -531,7 +606,10 @@ def _why(error: Exception, encoding: str) -> tuple[str, str]:
     text = str(error).strip().splitlines()[0]
     cells = re.search(r"Expected (\d+) columns, got (\d+): (.*)", text)
     if cells is not None:
-        return f"{plural(int(cells[2]), 'cell')} where the header has {cells[1]}: {quoted(cells[3])}.", ""
+        return (
+            f"{plural(int(cells[2]), 'cell')} where the header has {cells[1]}: {quoted(cells[3])}.",
+            "",
+        )
     if "utf8" in text.lower():
         return f"not {encoding} text.", "Pass its encoding, such as encoding='latin-1'."
     return shown(text, 300), ""

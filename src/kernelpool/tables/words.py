@@ -26,7 +26,17 @@ from ..arrays import Array, device, namespace
 from ..errors import KernelpoolError
 from ..text import shorten
 
-WORDS = ("string", "large_string", "str", "category", "categorical", "enum", "bool", "dictionary", "utf8")
+WORDS = (
+    "string",
+    "large_string",
+    "str",
+    "category",
+    "categorical",
+    "enum",
+    "bool",
+    "dictionary",
+    "utf8",
+)
 """How the names of types of words begin, in pandas, polars and Arrow."""
 
 DATES = ("date", "time", "duration", "period", "month", "interval")
@@ -46,11 +56,17 @@ class TableColumns:
     @property
     def levels(self) -> tuple[int, ...]:
         """How many levels each column has, other words included; 0 for numbers, 2 for what tells of missing cells."""
-        return (*(0 if words is None else len(words) + 1 for words in self.categories), *(2 for _ in self.patterns))
+        return (
+            *(0 if words is None else len(words) + 1 for words in self.categories),
+            *(2 for _ in self.patterns),
+        )
 
     @cached_property
     def _codes(self) -> list[dict[str, int] | None]:
-        return [None if words is None else {str(w): i for i, w in enumerate(words)} for words in self.categories]
+        return [
+            None if words is None else {str(w): i for i, w in enumerate(words)}
+            for words in self.categories
+        ]
 
     def coded(self, X: Any) -> np.ndarray:
         """Rows as numbers, (n, d): codes of words, NaN where a cell is missing."""
@@ -77,7 +93,9 @@ class TableColumns:
 
     def with_patterns(self, X: Any) -> "TableColumns":
         """The same, and told of each column of X that lacks a cell which of its cells are missing."""
-        return replace(self, patterns=tuple(np.flatnonzero(np.isnan(self.coded(X)).any(axis=0)).tolist()))
+        return replace(
+            self, patterns=tuple(np.flatnonzero(np.isnan(self.coded(X)).any(axis=0)).tolist())
+        )
 
     def unknown_words(self, X: Any) -> dict[str, int]:
         """How many cells of each column of words hold one that has no level."""
@@ -85,7 +103,9 @@ class TableColumns:
         for i, (column, place) in enumerate(zip(self._columns(X), self._codes, strict=True)):
             if place is not None:
                 name = str(i) if self.names is None else self.names[i]
-                found[name] = sum(word is not None and word not in place for word in as_words(column))
+                found[name] = sum(
+                    word is not None and word not in place for word in as_words(column)
+                )
         return found
 
     def name(self, i: int) -> str:
@@ -98,15 +118,22 @@ class TableColumns:
             place = {name: i for i, name in enumerate(names)}
             absent = [name for name in self.names if name not in place]
             if absent:
-                raise KernelpoolError(f"X lacks the column {shorten(absent[0], 200)!r} that the model was fitted to.")
+                raise KernelpoolError(
+                    f"X lacks the column {shorten(absent[0], 200)!r} that the model was fitted to."
+                )
             return [columns[place[name]] for name in self.names]
         if len(columns) != len(self.categories):
-            raise ValueError(f"X has {len(columns)} features, but the model is expecting {len(self.categories)} features.")
+            raise ValueError(
+                f"X has {len(columns)} features, but the model is expecting {len(self.categories)} features."
+            )
         return columns
 
 
 def learn_columns(
-    X: Any, categorical_features: Any = "from_dtype", min_frequency: Any = None, most_words: int | None = None
+    X: Any,
+    categorical_features: Any = "from_dtype",
+    min_frequency: Any = None,
+    most_words: int | None = None,
 ) -> TableColumns | None:
     """What the columns of a table hold; None where all are numbers.
 
@@ -123,7 +150,11 @@ def learn_columns(
         How many words of a column have levels of their own at most: the most frequent ones, in that order. None takes all,
         sorted by their spelling.
     """
-    if categorical_features is None or not (hasattr(X, "shape") or isinstance(X, list | tuple)) or _is_sparse(X):
+    if (
+        categorical_features is None
+        or not (hasattr(X, "shape") or isinstance(X, list | tuple))
+        or _is_sparse(X)
+    ):
         return None
     if isinstance(categorical_features, dict):
         return _as_told(X, categorical_features)
@@ -137,7 +168,10 @@ def learn_columns(
         chosen = _named(categorical_features, len(columns), names)
     if not chosen:
         return None
-    categories = [_levels(column, min_frequency, most_words) if i in chosen else None for i, column in enumerate(columns)]
+    categories = [
+        _levels(column, min_frequency, most_words) if i in chosen else None
+        for i, column in enumerate(columns)
+    ]
     return TableColumns(tuple(categories), None if names is None else tuple(names))
 
 
@@ -150,7 +184,9 @@ def _codes_of(column: Any, place: dict[str, int]) -> Any:
 
         found = pc.fill_null(pc.index_in(column, value_set=pa.array(list(place), pa.string())), n)
         return np.asarray(
-            pc.if_else(pc.is_null(column), pa.scalar(None, pa.float64()), pc.cast(found, pa.float64())).to_numpy()
+            pc.if_else(
+                pc.is_null(column), pa.scalar(None, pa.float64()), pc.cast(found, pa.float64())
+            ).to_numpy()
         )
     return [np.nan if word is None else place.get(word, n) for word in as_words(column)]
 
@@ -161,7 +197,10 @@ def _as_told(X: Any, words: dict[Any, Any]) -> TableColumns | None:
     chosen = {_named([key], len(columns), names)[0]: value for key, value in words.items()}
     if not chosen:
         return None
-    categories = [np.array([str(_word(v)) for v in chosen[i]], object) if i in chosen else None for i in range(len(columns))]
+    categories = [
+        np.array([str(_word(v)) for v in chosen[i]], object) if i in chosen else None
+        for i in range(len(columns))
+    ]
     return TableColumns(tuple(categories), None if names is None else tuple(names))
 
 
@@ -172,7 +211,9 @@ def _levels(column: Any, min_frequency: Any, most_words: int | None) -> np.ndarr
     if isinstance(min_frequency, Real) and not isinstance(min_frequency, Integral):
         least *= sum(counts.values())
     words = sorted(word for word, n in counts.items() if word is not None and n >= least)
-    if most_words is not None:  # by how frequent they are, so that it does not matter how they are spelled
+    if (
+        most_words is not None
+    ):  # by how frequent they are, so that it does not matter how they are spelled
         words = sorted(words, key=lambda word: -counts[word])[:most_words]
     return np.array(words, dtype=object)
 
@@ -181,13 +222,20 @@ def _named(given: Any, d: int, names: list[str] | None) -> list[int]:
     marks = list(given)
     if marks and all(isinstance(mark, bool | np.bool_) for mark in marks):
         if len(marks) != d:
-            raise KernelpoolError(f"categorical_features must mark each of the {d} columns of X; got {len(marks)} marks.")
+            raise KernelpoolError(
+                f"categorical_features must mark each of the {d} columns of X; got {len(marks)} marks."
+            )
         return [i for i, mark in enumerate(marks) if mark]
-    known: dict[Any, int] = {**{name: i for i, name in enumerate(names or ())}, **{i: i for i in range(d)}}
+    known: dict[Any, int] = {
+        **{name: i for i, name in enumerate(names or ())},
+        **{i: i for i in range(d)},
+    }
     unknown = [mark for mark in marks if mark not in known]
     if unknown:
         what = "names of columns or positions" if names is not None else "positions"
-        raise KernelpoolError(f"categorical_features must be {what} below {d}; got {shorten(repr(unknown[0]), 200)}.")
+        raise KernelpoolError(
+            f"categorical_features must be {what} below {d}; got {shorten(repr(unknown[0]), 200)}."
+        )
     return sorted({known[mark] for mark in marks})
 
 
@@ -204,7 +252,9 @@ def indicators_of(x: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:
     for i, n_levels in enumerate(levels):
         if n_levels:
             n_words = n_levels - 1
-            codes = np.where(x[:, i] >= n_words, -1, x[:, i] % min(n_words, MOST_INDICATORS) if n_words else -1)
+            codes = np.where(
+                x[:, i] >= n_words, -1, x[:, i] % min(n_words, MOST_INDICATORS) if n_words else -1
+            )
             hot = (codes[:, None] == np.arange(min(n_words, MOST_INDICATORS))).astype(x.dtype)
             hot[np.isnan(x[:, i])] = np.nan
             parts.append(hot)
@@ -238,7 +288,13 @@ class Indicators:
     @cached_property
     def sources(self) -> np.ndarray:
         """The column that each number and each indicator comes from, (D,)."""
-        return np.array([*self.numbers, *(i for i, n in enumerate(self.levels) for _ in range(self._n_indicators(n)))], int)
+        return np.array(
+            [
+                *self.numbers,
+                *(i for i, n in enumerate(self.levels) for _ in range(self._n_indicators(n))),
+            ],
+            int,
+        )
 
     def _n_indicators(self, n_levels: int) -> int:
         return n_levels if self.others else max(n_levels - 1, 0)
@@ -251,7 +307,10 @@ class Indicators:
             if n_levels:
                 code = x[:, i : i + 1]
                 n = self._n_indicators(n_levels)
-                hot = xp.astype(code == xp.arange(n, dtype=x.dtype, device=device(x)), x.dtype) * height
+                hot = (
+                    xp.astype(code == xp.arange(n, dtype=x.dtype, device=device(x)), x.dtype)
+                    * height
+                )
                 parts.append(xp.where(xp.isnan(code), code + xp.zeros_like(hot), hot))
         return xp.concat(parts, axis=1)
 
@@ -264,7 +323,11 @@ def columns_of(X: Any) -> tuple[list[Any], list[str] | None]:
     if hasattr(X, "column_names"):  # Arrow
         return list(X.columns), [str(name) for name in X.column_names]
     if hasattr(X, "iloc"):  # pandas
-        names = [str(name) for name in X.columns] if all(isinstance(name, str) for name in X.columns) else None
+        names = (
+            [str(name) for name in X.columns]
+            if all(isinstance(name, str) for name in X.columns)
+            else None
+        )
         return [X.iloc[:, i] for i in range(X.shape[1])], names
     if hasattr(X, "get_columns"):  # polars
         return X.get_columns(), [str(name) for name in X.columns]
@@ -280,7 +343,10 @@ def holds_words(column: Any) -> bool:
     """Whether a column holds words, by its type; of Python objects, by what is in it."""
     kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     if kind.startswith("object"):
-        return any(isinstance(cell, str | bool | np.bool_) for cell in np.asarray(column, dtype=object).tolist())
+        return any(
+            isinstance(cell, str | bool | np.bool_)
+            for cell in np.asarray(column, dtype=object).tolist()
+        )
     return kind.startswith(WORDS) and not (isinstance(column, np.ndarray) and column.dtype == bool)
 
 
@@ -290,7 +356,9 @@ def _may_hold_words(X: Any) -> bool:
         return X.dtype.kind in "OU" and X.ndim == 2
     if isinstance(X, list | tuple):
         first = X[0] if len(X) else ()
-        return isinstance(first, list | tuple) and any(isinstance(cell, str) for row in X for cell in row)
+        return isinstance(first, list | tuple) and any(
+            isinstance(cell, str) for row in X for cell in row
+        )
     return hasattr(X, "column_names") or hasattr(X, "iloc") or hasattr(X, "get_columns")
 
 
@@ -331,7 +399,11 @@ def as_numbers(column: Any, name: str) -> np.ndarray:
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         pass
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, dtype=object).tolist()
+    cells = (
+        column.to_pylist()
+        if hasattr(column, "to_pylist")
+        else np.asarray(column, dtype=object).tolist()
+    )
     out = np.empty(len(cells))
     for i, cell in enumerate(cells):
         try:

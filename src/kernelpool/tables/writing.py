@@ -9,7 +9,14 @@ from typing import Any, Protocol
 
 from ..text import plain
 
-FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".jsonl": "jsonl"}
+FORMATS = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+}
 """What the ending of a name asks for."""
 
 FORMULA = r"^[=@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[+\-]."
@@ -78,7 +85,11 @@ class _Csv:
                 table = table.set_column(i, field, column)
                 quotes |= bool(pc.any(pc.match_substring_regex(column, SPECIAL)).as_py())
         out = pa.BufferOutputStream()  # Arrow's "needed" puts every text in quotes
-        csv.write_csv(table, out, csv.WriteOptions(include_header=False, quoting_style="needed" if quotes else "none"))
+        csv.write_csv(
+            table,
+            out,
+            csv.WriteOptions(include_header=False, quoting_style="needed" if quotes else "none"),
+        )
         self.sink.write(out.getvalue())
 
     def close(self) -> None:
@@ -92,7 +103,9 @@ class _Binary:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self.writer = pq.ParquetWriter(sink, schema) if kind == "parquet" else pa.ipc.new_file(sink, schema)
+        self.writer = (
+            pq.ParquetWriter(sink, schema) if kind == "parquet" else pa.ipc.new_file(sink, schema)
+        )
 
     def write(self, table: Any) -> None:
         self.writer.write_table(table)
@@ -112,5 +125,10 @@ def harmless(texts: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    risky = pc.and_(pc.match_substring_regex(texts, FORMULA), pc.invert(pc.match_substring_regex(texts, PLAIN_NUMBER)))
-    return pc.if_else(risky, pc.binary_join_element_wise(pa.scalar("'"), texts, pa.scalar("")), texts)
+    risky = pc.and_(
+        pc.match_substring_regex(texts, FORMULA),
+        pc.invert(pc.match_substring_regex(texts, PLAIN_NUMBER)),
+    )
+    return pc.if_else(
+        risky, pc.binary_join_element_wise(pa.scalar("'"), texts, pa.scalar("")), texts
+    )

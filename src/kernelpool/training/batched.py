@@ -10,7 +10,15 @@ import numpy as np
 from ..errors import KernelpoolError
 from ..rows import BatchRows, Block, Frame, RowBatch, Rows, Spool, as_rows, read_ahead
 from ..starts.sample import MOST_ROWS, ClassSample, Sample, sample_block
-from ..tables.batches import Cells, NumberSource, QueryRows, check_complete, check_width, checked_batches, number_source
+from ..tables.batches import (
+    Cells,
+    NumberSource,
+    QueryRows,
+    check_complete,
+    check_width,
+    checked_batches,
+    number_source,
+)
 from ..tables.labels import classes_of
 from ..tables.words import TableColumns
 from .labels import distinct_labels, is_unlabeled, with_two_classes
@@ -35,8 +43,14 @@ class CodedBatches:
     def __iter__(self) -> Iterator[RowBatch]:
         for batch in self.source.read():
             check_width(batch.x, self.n_features)
-            codes = np.full(len(batch.x), -1) if batch.target is None else _coded(batch.target, self.codes)
-            yield RowBatch(batch.x, codes, _weighted(batch.weight, codes, self.unlabeled_weight, batch.x.dtype))
+            codes = (
+                np.full(len(batch.x), -1)
+                if batch.target is None
+                else _coded(batch.target, self.codes)
+            )
+            yield RowBatch(
+                batch.x, codes, _weighted(batch.weight, codes, self.unlabeled_weight, batch.x.dtype)
+            )
 
 
 @dataclass(frozen=True)
@@ -55,11 +69,15 @@ class SpooledBatches:
 def _coded(cells: Cells, codes: dict[Any, int]) -> np.ndarray:
     unknown = [value for value in cells.distinct if _key(value) not in codes]
     if unknown:
-        raise KernelpoolError(f"y has a label {unknown[0]!r} that it had not when it was read first; it must not change.")
+        raise KernelpoolError(
+            f"y has a label {unknown[0]!r} that it had not when it was read first; it must not change."
+        )
     return np.array([*(codes[_key(value)] for value in cells.distinct), -1])[cells.index]
 
 
-def _weighted(weight: np.ndarray | None, codes: np.ndarray, unlabeled_weight: float, dtype: Any) -> np.ndarray | None:
+def _weighted(
+    weight: np.ndarray | None, codes: np.ndarray, unlabeled_weight: float, dtype: Any
+) -> np.ndarray | None:
     if unlabeled_weight == 1:
         return weight
     factor = np.where(codes < 0, unlabeled_weight, 1.0).astype(dtype)
@@ -120,7 +138,9 @@ class _FirstPass:
         known = np.array([_key(value) is not None for value in cells.distinct], bool)
         marked = is_unlabeled(_as_objects(cells.distinct), self.unlabeled)
         if self.is_table and self.unlabeled is not None:  # text files hold text
-            marked = marked | np.array([str(value) == str(self.unlabeled) for value in cells.distinct], bool)
+            marked = marked | np.array(
+                [str(value) == str(self.unlabeled) for value in cells.distinct], bool
+            )
         for value, is_known, is_marked in zip(cells.distinct, known, marked, strict=True):
             if _key(value) in self.codes:
                 continue
@@ -129,7 +149,9 @@ class _FirstPass:
             if labeled:
                 self.class_weight.append(0.0)
             elif not is_marked and value is not None:
-                raise ValueError("Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan.")
+                raise ValueError(
+                    "Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan."
+                )
         return _coded(cells, self.codes)
 
     def _add_spread(self, x: np.ndarray, weight: np.ndarray) -> None:
@@ -151,7 +173,9 @@ class _FirstPass:
             self.frame = Frame(x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
         most = max(MOST_ROWS // max(len(self.class_weight), 1), 1000)
         drawn = sample_block(Block(self.frame.inside(x), codes, weight), SEED, most)
-        self.sample = drawn if self.sample is None else drawn + self.sample  # the later one knows more classes
+        self.sample = (
+            drawn if self.sample is None else drawn + self.sample
+        )  # the later one knows more classes
 
     def _keep(self, batch: RowBatch) -> None:
         self.kept_bytes += sum(a.nbytes for a in batch if a is not None)
@@ -188,7 +212,9 @@ class _FirstPass:
         assert self.sample is not None
         assert self.frame is not None
         found = [self.sample.of_class(int(k)) for k in order]
-        return [ClassSample(np.asarray(self.frame.outside(sample.x)), sample.weight) for sample in found]
+        return [
+            ClassSample(np.asarray(self.frame.outside(sample.x)), sample.weight) for sample in found
+        ]
 
 
 def batched_training_data(
@@ -212,7 +238,14 @@ def batched_training_data(
 
 
 def _batched(
-    estimator: Any, source: Any, y: Any, unlabeled: Any, unlabeled_weight: float, n_jobs: int | None, *, holes: bool
+    estimator: Any,
+    source: Any,
+    y: Any,
+    unlabeled: Any,
+    unlabeled_weight: float,
+    n_jobs: int | None,
+    *,
+    holes: bool,
 ) -> TrainingData:
     seen, n_features, dtype = (
         _FirstPass(source.is_table, source.decodes, unlabeled, unlabeled_weight),
@@ -228,18 +261,27 @@ def _batched(
         if n_bad and source.is_table and not holes:
             continue  # the source counts them to the end, and says where they are
         if n_bad and not (holes and not np.isinf(batch.x).any()):
-            raise ValueError(f"Input X contains NaN or infinity in {n_bad} cells of a batch; impute or drop them first.")
+            raise ValueError(
+                f"Input X contains NaN or infinity in {n_bad} cells of a batch; impute or drop them first."
+            )
         seen.add(batch.x, batch.target, batch.weight)
         dtype = batch.x.dtype
     if not holes:
         check_complete(source)
     if n_features is None or seen.n_batch_rows < 2:
-        raise ValueError(f"{source.label} has {seen.n_batch_rows} rows, while a minimum of 2 is required.")
+        raise ValueError(
+            f"{source.label} has {seen.n_batch_rows} rows, while a minimum of 2 is required."
+        )
     classes, order = _classes(source, seen, y)
-    codes = {value: -1 if code < 0 else int(np.flatnonzero(order == code)[0]) for value, code in seen.codes.items()}
+    codes = {
+        value: -1 if code < 0 else int(np.flatnonzero(order == code)[0])
+        for value, code in seen.codes.items()
+    }
     class_weight = np.asarray(seen.class_weight)[order]
     if not class_weight.any():
-        raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
+        raise KernelpoolError(
+            "sample_weight is zero for every labeled row; at least one must be positive."
+        )
     _remember(estimator, n_features, source.names)
     names = getattr(estimator, "feature_names_in_", None)
     if seen.kept is not None:
@@ -247,28 +289,54 @@ def _batched(
     coded: Any = CodedBatches(source, n_features, codes, unlabeled_weight)
     if seen.spool is not None:
         coded = SpooledBatches(seen.spool, np.append(np.argsort(order), -1))
-    rows: Rows = BatchRows(coded, n_features, dtype, n_rows=seen.n_batch_rows, n_jobs=n_jobs, holes=seen.has_holes)
-    if seen.has_holes:  # means and variances of what is known take two more passes, and the start another
+    rows: Rows = BatchRows(
+        coded, n_features, dtype, n_rows=seen.n_batch_rows, n_jobs=n_jobs, holes=seen.has_holes
+    )
+    if (
+        seen.has_holes
+    ):  # means and variances of what is known take two more passes, and the start another
         return surveyed(rows, classes, names)
     variance = seen.squares / seen.total
     if not np.isfinite(variance).all():
         worst = int(np.argmax(~np.isfinite(variance)))
-        raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
-    mean, variance = zero_where_constant(np.asarray(seen.mean, np.float64), np.asarray(variance, np.float64), rows.eps)
+        raise KernelpoolError(
+            f"Feature {worst} of X is too large to be squared in float64; divide X by a constant."
+        )
+    mean, variance = zero_where_constant(
+        np.asarray(seen.mean, np.float64), np.asarray(variance, np.float64), rows.eps
+    )
     return TrainingData(
-        rows, classes, class_weight, seen.unlabeled_total, float(seen.n_rows), mean, variance, seen.samples(order)
+        rows,
+        classes,
+        class_weight,
+        seen.unlabeled_total,
+        float(seen.n_rows),
+        mean,
+        variance,
+        seen.samples(order),
     )
 
 
 def _in_memory(
-    kept: list[RowBatch], classes: np.ndarray, order: np.ndarray, n_jobs: int | None, holes: bool, names: np.ndarray | None
+    kept: list[RowBatch],
+    classes: np.ndarray,
+    order: np.ndarray,
+    n_jobs: int | None,
+    holes: bool,
+    names: np.ndarray | None,
 ) -> TrainingData:
     """What was kept, as an array: all follows as if it had been one."""
     place = np.append(np.argsort(order), -1)
     x = np.concatenate([batch.x for batch in kept])
     y = np.concatenate([place[batch.y] for batch in kept])
-    weight = None if kept[0].weight is None else np.concatenate([np.asarray(batch.weight) for batch in kept])
-    return surveyed(as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs, holes=holes), classes, names)
+    weight = (
+        None
+        if kept[0].weight is None
+        else np.concatenate([np.asarray(batch.weight) for batch in kept])
+    )
+    return surveyed(
+        as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs, holes=holes), classes, names
+    )
 
 
 def _classes(source: NumberSource, seen: _FirstPass, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -293,7 +361,9 @@ def batched_query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: boo
     """Rows of a source, to be judged; columns are matched by name where the estimator knows names."""
     names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
     source = number_source(X, names=None if names is None else names.tolist())
-    return BatchRows(QueryRows(source, d, type(estimator).__name__, holes), d, n_jobs=n_jobs, holes=holes)
+    return BatchRows(
+        QueryRows(source, d, type(estimator).__name__, holes), d, n_jobs=n_jobs, holes=holes
+    )
 
 
 @dataclass(frozen=True)
@@ -311,7 +381,9 @@ class LabeledQueryRows:
         known = {told(label): code for code, label in enumerate(self.classes.tolist())}
         for batch in checked_batches(self.source, self.n_features, self.estimator, self.holes):
             if batch.target is None:
-                raise KernelpoolError("score needs labels: name their column as y, or let every batch be (X, y).")
+                raise KernelpoolError(
+                    "score needs labels: name their column as y, or let every batch be (X, y)."
+                )
             values = [_key(value) for value in batch.target.distinct]
             code_of = [-1 if value is None else known.get(told(value), -2) for value in values]
             yield RowBatch(batch.x, np.array([*code_of, -1])[batch.target.index], batch.weight)

@@ -63,7 +63,9 @@ class CheckpointFile:
     """The checkpoint of one fit: the runs of EM ask it one after the other, in the same order every time."""
 
     def __init__(self, checkpoint: Checkpoint | str | os.PathLike[str]) -> None:
-        self.checkpoint = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+        self.checkpoint = (
+            checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+        )
         self.path = os.fspath(self.checkpoint.path)
         self._head: dict[str, Any] = {}
         self._runs: list[Any] = []
@@ -78,7 +80,9 @@ class CheckpointFile:
         """Of the fit that wrote the file; None where there is no file."""
         return self._head.get("seed")
 
-    def open(self, settings: dict[str, str], rows: dict[str, list[float]], seed: int, home: Array) -> None:
+    def open(
+        self, settings: dict[str, str], rows: dict[str, list[float]], seed: int, home: Array
+    ) -> None:
         """The fit is about to begin; refused if the file was written by a fit of other settings or rows."""
         head = {"settings": settings, "rows": rows, "seed": seed}
         if self._head:
@@ -107,7 +111,9 @@ class CheckpointFile:
         if not self._dirty:
             return
         arrays: list[np.ndarray] = []
-        text = json.dumps({"format": FORMAT, **self._head, "runs": [encoded(run, arrays) for run in self._runs]})
+        text = json.dumps(
+            {"format": FORMAT, **self._head, "runs": [encoded(run, arrays) for run in self._runs]}
+        )
         out = io.BytesIO()
         np.savez(out, text=np.array(text), **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
         write_atomically(self.path, [out.getbuffer()])
@@ -124,7 +130,15 @@ class CheckpointFile:
                 arrays = {name: file[name] for name in file.files if name != "text"}
                 self._runs = [_Stored(run, arrays) for run in told.pop("runs")]
                 self._head = {name: told[name] for name in ("settings", "rows", "seed")}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            zipfile.BadZipFile,
+        ) as error:
             raise KernelpoolError(
                 f"{shown(self.path, 200)} is no checkpoint of this version of kernelpool ({type(error).__name__}). "
                 f"Name another file, or delete it to begin anew."
@@ -140,7 +154,9 @@ class CheckpointFile:
                     f"Name another file, or delete it to begin anew."
                 )
         for name, values in now["rows"].items():
-            then, here = (np.asarray(side, float) for side in (before["rows"].get(name, []), values))
+            then, here = (
+                np.asarray(side, float) for side in (before["rows"].get(name, []), values)
+            )
             if then.shape != here.shape or not np.allclose(then, here, rtol=1e-9, atol=1e-12):
                 raise KernelpoolError(
                     f"{shown(self.path, 200)} is the checkpoint of a fit to other rows: their {name.replace('_', ' ')} differ. "
@@ -190,7 +206,10 @@ def _word(value: Any) -> str:
     if is_array(value) or isinstance(value, list | tuple):
         array = to_numpy(value) if is_array(value) else np.asarray(value)
         told = repr(array.tolist()) if array.size <= 8 else ""
-        return told or f"{array.shape} {blake2b(repr(array.tolist()).encode(), digest_size=8).hexdigest()}"
+        return (
+            told
+            or f"{array.shape} {blake2b(repr(array.tolist()).encode(), digest_size=8).hexdigest()}"
+        )
     if isinstance(value, dict):
         return blake2b(repr(value).encode(), digest_size=8).hexdigest()
     return repr(value.item() if isinstance(value, np.generic) else value)
@@ -224,8 +243,13 @@ def encoded(value: Any, arrays: list[np.ndarray]) -> Any:
         return {type(value).__name__: [encoded(part, arrays) for part in value]}
     if is_dataclass(value):
         cls = type(value)
-        name = cls.__name__ if OWN.get(cls.__name__) is cls else f"{cls.__module__}.{cls.__qualname__}"
-        return {"record": name, "fields": {f.name: encoded(getattr(value, f.name), arrays) for f in fields(value)}}
+        name = (
+            cls.__name__ if OWN.get(cls.__name__) is cls else f"{cls.__module__}.{cls.__qualname__}"
+        )
+        return {
+            "record": name,
+            "fields": {f.name: encoded(getattr(value, f.name), arrays) for f in fields(value)},
+        }
     arrays.append(np.asarray(to_numpy(value)))
     return {"array": len(arrays) - 1}
 

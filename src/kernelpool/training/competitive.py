@@ -7,9 +7,9 @@ import numpy as np
 from ..arrays import Array, match_array, to_numpy
 from ..em import Fit, Outcome, Stop, best_of, em
 from ..kernels import Diag, Kernels
+from ..lbfgs import maximize
 from ..networks.competitive import Competitive, Cost, GradientStep, NeuronParams
 from ..rows import Frame, Rows, one_blas_thread
-from ..solvers.lbfgs import maximize
 from ..starts import sample_rows
 from .monitor import FitMonitor, OnSweep
 from .survey import TrainingData
@@ -76,15 +76,25 @@ class Lbfgs:
     def __init__(self, n_rows: float, n_steps: int) -> None:
         self.n_rows, self.n_steps = n_rows, n_steps
 
-    def __call__(self, cost: Cost, weight: Array, first: tuple[float, Array]) -> tuple[Array, float]:
+    def __call__(
+        self, cost: Cost, weight: Array, first: tuple[float, Array]
+    ) -> tuple[Array, float]:
         start, shape = np.array(to_numpy(weight), dtype=np.float64).ravel(), weight.shape
 
         def per_row(flat: np.ndarray) -> tuple[np.ndarray, float]:
             # the E-step knows the cost where L-BFGS begins
-            value, slope = first if np.array_equal(flat, start) else cost(match_array(flat.reshape(shape), like=weight))
-            return -np.asarray(to_numpy(slope), np.float64).ravel() / self.n_rows, -value / self.n_rows
+            value, slope = (
+                first
+                if np.array_equal(flat, start)
+                else cost(match_array(flat.reshape(shape), like=weight))
+            )
+            return -np.asarray(
+                to_numpy(slope), np.float64
+            ).ravel() / self.n_rows, -value / self.n_rows
 
-        found = maximize(per_row, start, max_iter=self.n_steps, tol=COST_TOL, gradient_tol=SLOPE_TOL)
+        found = maximize(
+            per_row, start, max_iter=self.n_steps, tol=COST_TOL, gradient_tol=SLOPE_TOL
+        )
         if found.outcome is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
         reached = -found.objective * self.n_rows
@@ -100,12 +110,16 @@ class _Run:
     penalties: list[float]
 
 
-def fit_neurons(data: TrainingData, config: CompetitiveConfig, monitor: FitMonitor | None = None) -> FittedNeurons:
+def fit_neurons(
+    data: TrainingData, config: CompetitiveConfig, monitor: FitMonitor | None = None
+) -> FittedNeurons:
     """The best of the starts."""
     training = NeuronTraining(data, config)
     monitor = FitMonitor("", max_iter=config.max_iter) if monitor is None else monitor
     runs: list[_Run] = []
-    with monitor.fitting(config.n_init, training.attributes, training.constants, training.frame.log_volume):
+    with monitor.fitting(
+        config.n_init, training.attributes, training.constants, training.frame.log_volume
+    ):
         for i in range(config.n_init):
             with monitor.start(i) as on_sweep:
                 runs.append(training.run(on_sweep))
@@ -141,7 +155,9 @@ class NeuronTraining:
 
     def _network(self) -> Competitive:
         c, d = self.config, len(self.data.mean)
-        rate = c.learning_rate if c.learning_rate is not None else 4 * c.n_neurons / self.data.weight
+        rate = (
+            c.learning_rate if c.learning_rate is not None else 4 * c.n_neurons / self.data.weight
+        )
         decay = c.decay if c.decay is not None else 0.0 if c.is_printed_rule else DEFAULT_DECAY
         return Competitive(
             len(self.data.classes),
@@ -149,7 +165,9 @@ class NeuronTraining:
             repulsion=c.repulsion,
             decay=decay,
             margin=c.margin,
-            kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.home)) if c.local else None,
+            kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.home))
+            if c.local
+            else None,
             repel_rows=c.is_printed_rule,
             repel_bias=c.repulsion_on == "bias",
             solver=GradientStep(rate) if c.is_printed_rule else Lbfgs(self.data.weight, c.n_steps),
@@ -172,14 +190,21 @@ class NeuronTraining:
         # held at one thread for the whole run: BLAS takes longer to change its mind than a sweep over few rows
         # steps that are too long end in NaN, and EM tells of it
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            fit = em(lambda params: self.network.sweep(self.rows, params), self._start(), stop, on_sweep=record)
+            fit = em(
+                lambda params: self.network.sweep(self.rows, params),
+                self._start(),
+                stop,
+                on_sweep=record,
+            )
         if c.is_printed_rule:  # (5) need not raise the objective, so the highest means nothing: the last parameters count
             fit = replace(fit, params=last[0], objective=fit.history[-1])
         return _Run(fit, bounds, penalties)
 
     def _start(self) -> NeuronParams:
         n_neurons, d = self.config.n_neurons, len(self.data.mean)
-        columns = [_spread_directions(n_neurons, d + 1, self.rng) for _ in range(self.network.n_outputs)]
+        columns = [
+            _spread_directions(n_neurons, d + 1, self.rng) for _ in range(self.network.n_outputs)
+        ]
         weight = START_LENGTH * np.stack(columns, axis=1)
         kernels = None
         if self.config.local:
@@ -193,12 +218,19 @@ class NeuronTraining:
     @property
     def constants(self) -> dict[str, np.ndarray]:
         """Fitted attributes that do not change while training."""
-        return {"classes_": self.data.classes, "location_": self.scaling.origin, "scale_": self.scaling.unit}
+        return {
+            "classes_": self.data.classes,
+            "location_": self.scaling.origin,
+            "scale_": self.scaling.unit,
+        }
 
     def attributes(self, params: NeuronParams) -> dict[str, np.ndarray]:
         """Fitted attributes, in the units of the data."""
         weight = weights_out(to_numpy(params.weight), self.scaling)
-        found = {"weights_": weight[:, 0, :] if weight.shape[1] == 1 else weight, "mixing_": np.array(to_numpy(params.mixing))}
+        found = {
+            "weights_": weight[:, 0, :] if weight.shape[1] == 1 else weight,
+            "mixing_": np.array(to_numpy(params.mixing)),
+        }
         if params.kernels is not None:
             kernels = Kernels(to_numpy(params.kernels.mean), to_numpy(params.kernels.covariance))
             kernels = Diag(np.zeros(len(self.data.mean))).out_of(kernels, self.scaling)

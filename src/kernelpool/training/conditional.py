@@ -29,9 +29,9 @@ from scipy.special import logsumexp
 from ..arrays import log_weighted_sums, match_array, safe_log, to_numpy
 from ..em import Outcome
 from ..errors import KernelpoolError
+from ..lbfgs import maximize
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows, one_blas_thread
-from ..solvers.lbfgs import maximize
 from ..sums import Sums, record
 from .judging import Judging
 from .shared_kernel import MixtureTraining
@@ -107,17 +107,25 @@ def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
     log_mixing = beta * safe_log(host.mixing) + log_constant[:, None]
     log_column = logsumexp(log_mixing, axis=0)
     log_prior = beta * safe_log(host.class_prior) + log_column
-    tempered = Params(kernels, np.exp(log_mixing - log_column), np.exp(log_prior - logsumexp(log_prior)))
+    tempered = Params(
+        kernels, np.exp(log_mixing - log_column), np.exp(log_prior - logsumexp(log_prior))
+    )
     return match_array(tempered, like=params.mixing)  # type: ignore[no-any-return]
 
 
 def _shrunk(network: SharedKernel, params: Params, shrinkage: float) -> Params:
     share = params.mixing @ params.class_prior
-    return replace(params, kernels=network.kernel.shrunk(params.kernels, share / share.sum(), shrinkage))
+    return replace(
+        params, kernels=network.kernel.shrunk(params.kernels, share / share.sum(), shrinkage)
+    )
 
 
 def fit_conditional(
-    training: MixtureTraining, start: Params, held_out: Rows, judging: Judging, config: ConditionalConfig
+    training: MixtureTraining,
+    start: Params,
+    held_out: Rows,
+    judging: Judging,
+    config: ConditionalConfig,
 ) -> ConditionalFit:
     """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`.
 
@@ -125,7 +133,9 @@ def fit_conditional(
     """
     network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
     places = [(shrinkage, beta) for shrinkage in SHRINKAGES for beta in BETAS]
-    losses = np.concatenate([tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES])
+    losses = np.concatenate(
+        [tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES]
+    )
     # the best start is not always the start of the best way up: from the covariances as they are it goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
     pulls = PULLS if config.pull == "auto" else (float(config.pull),)
@@ -135,7 +145,9 @@ def fit_conditional(
     for (shrinkage, beta), pull in product([places[begin] for begin in begins], pulls):
         begin = tempered(network, _shrunk(network, start, shrinkage), beta)
         rival = next((fit.losses for fit in fits if fit.pull == pull), ())
-        fits.append(_climb(network, training.rows, held_out, judging, begin, beta, pull, max_iter, rival))
+        fits.append(
+            _climb(network, training.rows, held_out, judging, begin, beta, pull, max_iter, rival)
+        )
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
     return min(fits, key=lambda fit: fit.loss)
@@ -177,19 +189,32 @@ def _climb(
     def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
         try:
             gradient, value = network.gradient(rows, network.from_vector(vector, start), pull)
-        except (KernelpoolError, FloatingPointError):  # too long a step, covariances are none any more: back
+        except (
+            KernelpoolError,
+            FloatingPointError,
+        ):  # too long a step, covariances are none any more: back
             return np.zeros_like(vector), TOO_FAR
         return np.asarray(to_numpy(gradient)), value
 
     with one_blas_thread():
-        top = maximize(objective, np.asarray(to_numpy(network.to_vector(start))), max_iter=max_iter, memory=15, on_step=watch)
-    return ConditionalFit(best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses))
+        top = maximize(
+            objective,
+            np.asarray(to_numpy(network.to_vector(start))),
+            max_iter=max_iter,
+            memory=15,
+            on_step=watch,
+        )
+    return ConditionalFit(
+        best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses)
+    )
 
 
 def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
     """log P(C_k|x), (n, K)."""
     natural_params = network.kernel.natural_params(params.kernels, rows.eps)
-    log_density = np.asarray(to_numpy(rows.each(_log_densities, network, natural_params, params.mixing)), np.float64)
+    log_density = np.asarray(
+        to_numpy(rows.each(_log_densities, network, natural_params, params.mixing)), np.float64
+    )
     joint = log_density + safe_log(np.asarray(to_numpy(params.class_prior), np.float64))
     joint -= joint.max(axis=1, keepdims=True)
     return np.asarray(joint - np.log(np.exp(joint).sum(axis=1, keepdims=True)))
@@ -213,10 +238,18 @@ def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.nda
     return np.asarray(sums.loss / sums.weight)
 
 
-def _tempered_losses(block: Block, network: SharedKernel, natural_params: Any, mixing: Any, class_prior: Any) -> LossSums:
+def _tempered_losses(
+    block: Block, network: SharedKernel, natural_params: Any, mixing: Any, class_prior: Any
+) -> LossSums:
     by_kernel = np.asarray(to_numpy(network.by_kernel(block, natural_params)), np.float64)
-    mixing, log_prior = np.asarray(to_numpy(mixing), np.float64), safe_log(np.asarray(to_numpy(class_prior), np.float64))
-    return _summed(block, (log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior for beta in BETAS))
+    mixing, log_prior = (
+        np.asarray(to_numpy(mixing), np.float64),
+        safe_log(np.asarray(to_numpy(class_prior), np.float64)),
+    )
+    return _summed(
+        block,
+        (log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior for beta in BETAS),
+    )
 
 
 def _log_densities(block: Block, network: SharedKernel, natural_params: Any, mixing: Any) -> Any:
@@ -224,16 +257,30 @@ def _log_densities(block: Block, network: SharedKernel, natural_params: Any, mix
 
 
 def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) -> LossSums:
-    densities = (network.log_density(block, n, mixing) for n, (mixing, _) in zip(natural, rest, strict=True))
-    log_priors = (safe_log(np.asarray(to_numpy(class_prior), np.float64)) for _, class_prior in rest)
-    return _summed(block, (np.asarray(to_numpy(d), np.float64) + p for d, p in zip(densities, log_priors, strict=True)))
+    densities = (
+        network.log_density(block, n, mixing) for n, (mixing, _) in zip(natural, rest, strict=True)
+    )
+    log_priors = (
+        safe_log(np.asarray(to_numpy(class_prior), np.float64)) for _, class_prior in rest
+    )
+    return _summed(
+        block,
+        (
+            np.asarray(to_numpy(d), np.float64) + p
+            for d, p in zip(densities, log_priors, strict=True)
+        ),
+    )
 
 
 def _summed(block: Block, joints: Iterable[np.ndarray]) -> LossSums:
     """Losses from log P(C_k, x) of several networks, up to a constant of the row, each (n, K); of the rows with a class."""
     codes = to_numpy(block.y)
     known = np.flatnonzero(codes >= 0)
-    weight = np.ones(len(known)) if block.weight is None else np.asarray(to_numpy(block.weight), np.float64)[known]
+    weight = (
+        np.ones(len(known))
+        if block.weight is None
+        else np.asarray(to_numpy(block.weight), np.float64)[known]
+    )
     losses = []
     for joint in joints:
         labeled = joint[known]

@@ -1,6 +1,6 @@
 """Settings of a shared-kernel network as frozen records; the estimators' parameters are turned into these.
 
-Four of them may be "auto" until `kernelpool.selection.search` has chosen: the number of kernels, their family, their sharing
+Four of them may be "auto" until `kernelpool.training.search` has chosen: the number of kernels, their family, their sharing
 and the strength of the overlap penalty.
 """
 
@@ -47,7 +47,11 @@ class KernelConfig:
     @property
     def type_in_data_units(self) -> str:
         """The family of the kernels in the units of the data."""
-        return FAMILIES[self.covariance_type].scaled or "" if self.is_stretched else self.covariance_type
+        return (
+            FAMILIES[self.covariance_type].scaled or ""
+            if self.is_stretched
+            else self.covariance_type
+        )
 
 
 @dataclass(frozen=True)
@@ -140,5 +144,11 @@ class SharedKernelConfig:
     @property
     def has_auto(self) -> bool:
         """Whether anything is still to be chosen."""
-        given = (self.start.n_kernels, self.kernel.covariance_type, self.kernel.prior, self.sharing, self.penalty.strength)
+        given = (
+            self.start.n_kernels,
+            self.kernel.covariance_type,
+            self.kernel.prior,
+            self.sharing,
+            self.penalty.strength,
+        )
         return any(map(is_auto, given))

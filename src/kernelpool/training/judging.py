@@ -17,7 +17,13 @@ class Judging:
     than `gain`, as a part of it, is no better.
     """
 
-    def __init__(self, codes: np.ndarray, weight: np.ndarray, part: np.ndarray | None = None, gain: float = 0.0) -> None:
+    def __init__(
+        self,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        part: np.ndarray | None = None,
+        gain: float = 0.0,
+    ) -> None:
         self.codes, self.weight = codes, np.where(codes >= 0, weight, 0.0)
         self.part, self.gain = np.zeros(len(codes), int) if part is None else part, gain
         self.log_proba = np.empty((len(codes), 0))
@@ -26,8 +32,12 @@ class Judging:
 
     def see(self, log_proba: np.ndarray) -> float:
         """Take notice of what is said at one step, (n, K); its log-loss a row on all rows."""
-        loss = -self.weight * np.maximum(log_proba[np.arange(len(self.codes)), self.codes], -HIGHEST_LOSS)
-        loss_of, weight_of = (np.bincount(self.part, a, minlength=len(self._least)) for a in (loss, self.weight))
+        loss = -self.weight * np.maximum(
+            log_proba[np.arange(len(self.codes)), self.codes], -HIGHEST_LOSS
+        )
+        loss_of, weight_of = (
+            np.bincount(self.part, a, minlength=len(self._least)) for a in (loss, self.weight)
+        )
         others = (loss.sum() - loss_of) / np.maximum(self.weight.sum() - weight_of, 1e-300)
         better = others < (1 - self.gain) * self._least
         self._least = np.where(better, others, self._least)

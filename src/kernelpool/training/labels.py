@@ -12,10 +12,16 @@ from ..errors import KernelpoolError
 def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
     """Which labels are the one that marks rows without a class, (n,)."""
     if marker is None:
-        return np.array([label is None for label in labels]) if labels.dtype == object else np.zeros(len(labels), bool)
+        return (
+            np.array([label is None for label in labels])
+            if labels.dtype == object
+            else np.zeros(len(labels), bool)
+        )
     if isinstance(marker, float) and marker != marker:
         if labels.dtype == object:  # pandas' NA is neither equal nor unequal to itself
-            return np.array([type(label).__name__ == "NAType" or label != label for label in labels], bool)
+            return np.array(
+                [type(label).__name__ == "NAType" or label != label for label in labels], bool
+            )
         return np.asarray(labels != labels)
     return np.asarray(labels == marker) & np.ones(len(labels), bool)
 
@@ -26,16 +32,26 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
     if known.dtype == object:
         kinds = {"text" if isinstance(label, str | bytes) else "a number" for label in known}
         if len(kinds) > 1:
-            other = next(label for label in known if isinstance(label, str | bytes) != isinstance(known[0], str | bytes))
+            other = next(
+                label
+                for label in known
+                if isinstance(label, str | bytes) != isinstance(known[0], str | bytes)
+            )
             raise KernelpoolError(
                 f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} and {label_name(other)}. "
                 f"Convert y to str, or name the label of unlabeled rows with unlabeled=."
             )
-        known = known.astype(str) if kinds == {"text"} and not any(isinstance(b, bytes) for b in known) else known
+        known = (
+            known.astype(str)
+            if kinds == {"text"} and not any(isinstance(b, bytes) for b in known)
+            else known
+        )
         if kinds == {"a number"}:
             known = np.asarray(known.tolist())
     if known.dtype.kind == "f" and np.isnan(known).any():
-        raise ValueError("Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan.")
+        raise ValueError(
+            "Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan."
+        )
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
     if len(known):
@@ -64,7 +80,9 @@ def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndar
     codes = np.full(len(labels), -1, np.int64)
     known = ~is_unlabeled(labels, marker)
     given = labels[known]
-    codes[known] = np.searchsorted(classes, given.astype(classes.dtype) if given.dtype == object else given)
+    codes[known] = np.searchsorted(
+        classes, given.astype(classes.dtype) if given.dtype == object else given
+    )
     return codes
 
 

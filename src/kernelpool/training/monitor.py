@@ -10,7 +10,14 @@ from typing import Any, Self
 from ..em import Fit, Outcome
 from ..errors import UnfinishedWarning, warn
 
-__all__ = ["CallbackSupportMixin", "FitMonitor", "Progress", "SklearnCallbacks", "SweepInfo", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "FitMonitor",
+    "Progress",
+    "SklearnCallbacks",
+    "SweepInfo",
+    "with_callbacks",
+]
 
 try:  # scikit-learn 1.9 brought callbacks
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -64,10 +71,21 @@ class Progress:
     def __enter__(self) -> Self:
         if self.verbose:
             try:
-                from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+                from rich.progress import (
+                    BarColumn,
+                    MofNCompleteColumn,
+                    Progress,
+                    TextColumn,
+                    TimeElapsedColumn,
+                )
             except ImportError:
                 return self
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("sweeps"))
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("sweeps"),
+            )
             self._bar = Progress(*columns, TextColumn("{task.fields[note]}"), TimeElapsedColumn())
             self._bar.start()
         return self
@@ -88,7 +106,12 @@ class Progress:
                 f"{self.title} {self._index + 1}/{self.n_starts}: sweep {n_sweeps}, objective {objective:.6f} ({change:+.1e})"
             )
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -150,7 +173,9 @@ class SklearnCallbacks:
         context = self._start.subcontext(task_name="sweep")
         context.call_on_fit_task_begin(**self._kwargs)
         attributes = lambda: self._fitted_attributes(parameters())  # noqa: E731 (made only if a callback asks)
-        return bool(context.call_on_fit_task_end(**self._kwargs, reconstruction_attributes=attributes))
+        return bool(
+            context.call_on_fit_task_end(**self._kwargs, reconstruction_attributes=attributes)
+        )
 
 
 class FitMonitor:
@@ -194,7 +219,9 @@ class FitMonitor:
     def start(self, index: int) -> Iterator[OnSweep]:
         """A start begins; what is given is to be called after each of its sweeps."""
         self._progress.start(index)
-        task: AbstractContextManager[None] = nullcontext() if self._sklearn is None else self._sklearn.start()
+        task: AbstractContextManager[None] = (
+            nullcontext() if self._sklearn is None else self._sklearn.start()
+        )
         with task:
             yield partial(self._sweep, index)
 
@@ -203,7 +230,13 @@ class FitMonitor:
         self._progress.sweep(fit.n_sweeps, objective, fit.change)
         stop = False
         if self._callback is not None:
-            stop = bool(self._callback(SweepInfo(index, fit.n_sweeps, objective, fit.change, self._parameters(fit.params))))
+            stop = bool(
+                self._callback(
+                    SweepInfo(
+                        index, fit.n_sweeps, objective, fit.change, self._parameters(fit.params)
+                    )
+                )
+            )
         if self._sklearn is not None:
             stop |= self._sklearn.sweep(lambda: {**self._parameters(fit.params), **self._constants})
         return stop
@@ -214,4 +247,7 @@ def warn_if_unfinished(fit: Fit[Any], max_iter: int, fell: str | None = None) ->
     if fit.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt(fit.sentence(max_iter))
     if fit.outcome not in (Outcome.CONVERGED, Outcome.STOPPED):
-        warn(fell if fell and fit.outcome is Outcome.FELL else fit.sentence(max_iter), UnfinishedWarning)
+        warn(
+            fell if fell and fit.outcome is Outcome.FELL else fit.sentence(max_iter),
+            UnfinishedWarning,
+        )

@@ -104,22 +104,37 @@ class ParzenRows:
         """The rows as a network is asked about them."""
         return self.x if self.holed is None else self.holed
 
-    def seen(self, frame: Frame, metric: np.ndarray | None = None, word_distance: float = 0.0) -> "ParzenRows":
+    def seen(
+        self, frame: Frame, metric: np.ndarray | None = None, word_distance: float = 0.0
+    ) -> "ParzenRows":
         """The rows in a frame, and then in a metric or with indicators for words, in which distances are to be taken."""
-        x, holed = self._inside(frame, self.x), None if self.holed is None else self._inside(frame, self.holed)
+        x, holed = (
+            self._inside(frame, self.x),
+            None if self.holed is None else self._inside(frame, self.holed),
+        )
         variance, words = self.variance / frame.unit**2, self.words
         if metric is not None:
             x, variance = x @ metric.T, (metric**2) @ variance
         if self.levels is not None:
             indicators, height = Indicators(self.levels), word_distance / math.sqrt(2)
-            x, holed = indicators.of(x, height), None if holed is None else indicators.of(holed, height)
+            x, holed = (
+                indicators.of(x, height),
+                None if holed is None else indicators.of(holed, height),
+            )
             share, words = self.weight / self.weight.sum(), indicators.words
             variance = share @ x**2 - (share @ x) ** 2 if len(x) else np.zeros(x.shape[1])
             variance = np.where(variance > 1e-14 * (share @ x**2), variance, 0.0)
         d = x.shape[1]
         frame = Frame(np.zeros(d), np.ones(d))
         return replace(
-            self, x=x, frame=frame, variance=variance, holed=holed, levels=None, words=words, word_distance=word_distance
+            self,
+            x=x,
+            frame=frame,
+            variance=variance,
+            holed=holed,
+            levels=None,
+            words=words,
+            word_distance=word_distance,
         )
 
     def _inside(self, frame: Frame, x: np.ndarray) -> np.ndarray:
@@ -128,7 +143,14 @@ class ParzenRows:
     def part(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows, in the same frame."""
         holed = None if self.holed is None else self.holed[at]
-        return replace(self, x=self.x[at], codes=self.codes[at], weight=self.weight[at], index=self.index[at], holed=holed)
+        return replace(
+            self,
+            x=self.x[at],
+            codes=self.codes[at],
+            weight=self.weight[at],
+            index=self.index[at],
+            holed=holed,
+        )
 
     def merge_duplicates(self) -> "ParzenRows":
         """Rows that stand several times in one class as one row of their weights together; in an order of their own."""
@@ -139,13 +161,17 @@ class ParzenRows:
         return replace(self.part(order[first]), weight=weight)
 
 
-def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any, *, holes: bool = False) -> ParzenRows:
+def labeled(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, holes: bool = False
+) -> ParzenRows:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
     data = training_data(estimator, X, y, sample_weight, None, 1.0, None, holes=holes)
     _check_in_memory(data)
     codes = on_host(data.rows.y)  # type: ignore[attr-defined]
     if (codes < 0).any():
-        raise KernelpoolError(f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop such rows first.")
+        raise KernelpoolError(
+            f"y must have a label for every row; row {int(np.argmin(codes))} has None. Drop such rows first."
+        )
     return labeled_rows(data)
 
 
@@ -169,7 +195,9 @@ def labeled_rows(data: TrainingData) -> ParzenRows:
         numbers = np.array(data.levels) == 0
         frame = Frame(np.where(numbers, data.mean, 0.0), np.ones(len(numbers)))
         variance = np.where(numbers, data.variance, 1.0)
-    return ParzenRows(x[at], codes[at], weight[at], at, data.classes, frame, variance, len(x), data.levels)
+    return ParzenRows(
+        x[at], codes[at], weight[at], at, data.classes, frame, variance, len(x), data.levels
+    )
 
 
 def common_unit_frame(mean: np.ndarray, variance: np.ndarray) -> Frame:
@@ -182,7 +210,9 @@ def apportion_kernels(weight: np.ndarray, most: np.ndarray, total: int) -> list[
     """`total` kernels dealt out in proportion to `weight`, at least one and at most `most` a class."""
     counts = np.ones(len(weight), int)
     for _ in range(min(total, int(most.sum())) - len(counts)):
-        share = np.where(counts < most, weight / (counts + 0.5), -1.0)  # Webster's method: the most underrepresented next
+        share = np.where(
+            counts < most, weight / (counts + 0.5), -1.0
+        )  # Webster's method: the most underrepresented next
         counts[np.argmax(share)] += 1
     return [int(n) for n in counts]
 
@@ -210,7 +240,10 @@ class StarShaped(Hypersphere):
         return self._log_volume
 
     def squared(self, x: Array, center: Array, narrow: bool) -> Array:
-        xp, step = namespace(x), max(1, TILE // (2 * x.shape[1]))  # differences take d times the memory of distances
+        xp, step = (
+            namespace(x),
+            max(1, TILE // (2 * x.shape[1])),
+        )  # differences take d times the memory of distances
         parts = []
         for start in range(0, center.shape[0], step):
             away = x[:, None, :] - center[None, start : min(start + step, center.shape[0]), :]
@@ -225,7 +258,9 @@ class StarShaped(Hypersphere):
         return np.asarray(length * direction[at] / gauge[at, None])
 
 
-def profile_of(kernel: str | Callable[[np.ndarray], np.ndarray], d: int, log_volume: float | None = None) -> Profile:
+def profile_of(
+    kernel: str | Callable[[np.ndarray], np.ndarray], d: int, log_volume: float | None = None
+) -> Profile:
     """The kernel that a user names, or gives by its gauge; a `log_volume` that is known is not measured again."""
     if isinstance(kernel, str):
         return PROFILES[kernel]()
@@ -255,9 +290,13 @@ def _checked_gauge(gauge: Callable[[np.ndarray], np.ndarray], directions: np.nda
             f"({len(directions)},) and floats expected; got {found.shape} and {found.dtype}."
         )
     if not (np.isfinite(found).all() and found.min() > 0):
-        raise KernelpoolError(f"kernel must return positive numbers except at zero; got {found.min()}.")
+        raise KernelpoolError(
+            f"kernel must return positive numbers except at zero; got {found.min()}."
+        )
     if not np.allclose(np.asarray(gauge(2 * directions[:64])), 2 * found[:64], rtol=1e-6):
-        raise KernelpoolError("kernel must be a gauge: twice the difference must give twice the value.")
+        raise KernelpoolError(
+            "kernel must be a gauge: twice the difference must give twice the value."
+        )
     return found
 
 
@@ -314,7 +353,9 @@ class FittedParzen:
         center = (np.asarray(self.kernels, np.float64) - self.frame.origin) / self.frame.unit
         radius = (self.radius if radius is None else radius) / float(self.frame.unit[0])
         words = self.words, (self.word_distance / float(self.frame.unit[0])) ** 2
-        return voting_params(center, self.codes, self.weight, self.votes, self.class_prior, radius, *words)
+        return voting_params(
+            center, self.codes, self.weight, self.votes, self.class_prior, radius, *words
+        )
 
     def with_radius(self, choice: RadiusChoice) -> "FittedParzen":
         """The same kernels at the radius chosen."""
@@ -341,7 +382,11 @@ def voting_params(
 
 
 def kernels_at(
-    data: ParzenRows, at: np.ndarray, weight: np.ndarray, class_prior: np.ndarray | None, radius: float = 1.0
+    data: ParzenRows,
+    at: np.ndarray,
+    weight: np.ndarray,
+    class_prior: np.ndarray | None,
+    radius: float = 1.0,
 ) -> FittedParzen:
     """The rows `at` as kernels, sorted by class, each with a `weight` of votes."""
     order = np.argsort(data.codes[at], kind="stable")
@@ -349,11 +394,22 @@ def kernels_at(
     codes = data.codes[at]
     votes = np.bincount(codes, weight, minlength=len(data.classes))
     rows = data.x[at], codes, weight, data.index[at]
-    return FittedParzen(*rows, class_prior, votes, data.frame, radius, words=data.words, word_distance=data.word_distance)
+    return FittedParzen(
+        *rows,
+        class_prior,
+        votes,
+        data.frame,
+        radius,
+        words=data.words,
+        word_distance=data.word_distance,
+    )
 
 
 def fit_full_network(
-    data: ParzenRows, config: ParzenConfig, rng: np.random.RandomState, held_out: ParzenRows | np.ndarray | None = None
+    data: ParzenRows,
+    config: ParzenConfig,
+    rng: np.random.RandomState,
+    held_out: ParzenRows | np.ndarray | None = None,
 ) -> FittedParzen:
     """A kernel at every row; the radius as given, chosen by leave-one-out, or chosen on rows that are held out.
 
@@ -364,11 +420,18 @@ def fit_full_network(
     if config.radius is not None:
         return replace(every, radius=float(config.radius))
     if held_out is None:
-        return every.with_radius(choose_radius(every, data, data, own_kernels(data.codes), config, rng))
+        return every.with_radius(
+            choose_radius(every, data, data, own_kernels(data.codes), config, rng)
+        )
     if isinstance(held_out, ParzenRows):
-        return every.with_radius(choose_radius(every, data, held_out, _no_kernels(held_out), config, rng))
+        return every.with_radius(
+            choose_radius(every, data, held_out, _no_kernels(held_out), config, rng)
+        )
     others = np.setdiff1d(np.arange(len(data.x)), held_out)
-    some, judges = kernels_at(data, others, data.weight[others], config.class_prior), data.part(held_out)
+    some, judges = (
+        kernels_at(data, others, data.weight[others], config.class_prior),
+        data.part(held_out),
+    )
     return every.with_radius(choose_radius(some, data, judges, _no_kernels(judges), config, rng))
 
 
@@ -446,7 +509,9 @@ def errors_by_radius(
     rows = judged_rows(query.part(at), config.n_jobs, weighted=True).framed(network.frame, TILE)
     scaled = (radii / network.frame.unit[0]).tolist()
     params = network.params(float(radii[-1]))
-    errors: RadiusErrors = rows.total(radius_errors, config.profile, params, scaled, query.codes[at], own[at])
+    errors: RadiusErrors = rows.total(
+        radius_errors, config.profile, params, scaled, query.codes[at], own[at]
+    )
     return errors
 
 
@@ -459,7 +524,9 @@ def build_trees(params: ParzenParams, profile: Profile, algorithm: str) -> Trees
     """One tree a class, of kernels in the frame, where counting with them is faster than multiplying; or None."""
     possible = profile.countable and len(np.unique(params.weight)) == 1
     if algorithm == "tree" and not possible:
-        raise KernelpoolError("algorithm='tree' needs kernel='hypersphere' and equal weights; use algorithm='auto'.")
+        raise KernelpoolError(
+            "algorithm='tree' needs kernel='hypersphere' and equal weights; use algorithm='auto'."
+        )
     small = params.center.shape[1] <= TREE_FEATURES and len(params.center) >= TREE_KERNELS
     if not (algorithm == "tree" or (algorithm == "auto" and possible and small)):
         return None
@@ -467,7 +534,9 @@ def build_trees(params: ParzenParams, profile: Profile, algorithm: str) -> Trees
     return tuple(KDTree(params.center[s]) if s.stop > s.start else None for s in spans)
 
 
-def joint_or_counts(block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None) -> Array:
+def joint_or_counts(
+    block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None
+) -> Array:
     """log P(C_k) p(x|C_k), (n, K); minus infinity where no kernel of the class covers the row."""
     if trees is None or block.holes is not None:
         return log_joint(block, profile, params, log_norm)
@@ -484,7 +553,10 @@ def tempered_scores(scores: Array, temperature: float) -> Array:
         return scores
     xp = namespace(scores)
     away = scores - xp.max(scores, axis=1, keepdims=True)
-    return xp.clip(xp.where(xp.isnan(away), xp.zeros_like(away), away), min=-LONGEST_ODDS) / temperature
+    return (
+        xp.clip(xp.where(xp.isnan(away), xp.zeros_like(away), away), min=-LONGEST_ODDS)
+        / temperature
+    )
 
 
 def leave_one_out_scores(
@@ -510,24 +582,38 @@ def leave_one_out_scores(
         peak = log_height.max(axis=1, keepdims=True)
         peak = np.where(np.isfinite(peak), peak, 0.0)
         with np.errstate(divide="ignore"):
-            joint = np.log((np.exp(log_height - peak) * votes) @ of_class) + peak + np.asarray(params.log_scale)
-        joint = np.where(np.isfinite(joint.max(axis=1, keepdims=True)), joint, 0.0)  # a row that no other vote reaches
+            joint = (
+                np.log((np.exp(log_height - peak) * votes) @ of_class)
+                + peak
+                + np.asarray(params.log_scale)
+            )
+        joint = np.where(
+            np.isfinite(joint.max(axis=1, keepdims=True)), joint, 0.0
+        )  # a row that no other vote reaches
         joint = np.asarray(tempered_scores(joint, temperature))
         found[rows] = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
     return found
 
 
-def _log_heights_at(rows: np.ndarray, profile: Profile, params: ParzenParams, observed: np.ndarray | None) -> np.ndarray:
+def _log_heights_at(
+    rows: np.ndarray, profile: Profile, params: ParzenParams, observed: np.ndarray | None
+) -> np.ndarray:
     """log of the heights of all kernels at the centers of some, (n, M), up to a constant of the row."""
     center, radius = np.asarray(params.center), params.radius
     if observed is None:
         squared = np.maximum(squared_distances(center[rows], center, params.narrow), 0) / radius**2
         return np.asarray(profile.log_height(squared))
     known = np.asarray(observed[rows], np.float64)
-    squared = np.maximum(observed_distances(center[rows], known, center, params.narrow), 0) / radius**2
+    squared = (
+        np.maximum(observed_distances(center[rows], known, center, params.narrow), 0) / radius**2
+    )
     gaps = gaps_of(_holed_block(center[rows], known), params.words)
     assert gaps is not None
-    return np.asarray(profile.log_marginal(squared, gaps.n_numbers, gaps.log_ways, params.word_squared / radius**2))
+    return np.asarray(
+        profile.log_marginal(
+            squared, gaps.n_numbers, gaps.log_ways, params.word_squared / radius**2
+        )
+    )
 
 
 def _holed_block(x: np.ndarray, observed: np.ndarray) -> Block:
@@ -536,7 +622,9 @@ def _holed_block(x: np.ndarray, observed: np.ndarray) -> Block:
     return block
 
 
-def class_scores(block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None) -> Array:
+def class_scores(
+    block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None
+) -> Array:
     """The same with rows that no kernel covers given to the class of their nearest kernel."""
     joint = joint_or_counts(block, profile, params, log_norm, trees)
     if trees is None or block.holes is not None:
@@ -548,7 +636,10 @@ def _count_votes(block: Block, params: ParzenParams, trees: Trees, log_norm: flo
     """`log_joint` of hyperspheres by counting: whole branches within the radius are counted unseen."""
     x = np.asarray(block.x, np.float64)
     reach = params.radius * math.sqrt(INSIDE)
-    counts = [np.zeros(len(x)) if tree is None else tree.query_radius(x, reach, count_only=True) for tree in trees]
+    counts = [
+        np.zeros(len(x)) if tree is None else tree.query_radius(x, reach, count_only=True)
+        for tree in trees
+    ]
     with np.errstate(divide="ignore"):
         votes = np.log(np.stack(counts, axis=1)) + math.log(float(params.weight[0]))
     return np.asarray(votes + (params.log_scale - log_norm))
@@ -558,7 +649,10 @@ def _decided_by_trees(joint: np.ndarray, block: Block, trees: Trees) -> np.ndarr
     rows = np.flatnonzero(joint.max(axis=1) == -np.inf)
     if len(rows):
         x = np.asarray(block.x[rows], np.float64)
-        least = [np.full(len(x), np.inf) if tree is None else tree.query(x, k=1)[0][:, 0] for tree in trees]
+        least = [
+            np.full(len(x), np.inf) if tree is None else tree.query(x, k=1)[0][:, 0]
+            for tree in trees
+        ]
         joint[rows] = -np.inf
         joint[rows, np.argmin(np.stack(least, axis=1), axis=1)] = 0.0
     return joint
@@ -573,7 +667,9 @@ def predicted_codes(network: FittedParzen, config: ParzenConfig, x: np.ndarray) 
     return np.asarray(rows.each(_most_votes, config.profile, params, log_norm, trees))
 
 
-def _most_votes(block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None) -> np.ndarray:
+def _most_votes(
+    block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None
+) -> np.ndarray:
     return np.argmax(class_scores(block, profile, params, log_norm, trees), axis=1)
 
 
@@ -637,7 +733,9 @@ def multi_edit(
     spared: set[int] = set()
     while quiet < n_quiet and len(history) <= max_rounds and len(pool) >= n_parts:
         parts = np.array_split(rng.permutation(pool), n_parts)
-        kept = np.concatenate([part[is_right(part, parts[(i + 1) % n_parts])] for i, part in enumerate(parts)])
+        kept = np.concatenate(
+            [part[is_right(part, parts[(i + 1) % n_parts])] for i, part in enumerate(parts)]
+        )
         lost = np.setdiff1d(np.unique(codes[pool]), np.unique(codes[kept]))
         if len(lost):  # no round may take a whole class away
             spared |= set(lost.tolist())
@@ -645,9 +743,13 @@ def multi_edit(
         quiet = quiet + 1 if len(kept) == len(pool) else 0
         n_dropped, pool = len(pool) - len(kept), kept
         history.append(len(pool))
-        if on_round is not None and on_round(RoundInfo(len(history) - 1, len(pool), n_dropped, quiet)):
+        if on_round is not None and on_round(
+            RoundInfo(len(history) - 1, len(pool), n_dropped, quiet)
+        ):
             break
-    return EditedRows(np.sort(pool), np.array(history), quiet >= n_quiet, np.array(sorted(spared), int))
+    return EditedRows(
+        np.sort(pool), np.array(history), quiet >= n_quiet, np.array(sorted(spared), int)
+    )
 
 
 # -- reduction ----------------------------------------------------------------------------------------------------------
@@ -713,7 +815,9 @@ class Reduction:
         """One for each row that the full network misclassifies, the row left out of its own vote, zero for the others."""
         data, own = self.data, own_kernels(self.data.codes)
         rows = judged_rows(data, self.parzen.n_jobs).framed(self.full.frame, TILE)
-        return np.asarray(rows.each(wrong_rows, self.parzen.profile, self.full.params(), data.codes, own))
+        return np.asarray(
+            rows.each(wrong_rows, self.parzen.profile, self.full.params(), data.codes, own)
+        )
 
     def full_network(self) -> ReducedParzen:
         """The full network itself, in the form of a reduced one."""
@@ -742,7 +846,9 @@ class Reduction:
         if edit is False or len(everything) < 3:  # too few to be dealt into parts
             return [everything]
         if callable(edit):
-            order = np.argsort(self.data.index)  # the user's resampler sees the rows in the order of X
+            order = np.argsort(
+                self.data.index
+            )  # the user's resampler sees the rows in the order of X
             pools = [self._checked_pool(order[edit(self.data.x[order], self.data.codes[order])])]
         else:
             pools = self._edited(on_round)
@@ -760,7 +866,9 @@ class Reduction:
 
         def predict(judges: np.ndarray, part: np.ndarray) -> np.ndarray:
             rows = _in_own_frame(data.part(judges), None)  # every distinct row counts once
-            return predicted_codes(fit_full_network(rows, config, self.rng), config, data.judged[part])
+            return predicted_codes(
+                fit_full_network(rows, config, self.rng), config, data.judged[part]
+            )
 
         once = multi_edit(data.codes, predict, np.random.RandomState(seed), max_rounds=1)
         ended = multi_edit(data.codes, predict, np.random.RandomState(seed), on_round=on_round)
@@ -784,7 +892,9 @@ class Reduction:
         self.way = self._best_way(size, seed)
         found = self._trial(self.pools[self.way[0]], self.way, size, self.config.max_sweeps, seed)
         if self.judges is not None and self.best_trial is not None:
-            found = self.best_trial  # the subset with the best performance on the test set, of all that were tried
+            found = (
+                self.best_trial
+            )  # the subset with the best performance on the test set, of all that were tried
         self.say(
             f"reduced: {len(found.network.kernels)} of {len(self.pools[self.way[0]])} kernels, radius "
             f"{found.network.radius:.4g}, criterion {found.criterion.mean():.4f}"
@@ -798,32 +908,50 @@ class Reduction:
         def error_of(way: tuple[int, int]) -> float:
             if way not in errors:
                 pool, most = self.pools[way[0]], max(TRIAL_ROWS, 8 * size)
-                some = pool if len(pool) <= most else np.random.RandomState(seed).permutation(pool)[:most]
-                errors[way] = self._trial(some, way, size, min(TRIAL_SWEEPS, self.config.max_sweeps), seed).error
+                some = (
+                    pool
+                    if len(pool) <= most
+                    else np.random.RandomState(seed).permutation(pool)[:most]
+                )
+                errors[way] = self._trial(
+                    some, way, size, min(TRIAL_SWEEPS, self.config.max_sweeps), seed
+                ).error
             return errors[way]
 
         def best_near(way: tuple[int, int], step: int) -> tuple[int, int]:
-            near = [(way[0], half) for half in (way[1], way[1] - step, way[1] + step) if half in HALVES]
+            near = [
+                (way[0], half) for half in (way[1], way[1] - step, way[1] + step) if half in HALVES
+            ]
             return min(near, key=error_of)
 
         if self.parzen.radius is not None:
-            return min(((i, 0) for i in range(len(self.pools))), key=error_of) if len(self.pools) > 1 else (0, 0)
+            return (
+                min(((i, 0) for i in range(len(self.pools))), key=error_of)
+                if len(self.pools) > 1
+                else (0, 0)
+            )
         for i in range(len(self.pools)):
             way, last = (i, self.way[1]), None
             while way != last:
                 way, last = best_near(way, 2), way
         return best_near(min(errors, key=error_of), 1)
 
-    def _trial(self, some: np.ndarray, way: tuple[int, int], size: int, n_sweeps: int, seed: int) -> ReducedParzen:
+    def _trial(
+        self, some: np.ndarray, way: tuple[int, int], size: int, n_sweeps: int, seed: int
+    ) -> ReducedParzen:
         """`size` of the rows `some` of a pool, and the radius at which they classify the training rows best."""
         data, rng = self.data, np.random.RandomState(seed)
         part = data.part(some)
         codes = np.unique(part.codes)
-        counts = apportion_kernels(np.bincount(part.codes, part.weight)[codes], np.bincount(part.codes)[codes], size)
+        counts = apportion_kernels(
+            np.bincount(part.codes, part.weight)[codes], np.bincount(part.codes)[codes], size
+        )
         kept, weight, criterion = [], [], []
         for code, count in zip(codes, counts, strict=True):
             in_class = np.flatnonzero(part.codes == code)
-            chosen, vote, reached = self._reduce_class(part.part(in_class), count, 2.0 ** (way[1] / 2), n_sweeps, rng)
+            chosen, vote, reached = self._reduce_class(
+                part.part(in_class), count, 2.0 ** (way[1] / 2), n_sweeps, rng
+            )
             kept.append(some[in_class[chosen]])
             weight.append(vote * count)
             criterion.append(reached)
@@ -835,7 +963,9 @@ class Reduction:
             self.best_trial = found
         return found
 
-    def _with_radius(self, at: np.ndarray, weight: np.ndarray, seed: int) -> tuple[FittedParzen, float]:
+    def _with_radius(
+        self, at: np.ndarray, weight: np.ndarray, seed: int
+    ) -> tuple[FittedParzen, float]:
         """The rows `at` as kernels, at the radius given or the one with the fewest errors on the training rows; the error."""
         data, judges = self.data, np.random.RandomState(seed)  # the same rows judge every trial
         network = kernels_at(data, at, weight, self.parzen.class_prior)
@@ -843,10 +973,14 @@ class Reduction:
         own[at[np.argsort(data.codes[at], kind="stable")]] = np.arange(len(at))
         query, own = (data, own) if self.judges is None else (self.judges, _no_kernels(self.judges))
         if self.parzen.radius is None:
-            choice = choose_radius(network, data, query, own, self.parzen, judges, EASE if self.judges is None else 0.0)
+            choice = choose_radius(
+                network, data, query, own, self.parzen, judges, EASE if self.judges is None else 0.0
+            )
             return network.with_radius(choice), float(choice.errors.min())
         network = replace(network, radius=float(self.parzen.radius))
-        errors = errors_by_radius(network, np.array([network.radius]), query, own, self.parzen, judges)
+        errors = errors_by_radius(
+            network, np.array([network.radius]), query, own, self.parzen, judges
+        )
         return network, float(errors.wrong[0] / errors.weight)
 
     def _reduce_class(
@@ -862,13 +996,23 @@ class Reduction:
         n_jobs = self.parzen.n_jobs if len(x) >= THREAD_ROWS else 1
         rows = ArrayRows(x, np.arange(len(x)), width=max(config.n_candidates, d), n_jobs=n_jobs)
         narrow = parzen_params(x, part.weight, (0, len(x)), np.zeros(1), radius).narrow
-        reducer = Reducer(rows, x, np.asarray(part.weight, np.float64), self.parzen.profile, radius, narrow)
+        reducer = Reducer(
+            rows, x, np.asarray(part.weight, np.float64), self.parzen.profile, radius, narrow
+        )
         kept = reducer.herd(count)
         sweeps = n_sweeps if config.method == "entropy" else 0
         kept, history = reducer.exchange(
-            kept, lambda n: rng.uniform(size=n), n_candidates=config.n_candidates, max_sweeps=sweeps, tol=config.tol
+            kept,
+            lambda n: rng.uniform(size=n),
+            n_candidates=config.n_candidates,
+            max_sweeps=sweeps,
+            tol=config.tol,
         )
-        votes = np.full(count, 1 / count) if config.weights == "equal" else reducer.weights(kept, n_sweeps=EM_SWEEPS)
+        votes = (
+            np.full(count, 1 / count)
+            if config.weights == "equal"
+            else reducer.weights(kept, n_sweeps=EM_SWEEPS)
+        )
         return np.array(kept), votes, history[-1]
 
 
@@ -876,5 +1020,9 @@ def _in_own_frame(data: ParzenRows, weight: np.ndarray | None) -> ParzenRows:
     """The rows in the frame of their own mean and variance; each counts once where `weight` is None."""
     rows = as_rows(data.x, data.codes, None if weight is None else weight.astype(data.x.dtype))
     mean, variance = mean_and_variance(rows)
-    counts = np.ones(len(data.x)) if weight is None else np.asarray(weight.astype(data.x.dtype), np.float64)
+    counts = (
+        np.ones(len(data.x))
+        if weight is None
+        else np.asarray(weight.astype(data.x.dtype), np.float64)
+    )
     return replace(data, weight=counts, frame=common_unit_frame(mean, variance), variance=variance)

@@ -106,7 +106,10 @@ class FittedRBF:
 
 
 def fit_rbf(
-    data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer], progress: Progress
+    data: TrainingData,
+    config: RBFConfig,
+    make_output: Callable[[Hidden], OutputLayer],
+    progress: Progress,
 ) -> FittedRBF:
     """The start whose network has the least loss on rows left out; `make_output` makes the output layer of a hidden layer."""
     training = _RBFTraining(data, config, make_output)
@@ -133,7 +136,12 @@ class HiddenTraining(MixtureTraining):
     """The hidden layer: a shared-kernel network with one class."""
 
     def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig) -> None:
-        alone = replace(data, classes=np.zeros(1, int), class_weight=np.array([data.weight]), unlabeled_weight=0.0)
+        alone = replace(
+            data,
+            classes=np.zeros(1, int),
+            class_weight=np.array([data.weight]),
+            unlabeled_weight=0.0,
+        )
         super().__init__(alone, kernel, fit, class_prior=np.ones(1))
 
     def samples(self, seed: int) -> list[ClassSample]:
@@ -151,7 +159,11 @@ class HiddenTraining(MixtureTraining):
 
     def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> Mixture:
         own = self._penalty(sharing)
-        return Mixture(self.kernel, match_array(sharing, like=self.rows.home), own if penalty is None else own + penalty)
+        return Mixture(
+            self.kernel,
+            match_array(sharing, like=self.rows.home),
+            own if penalty is None else own + penalty,
+        )
 
 
 def _sample_of(block: Block, seed: int, most: int) -> Sample:
@@ -172,22 +184,36 @@ def round_kernels(kernel: Gaussian, means: np.ndarray, variance: float) -> Kerne
     """Kernels of one variance in every direction, in the shape of the family."""
     m, d = means.shape
     shape = kernel.shape(m, d)
-    covariance = np.broadcast_to(variance * np.eye(d), shape).copy() if kernel.matrices else np.full(shape, variance)
+    covariance = (
+        np.broadcast_to(variance * np.eye(d), shape).copy()
+        if kernel.matrices
+        else np.full(shape, variance)
+    )
     return Kernels(means, covariance)
 
 
 class _RBFTraining:
     """What follows from the settings and the data, for any number of starts."""
 
-    def __init__(self, data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer]) -> None:
+    def __init__(
+        self, data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer]
+    ) -> None:
         self.data, self.config, self.make_output = data, config, make_output
-        placed = isinstance(config.hidden, str) and config.hidden in ("kmeans", "random", "em") and config.widths is None
+        placed = (
+            isinstance(config.hidden, str)
+            and config.hidden in ("kmeans", "random", "em")
+            and config.widths is None
+        )
         if data.levels is not None and not placed:
             raise KernelpoolError(
                 "X has columns of words, of which hidden='uniform', hidden='normal', a fitted mixture and widths say nothing; "
                 "use hidden='kmeans', 'random' or 'em', and widths=None."
             )
-        in_units_of_data = isinstance(config.hidden, GivenMixture) or config.hidden in ("uniform", "normal") or config.widths
+        in_units_of_data = (
+            isinstance(config.hidden, GivenMixture)
+            or config.hidden in ("uniform", "normal")
+            or config.widths
+        )
         kernel = replace(config.kernel, standardize=config.standardize and not in_units_of_data)
         self.mixture = HiddenTraining(data, kernel, FitConfig(config.max_iter, config.tol))
         self.rng = np.random.default_rng(config.seed)
@@ -208,7 +234,11 @@ class _RBFTraining:
         em_log = self._em_log(self._temperature(params))
         if self.config.training == "two_stage":
             network = em_log.read(self.rows, params, once=False)
-            return self._fitted(EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage"), em_log, settled)
+            return self._fitted(
+                EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage"),
+                em_log,
+                settled,
+            )
 
         def on_sweep(run: EMLogRun) -> bool:
             loss = run.history[-1] if run.history else float("nan")
@@ -225,7 +255,11 @@ class _RBFTraining:
             patience=config.patience,
             on_sweep=on_sweep if progress.verbose else None,
         )
-        unfinished = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps and config.patience is not None
+        unfinished = (
+            run.outcome == "max_iter"
+            and run.best_sweep == run.n_sweeps
+            and config.patience is not None
+        )
         return self._fitted(run, em_log, not unfinished)
 
     def _em_log(self, temperature: float) -> EMLog:
@@ -254,9 +288,13 @@ class _RBFTraining:
             return self._with_widths(mixture.start(kernels, hidden.mixing[:, None])), True, 0
         if hidden in DRAWN:
             means = DRAWN[hidden](self.rng, (len(one), self.rows.n_features))
-            kernels = mixture.host_kernel.into(round_kernels(mixture.host_kernel, means, 1.0), mixture.frame)
+            kernels = mixture.host_kernel.into(
+                round_kernels(mixture.host_kernel, means, 1.0), mixture.frame
+            )
         else:
-            kernels = mixture.place("random" if hidden == "random" else "kmeans", self.samples, self.counts, self.rng)
+            kernels = mixture.place(
+                "random" if hidden == "random" else "kmeans", self.samples, self.counts, self.rng
+            )
         start = mixture.start(kernels, one / len(one))
         if hidden != "em":
             return self._with_widths(start), True, 0
@@ -273,9 +311,15 @@ class _RBFTraining:
         means, _, mixing = mixture.in_data_units(params)
         variance = 1.0
         if self.config.widths == "farthest":
-            variance = float(pdist(means, "sqeuclidean").max()) if len(means) > 1 else float(self.data.variance.mean())
+            variance = (
+                float(pdist(means, "sqeuclidean").max())
+                if len(means) > 1
+                else float(self.data.variance.mean())
+            )
             if not variance > 0:
-                raise KernelpoolError('widths="farthest" needs two centers that differ; all of them lie at one point.')
+                raise KernelpoolError(
+                    'widths="farthest" needs two centers that differ; all of them lie at one point.'
+                )
         kernels = round_kernels(mixture.host_kernel, means, variance)
         return mixture.start(mixture.host_kernel.into(kernels, mixture.frame), mixing)
 
@@ -326,7 +370,12 @@ def _largest(block: Block) -> Peaks:
 def _target_sums(block: Block, about: list[float]) -> TargetSums:
     target, weight = Values(about, [1.0] * len(about)).of(block)
     xp = namespace(target)
-    return TargetSums(xp.sum(weight), xp.sum(xp.astype(weight > 0, xp.float64)), target @ weight, target**2 @ weight)
+    return TargetSums(
+        xp.sum(weight),
+        xp.sum(xp.astype(weight > 0, xp.float64)),
+        target @ weight,
+        target**2 @ weight,
+    )
 
 
 def regression_data(
@@ -334,18 +383,24 @@ def regression_data(
 ) -> tuple[TrainingData, Values, bool]:
     """Rows with their targets, the scale of the targets, and whether y was one-dimensional."""
     if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
     if lives_elsewhere(X):
         check_elsewhere(estimator, X, reset=True)
         y = _targets_elsewhere(X, y)
     else:
-        X, y = validate_data(estimator, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        X, y = validate_data(
+            estimator, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
+        )
         y = np.asarray(y, np.float64)
     as_given = sample_weight is None or is_lazy(X)
     weight = sample_weight if as_given else beside(X, given_weights(X, sample_weight))
     rows = as_rows(X, y, weight, n_jobs=n_jobs)
     if not float(namespace(rows.home).max(rows.total(_largest).log)) < LARGEST_TARGET:
-        raise KernelpoolError("y is too large to be squared in float64, or holds NaN or infinity; rescale or clean it.")
+        raise KernelpoolError(
+            "y is too large to be squared in float64, or holds NaN or infinity; rescale or clean it."
+        )
     n_outputs = 1 if y.ndim == 1 else y.shape[1]
     sums = rows.total(_target_sums, [0.0] * n_outputs)
     if not float(sums.weight) > 0:
@@ -353,12 +408,18 @@ def regression_data(
     origin = [float(v) for v in sums.first / sums.weight]
     about = rows.total(_target_sums, origin)
     shift = [float(v) for v in about.first / about.weight]
-    variance = [max(float(v) - s**2, 0.0) for v, s in zip(about.second / about.weight, shift, strict=True)]
+    variance = [
+        max(float(v) - s**2, 0.0) for v, s in zip(about.second / about.weight, shift, strict=True)
+    ]
     mean = [o + s for o, s in zip(origin, shift, strict=True)]
-    scale = [v**0.5 if v > (1e-14 * abs(m)) ** 2 else 1.0 for v, m in zip(variance, mean, strict=True)]
+    scale = [
+        v**0.5 if v > (1e-14 * abs(m)) ** 2 else 1.0 for v, m in zip(variance, mean, strict=True)
+    ]
     x_mean, x_variance = mean_and_variance(rows)
     class_weight = np.array([float(sums.weight)])
-    data = TrainingData(rows, np.zeros(1, int), class_weight, 0.0, float(sums.count), x_mean, x_variance)
+    data = TrainingData(
+        rows, np.zeros(1, int), class_weight, 0.0, float(sums.count), x_mean, x_variance
+    )
     return data, Values(mean, scale), y.ndim == 1
 
 
@@ -370,5 +431,7 @@ def _targets_elsewhere(X: Any, y: Any) -> Any:
         return to_numpy(y)
     y = namespace(X).asarray(y) if is_numpy_array(y) else y
     if y.shape[0] != X.shape[0]:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {y.shape[0]}]")
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {y.shape[0]}]"
+        )
     return y

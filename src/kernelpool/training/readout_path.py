@@ -34,8 +34,8 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
+from ..lbfgs import maximize
 from ..networks.parzen_kernels import distances_along
-from ..solvers.lbfgs import maximize
 from .judging import Judging
 
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
@@ -95,8 +95,13 @@ class ReadoutFit:
     def scores(self, x: np.ndarray) -> np.ndarray:
         """log P(C_k|x) up to a constant of the row, (n, K)."""
         n_kernels = len(self.center)
-        scores = np.exp(squared_distances(x, self.center, self.seen) * (-0.5 / self.variance)) @ self.readout[:n_kernels]
-        return np.asarray(scores + x @ self.readout[n_kernels:-1] * linear_unit(x) + self.readout[-1])
+        scores = (
+            np.exp(squared_distances(x, self.center, self.seen) * (-0.5 / self.variance))
+            @ self.readout[:n_kernels]
+        )
+        return np.asarray(
+            scores + x @ self.readout[n_kernels:-1] * linear_unit(x) + self.readout[-1]
+        )
 
 
 def linear_unit(x: np.ndarray) -> float:
@@ -104,7 +109,9 @@ def linear_unit(x: np.ndarray) -> float:
     return float(x.shape[1] ** -0.5)
 
 
-def squared_distances(x: np.ndarray, center: np.ndarray, seen: np.ndarray | None = None) -> np.ndarray:
+def squared_distances(
+    x: np.ndarray, center: np.ndarray, seen: np.ndarray | None = None
+) -> np.ndarray:
     """(n, M), along the features that are seen."""
     if seen is not None:
         return np.asarray(np.maximum(distances_along(x, center, seen.astype(center.dtype)), 0))
@@ -141,7 +148,9 @@ def fit_readout_path(
     for i in range(len(WIDTHS)) if near is None else (near.width,):
         variance = WIDTHS[i] * layer.unit
         path = _Path(layer.activations(variance), *train, n_classes)
-        inputs = np.hstack([np.exp(distance_out * (-0.5 / variance)), held_out[0] * linear_unit(held_out[0])])
+        inputs = np.hstack(
+            [np.exp(distance_out * (-0.5 / variance)), held_out[0] * linear_unit(held_out[0])]
+        )
         lowest = np.inf
         for r in _walk(ridges, near):
             readout = path.to(ridges[r])
@@ -164,7 +173,11 @@ def fit_readout_path(
 
 def mean_losses(fits: Sequence[ReadoutFit]) -> dict[Setting, float]:
     """The mean loss of every setting that all of the fits, one a fold, have tried."""
-    tried = [setting for setting in fits[0].losses if all(setting in fit.losses for fit in fits)] if fits else []
+    tried = (
+        [setting for setting in fits[0].losses if all(setting in fit.losses for fit in fits)]
+        if fits
+        else []
+    )
     return {setting: float(np.mean([fit.losses[setting] for fit in fits])) for setting in tried}
 
 
@@ -216,12 +229,18 @@ class _Layer:
         exponent = self.distance * (-0.5 / variance)
         return np.asarray(np.exp(exponent, out=exponent))
 
-    def fit(self, variance: float, readout: np.ndarray, setting: Setting, ridge: float, loss: float) -> ReadoutFit:
+    def fit(
+        self, variance: float, readout: np.ndarray, setting: Setting, ridge: float, loss: float
+    ) -> ReadoutFit:
         """The network with this layer and an output layer."""
-        return ReadoutFit(self.center, self.share, variance, readout, setting, ridge, loss, seen=self.seen)
+        return ReadoutFit(
+            self.center, self.share, variance, readout, setting, ridge, loss, seen=self.seen
+        )
 
 
-def _layer(train: LabeledArrays, n_kernels: int, seed: int, hidden: str, max_features: int | None) -> _Layer:
+def _layer(
+    train: LabeledArrays, n_kernels: int, seed: int, hidden: str, max_features: int | None
+) -> _Layer:
     x, _, weight = train
     if max_features is not None:
         return _layer_of_few(x, weight, n_kernels, seed, max_features)
@@ -233,7 +252,9 @@ def _layer(train: LabeledArrays, n_kernels: int, seed: int, hidden: str, max_fea
     return _Layer(center, None, distance, max(float(np.median(second)), 1e-12), mass / mass.sum())
 
 
-def _layer_of_few(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, max_features: int) -> _Layer:
+def _layer_of_few(
+    x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, max_features: int
+) -> _Layer:
     """Kernels at rows, each of which sees as many features as is drawn, up to `max_features`."""
     rng, d = np.random.default_rng(seed), x.shape[1]
     n_kernels = min(n_kernels, max(len(x), 4 * d))
@@ -244,14 +265,18 @@ def _layer_of_few(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, 
     share = weight / weight.sum()
     variance = (share @ (x - share @ x) ** 2).mean()
     unit = max(NARROWEST * float(variance), 1e-12)
-    return _Layer(center, seen, squared_distances(x, center, seen), unit, np.full(n_kernels, 1 / n_kernels))
+    return _Layer(
+        center, seen, squared_distances(x, center, seen), unit, np.full(n_kernels, 1 / n_kernels)
+    )
 
 
 def _beside(ridge: int) -> range:
     return range(max(ridge - 1, 0), min(ridge + 2, len(RIDGES)))
 
 
-def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, hidden: str) -> np.ndarray:
+def _centers(
+    x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, hidden: str
+) -> np.ndarray:
     distinct = np.unique(x, axis=0)
     if len(distinct) <= n_kernels:
         return distinct
@@ -264,7 +289,14 @@ def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, seed: int, hidde
 class _Path:
     """Logistic output layers of one set of activations, each from the solution of the ridge before."""
 
-    def __init__(self, activations: np.ndarray, x: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> None:
+    def __init__(
+        self,
+        activations: np.ndarray,
+        x: np.ndarray,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        n_classes: int,
+    ) -> None:
         features = np.hstack([activations, x * linear_unit(x)])
         self.share, self.codes, self.n_rows = weight / weight.sum(), codes, weight.sum()
         self.mean = self.share @ features
@@ -291,13 +323,19 @@ class _Path:
             likelihood = np.exp(scores - largest[:, None])
             total = likelihood.sum(axis=1)
             log_total = np.log(total) + largest
-            value = (self.target * scores).sum() - self.share @ log_total - 0.5 * strength * (weight * weight).sum()
+            value = (
+                (self.target * scores).sum()
+                - self.share @ log_total
+                - 0.5 * strength * (weight * weight).sum()
+            )
             residual = self.target - likelihood * (self.share / total)[:, None]
             slope = (self.component.T @ residual - strength * weight) / unit
             return np.vstack([slope, residual.sum(axis=0)]).ravel(), float(value)
 
         start = np.vstack([self.weight * unit, self.bias]).ravel()
-        point = maximize(objective, start, max_iter=STEPS, tol=TOLERANCE).point.reshape(-1, n_classes)
+        point = maximize(objective, start, max_iter=STEPS, tol=TOLERANCE).point.reshape(
+            -1, n_classes
+        )
         self.weight, self.bias = point[:-1] / unit, point[-1]
         weight = self.vector @ self.weight
         return np.vstack([weight, self.bias - self.mean @ weight])

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from ..acceleration import Squarem
 from ..arrays import match_array, to_numpy
 from ..em import Fit, Outcome, Stop, best_of, em
 from ..errors import KernelpoolError
@@ -20,6 +19,7 @@ from ..networks.learned_sharing import Learned, LearnedSharing, init_sharing
 from ..networks.shared_kernel import Params, SharedKernel, sharing_table
 from ..penalties import Anchor, Conjugate, NoPenalty, Penalty, WordPrior
 from ..rows import Block, Rows, as_rows, max_abs_value, one_blas_thread
+from ..squarem import Squarem
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from .checkpoint import CheckpointFile, RunJournal, described
 from .config import FitConfig, KernelConfig, PenaltyConfig, SharedKernelConfig, is_learned
@@ -91,7 +91,9 @@ def fit_shared_kernel(
         starts.training.checkpoint = checkpoint
     sharing = starts.sharing_table(config.sharing)
     monitor = FitMonitor("", max_iter=config.fit.max_iter) if monitor is None else monitor
-    with monitor.fitting(starts.n_starts + (config.split_anchor is not None), **starts.training.described()):
+    with monitor.fitting(
+        starts.n_starts + (config.split_anchor is not None), **starts.training.described()
+    ):
         runs = _runs(starts, [config], monitor)[0]
         if config.split_anchor is None or runs[-1].outcome is Outcome.INTERRUPTED:
             return _network(starts, best_of(runs), sharing, starts.owners)
@@ -118,7 +120,9 @@ def fit_from_common_starts(
 
     Those of one number of kernels come from the same starts. An interrupted fit returns the networks that were begun.
     """
-    groups = [list(group) for _, group in groupby(configs, key=lambda config: config.start.n_kernels)]
+    groups = [
+        list(group) for _, group in groupby(configs, key=lambda config: config.start.n_kernels)
+    ]
     starts = [Starts(data, group[0]) for group in groups]
     n_starts = sum(start.n_starts * len(group) for start, group in zip(starts, groups, strict=True))
     monitor = FitMonitor("", max_iter=configs[0].fit.max_iter) if monitor is None else monitor
@@ -130,7 +134,10 @@ def fit_from_common_starts(
             n_before += sum(map(len, runs))
             networks += [
                 _network(
-                    start.penalized(config.penalty.strength), best_of(mine), start.sharing_table(config.sharing), start.owners
+                    start.penalized(config.penalty.strength),
+                    best_of(mine),
+                    start.sharing_table(config.sharing),
+                    start.owners,
                 )
                 for config, mine in zip(group, runs, strict=True)
                 if mine
@@ -155,7 +162,11 @@ def _runs(
 
 
 def _network(
-    starts: "Starts", fit: Fit[Params], sharing: np.ndarray, owners: np.ndarray, parents: np.ndarray | None = None
+    starts: "Starts",
+    fit: Fit[Params],
+    sharing: np.ndarray,
+    owners: np.ndarray,
+    parents: np.ndarray | None = None,
 ) -> FittedNetwork:
     """The result in the units of the data, without the kernels that starved."""
     training, params = starts.training, fit.params
@@ -209,15 +220,23 @@ class MixtureTraining:
         if data.levels is None:
             self.frame, variance = frame_of(family, data.mean, data.variance, kernel.is_stretched)
         else:
-            self.frame, variance = frame_of_table(family, data.mean, data.variance, data.levels, kernel.is_stretched)
+            self.frame, variance = frame_of_table(
+                family, data.mean, data.variance, data.levels, kernel.is_stretched
+            )
         self.is_stretched, self.type_in_data_units = kernel.is_stretched, kernel.type_in_data_units
         d, n_classes = len(data.mean), len(data.classes)
         floor = kernel.floor * variance
         words = data.levels, kernel.category_prior
-        self.kernel: Any = family_for(kernel.covariance_type, match_array(floor, like=data.rows.home), *words)
+        self.kernel: Any = family_for(
+            kernel.covariance_type, match_array(floor, like=data.rows.home), *words
+        )
         self.host_kernel: Any = family_for(kernel.covariance_type, floor, *words)
         self.data, self.variance, self.class_prior = data, variance, class_prior
-        self.kernel_prior, self.accelerated, self.starving = kernel.prior, fit.accelerated, fit.starving
+        self.kernel_prior, self.accelerated, self.starving = (
+            kernel.prior,
+            fit.accelerated,
+            fit.starving,
+        )
         self.overlap = PenaltyConfig() if penalty is None else penalty
         # scratch of a row: features, indicators and one number a kernel; the number of kernels is not known yet
         self._width = self.host_kernel.n_features(d) + n_classes + 1
@@ -226,7 +245,9 @@ class MixtureTraining:
         eps = max(Stop.eps, 8 * data.rows.eps)
         # kernels a millionth of a millionth wide: their log-densities are no better than this
         noise = min(8 * np.finfo(np.float64).eps / kernel.floor, 1e-2) if kernel.floor > 0 else 0.0
-        self.stop = Stop(fit.max_iter, fit.tol, monotone=self.overlap.strength == 0, eps=eps, noise=noise)
+        self.stop = Stop(
+            fit.max_iter, fit.tol, monotone=self.overlap.strength == 0, eps=eps, noise=noise
+        )
         self.checkpoint: CheckpointFile | None = None
 
     @property
@@ -248,7 +269,10 @@ class MixtureTraining:
     def samples(self, seed: int) -> list[ClassSample]:
         """Rows of each class from which starts are made."""
         if self.data.samples is not None:
-            return [ClassSample(self.frame.inside(sample.x), sample.weight) for sample in self.data.samples]
+            return [
+                ClassSample(self.frame.inside(sample.x), sample.weight)
+                for sample in self.data.samples
+            ]
         return sample_rows(self.rows, len(self.data.classes), seed)
 
     def counts(self, n_kernels: Any, samples: list[ClassSample]) -> list[int]:
@@ -256,7 +280,9 @@ class MixtureTraining:
         most, classes = [len(sample.x) for sample in samples], self.data.classes
         if n_kernels is None:
             d, n_numbers = len(self.data.mean), self.host_kernel.n_parameters
-            many = n_numbers(2, d) - n_numbers(1, d) > 2 * d  # more than a mean and a width along each feature
+            many = (
+                n_numbers(2, d) - n_numbers(1, d) > 2 * d
+            )  # more than a mean and a width along each feature
             each = DEFAULT_ROWS * (d + 1) if many else 5
             return [min(DEFAULT_PER_CLASS, max(1, n // each)) if n else 0 for n in most]
         if isinstance(n_kernels, int | np.integer):
@@ -272,7 +298,9 @@ class MixtureTraining:
                 f"n_kernels must be a whole number for each class, none negative and not all zero; got {list(n_kernels)}."
             )
         if len(counts) != len(classes):
-            raise KernelpoolError(f"n_kernels has {len(counts)} entries for {len(classes)} classes; give one for each class.")
+            raise KernelpoolError(
+                f"n_kernels has {len(counts)} entries for {len(classes)} classes; give one for each class."
+            )
         for name, count, n in zip(classes, counts, most, strict=True):
             if count > n and count > 1:
                 raise KernelpoolError(
@@ -281,13 +309,20 @@ class MixtureTraining:
                 )
         return counts
 
-    def place(self, method: str, samples: list[ClassSample], counts: list[int], rng: np.random.Generator) -> Kernels:
+    def place(
+        self, method: str, samples: list[ClassSample], counts: list[int], rng: np.random.Generator
+    ) -> Kernels:
         """First kernels, in the frame."""
         return placed(self.host_kernel, METHODS[method], samples, counts, rng)
 
     def start(self, kernels: Kernels, mixing: np.ndarray) -> Params:
         """Parameters of a start, where the rows live."""
-        return Params(*(match_array(part, like=self.rows.home) for part in (kernels, mixing, self.class_prior)))
+        return Params(
+            *(
+                match_array(part, like=self.rows.home)
+                for part in (kernels, mixing, self.class_prior)
+            )
+        )
 
     def separate_mixtures(self, kernels: Kernels, owners: np.ndarray) -> Params:
         """`init="mixtures"`: a mixture for each class by itself, for the sharing to be opened afterwards."""
@@ -308,7 +343,11 @@ class MixtureTraining:
         mixing = to_numpy(params.mixing)
         if not (sharing * (mixing == 0)).any():
             return params
-        return Params(params.kernels, match_array(opened(mixing, sharing), like=self.rows.home), params.class_prior)
+        return Params(
+            params.kernels,
+            match_array(opened(mixing, sharing), like=self.rows.home),
+            params.class_prior,
+        )
 
     # -- training ---------------------------------------------------------------------------------------------------
 
@@ -356,7 +395,9 @@ class MixtureTraining:
         if self.kernel_prior == "conjugate":
             # of a constant feature nothing is expected: a width there would be the narrower the more rows a kernel has
             expected = self.variance * (self.data.variance > 0)
-            numbers = expected if self.data.levels is None else expected[np.array(self.data.levels) == 0]
+            numbers = (
+                expected if self.data.levels is None else expected[np.array(self.data.levels) == 0]
+            )
             penalty = penalty + Conjugate(numbers, len(sharing)) if len(numbers) else penalty
         if self.overlap.strength != 0:
             penalty = penalty + self.overlap.in_raw_units(self.data.weight, sharing)
@@ -366,7 +407,9 @@ class MixtureTraining:
         weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior
         return match_array(weight, like=self.rows.home)
 
-    def _mover(self, network: Any, rows: Rows, owners: np.ndarray) -> Callable[[Params], Params | None]:
+    def _mover(
+        self, network: Any, rows: Rows, owners: np.ndarray
+    ) -> Callable[[Params], Params | None]:
         class_weight, row_weight = self._class_weight(), self.data.weight / self.data.n_rows
 
         def move(params: Params) -> Params | None:
@@ -389,9 +432,13 @@ class MixtureTraining:
         if self.starving == "keep":
             return []
         row_weight = self.data.weight / self.data.n_rows
-        found = _network_ignoring_sharing(self.kernel, params).starving(params, self._class_weight(), row_weight)
+        found = _network_ignoring_sharing(self.kernel, params).starving(
+            params, self._class_weight(), row_weight
+        )
         left = np.delete(to_numpy(params.mixing), found, axis=0).sum(axis=0)
-        last = to_numpy(params.mixing)[:, left == 0].argmax(axis=0)  # what a class without weight has left, it keeps
+        last = to_numpy(params.mixing)[:, left == 0].argmax(
+            axis=0
+        )  # what a class without weight has left, it keeps
         return [j for j in found if j not in last]
 
     def without(self, params: Params, dropped: list[int]) -> Params:
@@ -401,12 +448,16 @@ class MixtureTraining:
     def in_data_units(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""
         inside = match_array(params.kernels, like=np.empty(0))
-        kernels = (self.host_kernel.stretched if self.is_stretched else self.host_kernel.out_of)(inside, self.frame)
+        kernels = (self.host_kernel.stretched if self.is_stretched else self.host_kernel.out_of)(
+            inside, self.frame
+        )
         return kernels.mean, kernels.covariance, np.array(to_numpy(params.mixing))
 
     def in_frame(self, kernels: Kernels) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
-        return (self.host_kernel.unstretched if self.is_stretched else self.host_kernel.into)(kernels, self.frame)  # type: ignore[no-any-return]
+        return (self.host_kernel.unstretched if self.is_stretched else self.host_kernel.into)(
+            kernels, self.frame
+        )  # type: ignore[no-any-return]
 
     def probability(self, params: Params) -> np.ndarray | None:
         """Of words, (M, W), as a NumPy array; None where there are none."""
@@ -416,7 +467,9 @@ class MixtureTraining:
         """What `FitMonitor.fitting` must know of it."""
 
         def parameters(params: Params) -> dict[str, Any]:
-            return dict(zip(("means_", "covariances_", "mixing_"), self.in_data_units(params), strict=True))
+            return dict(
+                zip(("means_", "covariances_", "mixing_"), self.in_data_units(params), strict=True)
+            )
 
         constants = {
             "classes_": self.data.classes,
@@ -432,12 +485,16 @@ class MixtureTraining:
         """
         natural_params = self.host_kernel.natural_params(params.kernels, self.rows.eps)
         network = SharedKernel(self.host_kernel, np.ones_like(params.mixing))
-        rows = as_rows(x, n_jobs=n_jobs, holes=True).framed(self.frame, sum(natural_params.weight.shape))
+        rows = as_rows(x, n_jobs=n_jobs, holes=True).framed(
+            self.frame, sum(natural_params.weight.shape)
+        )
         in_frame = rows.each(_log_density, network, natural_params, params.mixing)
         return np.asarray(to_numpy(in_frame))
 
 
-def _log_density(block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any) -> Any:
+def _log_density(
+    block: Block, network: SharedKernel, natural_params: NaturalParams, mixing: Any
+) -> Any:
     return network.log_density(block, natural_params, mixing)
 
 
@@ -478,11 +535,15 @@ class Starts:
         other.training = self.training.penalized(strength)
         return other
 
-    def run(self, place: Kernels | Params, config: SharedKernelConfig, on_sweep: OnSweep | None = None) -> Fit[Params]:
+    def run(
+        self, place: Kernels | Params, config: SharedKernelConfig, on_sweep: OnSweep | None = None
+    ) -> Fit[Params]:
         """EM from one place, under the sharing and the penalty of `config`."""
         sharing = self.sharing_table(config.sharing)
         start = self.start(place, sharing, learned=is_learned(config.sharing))
-        return self.training.penalized(config.penalty.strength).run(start, sharing, self.owners, on_sweep)
+        return self.training.penalized(config.penalty.strength).run(
+            start, sharing, self.owners, on_sweep
+        )
 
     def sharing_table(self, sharing: Any) -> np.ndarray:
         """The table of sharing, (M, K); all open where it is to be learned."""
@@ -493,7 +554,9 @@ class Starts:
         table = check_array(sharing, dtype=np.float64, input_name="sharing")
         check_shape("sharing", table, (len(self.owners), len(self.classes)))
         if table.min() < 0 or table.max() > 1:
-            raise KernelpoolError(f"sharing must lie in [0, 1]; got values from {table.min():.3g} to {table.max():.3g}.")
+            raise KernelpoolError(
+                f"sharing must lie in [0, 1]; got values from {table.min():.3g} to {table.max():.3g}."
+            )
         return self._usable(table)
 
     def _usable(self, table: np.ndarray) -> np.ndarray:
@@ -533,13 +596,17 @@ class Starts:
             else:
                 yield kernels
 
-    def start(self, place: Kernels | Params, sharing: np.ndarray, *, learned: bool = False) -> Params:
+    def start(
+        self, place: Kernels | Params, sharing: np.ndarray, *, learned: bool = False
+    ) -> Params:
         """First parameters at `place` for one table of sharing, or with one that is to be learned."""
         if isinstance(place, Params):
             start = self.training.opened(place, sharing)
         else:
             mixing = self._given_mixing(sharing)
-            start = self.training.start(place, uniform_mixing(sharing) if mixing is None else mixing)
+            start = self.training.start(
+                place, uniform_mixing(sharing) if mixing is None else mixing
+            )
         return init_sharing(start) if learned else start
 
     def _kernels(self) -> Kernels:
@@ -559,7 +626,9 @@ class Starts:
                 f"means_init must lie where rows can be told apart; one lies {farthest:.0e} deviations from their mean."
             )
         if covariances is not None:
-            given = training.in_frame(replace(placed, mean=training.frame.outside(mean), covariance=covariances))
+            given = training.in_frame(
+                replace(placed, mean=training.frame.outside(mean), covariance=covariances)
+            )
             return replace(placed, mean=mean, covariance=given.covariance)
         return replace(placed, mean=mean)
 
@@ -568,7 +637,11 @@ class Starts:
         return start.probability if start.previous is None else start.previous.probability
 
     def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
-        start, family, d = self.config.start, self.config.kernel.type_in_data_units, self.data.rows.n_features
+        start, family, d = (
+            self.config.start,
+            self.config.kernel.type_in_data_units,
+            self.data.rows.n_features,
+        )
         if start.previous is not None:
             return start.previous.means, start.previous.covariances
         means, covariances, n = start.means, start.covariances, start.n_total
@@ -578,7 +651,11 @@ class Starts:
             n = len(means)
         if covariances is not None:
             covariances = check_array(
-                covariances, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name="covariances_init"
+                covariances,
+                dtype=np.float64,
+                ensure_2d=False,
+                allow_nd=True,
+                input_name="covariances_init",
             )
             if n is not None:
                 check_shape("covariances_init", covariances, FAMILIES[family].shape(n, d))
@@ -597,7 +674,9 @@ class Starts:
         check_columns("mixing_init", mixing)
         mixing = mixing * (sharing > 0)
         if not (mixing.sum(axis=0) > 0).all():
-            raise KernelpoolError("mixing_init gives a class no weight on any kernel that sharing allows it to use.")
+            raise KernelpoolError(
+                "mixing_init gives a class no weight on any kernel that sharing allows it to use."
+            )
         return np.asarray(mixing / mixing.sum(axis=0))
 
     def _owners(self) -> np.ndarray:
@@ -632,15 +711,21 @@ class Starts:
             changed = "n_kernels"
         else:
             return
-        raise KernelpoolError(f"warm_start needs the {changed} of the previous fit; set warm_start=False to start anew.")
+        raise KernelpoolError(
+            f"warm_start needs the {changed} of the previous fit; set warm_start=False to start anew."
+        )
 
     def _given_owners(self, n_kernels: int | None) -> np.ndarray:
         labels = np.asarray(self.config.start.owners)
         if labels.ndim != 1 or (n_kernels is not None and len(labels) != n_kernels):
-            raise KernelpoolError(f"owners must have shape ({n_kernels or 'n_kernels'},); got {labels.shape}.")
+            raise KernelpoolError(
+                f"owners must have shape ({n_kernels or 'n_kernels'},); got {labels.shape}."
+            )
         unknown = sorted(set(labels.tolist()) - set(self.classes.tolist()), key=str)
         if unknown:
-            raise KernelpoolError(f"owners must be labels of y, {self.classes.tolist()}; got {unknown[0]!r}.")
+            raise KernelpoolError(
+                f"owners must be labels of y, {self.classes.tolist()}; got {unknown[0]!r}."
+            )
         return np.searchsorted(self.classes, labels)
 
 
@@ -655,9 +740,15 @@ def _split_by_class(
     training = starts.training = copy(starts.training)
     # a child that were moved would leave its kernel
     training.starving = "keep" if training.starving == "keep" else "drop"
-    table = shared.params.sharing if isinstance(shared.params, Learned) else match_array(sharing, like=training.rows.home)
+    table = (
+        shared.params.sharing
+        if isinstance(shared.params, Learned)
+        else match_array(sharing, like=training.rows.home)
+    )
     with one_blas_thread():
-        least = min(1.0, training.data.weight / training.data.n_rows)  # a row, also where all rows weigh less than one
+        least = min(
+            1.0, training.data.weight / training.data.n_rows
+        )  # a row, also where all rows weigh less than one
         children = split(training.kernel, training.rows, shared.params, table, least)
     owners, parents = np.asarray(children.owner), np.asarray(children.parent)
     alone = sharing_table(owners, 0.0, len(training.data.classes))
@@ -680,7 +771,9 @@ def _refined(
 ) -> Fit[Params]:
     """EM from the children; none if they are to stay as they are, or if the fit was told to stop."""
     if np.isfinite(anchor) and shared.outcome is not Outcome.STOPPED:
-        return training.run(children, alone, owners, on_sweep, Anchor(anchor, children.kernels) if anchor else None)
+        return training.run(
+            children, alone, owners, on_sweep, Anchor(anchor, children.kernels) if anchor else None
+        )
     _, objective = training._network(alone).sweep(training.rows, children)
     return Fit(children, objective, [objective], change=shared.change, outcome=shared.outcome)
 

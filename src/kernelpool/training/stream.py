@@ -48,7 +48,14 @@ from .config import KernelConfig, SharedKernelConfig, is_auto, is_learned
 from .labels import class_codes, codes_of_known, distinct_labels, label_name, with_two_classes
 from .shared_kernel import MixtureTraining, fit_shared_kernel
 from .survey import TrainingData, check_finite
-from .validation import FLOATS, check_elsewhere, class_prior_of, given_weights, known_columns, refuse_missing
+from .validation import (
+    FLOATS,
+    check_elsewhere,
+    class_prior_of,
+    given_weights,
+    known_columns,
+    refuse_missing,
+)
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
@@ -117,7 +124,9 @@ def stream_config(config: SharedKernelConfig, half_life: float | None) -> Stream
         "n_kernels": is_auto(config.start.n_kernels),
         "covariance_type": is_auto(config.kernel.covariance_type),
         "kernel_prior": is_auto(config.kernel.prior),
-        "sharing": is_auto(config.sharing) or is_learned(config.sharing) or np.ndim(config.sharing) > 0,
+        "sharing": is_auto(config.sharing)
+        or is_learned(config.sharing)
+        or np.ndim(config.sharing) > 0,
         "overlap_penalty": config.penalty.strength != 0,
         "split_by_class": config.split_anchor is not None,
     }
@@ -128,7 +137,9 @@ def stream_config(config: SharedKernelConfig, half_life: float | None) -> Stream
             )
     family = FAMILIES[config.kernel.covariance_type]
     if not issubclass(family, Gaussian):
-        raise KernelpoolError(f"partial_fit needs Gaussian kernels; covariance_type={family.name!r} has others. Use fit.")
+        raise KernelpoolError(
+            f"partial_fit needs Gaussian kernels; covariance_type={family.name!r} has others. Use fit."
+        )
     prior = None if config.class_prior is None else np.asarray(config.class_prior, np.float64)
     return StreamConfig(config.kernel, float(config.sharing), half_life, prior, config.fit.n_jobs)
 
@@ -141,10 +152,14 @@ class StreamNetwork:
 
     def __init__(self, state: StreamState, config: StreamConfig) -> None:
         self.state, self.config = state, config
-        self.kernel: Gaussian = FAMILIES[config.kernel.covariance_type](config.kernel.floor * state.variance)
+        self.kernel: Gaussian = FAMILIES[config.kernel.covariance_type](
+            config.kernel.floor * state.variance
+        )
         self.sharing = np.asarray(sharing_table(state.owners, config.sharing, state.mass.shape[1]))
         n_kernels = len(state.mean)
-        self.penalty: Penalty = Conjugate(state.variance, n_kernels) if config.kernel.prior else NoPenalty()
+        self.penalty: Penalty = (
+            Conjugate(state.variance, n_kernels) if config.kernel.prior else NoPenalty()
+        )
         self.network = SharedKernel(self.kernel, self.sharing, self.penalty)
 
     @cached_property
@@ -178,17 +193,26 @@ class StreamNetwork:
     def framed(self, rows: Rows) -> Rows:
         """Rows in the frame."""
         d = self.state.mean.shape[1]
-        return rows.framed(self.state.frame, self.kernel.n_features(d) + sum(self.state.mass.shape) + 1)
+        return rows.framed(
+            self.state.frame, self.kernel.n_features(d) + sum(self.state.mass.shape) + 1
+        )
 
     def step(self, rows: Rows, probes: ArrayRows) -> "StreamNetwork":
         """What a mini-batch makes of it; `probes` are some of its rows."""
         e_step_params = self.network.e_step_params(self.params, rows.eps)
-        totals: Totals = match_array(self.network.totals(self.framed(rows), e_step_params), like=np.zeros(0))
+        totals: Totals = match_array(
+            self.network.totals(self.framed(rows), e_step_params), like=np.zeros(0)
+        )
         n = float(totals.weight)
         if n == 0:
             return self
         step = step_size(n, self.state.seen, self.config.half_life)
-        batch = _StreamMoments.of(self.kernel, totals, self.network.by_class(totals.moments.mass, e_step_params), e_step_params)
+        batch = _StreamMoments.of(
+            self.kernel,
+            totals,
+            self.network.by_class(totals.moments.mass, e_step_params),
+            e_step_params,
+        )
         stepped = _joined(self.state, batch, step, self.kernel)
         log_likelihood = float(totals.log_likelihood) / n - self.state.frame.log_volume
         keep = 1.0 if self.config.half_life is None else 2 ** (-n / self.config.half_life)
@@ -197,7 +221,11 @@ class StreamNetwork:
         state = replace(
             stepped,
             level=level,
-            mixing=np.asarray(self.penalty.mixing(self.kernel, stepped.mass, stepped.mixing, self.params.kernels, None)),
+            mixing=np.asarray(
+                self.penalty.mixing(
+                    self.kernel, stepped.mass, stepped.mixing, self.params.kernels, None
+                )
+            ),
             class_weight=keep * self.state.class_weight + labeled,
             seen=self.state.seen + n,
             objective=(1 - step) * self.state.objective + step * log_likelihood,
@@ -214,7 +242,9 @@ class StreamNetwork:
         state = self.state
         share = state.mass.sum(axis=1)
         alive = share >= DEAD * share.sum() / len(share)
-        needed = state.mixing[:, (state.mixing * alive[:, None]).sum(axis=0) <= 0].argmax(axis=0)  # a class keeps its last
+        needed = state.mixing[:, (state.mixing * alive[:, None]).sum(axis=0) <= 0].argmax(
+            axis=0
+        )  # a class keeps its last
         alive[needed] = True
         if self.config.sharing == 0:  # so does an owner
             for k in np.unique(state.owners):
@@ -223,7 +253,11 @@ class StreamNetwork:
                     alive[np.flatnonzero(mine)[share[mine].argmax()]] = True
         if alive.all():
             return self
-        scatter = state.scatter * (share[alive].sum() / share.sum()) if self.is_pooled else state.scatter[alive]
+        scatter = (
+            state.scatter * (share[alive].sum() / share.sum())
+            if self.is_pooled
+            else state.scatter[alive]
+        )
         mixing = state.mixing[alive]
         kept = replace(
             state,
@@ -235,12 +269,16 @@ class StreamNetwork:
         )
         return StreamNetwork(kept, self.config)
 
-    def _probed(self, probes: ArrayRows, step: float) -> tuple[np.ndarray, list[tuple[np.ndarray, int, float]]]:
+    def _probed(
+        self, probes: ArrayRows, step: float
+    ) -> tuple[np.ndarray, list[tuple[np.ndarray, int, float]]]:
         """What rows of each class are worth now, and where a kernel is to be born: center, class, and share of the rows."""
         framed = self.framed(probes)
         codes = np.asarray(probes.y)
         natural_params = self.kernel.natural_params(self.params.kernels, probes.eps)
-        log_density = np.asarray(framed.each(_log_density, self.network, natural_params, self.state.mixing))
+        log_density = np.asarray(
+            framed.each(_log_density, self.network, natural_params, self.state.mixing)
+        )
         level = self.state.level.copy()
         born: list[tuple[np.ndarray, int, float]] = []
         for k in range(len(level[0])):
@@ -249,7 +287,11 @@ class StreamNetwork:
                 continue
             score = log_density[mine, k]
             begun = bool(np.isfinite(level[0, k]))
-            new = score < level[0, k] - FAR * np.sqrt(level[1, k]) if begun else np.zeros(len(mine), bool)
+            new = (
+                score < level[0, k] - FAR * np.sqrt(level[1, k])
+                if begun
+                else np.zeros(len(mine), bool)
+            )
             room = self.state.most_kernels - len(self.state.mean) - len(born)
             if new.sum() >= max(FEWEST_NEW, NEW_SHARE * len(mine)) and room > 0:
                 center = np.asarray(self.state.frame.inside(probes.x[mine[new]]).mean(axis=0))
@@ -268,7 +310,9 @@ class StreamNetwork:
         born = self.kernel.move(more, {n_kernels: center}, reset=True)
         of_new = share * np.asarray(self.kernel.flat(born.covariance))[-1:]
         mass = np.append(state.mass, share * (np.arange(state.mass.shape[1]) == k)[None, :], axis=0)
-        scatter = state.scatter + of_new if self.is_pooled else np.append(state.scatter, of_new, axis=0)
+        scatter = (
+            state.scatter + of_new if self.is_pooled else np.append(state.scatter, of_new, axis=0)
+        )
         mixing = mass / np.where(mass.sum(axis=0) > 0, mass.sum(axis=0), 1)
         empty = mass.sum(axis=0) <= 0
         mixing[:, empty] = np.append(state.mixing, np.zeros((1, mass.shape[1])), axis=0)[:, empty]
@@ -314,7 +358,9 @@ class _StreamMoments:
     scatter: np.ndarray
 
     @classmethod
-    def of(cls, kernel: Gaussian, totals: Totals, mass: np.ndarray, e_step_params: EStepParams) -> "_StreamMoments":
+    def of(
+        cls, kernel: Gaussian, totals: Totals, mass: np.ndarray, e_step_params: EStepParams
+    ) -> "_StreamMoments":
         """From sums about the kernels' origins to mean and scatter."""
         natural_params: Any = e_step_params.natural_params
         moments: Any = totals.moments
@@ -327,7 +373,9 @@ class _StreamMoments:
         return cls(np.asarray(mass) / n, mean, np.asarray(moments.second - square) / n)
 
 
-def _joined(state: StreamState, batch: _StreamMoments, step: float, kernel: Gaussian) -> StreamState:
+def _joined(
+    state: StreamState, batch: _StreamMoments, step: float, kernel: Gaussian
+) -> StreamState:
     """(1 - gamma) of what was, and gamma of the mini-batch; scatters about the new means."""
     before, now = (1 - step) * state.mass.sum(axis=1), step * batch.mass.sum(axis=1)
     both = np.maximum(before + now, 1e-300)
@@ -359,7 +407,9 @@ def stream_classes(known: np.ndarray | None, given: Any) -> np.ndarray:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         return with_two_classes(distinct_labels(np.asarray(given), None))
     if given is not None and not np.array_equal(np.unique(np.asarray(given)), known):
-        raise ValueError(f"classes={np.asarray(given).tolist()} is not the same as on the first call: {known.tolist()}.")
+        raise ValueError(
+            f"classes={np.asarray(given).tolist()} is not the same as on the first call: {known.tolist()}."
+        )
     return known
 
 
@@ -383,26 +433,39 @@ def mini_batch(
     if lives_elsewhere(X):
         check_elsewhere(estimator, X, reset=reset)
     else:
-        if known_columns(estimator) is not None or learn_columns(X, estimator.categorical_features) is not None:
-            raise KernelpoolError("partial_fit takes numbers alone, and X has columns of words; leave them out, or use fit.")
+        if (
+            known_columns(estimator) is not None
+            or learn_columns(X, estimator.categorical_features) is not None
+        ):
+            raise KernelpoolError(
+                "partial_fit takes numbers alone, and X has columns of words; leave them out, or use fit."
+            )
         refuse_missing(X, "partial_fit")
-        X = validate_data(estimator, X, dtype=FLOATS, reset=reset, ensure_min_samples=2 if reset else 1)
+        X = validate_data(
+            estimator, X, dtype=FLOATS, reset=reset, ensure_min_samples=2 if reset else 1
+        )
     labels = to_numpy(y) if is_array(y) else np.asarray(y)
     labels = labels if labels.ndim == 1 else column_or_1d(labels, warn=True)
     if len(labels) != X.shape[0]:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(labels)}]")
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(labels)}]"
+        )
     codes = codes_of_known(labels, classes)  # nearly always all are, and that is found soonest
     if codes is None:
         found = distinct_labels(labels, unlabeled)
         unknown = found[~np.isin(found, classes)]
         if len(unknown):
-            raise ValueError(f"y has the label {label_name(unknown[0])}, which is not among classes={classes.tolist()}.")
+            raise ValueError(
+                f"y has the label {label_name(unknown[0])}, which is not among classes={classes.tolist()}."
+            )
         codes = class_codes(labels, classes, unlabeled)
     weight = None if sample_weight is None else given_weights(X, sample_weight)
     if unlabeled_weight != 1:
         factor = np.where(codes < 0, unlabeled_weight, 1.0)
         weight = factor if weight is None else weight * factor
-    rows = as_rows(X, beside(X, codes), None if weight is None else beside(X, weight), n_jobs=n_jobs)
+    rows = as_rows(
+        X, beside(X, codes), None if weight is None else beside(X, weight), n_jobs=n_jobs
+    )
     if lives_elsewhere(X):
         check_finite(rows)
     every = max(1, X.shape[0] // N_PROBES)
@@ -413,11 +476,15 @@ def mini_batch(
 # -- the beginning --------------------------------------------------------------------------------------------------------
 
 
-def begin(data: TrainingData, config: SharedKernelConfig, stream: StreamConfig, probes: ArrayRows) -> StreamNetwork:
+def begin(
+    data: TrainingData, config: SharedKernelConfig, stream: StreamConfig, probes: ArrayRows
+) -> StreamNetwork:
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
     short = replace(config, fit=replace(config.fit, max_iter=START_SWEEPS, starving="drop"))
     fitted = fit_shared_kernel(data, short)
-    training = MixtureTraining(data, config.kernel, config.fit, class_prior=class_prior_of(config.class_prior, data))
+    training = MixtureTraining(
+        data, config.kernel, config.fit, class_prior=class_prior_of(config.class_prior, data)
+    )
     kernels = training.in_frame(Kernels(fitted.means, fitted.covariances))
     n_classes = len(data.classes)
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
@@ -456,7 +523,9 @@ def resume(
     mean, share, mass = np.asarray(kernels.mean), mixing @ class_prior, mixing * class_prior
     state = StreamState(
         frame=frame,
-        variance=np.asarray(share @ (np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2)),
+        variance=np.asarray(
+            share @ (np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2)
+        ),
         mass=mass,
         mean=mean,
         scatter=scatter_of(plain, kernels, mass),

@@ -53,13 +53,19 @@ def surveyed(rows: Rows, classes: np.ndarray, names: np.ndarray | None = None) -
     """Rows whose labels are coded, with what two passes over them tell."""
     known = rows.total(survey, len(classes))
     if not known.class_weight.any():
-        raise KernelpoolError("sample_weight is zero for every labeled row; at least one must be positive.")
+        raise KernelpoolError(
+            "sample_weight is zero for every labeled row; at least one must be positive."
+        )
     check_total_weight(float(known.class_weight.sum()) + known.unlabeled_weight)
     _check_observed(known.observed, names)
     mean, variance = mean_and_variance(rows, known.scale.mean)
-    observed = known.observed if known.scale.weight.ndim else None  # weights feature by feature tell of holes
+    observed = (
+        known.observed if known.scale.weight.ndim else None
+    )  # weights feature by feature tell of holes
     weights = known.class_weight, known.unlabeled_weight, float(known.n_rows)
-    return TrainingData(rows, classes, *weights, mean, variance, observed=observed, feature_names=names)
+    return TrainingData(
+        rows, classes, *weights, mean, variance, observed=observed, feature_names=names
+    )
 
 
 def _check_observed(observed: np.ndarray, names: np.ndarray | None) -> None:
@@ -80,7 +86,9 @@ def check_finite(rows: Rows) -> None:
     """Every cell is a finite number."""
     n_not_finite = int(rows.total(_n_not_finite))
     if n_not_finite:
-        raise ValueError(f"Input X contains NaN or infinity in {n_not_finite} cells; impute or drop them first.")
+        raise ValueError(
+            f"Input X contains NaN or infinity in {n_not_finite} cells; impute or drop them first."
+        )
 
 
 def _n_not_finite(block: Block) -> Any:
@@ -102,21 +110,28 @@ def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.nd
     origin = rows.total(spread, np.zeros(rows.n_features)).mean if origin is None else origin
     about_mean = rows.total(spread, origin)
     mean, variance, second = (
-        np.asarray(to_numpy(a)) for a in (origin + about_mean.mean, about_mean.variance, about_mean.second)
+        np.asarray(to_numpy(a))
+        for a in (origin + about_mean.mean, about_mean.variance, about_mean.second)
     )
     if not np.isfinite(second).all():
         check_finite(rows)
         worst = int(np.argmax(~np.isfinite(second)))
-        raise KernelpoolError(f"Feature {worst} of X is too large to be squared in float64; divide X by a constant.")
+        raise KernelpoolError(
+            f"Feature {worst} of X is too large to be squared in float64; divide X by a constant."
+        )
     narrow = rows.eps > 1e-10
     least = SMALLEST_VARIANCE_OF_FLOAT32 if narrow else SMALLEST_VARIANCE
     small = np.where(variance > 0, variance < least, (mean != 0) & (np.abs(mean) < least**0.5))
     if small.any():
         what = "told apart in float32" if narrow else "squared in float64"
-        raise KernelpoolError(f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant.")
+        raise KernelpoolError(
+            f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant."
+        )
     return zero_where_constant(mean, variance, rows.eps)
 
 
-def zero_where_constant(mean: np.ndarray, variance: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+def zero_where_constant(
+    mean: np.ndarray, variance: np.ndarray, eps: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The same, with no variance where there is only what rounding alone would leave."""
     return mean, np.where(variance <= (8 * eps * np.abs(mean)) ** 2, 0.0, variance)

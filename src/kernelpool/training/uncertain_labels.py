@@ -80,7 +80,9 @@ def uncertain_labels(y: Any, noise: Any, unlabeled: Any) -> UncertainLabels | No
     matrix = y if hasattr(y, "shape") else np.asarray(y, dtype=object) if _is_nested(y) else None
     if matrix is not None and len(matrix.shape) == 2 and matrix.shape[1] > 1:
         if noise is not None:
-            raise KernelpoolError("label_noise is for labels; a matrix of probabilities or sets tells of doubt itself.")
+            raise KernelpoolError(
+                "label_noise is for labels; a matrix of probabilities or sets tells of doubt itself."
+            )
         return _from_matrix(matrix)
     if noise is None:
         return None
@@ -88,16 +90,24 @@ def uncertain_labels(y: Any, noise: Any, unlabeled: Any) -> UncertainLabels | No
     classes = with_two_classes(distinct_labels(labels, unlabeled))
     codes = class_codes(labels, classes, unlabeled)
     table = _noise_table(noise, len(classes))
-    return UncertainLabels(classes, _likelihood(table, codes), False, codes, table, isinstance(noise, str))
+    return UncertainLabels(
+        classes, _likelihood(table, codes), False, codes, table, isinstance(noise, str)
+    )
 
 
 def _is_nested(y: Any) -> bool:
-    return isinstance(y, list | tuple) and len(y) > 0 and isinstance(y[0], list | tuple | np.ndarray)
+    return (
+        isinstance(y, list | tuple) and len(y) > 0 and isinstance(y[0], list | tuple | np.ndarray)
+    )
 
 
 def _from_matrix(y: Any) -> UncertainLabels:
     table = np.asarray(y, dtype=np.float64)
-    classes = np.array([str(name) for name in y.columns]) if hasattr(y, "columns") else np.arange(table.shape[1])
+    classes = (
+        np.array([str(name) for name in y.columns])
+        if hasattr(y, "columns")
+        else np.arange(table.shape[1])
+    )
     if (np.unique(classes) != classes).any():
         order = np.argsort(classes)
         classes, table = classes[order], table[:, order]
@@ -122,7 +132,9 @@ def _noise_table(noise: Any, n_classes: int) -> np.ndarray:
     if isinstance(noise, str) or np.ndim(noise) == 0:
         wrong = FIRST_NOISE if isinstance(noise, str) else float(noise)
         if not 0 <= wrong < 1:
-            raise KernelpoolError(f"label_noise must be a share in [0, 1), a table or 'estimate'; got {noise!r}.")
+            raise KernelpoolError(
+                f"label_noise must be a share in [0, 1), a table or 'estimate'; got {noise!r}."
+            )
         one = np.eye(n_classes)
         return np.asarray((1 - wrong) * one + wrong * (1 - one) / (n_classes - 1))
     table = np.asarray(noise, dtype=np.float64)

@@ -52,11 +52,17 @@ def training_data(
     if is_lazy_frame(X):
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
     elif is_source(X, y):
-        if not isinstance(getattr(X, "columns", None), TableColumns) or getattr(estimator, "add_indicator", False):
+        if not isinstance(getattr(X, "columns", None), TableColumns) or getattr(
+            estimator, "add_indicator", False
+        ):
             _refuse_told_words(estimator, "rows in memory")
-        return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs, holes=holes)
+        return batched_training_data(
+            estimator, X, y, sample_weight, unlabeled, unlabeled_weight, n_jobs, holes=holes
+        )
     if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
     if lives_elsewhere(X):
         _refuse_told_words(estimator, "rows in NumPy or a table")
         check_elsewhere(estimator, X, reset=True, names=names)
@@ -109,18 +115,31 @@ def known_columns(estimator: Any) -> TableColumns | None:
         return None
     names = getattr(estimator, "feature_names_in_", None)
     patterns = tuple(int(i) for i in getattr(estimator, "indicator_features_", ()))
-    return TableColumns(tuple(categories), None if names is None else tuple(str(name) for name in names), patterns)
+    return TableColumns(
+        tuple(categories), None if names is None else tuple(str(name) for name in names), patterns
+    )
 
 
 def checked_rows(
-    estimator: Any, X: Any, *, holes: bool, columns: TableColumns | None, reset: bool = False, dtype: Any = FLOATS
+    estimator: Any,
+    X: Any,
+    *,
+    holes: bool,
+    columns: TableColumns | None,
+    reset: bool = False,
+    dtype: Any = FLOATS,
 ) -> np.ndarray:
     """Rows in memory as numbers, words as codes; as scikit-learn checks them, with the names of their features kept."""
     finite = "allow-nan" if holes else True
     fewest = 2 if reset else 1
     if columns is None:
         X = as_nan(X) if holes else X
-        settings = {"order": None, "ensure_min_samples": fewest, "ensure_all_finite": finite, "reset": reset}
+        settings = {
+            "order": None,
+            "ensure_min_samples": fewest,
+            "ensure_all_finite": finite,
+            "reset": reset,
+        }
         try:
             return np.asarray(validate_data(estimator, X, dtype=dtype, **settings))
         except (TypeError, ValueError):
@@ -139,10 +158,14 @@ def checked_rows(
 def _refuse_told_words(estimator: Any, what: str) -> None:
     """Columns that are named as words cannot be coded where rows live elsewhere, and no pattern is told of there."""
     if getattr(estimator, "add_indicator", False):
-        raise KernelpoolError(f"add_indicator=True needs {what}; add the pattern as columns of your own, or leave it out.")
+        raise KernelpoolError(
+            f"add_indicator=True needs {what}; add the pattern as columns of your own, or leave it out."
+        )
     told = getattr(estimator, "categorical_features", None)
     if told is not None and not isinstance(told, str) and len(told):
-        raise KernelpoolError(f"categorical_features={told!r} needs {what}; code the words first, or leave it out.")
+        raise KernelpoolError(
+            f"categorical_features={told!r} needs {what}; code the words first, or leave it out."
+        )
 
 
 def _refuse_words(estimator: Any, X: Any) -> None:
@@ -153,7 +176,9 @@ def _refuse_words(estimator: Any, X: Any) -> None:
     name = columns.name(next(i for i, words in enumerate(columns.categories) if words is not None))
     what = f"{name[0].upper()}{name[1:]} of X holds words"
     if hasattr(estimator, "categorical_features"):
-        raise KernelpoolError(f"{what}, and categorical_features={estimator.categorical_features!r} takes it for numbers.")
+        raise KernelpoolError(
+            f"{what}, and categorical_features={estimator.categorical_features!r} takes it for numbers."
+        )
     raise KernelpoolError(
         f"{what}, and {type(estimator).__name__} takes numbers alone: put an encoder before it, such as "
         f"kernelpool.tables.encoder.TableEncoder."
@@ -166,7 +191,9 @@ def as_nan(X: Any) -> Any:
         return np.ma.filled(X.astype(X.dtype if X.dtype.kind == "f" else np.float64), np.nan)
     if isinstance(X, np.ndarray) and X.dtype == object:
         return np.where(_is_missing(X), np.nan, X)
-    if hasattr(X, "mask") and any(getattr(dtype, "kind", "") == "O" for dtype in X.dtypes):  # a data frame of pandas
+    if hasattr(X, "mask") and any(
+        getattr(dtype, "kind", "") == "O" for dtype in X.dtypes
+    ):  # a data frame of pandas
         return X.mask(X.isna(), np.nan)
     return X
 
@@ -181,7 +208,9 @@ def refuse_missing(X: Any, what: str) -> None:
 
 
 def _is_missing(cells: np.ndarray) -> np.ndarray:
-    return np.vectorize(lambda cell: cell is None or type(cell).__name__ == "NAType", otypes=[bool])(cells)
+    return np.vectorize(
+        lambda cell: cell is None or type(cell).__name__ == "NAType", otypes=[bool]
+    )(cells)
 
 
 def validation_rows(
@@ -193,10 +222,14 @@ def validation_rows(
     x = checked_rows(estimator, X_val, holes=holes, columns=known_columns(estimator))
     labels = np.asarray(y_val)
     if len(labels) != len(x):
-        raise KernelpoolError(f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row.")
+        raise KernelpoolError(
+            f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row."
+        )
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
     if unknown:
-        raise KernelpoolError(f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}.")
+        raise KernelpoolError(
+            f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}."
+        )
     return x, np.searchsorted(classes, labels)
 
 
@@ -209,7 +242,9 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
         return batched_query_rows(estimator, X, n_jobs, holes=holes)
     columns = known_columns(estimator)
     if columns is not None or not lives_elsewhere(X):
-        return as_rows(checked_rows(estimator, X, holes=holes, columns=columns), n_jobs=n_jobs, holes=holes)
+        return as_rows(
+            checked_rows(estimator, X, holes=holes, columns=columns), n_jobs=n_jobs, holes=holes
+        )
     check_elsewhere(estimator, X, reset=False)
     rows = as_rows(X, n_jobs=n_jobs, holes=holes)
     if not is_lazy(X):  # what is lazy is not computed twice
@@ -219,9 +254,14 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
 
 def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
     """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be names of columns."""
-    beside = [_columns_of(X, [name])[name] if isinstance(name, str) else name for name in (y, sample_weight)]
+    beside = [
+        _columns_of(X, [name])[name] if isinstance(name, str) else name
+        for name in (y, sample_weight)
+    ]
     X = X.drop(columns=[name for name in (y, sample_weight) if isinstance(name, str)])
-    words = [str(name) for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    words = [
+        str(name) for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"
+    ]
     if words:
         raise KernelpoolError(
             f"Column {words[0]!r} of X holds {X.dtypes[words[0]]}, not numbers; leave it out, or code it first (Dask-ML can)."
@@ -230,7 +270,9 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
     kinds = {str(dtype) for dtype in X.dtypes}
     array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # labels that are strings of pandas become objects
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # labels that are strings of pandas become objects
         columns = [column.to_dask_array() if is_lazy_frame(column) else column for column in beside]
     return array, *columns, names  # type: ignore[return-value]
 
@@ -238,7 +280,9 @@ def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, li
 def _columns_of(X: Any, names: list[str]) -> Any:
     absent = [name for name in names if name not in X.columns]
     if absent:
-        raise KernelpoolError(f"X has no column {absent[0]!r}; there are {[str(name) for name in X.columns]}.")
+        raise KernelpoolError(
+            f"X has no column {absent[0]!r}; there are {[str(name) for name in X.columns]}."
+        )
     return X[names]
 
 
@@ -253,9 +297,13 @@ def check_elsewhere(estimator: Any, X: Any, *, reset: bool, names: list[str] | N
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
     if not reset and X.shape[1] != estimator.n_features_in_:
         name = type(estimator).__name__
-        raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input.")
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input."
+        )
     if not has_float_type(X):
-        raise ValueError(f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64').")
+        raise ValueError(
+            f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64')."
+        )
     if reset:
         estimator.n_features_in_ = X.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
@@ -271,7 +319,9 @@ def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
     if not is_lazy(y):
         y, n = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True), X.shape[0]
         if len(y) != n and n == n:
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]")
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
+            )
     classes = with_two_classes(np.unique(np.concatenate(of_parts(y, distinct_labels, unlabeled))))
     return map_column(y, class_codes, classes, unlabeled, dtype=np.int64), classes
 
@@ -291,7 +341,9 @@ def _as_labels(y: Any) -> np.ndarray:
 
 def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) -> Any:
     """sample_weight times `unlabeled_weight` where there is no label; None where every row counts once."""
-    weight = sample_weight if sample_weight is None or is_lazy(X) else given_weights(X, sample_weight)
+    weight = (
+        sample_weight if sample_weight is None or is_lazy(X) else given_weights(X, sample_weight)
+    )
     if unlabeled_weight != 1 and (is_lazy(codes) or (codes < 0).any()):
         factor = map_column(codes, _factor, unlabeled_weight, dtype=np.float64)
         weight = factor if weight is None else weight * factor.astype(weight.dtype)
@@ -322,7 +374,9 @@ def frame_of(
     """
     typical = variance[variance > 0].mean() if variance.any() else 1.0
     filled = np.where(variance > 0, variance, typical)
-    unit = np.sqrt(filled if kernel.equivariant or standardize else np.full_like(filled, filled.mean()))
+    unit = np.sqrt(
+        filled if kernel.equivariant or standardize else np.full_like(filled, filled.mean())
+    )
     return Frame(mean, unit), filled / unit**2
 
 
@@ -339,7 +393,11 @@ def mixture_frame(kernel: Gaussian | Product, kernels: Kernels, share: np.ndarra
 
 
 def frame_of_table(
-    kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, levels: tuple[int, ...], standardize: bool = False
+    kernel: type[Gaussian],
+    mean: np.ndarray,
+    variance: np.ndarray,
+    levels: tuple[int, ...],
+    standardize: bool = False,
 ) -> tuple[Frame, np.ndarray]:
     """`frame_of` for the numbers among the features; codes of words stay as they are."""
     numbers = np.array(levels) == 0
@@ -358,10 +416,16 @@ def family_for(name: str, floor: Any, levels: tuple[int, ...] | None, strength: 
     return Product(FAMILIES[name](namespace(floor).take(floor, index, axis=0)), levels, strength)
 
 
-def kernels_of(means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None) -> Kernels:
+def kernels_of(
+    means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None
+) -> Kernels:
     """The parameters of kernels over numbers, or over numbers and words."""
     arrays = np.asarray(means), np.asarray(covariances)
-    return Kernels(*arrays) if probability is None else ProductKernels(*arrays, np.asarray(probability))
+    return (
+        Kernels(*arrays)
+        if probability is None
+        else ProductKernels(*arrays, np.asarray(probability))
+    )
 
 
 # -- parameters ---------------------------------------------------------------------------------------------------
@@ -384,19 +448,25 @@ def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.n
     """Class priors from "balanced", a dict of some labels, or one number a class; `shares` (K,) are those of the rows."""
     if isinstance(given, str):
         if given != "balanced":
-            raise KernelpoolError(f"class_prior must be 'balanced', a dict or one number a class; got {given!r}.")
+            raise KernelpoolError(
+                f"class_prior must be 'balanced', a dict or one number a class; got {given!r}."
+            )
         return np.full(len(classes), 1 / len(classes))
     if not isinstance(given, Mapping):
         return checked_class_prior(given, len(classes))
     labels = classes.tolist()
     unknown = [label for label in given if label not in labels]
     if unknown:
-        raise KernelpoolError(f"class_prior names {unknown[0]!r}, which is none of the classes {labels}.")
+        raise KernelpoolError(
+            f"class_prior names {unknown[0]!r}, which is none of the classes {labels}."
+        )
     named = np.array([label in given for label in labels])
     prior = np.array([float(given.get(label, 0.0)) for label in labels])
     left = 1 - prior.sum()
     if not np.isfinite(left) or prior.min() < 0 or left < -1e-6 or (named.all() and left > 1e-6):
-        raise KernelpoolError(f"class_prior must be shares that sum to one, over all classes; got {dict(given)}.")
+        raise KernelpoolError(
+            f"class_prior must be shares that sum to one, over all classes; got {dict(given)}."
+        )
     rest = np.where(named, 0.0, shares)
     if not named.all() and rest.sum() > 0:
         prior = prior + max(left, 0.0) * rest / rest.sum()
@@ -405,7 +475,9 @@ def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.n
 
 def checked_class_prior(given: Any, n_classes: int) -> np.ndarray:
     """The class priors given, one for each class."""
-    prior = np.asarray(check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior"))
+    prior = np.asarray(
+        check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")
+    )
     check_shape("class_prior", prior, (n_classes,))
     check_columns("class_prior", prior[:, None])
     return prior
@@ -434,28 +506,44 @@ def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> 
     if FAMILIES[covariance_type].matrices:
         matrices = covariances.reshape(-1, *covariances.shape[-2:])
         asymmetry = np.abs(matrices - matrices.swapaxes(1, 2)).max(axis=(1, 2))
-        bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2)))
+        bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (
+            asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2))
+        )
         wanted = "symmetric and positive definite"
     else:
         bad = covariances.reshape(len(covariances), -1).min(axis=1) <= 0
         wanted = "positive (variances, not deviations)"
     if bad.any():
-        raise KernelpoolError(f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not.")
+        raise KernelpoolError(
+            f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not."
+        )
 
 
 def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:
     """The family that `covariances` belong to, by their shape."""
     # of families with covariances alike the first one registered is meant: shipped ones come before others
     alike = {FAMILIES[name].shape(1009, 1013): name for name in reversed(list(FAMILIES))}
-    fits = [name for name in FAMILIES if name in alike.values() and FAMILIES[name].shape(*shape) == covariances.shape]
+    fits = [
+        name
+        for name in FAMILIES
+        if name in alike.values() and FAMILIES[name].shape(*shape) == covariances.shape
+    ]
     if named is not None:
         if named not in FAMILIES:
-            raise KernelpoolError(f"covariance_type must be one of {list(FAMILIES)}; got {named!r}.")
+            raise KernelpoolError(
+                f"covariance_type must be one of {list(FAMILIES)}; got {named!r}."
+            )
         check_shape("covariances", covariances, FAMILIES[named].shape(*shape))
         return named
     if len(fits) != 1:
-        found = f"may be of type {fits[0]} or {fits[1]}: say covariance_type=" if fits else "fits none of the covariance types"
-        raise KernelpoolError(f"covariances of shape {covariances.shape} for means of shape {shape} {found}.")
+        found = (
+            f"may be of type {fits[0]} or {fits[1]}: say covariance_type="
+            if fits
+            else "fits none of the covariance types"
+        )
+        raise KernelpoolError(
+            f"covariances of shape {covariances.shape} for means of shape {shape} {found}."
+        )
     return fits[0]
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..lbfgs import maximize
 from ..networks.neighborhood import neighborhood_objective
-from ..solvers.lbfgs import maximize
 from ..tables.words import indicators_of
 
 FARTHEST = 8.0
@@ -41,7 +41,9 @@ class Warp:
 
     def transform(self, u: np.ndarray) -> np.ndarray:
         """Warped rows, (n, d)."""
-        return np.clip((yeo_johnson(u, self.exponent) - self.center) / self.scale, -FARTHEST, FARTHEST)
+        return np.clip(
+            (yeo_johnson(u, self.exponent) - self.center) / self.scale, -FARTHEST, FARTHEST
+        )
 
     def inverse(self, z: np.ndarray) -> np.ndarray:
         """The way back, (n, d)."""
@@ -49,7 +51,9 @@ class Warp:
 
     def log_jacobian(self, u: np.ndarray) -> np.ndarray:
         """log |dz / du| of each row, (n,)."""
-        slope = (self.exponent - 1) * np.sign(u) * np.log1p(np.abs(u))  # log of the derivative of psi
+        slope = (
+            (self.exponent - 1) * np.sign(u) * np.log1p(np.abs(u))
+        )  # log of the derivative of psi
         return np.asarray(slope.sum(axis=1) - np.log(self.scale).sum())
 
 
@@ -98,7 +102,11 @@ class View:
         slope = -np.log(self.scale) + np.where(np.isnan(x), np.nan, 0.0)  # (n, d)
         if self.warp is not None:
             u = (x - self.center) / self.scale
-            slope = slope + (self.warp.exponent - 1) * np.sign(u) * np.log1p(np.abs(u)) - np.log(self.warp.scale)
+            slope = (
+                slope
+                + (self.warp.exponent - 1) * np.sign(u) * np.log1p(np.abs(u))
+                - np.log(self.warp.scale)
+            )
         return np.asarray(np.nansum(slope, axis=1))
 
 
@@ -114,7 +122,9 @@ def inverse_yeo_johnson(z: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     power = np.where(z >= 0, exponent, 2 - exponent)
     small = np.abs(power) < 1e-8
     inside = np.maximum(power * np.abs(z), -1 + 1e-12)
-    return np.sign(z) * np.expm1(np.where(small, np.abs(z), np.log1p(inside) / np.where(small, 1, power)))
+    return np.sign(z) * np.expm1(
+        np.where(small, np.abs(z), np.log1p(inside) / np.where(small, 1, power))
+    )
 
 
 def plain_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...] | None = None) -> View:
@@ -138,7 +148,9 @@ def warped_view(x: np.ndarray, plain: View) -> View:
     exponent = likely_exponents(z)
     warped = yeo_johnson(z, exponent)
     scale = warped.std(axis=0)
-    return replace(plain, warp=Warp(exponent, warped.mean(axis=0), np.where(scale > 1e-9, scale, 1.0)))
+    return replace(
+        plain, warp=Warp(exponent, warped.mean(axis=0), np.where(scale > 1e-9, scale, 1.0))
+    )
 
 
 def likely_exponents(u: np.ndarray) -> np.ndarray:
@@ -169,7 +181,9 @@ def likely_exponents(u: np.ndarray) -> np.ndarray:
     return np.where(varies, 0.5 * (low + high), 1.0)
 
 
-def learned_metric(z: np.ndarray, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def learned_metric(
+    z: np.ndarray, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """Neighborhood components of a sample of rows of a view, (d, d)."""
     chosen = np.sort(rng.permutation(len(z))[:METRIC_ROWS])
     z, codes, weight, d = z[chosen], codes[chosen], weight[chosen], z.shape[1]
@@ -180,7 +194,11 @@ def learned_metric(z: np.ndarray, codes: np.ndarray, weight: np.ndarray, rng: np
     z, weight = z.astype(dtype), weight.astype(dtype)
 
     def objective(a: np.ndarray) -> tuple[np.ndarray, float]:
-        value, gradient = neighborhood_objective(a.reshape(d, d).astype(dtype), z, codes, weight, METRIC_RIDGE)
+        value, gradient = neighborhood_objective(
+            a.reshape(d, d).astype(dtype), z, codes, weight, METRIC_RIDGE
+        )
         return gradient.ravel().astype(np.float64), value
 
-    return np.asarray(maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS, tol=tol).point.reshape(d, d))
+    return np.asarray(
+        maximize(objective, np.eye(d).ravel(), max_iter=METRIC_STEPS, tol=tol).point.reshape(d, d)
+    )

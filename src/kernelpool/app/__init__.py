@@ -1,0 +1,1 @@
+"""The application: model files, ONNX, reports and the command line."""

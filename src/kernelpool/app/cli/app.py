@@ -1,0 +1,170 @@
+"""The commands together, and how errors become exit codes.
+
+A command is imported when it is called, so that `--help` and `--version` need no scikit-learn. Whatever a command raises for
+its user (`CommandError`, `TableError`) is printed without a traceback, as JSON where `--json` asks for it, and ends the process
+with its code. Anything else is a fault of ours and keeps its traceback.
+"""
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from ... import __version__
+from .output import MEANINGS, CommandError, Exit, Screen
+
+EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {MEANINGS[code]}" for code in Exit)
+COMMANDS = {
+    "fit": "Fit a model to a table and write it to a file.",
+    "predict": "Predict the classes of new rows.",
+    "evaluate": "Judge a model on rows whose classes are known.",
+    "check": "Say whether new rows are like those that a model was fitted to.",
+    "compare": "Judge two models on the same rows, whose classes are known.",
+    "report": "Write a report (HTML) on a model and the rows it was fitted to.",
+    "explore": "Look at new rows and the kernels of a model from all sides, in a page (HTML).",
+    "sample": "Draw new rows from a model that knows densities.",
+    "certify": "State how many new rows a model misclassifies at most.",
+    "size": "Say how many test rows it takes to certify a network of few kernels.",
+    "export": "Write a model as ONNX, to be run by onnxruntime and others.",
+    "info": "Say what is in a model file.",
+    "demo": "Take a first look, on generated data, in under a minute.",
+}
+"""Each is a function of its own name in a module of its own name; the first sentence of its docstring stands here as well."""
+
+
+def load_command(name: str) -> TyperCommand:
+    """The command itself, imported."""
+    single = typer.Typer(
+        add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
+    )
+    from .options import expanded
+
+    single.command(name)(guarded(expanded(getattr(import_module(f".{name}", __package__), name))))
+    command = typer.main.get_command(single)
+    assert isinstance(command, TyperCommand)
+    return command
+
+
+class Commands(TyperGroup):
+    """The commands by name; their help lines are known without importing them."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:
+        if cmd_name not in COMMANDS:
+            return None
+        if ctx.resilient_parsing:  # shell completion
+            return load_command(cmd_name)
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load_command(name), rest
+
+
+app = typer.Typer(
+    name="kernelpool",
+    cls=Commands,
+    help="Classifiers that pool kernels: fit them to tables, see how good they are, and let them say when they do not know.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"kernelpool {__version__}")
+        raise typer.Exit()
+
+
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Say which version this is.", callback=_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+app.callback()(_common)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Errors for users become messages and exit codes."""
+
+    @functools.wraps(command)
+    def guard(*args: Any, **kwargs: Any) -> None:
+        from ...errors import TableError
+
+        screen = Screen(bool(kwargs.get("as_json")))
+        try:
+            command(*args, **kwargs)
+        except CommandError as error:
+            screen.fail(error.code, error.message, error.details)
+        except TableError as error:
+            advice = f" {as_options(error.advice)}" if error.advice else ""
+            screen.fail(Exit.DATA, f"{error.message}{advice}", error.details)
+        except KeyboardInterrupt as error:
+            screen.fail(Exit.INTERRUPTED, f"Interrupted{f': {error}' if str(error) else ''}.", {})
+        except typer.Abort:  # Ctrl-C or the end of input where a question was asked
+            screen.fail(Exit.INTERRUPTED, "Interrupted: nothing was saved.", {})
+
+    return guard
+
+
+def as_options(advice: str) -> str:
+    """Parameters of functions, as advice of a `TableError` names them, as options of the command line."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1], found[2]
+        if value == "False":
+            return f"--no-{name}"
+        flag = "--text-target" if name == "as_text" else f"--{name.replace('_', '-')}"
+        if value in (None, "True"):
+            return flag
+        return f"{flag} {value if value == repr('') or ' ' in value else value[1:-1]}"
+
+    return re.sub(r"\b([a-z_]+)=(True|False|'[^']*')?", option, advice)
+
+
+def run(arguments: list[str]) -> int:
+    """The command line as a process: streams that are closed or full end it cleanly."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as the process lives)
+    try:
+        app(arguments, prog_name="kernelpool")
+        code: int = Exit.DONE
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(bool(end.code))
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        code = _stdout_failed(error)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = _stdout_failed(error)
+    return int(code)
+
+
+def _stdout_failed(error: OSError) -> int:
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+    )  # or the end of the process would flush it again
+    if not isinstance(error, BrokenPipeError):  # whoever read our output has enough
+        Screen().complain(f"stdout: {(error.strerror or str(error)).lower()}.")
+    return Exit.OUTPUT

@@ -1,0 +1,302 @@
+"""What people see, what machines read instead, and where commands write.
+
+Results go to stdout, everything said along the way to stderr, so that results can be piped. Nothing is ever read as rich's
+markup, and a stderr that is full or closed ends no command. No file is replaced unless `--force` says so, and files appear
+whole or not at all.
+"""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from ...text import plain, shown
+
+NAME_IT = "--json tells about the run; with it, name the output with -o. For rows as JSON, use --format jsonl."
+
+BAR_AFTER = 2.0
+"""Seconds before a progress bar appears."""
+
+
+class Exit(IntEnum):
+    """Exit codes; `docs/cli.md` lists them."""
+
+    DONE = 0
+    FAULT = 1
+    USAGE = 2
+    DATA = 3
+    MODEL = 4
+    FIT = 5
+    OUTPUT = 6
+    REFUTED = 7
+    EXTRA = 8
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.DONE: "done",
+    Exit.FAULT: "a fault of kernelpool itself; please report it",
+    Exit.USAGE: "the command line is wrong",
+    Exit.DATA: "the data cannot be used",
+    Exit.MODEL: "the model file cannot be used, or not for this",
+    Exit.FIT: "the model cannot be fitted with these settings to these data",
+    Exit.OUTPUT: "the output exists already, or cannot be written",
+    Exit.REFUTED: "`certify --at-most`: the claim could not be certified; `check --alarm`: rows have moved",
+    Exit.EXTRA: "a package that the command needs is not installed",
+    Exit.INTERRUPTED: "interrupted",
+}
+
+
+class CommandError(Exception):
+    """Ends a command with a message for its user and an exit code."""
+
+    def __init__(self, code: Exit, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code, self.message, self.details = code, message, details
+
+
+class Screen:
+    """Where a command speaks. With `--json` it says one JSON object at the end and nothing else."""
+
+    def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
+        self.as_json, self.quiet = as_json, quiet
+
+    def say(self, text: str) -> None:
+        """A line on the way, for people."""
+        if not self.as_json and not self.quiet:
+            _tell(text)
+
+    def warn(self, text: str) -> None:
+        """A line that should not be missed."""
+        if not self.as_json:
+            _tell(f"Warning: {text}", "yellow")
+
+    def result(self, text: str) -> None:
+        """A line of the answer, for people."""
+        if not self.as_json:
+            _console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table of the answer, for people."""
+        if self.as_json:
+            return
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for i, name in enumerate(columns):
+            table.add_column(Text(shown(name, 24)), justify="left" if i == 0 else "right")
+        for row in rows:
+            table.add_row(*(Text(shown(cell, 40)) for cell in row))
+        _console().print(Text(f"\n{title}"), style="bold", soft_wrap=True)
+        _console().print(table)
+
+    def answer(self, record: dict[str, Any]) -> None:
+        """The answer, for machines."""
+        if self.as_json:
+            print(json.dumps(plain(record), allow_nan=False), flush=True)
+
+    def fail(self, code: Exit, message: str, details: dict[str, Any]) -> NoReturn:
+        """End the command with an error, for people or for machines."""
+        import typer
+
+        if self.as_json:
+            self.answer(
+                {
+                    "error": {
+                        "code": int(code),
+                        "meaning": MEANINGS[code],
+                        "message": message,
+                        **details,
+                    }
+                }
+            )
+        else:
+            self.complain(message)
+        raise typer.Exit(int(code))
+
+    def complain(self, message: str) -> None:
+        """An error, for people."""
+        with suppress(OSError):
+            console = _console(stderr=True)
+            console.print("Error: ", style="bold red", end="", markup=False, highlight=False)
+            console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def working(self, title: str, total: float | None = None) -> "Working":
+        """A progress bar for what follows, once it has taken two seconds."""
+        silent = self.as_json or self.quiet
+        return Working(title, total, visible=not silent and sys.stderr.isatty(), silent=silent)
+
+
+def _console(stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+class Working:
+    """A progress bar on stderr that appears after two seconds and goes away when the work is done."""
+
+    def __init__(
+        self, title: str, total: float | None, visible: bool, silent: bool = False
+    ) -> None:
+        self.title, self.total, self.visible, self.silent = title, total, visible, silent
+        self.done, self.note = 0.0, ""
+        self._bar: Any = None
+        self._task: Any = None
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        if self.visible:
+            self._timer = threading.Timer(BAR_AFTER, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def _show(self) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        with self._lock:
+            if self._timer is None:
+                return
+            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
+            columns += [TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn()]
+            self._bar = Progress(*columns, console=_console(stderr=True), transient=True)
+            self._task = self._bar.add_task(
+                self.title, total=self.total, completed=self.done, note=self.note
+            )
+            self._bar.start()
+
+    def at(
+        self, done: float, note: str = "", title: str | None = None, total: float | None = None
+    ) -> None:
+        """So far."""
+        with self._lock:
+            self.done, self.note, self.title, self.total = (
+                done,
+                note,
+                title or self.title,
+                total or self.total,
+            )
+            if self._bar is not None:
+                self._bar.update(
+                    self._task, completed=done, note=note, description=self.title, total=self.total
+                )
+
+    def line(self, text: str) -> None:
+        """A line above the bar, which stays; without a terminal as well."""
+        if self.silent:
+            return
+        with self._lock:
+            if self._bar is None:
+                _tell(text)
+            else:
+                with suppress(OSError):
+                    self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def __exit__(self, *_: Any) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+
+
+def _tell(text: str, style: str | None = None) -> None:
+    with suppress(OSError):  # nobody can be told that nobody can be told
+        _console(stderr=True).print(
+            text, markup=False, highlight=False, soft_wrap=True, style=style
+        )
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def check_free(path: str, force: bool) -> None:
+    """Refuses before any work is done what could not be written after it."""
+    from ...atomic import is_special
+
+    if path == "-":
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)} is a folder; name a file.")
+    if not target.parent.is_dir():
+        raise CommandError(
+            Exit.OUTPUT,
+            f"There is no folder {shown(target.parent, 200)} to write {shown(target.name)} to.",
+        )
+    if os.path.lexists(path) and not force and not is_special(path):
+        raise CommandError(
+            Exit.OUTPUT,
+            f"{shown(path, 200)} exists already; pass --force to replace it, or name another with -o.",
+        )
+
+
+def format_of(path: str, given: str | None) -> str:
+    """csv, parquet, arrow or jsonl: what was asked for, or what the name ends with."""
+    from ...tables.writing import FORMATS
+
+    found = given or ("csv" if path == "-" else FORMATS.get(Path(path).suffix.lower()))
+    if found is None:
+        raise CommandError(
+            Exit.USAGE,
+            f"{shown(path, 200)}: name it .csv, .parquet, .arrow, .feather or .jsonl, or say which with --format.",
+        )
+    return found
+
+
+@contextmanager
+def placed(path: str, force: bool) -> Iterator[str]:
+    """A name beside `path` to write to; the file is moved to `path` at the end, or removed if anything went wrong.
+
+    Without `force` a file that another process has put there in the meantime is kept.
+    """
+    from ...atomic import atomic_path
+    from ...errors import KernelpoolError, TableError  # which need scikit-learn
+
+    check_free(path, force)
+    try:
+        with atomic_path(path, replace=force) as beside:
+            yield beside
+    except FileExistsError:
+        check_free(path, force)
+        raise
+    except OSError as error:
+        raise CommandError(
+            Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}."
+        ) from None
+    except TableError:  # of what was read to be written
+        raise
+    except KernelpoolError as error:
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
+
+
+@contextmanager
+def table_output(
+    path: str, kind: str, schema: Any, force: bool, raw: bool = False
+) -> Iterator[Any]:
+    """Writes tables to a file that appears when all are written, or to stdout."""
+    from ...tables.writing import table_writer
+
+    if path == "-":
+        if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
+            raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
+        writer = table_writer(kind, sys.stdout.buffer, schema, raw)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with placed(path, force) as beside, open(beside, "wb") as file:
+        writer = table_writer(kind, file, schema, raw)
+        yield writer
+        writer.close()

@@ -1,0 +1,566 @@
+"""ONNX: fitted networks as graphs of standard operators, for whoever predicts without Python.
+
+The converters of our networks are registered with skl2onnx, which converts whatever stands around them.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from ...atomic import write_atomically
+from ...errors import KernelpoolError
+from ...estimators.conformal import ConformalClassifier
+from ...estimators.reject import RejectClassifier
+from ...registry import estimators, record_of, resolve
+from ...tables.encoder import TableEncoder
+from ...text import shorten
+from .graph import IR_VERSION, OPSETS, Graph
+from .networks import beside, coded, imputed, one_hot, ordinal, refused
+
+__all__ = ["register_converters", "to_onnx"]
+
+PRECISIONS = {
+    "mixed": (np.float32, np.float64),
+    "float32": (np.float32, np.float32),
+    "float64": (np.float64, np.float64),
+}
+"""Types of what goes in and out, and of what is computed in between."""
+
+
+def to_onnx(
+    estimator: Any, path: str | os.PathLike[str] | None = None, *, precision: str = "mixed"
+) -> Any:
+    """A fitted estimator as an ONNX model that needs a runtime such as onnxruntime, and nothing of this library.
+
+    Its input is ``X``, (n, d), for any number of rows n. A model that begins with a `ColumnTransformer` or an encoder takes one
+    input for each column that it uses instead, (n, 1), under the name of the column: text where the model has categories of
+    words, numbers elsewhere. A classifier returns ``label`` (int64, or text) and ``probabilities`` (n, K); one that knows
+    densities also ``log_density`` (n, K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A regressor returns
+    ``prediction`` and ``std``.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        `PooledClassifier` (of networks that can be exported), `SharedKernelClassifier`, `SharingAverageClassifier`,
+        `ParzenClassifier` and `ReducedParzenClassifier` (with a named kernel), `RBFNetworkClassifier`,
+        `RBFNetworkRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one of them, after transformers that
+        skl2onnx converts; or a `RejectClassifier` around any of these, which returns ``decision`` as well: 0 for an accepted
+        row, 1 for an ambiguous, 2 for a novel one.
+    path : str, path or None, default=None
+        Where to write the model, if anywhere; all at once or not at all.
+    precision : {"mixed", "float32", "float64"}, default="mixed"
+        "mixed" takes and returns float32 and computes in float64; "float32" computes in float32 as well, for runtimes that
+        know nothing else; "float64" takes and returns float64.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        The model; its metadata hold the class names, the feature names, the columns behind the inputs where there is more than
+        one, and the version of this library.
+
+    Raises
+    ------
+    KernelpoolError
+        If the estimator cannot be told in ONNX, or skl2onnx is not installed (``pip install ".[onnx]"`` in its folder).
+
+    Notes
+    -----
+    A word that a `OneHotEncoder` or `OrdinalEncoder` has never seen becomes what it becomes in Python. Where the encoder
+    refuses it (``handle_unknown="error"``), onnxruntime ends the run with an error; a runtime that does not look may give an
+    answer without meaning.
+
+    Examples
+    --------
+    >>> import kernelpool
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(200, random_state=0)
+    >>> model = kernelpool.SharedKernelClassifier.prbf(n_kernels=4, random_state=0).fit(X, y)
+    >>> graph = kernelpool.to_onnx(model).graph
+    >>> [output.name for output in graph.output]
+    ['label', 'probabilities', 'log_density', 'score_samples']
+    """
+    if precision not in PRECISIONS:
+        raise KernelpoolError(f"precision must be one of {sorted(PRECISIONS)}; got {precision!r}.")
+    register_converters()
+    check_is_fitted(estimator)
+    steps, last = _taken_apart(estimator)
+    outside, inside = PRECISIONS[precision]
+    columns, words = _inputs(steps, last)
+    inner = _converted(estimator, last, columns, words, inside)
+    model, inputs = _with_ends(inner, columns, np.dtype(outside), type(last).__name__)
+    _describe(model, estimator, last, words if columns is not None else None, inputs)
+    _check(model)
+    if path is not None:
+        write_atomically(path, [model.SerializeToString()])
+    return model
+
+
+def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
+    """The steps before the network, and the network."""
+    steps: list[Any] = []
+    refuses = False
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            steps += [step for _, step in estimator.steps[:-1]]
+            estimator = estimator.steps[-1][1]
+        elif isinstance(estimator, RejectClassifier) and not refuses:
+            refuses, estimator = True, estimator.estimator_
+        else:
+            break
+    record = record_of(estimator)
+    if isinstance(estimator, ConformalClassifier):
+        raise KernelpoolError(
+            "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export one of its classifiers, such "
+            "as model.estimators_[0], and compare its answers with calibration_probability_ and calibration_density_."
+        )
+    if record is None or record.onnx is None:
+        known = ", ".join(sorted(record.name for record in estimators() if record.onnx is not None))
+        raise KernelpoolError(
+            f"{type(estimator).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
+        )
+    if hasattr(estimator, "indicator_features_"):
+        raise KernelpoolError(
+            "add_indicator=True cannot be exported to ONNX, whose graphs take no missing cells; fit without."
+        )
+    return [
+        step for step in _one_by_one(steps) if step is not None and not isinstance(step, str)
+    ], estimator
+
+
+def _one_by_one(steps: Sequence[Any]) -> list[Any]:
+    found = []
+    for step in steps:
+        step = step.estimator if isinstance(step, FrozenEstimator) else step
+        found += (
+            _one_by_one([part for _, part in step.steps]) if isinstance(step, Pipeline) else [step]
+        )
+    return found
+
+
+# -- converters -------------------------------------------------------------------------------------------------------------
+
+
+def register_converters() -> None:
+    """Make the estimators of this library known to skl2onnx, for those who call it themselves."""
+    try:
+        import onnx  # noqa: F401
+        from skl2onnx import update_registered_converter
+    except ImportError:
+        raise KernelpoolError(
+            "to_onnx needs skl2onnx: pip install '.[onnx]' in kernelpool's folder."
+        ) from None
+    for record in estimators():
+        if record.onnx is None and record.cls is not RejectClassifier:
+            continue
+        convert, parse = _convert_network, _parse_network
+        if record.cls is RejectClassifier:
+            convert, parse = _convert_reject, _parse_reject
+        elif issubclass(record.cls, TableEncoder):
+            convert, parse = _convert_encoder, _parse_encoder
+        update_registered_converter(
+            record.cls,
+            f"Kernelpool{record.name}",
+            _no_shapes,
+            convert,
+            parser=parse,
+            options={"precision": [None, *DTYPES]},
+        )
+
+
+DTYPES: dict[str, np.dtype] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
+
+
+def _no_shapes(operator: Any) -> None:
+    """Types and shapes are told when outputs are declared."""
+
+
+def _dtype(asked: Any, inputs: Sequence[Any]) -> np.dtype:
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    wide = any(isinstance(variable.type, DoubleTensorType) for variable in inputs)
+    return DTYPES[asked or ("float64" if wide else "float32")]
+
+
+def _network_outputs(model: Any) -> dict[str, list[Any]]:
+    """Names and shapes of what a network returns."""
+    record = record_of(model)
+    assert record is not None
+    if not hasattr(model, "classes_"):
+        several: list[Any] = [None] if model._flat else [None, int(model.readout_.shape[1])]
+        return {"prediction": several, "std": several}
+    k = len(model.classes_)
+    describes = record.has_density and np.any(
+        getattr(model, "density_weights_", 1)
+    )  # a pool may have no densities
+    densities: dict[str, list[Any]] = (
+        {"log_density": [None, k], "score_samples": [None]} if describes else {}
+    )
+    return {"label": [None], "probabilities": [None, k], **densities}
+
+
+def _label_type(classes: np.ndarray, dtype: np.dtype) -> Any:
+    from skl2onnx.common import data_types as types
+
+    kinds = {
+        "U": types.StringTensorType,
+        "O": types.StringTensorType,
+        "b": types.BooleanTensorType,
+        "f": _float_type(dtype),
+    }
+    return kinds.get(classes.dtype.kind, types.Int64TensorType)
+
+
+def _float_type(dtype: Any) -> Any:
+    from skl2onnx.common import data_types as types
+
+    return types.DoubleTensorType if np.dtype(dtype) == np.float64 else types.FloatTensorType
+
+
+def _declared(
+    scope: Any,
+    model: Any,
+    inputs: Sequence[Any],
+    outputs: dict[str, list[Any]],
+    types: dict[str, Any],
+) -> Any:
+    operator = scope.declare_local_operator(f"Kernelpool{type(model).__name__}", model)
+    operator.inputs = list(inputs)
+    for name, shape in outputs.items():
+        operator.outputs.append(
+            scope.declare_local_variable(name, types.get(name, types[""])(shape))
+        )
+    return operator.outputs
+
+
+def _parse_network(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:  # noqa: ARG001
+    dtype = _dtype(scope.get_options(model, {"precision": None})["precision"], inputs)
+    types = {"": _float_type(dtype)}
+    if hasattr(model, "classes_"):
+        types["label"] = _label_type(model.classes_, dtype)
+    return _declared(scope, model, inputs, _network_outputs(model), types)
+
+
+def _convert_network(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    record = record_of(model)
+    assert record is not None
+    assert record.onnx is not None
+    g = Graph(
+        scope,
+        container,
+        _dtype(container.get_options(model, {"precision": None})["precision"], operator.inputs),
+    )
+    given = [variable.full_name for variable in operator.inputs]
+    words = hasattr(model, "categories_")
+    x = coded(g, given, model) if words else beside(g, [g.cast(name, g.dtype) for name in given])
+    answers = resolve(record.onnx)(g, x, model)
+    if hasattr(model, "classes_"):
+        code = g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
+        answers["label"] = g.op("Gather", g.constant(np.asarray(model.classes_)), code)
+    for variable in operator.outputs:
+        g.op("Identity", answers[variable.raw_name], name=variable.full_name)
+
+
+def _parse_reject(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    from skl2onnx._parse import _parse_sklearn
+    from skl2onnx.common.data_types import Int64TensorType
+
+    found = _parse_sklearn(scope, model.estimator_, inputs, custom_parsers=custom_parsers)
+    outputs = {variable.raw_name: list(variable.type.shape) for variable in found} | {
+        "decision": [None]
+    }
+    types: dict[str, Any] = {variable.raw_name: type(variable.type) for variable in found} | {
+        "decision": Int64TensorType
+    }
+    if model.classes_.dtype.kind == "b":
+        types["label"] = Int64TensorType
+    return _declared(scope, model, found, outputs, types | {"": None})
+
+
+def _convert_reject(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    g = Graph(scope, container, _dtype(None, operator.inputs))
+    answers = {variable.raw_name: variable.full_name for variable in operator.inputs}
+    answers = refused(g, answers, model, np.asarray(model.classes_))
+    for variable in operator.outputs:
+        g.op("Identity", answers[variable.raw_name], name=variable.full_name)
+
+
+def _parse_encoder(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:  # noqa: ARG001
+    types = {"": _float_type(_dtype(None, inputs))}
+    return _declared(
+        scope, model, inputs, {"encoded": [None, len(model.get_feature_names_out())]}, types
+    )
+
+
+def _convert_encoder(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    record = record_of(model)
+    convert = (
+        ENCODERS[type(model)] if record is None or record.onnx is None else resolve(record.onnx)
+    )
+    g = Graph(scope, container, _dtype(None, operator.outputs))
+    columns = [variable.full_name for variable in operator.inputs]
+    if len(columns) != model.n_features_in_ and type(model) is not SimpleImputer:
+        whole = columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=1)
+        columns = [
+            g.op("Gather", whole, g.constant(np.array([at])), axis=1)
+            for at in range(model.n_features_in_)
+        ]
+    made = convert(g, columns, model)
+    g.cast(made, g.dtype, name=operator.outputs[0].full_name)
+
+
+NOT_CONVERTED = (
+    AssertionError,
+    LookupError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What skl2onnx raises where it has no answer."""
+
+ENCODERS = {SimpleImputer: imputed, OneHotEncoder: one_hot, OrdinalEncoder: ordinal}
+"""Transformers for which the converters of skl2onnx do not do: see there."""
+
+
+def _converted(
+    estimator: Any, last: Any, columns: list[str] | None, words: list[bool], inside: Any
+) -> Any:
+    """The model in the type of what is computed inside, by skl2onnx."""
+    from skl2onnx import convert_sklearn
+    from skl2onnx._parse import _parse_sklearn
+    from skl2onnx.common.data_types import StringTensorType
+    from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+
+    number = _float_type(inside)
+    types = [("X", number([None, len(words)]))]
+    if columns is not None:
+        types = [
+            (name, (StringTensorType if word else number)([None, 1]))
+            for name, word in zip(columns, words, strict=True)
+        ]
+
+    def shape_of(operator: Any) -> None:
+        operator.outputs[0].type = number(
+            [None, len(operator.raw_operator.get_feature_names_out())]
+        )
+
+    def open_frozen(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+        return _parse_sklearn(scope, model.estimator, inputs, custom_parsers=custom_parsers)
+
+    def open_pipeline(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+        for _, step in model.steps:  # skl2onnx stumbles over steps that do nothing
+            if step is not None and not isinstance(step, str) and not _is_identity(step):
+                inputs = _parse_sklearn(scope, step, inputs, custom_parsers=custom_parsers)
+        return inputs
+
+    try:
+        return convert_sklearn(
+            estimator,
+            initial_types=types,
+            target_opset=OPSETS,
+            options=None if last is None else {id(last): {"precision": np.dtype(inside).name}},
+            custom_conversion_functions=dict.fromkeys(ENCODERS, _convert_encoder),
+            custom_shape_calculators=dict.fromkeys(ENCODERS, shape_of),
+            custom_parsers={FrozenEstimator: open_frozen, Pipeline: open_pipeline},
+        )
+    except KernelpoolError:
+        raise
+    except (MissingConverter, MissingShapeCalculator, *NOT_CONVERTED) as error:
+        raise KernelpoolError(
+            f"A step before the classifier cannot be exported to ONNX: {shorten(' '.join(str(error).split()), 300)} "
+            f"Export the last step alone, and transform the rows yourself."
+        ) from None
+
+
+# -- inputs -----------------------------------------------------------------------------------------------------------------
+
+
+def _inputs(steps: list[Any], last: Any) -> tuple[list[str] | None, list[bool]]:
+    """Names of the columns where each is an input of its own, None where all are one; and which of them hold words."""
+    first = next((step for step in steps if not _is_identity(step)), last)
+    d = int(first.n_features_in_)
+    names = getattr(first, "feature_names_in_", None)
+    columns = [f"x{at}" for at in range(d)] if names is None else [str(name) for name in names]
+    words = _word_columns(first, list(range(d)), columns)
+    by_column = isinstance(
+        first, ColumnTransformer | OneHotEncoder | OrdinalEncoder | TableEncoder
+    ) or bool(words)
+    return columns if by_column else None, [at in words for at in range(d)]
+
+
+def _is_identity(step: Any) -> bool:
+    return isinstance(step, FunctionTransformer) and step.func is None
+
+
+def _word_columns(step: Any, places: list[int], names: list[str]) -> set[int]:
+    """Those of the columns at `places` that are words to a fitted transformer."""
+    if isinstance(step, FrozenEstimator):
+        return _word_columns(step.estimator, places, names)
+    if isinstance(step, Pipeline):
+        parts = [part for _, part in step.steps if part is not None and not isinstance(part, str)]
+        return _word_columns(parts[0], places, names) if parts else set()
+    if isinstance(step, TableEncoder):
+        return {names.index(word) for word in step.words}
+    if record_of(step) is not None and hasattr(step, "categories_"):
+        return {at for at, words in zip(places, step.categories_, strict=True) if words is not None}
+    if isinstance(step, ColumnTransformer):
+        found: set[int] = set()
+        for _, part, spec in step.transformers_:
+            mine = [places[at] for at in _positions(spec, [names[place] for place in places])]
+            if mine and not isinstance(part, str):
+                found |= _word_columns(part, mine, names)
+        return found
+    if isinstance(step, OneHotEncoder | OrdinalEncoder):
+        columns = zip(places, step.categories_, strict=True)
+        return {
+            at
+            for at, known in columns
+            if known.dtype.kind in "OU" and any(isinstance(v, str | None) for v in known)
+        }
+    if isinstance(step, SimpleImputer):
+        return {
+            at for at, value in zip(places, step.statistics_, strict=True) if isinstance(value, str)
+        }
+    return set()
+
+
+def _positions(spec: Any, names: list[str]) -> list[int]:
+    """The columns that a part of a `ColumnTransformer` names: text, numbers, a slice or a mask."""
+    if isinstance(spec, str) or (np.ndim(spec) == 1 and len(spec) and isinstance(spec[0], str)):
+        return [names.index(name) for name in np.atleast_1d(np.asarray(spec, object))]
+    chosen = np.arange(len(names))[
+        spec if isinstance(spec, slice) else np.asarray(spec, None if np.size(spec) else int)
+    ]
+    return [int(at) for at in np.atleast_1d(chosen)]
+
+
+OUTPUTS = (
+    "label",
+    "probabilities",
+    "log_density",
+    "score_samples",
+    "prediction",
+    "std",
+    "decision",
+)
+"""Names that a graph has for its answers; a column of such a name is given under another."""
+
+
+def free_names(columns: Sequence[str]) -> list[str]:
+    """The names of columns, with underscores behind those that are taken."""
+    names: dict[str, None] = {}
+    for at, column in enumerate(columns):
+        name = (
+            column.encode("utf-8", "replace").decode("utf-8") or f"x{at}"
+        )  # half a character is no text, and "" is no name
+        while name in OUTPUTS or name in names:
+            name += "_"
+        names[name] = None
+    return list(names)
+
+
+def _with_ends(
+    inner: Any, columns: list[str] | None, outside: np.dtype, name: str
+) -> tuple[Any, list[tuple[str, str, bool]]]:
+    """The model with inputs and outputs in the type of the outside, and its inputs: name, column, whether of words."""
+    from onnx import TensorProto, compose, helper
+
+    outputs = [entry.name for entry in inner.graph.output]
+    inner = compose.add_prefix(inner, "inner/")
+    graph, number = inner.graph, Graph.kind(outside.name)
+    given = dict(
+        zip(
+            [entry.name for entry in graph.input],
+            free_names(columns) if columns is not None else ["X"],
+            strict=True,
+        )
+    )
+    used = {name for node in graph.node for name in node.input}
+    nodes, infos, about = [], [], []
+    for at, entry in enumerate(graph.input):
+        if entry.name not in used:
+            continue
+        words = entry.type.tensor_type.elem_type == TensorProto.STRING
+        width = entry.type.tensor_type.shape.dim[1].dim_value
+        kind = TensorProto.STRING if words else number
+        infos.append(helper.make_tensor_value_info(given[entry.name], kind, ["n", width]))
+        nodes.append(_cast(given[entry.name], entry.name, kind, entry.type.tensor_type.elem_type))
+        about.append((given[entry.name], columns[at] if columns is not None else "X", words))
+    nodes += graph.node
+    answers = []
+    for short, entry in zip(outputs, graph.output, strict=True):
+        kind = entry.type.tensor_type.elem_type
+        told = next(known for known in OUTPUTS if short.rstrip("0123456789") == known)
+        wanted = (
+            number if kind in (TensorProto.FLOAT, TensorProto.DOUBLE) and told != "label" else kind
+        )
+        shape = ["n", *(dim.dim_value for dim in entry.type.tensor_type.shape.dim[1:])]
+        nodes.append(_cast(entry.name, told, kind, wanted))
+        answers.append(helper.make_tensor_value_info(told, wanted, shape))
+    wrapped = helper.make_graph(nodes, name, infos, answers, initializer=list(graph.initializer))
+    domains = {node.domain for node in nodes}
+    opsets = [
+        helper.make_opsetid(domain, number)
+        for domain, number in OPSETS.items()
+        if domain in domains or not domain
+    ]
+    return helper.make_model(wrapped, opset_imports=opsets, ir_version=IR_VERSION), about
+
+
+def _cast(source: str, target: str, kind: int, wanted: int) -> Any:
+    from onnx import helper
+
+    if kind == wanted:
+        return helper.make_node("Identity", [source], [target])
+    return helper.make_node("Cast", [source], [target], to=wanted)
+
+
+def _check(model: Any) -> None:
+    import onnx
+
+    onnx.checker.check_model(model, full_check=True)
+
+
+def _describe(
+    model: Any,
+    estimator: Any,
+    last: Any,
+    words: list[bool] | None,
+    inputs: list[tuple[str, str, bool]],
+) -> None:
+    """Who made it, and what its numbers mean."""
+    from onnx import helper
+
+    number = version("kernelpool")
+    model.producer_name, model.producer_version = "kernelpool", number
+    model.doc_string = f"{type(last).__name__} of kernelpool {number}"
+    about = {"estimator": type(estimator).__name__, "kernelpool_version": number}
+    if hasattr(last, "classes_"):
+        about["classes"] = json.dumps(np.asarray(last.classes_).tolist())
+    if isinstance(estimator, RejectClassifier):
+        about["refusals"] = json.dumps([estimator.ambiguous_label_, estimator.novel_label_])
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        about["feature_names"] = json.dumps([str(name) for name in names])
+    if words is not None:
+        told = [
+            {"name": name, "column": column, "kind": "word" if word else "number"}
+            for name, column, word in inputs
+        ]
+        about["inputs"] = json.dumps(told)
+    helper.set_model_props(model, about)

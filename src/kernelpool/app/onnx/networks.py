@@ -1,0 +1,746 @@
+"""Networks as ONNX graphs: the answers of each estimator from rows, (n, d).
+
+Distances are taken from x - mean, so that float32 loses no more than it must; squares are expanded in float64 alone. The parts
+are those of the estimators: the same frame, the same floors of probabilities, the same way out where no kernel covers a row.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import KernelpoolError
+from ...kernels import Gaussian, Kernels, Product
+from ...kernels.gaussian import LOG_2_PI
+from ...networks.em_log import LARGEST
+from ...networks.parzen import log_prior_scale
+from ...networks.parzen_kernels import INSIDE
+from ...registry import families, record_of, resolve
+from ...rows import Frame, max_abs_value
+from ...tables.words import indicators_of
+from ...training.competitive import weights_in
+from ...training.parzen import LONGEST_ODDS
+from ...training.pooling import LOWEST
+from ...training.validation import family_for, kernels_of, known_columns, mixture_frame
+from ...training.views import FARTHEST, View
+from .graph import Graph
+
+Answers = dict[str, str]
+"""What the graph makes, by the name under which it is returned: joint or probability, log_density, score_samples ..."""
+
+
+def framed(g: Graph, x: str, frame: Frame) -> str:
+    """Rows in the frame, within bounds whose squares cannot overflow."""
+    origin, unit = (
+        np.broadcast_to(np.asarray(a, np.float64), np.shape(frame.origin))
+        for a in (frame.origin, frame.unit)
+    )
+    bound = max_abs_value(float(np.finfo(g.dtype).eps))
+    return g.clip(g.multiply(g.centered(x, origin), 1 / unit), -bound, bound)
+
+
+def log_densities(g: Graph, x: str, kernel: Gaussian | Product, kernels: Kernels) -> str:
+    """log p(x|j), (n, M), of rows and kernels in a frame, by the converter of the family."""
+    if isinstance(kernel, Product):
+        return _product(g, x, kernel, kernels)
+    convert = families()[kernel.name].onnx
+    if convert is None:
+        raise KernelpoolError(
+            f"Kernels of the family {kernel.name!r} cannot be exported to ONNX: its record has no converter."
+        )
+    return str(resolve(convert)(g, x, kernel, kernels))
+
+
+def _product(g: Graph, x: str, kernel: Product, kernels: Kernels) -> str:
+    """Of Gaussians over numbers times tables over words."""
+    natural_params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))  # type: ignore[arg-type]
+    log_words = ""
+    for i, span in zip(kernel.words, kernel.spans, strict=True):
+        table = np.vstack(
+            [natural_params.log_probability[:, span].T, np.zeros(len(kernels.mean))]
+        )  # nothing is said of a gap
+        found = str(g.op("Gather", g.constant(table), _code(g, x, i), axis=0))
+        log_words = found if not log_words else g.add(log_words, found)
+    if not kernel.numbers:
+        return log_words
+    numbers = str(g.op("Gather", x, g.constant(np.array(kernel.numbers)), axis=1))
+    return str(g.add(log_densities(g, numbers, *kernel.parts(kernels)), log_words))
+
+
+def gaussian(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
+    """(6): of the Gaussian families, from x - mean."""
+    mean, covariance = np.asarray(kernels.mean), np.asarray(kernels.covariance)
+    d = mean.shape[1]
+    whitening, log_size = (np.asarray(a) for a in kernel.whitening(covariance))
+    if kernel.matrices:
+        away = g.subtract(g.unsqueeze(x, 0), mean[:, None, :])  # (M, n, d)
+        deviate = g.matmul(away, whitening.swapaxes(-1, -2))
+        squared = g.op("Transpose", g.total(g.multiply(deviate, deviate), 2), perm=[1, 0])
+    else:
+        away = g.subtract(g.unsqueeze(x, 1), mean)  # (n, M, d)
+        deviate = g.multiply(away, whitening.reshape(len(mean), -1) + np.zeros_like(mean))
+        squared = g.total(g.multiply(deviate, deviate), 2)
+    return g.add(g.multiply(squared, -0.5), -0.5 * (log_size + d * LOG_2_PI) + np.zeros(len(mean)))
+
+
+# -- densities ----------------------------------------------------------------------------------------------------------
+
+
+def _class_densities(g: Graph, x: str, model: Any, frame: Frame | None = None) -> tuple[str, Frame]:
+    """(2): log p(x|C_k) in the frame, (n, K), and that frame; `x` is framed already where a frame is given."""
+    network, kernels, own = model._network(frame)
+    rows = framed(g, x, own) if frame is None else x
+    by_kernel = g.unsqueeze(log_densities(g, rows, network.kernel, kernels), 2)  # (n, M, 1)
+    return g.log_of_sum(g.add(by_kernel, g.safe_log(model.mixing_)), 1), own
+
+
+def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a SharedKernelClassifier."""
+    log_density, frame = _class_densities(g, x, model)
+    answers = _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
+    deciding = getattr(model, "deciding_networks_", ())
+    if not deciding:
+        return answers
+    rows = framed(g, x, frame)
+    parts = []
+    for network in deciding:
+        joint = g.add(
+            _class_densities(g, rows, network, frame)[0], g.safe_log(network.class_prior_)
+        )
+        parts.append(g.softmax(joint, 1))
+    shift = np.asarray(model.class_prior_) / np.where(
+        model.class_shares_ > 0, model.class_shares_, 1.0
+    )
+    weighted = g.multiply(_mean(g, parts), shift)
+    probability = str(g.op("Div", weighted, g.total(weighted, 1, keepdims=True)))
+    return answers | {"scores": probability, "probabilities": probability}
+
+
+def _mean(g: Graph, parts: list[str]) -> str:
+    """Of several tensors of one shape."""
+    return (
+        parts[0]
+        if len(parts) == 1
+        else str(g.op("ReduceMean", _stacked(g, parts), g.constant(np.array([1])), keepdims=0))
+    )
+
+
+def sharing_average(g: Graph, x: str, model: Any) -> Answers:
+    """(38): answers of a SharingAverageClassifier."""
+    _, _, frame = model.estimators_[0]._network()
+    rows = framed(g, x, frame)
+    parts = [
+        g.unsqueeze(_class_densities(g, rows, member, frame)[0], 1) for member in model.estimators_
+    ]
+    stacked = g.op("Concat", *parts, axis=1)  # (n, L, K)
+    log_density = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
+    return _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
+
+
+def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answers:
+    joint = g.add(log_density, g.safe_log(np.asarray(class_prior)))
+    return {
+        "scores": joint,
+        "probabilities": g.softmax(joint, 1),
+        "log_density": log_density,
+        "score_samples": g.log_of_sum(joint, 1),
+    }
+
+
+# -- pools ----------------------------------------------------------------------------------------------------------------
+
+
+def pooled(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a PooledClassifier, all of whose networks can be exported themselves."""
+    said, log_jacobians = _network_answers(g, x, model)
+    log_proba = []
+    for m in range(len(model.weights_)):
+        parts = []
+        for i in np.flatnonzero(model.network_members_ == m):
+            raised = g.clip(said[i]["probabilities"], math.exp(LOWEST), None)
+            parts.append(str(g.op("Div", raised, g.total(raised, 1, keepdims=True))))
+        log_proba.append(g.clip(str(g.op("Log", _mean(g, parts))), LOWEST, None))
+    stacked = _stacked(g, log_proba)  # (n, L, K)
+    if model.pooling_ == "linear":
+        scores = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
+    else:
+        scores = g.total(g.multiply(stacked, model.weights_[:, None]), 1)
+    shift = model._log_prior_shift()
+    scores = g.add(scores, np.where(np.isfinite(shift), shift, g.forbidden))
+    answers = {"scores": scores, "probabilities": g.softmax(scores, 1)}
+    describing = np.flatnonzero(model.density_weights_)
+    if len(describing):
+        densities = [
+            said[i]["log_density"]
+            if (jacobian := log_jacobians[i]) is None
+            else g.add(said[i]["log_density"], jacobian)
+            for i in describing
+        ]
+        weights = g.safe_log(model.density_weights_[describing])[:, None]
+        answers["log_density"] = log_density = g.log_of_sum(
+            g.add(_stacked(g, densities), weights), 1
+        )
+        answers["score_samples"] = g.log_of_sum(g.add(log_density, g.safe_log(model._prior())), 1)
+    return answers
+
+
+def _stacked(g: Graph, parts: list[str]) -> str:
+    return beside(g, [g.unsqueeze(part, 1) for part in parts])
+
+
+def _network_answers(g: Graph, x: str, model: Any) -> tuple[list[Answers], list[str | None]]:
+    """What each network of a pool says of the rows in its view, and log |dz / dx| of that view, (n, 1)."""
+    views = [_seen(g, x, view) for view in model._views()]
+    said, jacobians = [], []
+    for network, v in zip(model.networks_, model.network_views_, strict=True):
+        record = record_of(network)
+        if record is None or record.onnx is None:
+            raise KernelpoolError(
+                f"A pool with a {type(network).__name__} cannot be exported to ONNX: it has no converter."
+            )
+        rows, jacobian = (x, None) if v < 0 else views[v]
+        said.append(resolve(record.onnx)(g, rows, network))
+        jacobians.append(jacobian)
+    return said, jacobians
+
+
+def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
+    """`tables.words.indicators_of`: the numbers, then 0 and 1 for each word."""
+    numbers = [i for i, n in enumerate(levels) if not n]
+    parts = [str(g.op("Gather", x, g.constant(np.array(numbers)), axis=1))] if numbers else []
+    for i, n_levels in enumerate(levels):
+        if n_levels > 1:
+            hot = indicators_of(
+                np.arange(n_levels + 1.0)[:, None], (n_levels,)
+            )  # a row for every code, last that of a gap
+            parts.append(
+                str(g.op("Gather", g.constant(np.nan_to_num(hot)), _code(g, x, i), axis=0))
+            )
+    return beside(g, parts)
+
+
+def _with_indicators(g: Graph, x: str, model: Any) -> str:
+    """Numbers, then indicators of words where the model has some: `tables.words.Indicators`."""
+    indicators = model._indicators
+    if indicators is None:
+        return x
+    parts = (
+        [str(g.op("Gather", x, g.constant(np.array(indicators.numbers)), axis=1))]
+        if indicators.numbers
+        else []
+    )
+    for i, n_levels in enumerate(indicators.levels):
+        if n_levels:
+            codes = np.append(np.arange(float(n_levels)), np.nan)[
+                :, None
+            ]  # the last for a gap, of which nothing is known
+            hot = type(indicators)((n_levels,), indicators.others).of(codes)
+            parts.append(str(g.op("Gather", g.constant(hot), _code(g, x, i), axis=0)))
+    return beside(g, parts)
+
+
+def _code(g: Graph, x: str, i: int) -> str:
+    """The codes of a column of words, (n,)."""
+    column = g.op("Gather", x, g.constant(np.array([i])), axis=1)
+    return g.cast(str(g.op("Squeeze", column, g.constant(np.array([1])))), np.int64)
+
+
+def coded(g: Graph, columns: list[str], model: Any) -> str:
+    """Columns, each (n, 1), as rows of numbers: words by their codes, an empty one by the code after the last, (n, d)."""
+    parts = []
+    for column, words in zip(columns, model.categories_, strict=True):
+        if words is None:
+            parts.append(g.cast(column, g.dtype))
+            continue
+        keys = [str(word) for word in words]
+        values = [float(code) for code in range(len(keys))]
+        if "" not in keys:
+            keys, values = [*keys, ""], [*values, len(words) + 1.0]
+        code = g.op(
+            "LabelEncoder",
+            column,
+            domain=ML,
+            keys_strings=keys,
+            values_floats=values,
+            default_float=float(len(words)),
+        )
+        parts.append(g.cast(str(code), g.dtype))
+    return beside(g, parts)
+
+
+def _seen(g: Graph, x: str, view: View) -> tuple[str, str]:
+    """Rows in a view, (n, d), and log |dz / dx|, (n, 1)."""
+    constant = -np.log(view.scale).sum()
+    if view.metric is not None:
+        constant += np.linalg.slogdet(view.metric)[1]
+    x = x if view.levels is None else _indicators(g, x, view.levels)
+    centered = g.centered(x, view.center)
+    if view.warp is None:
+        zero = g.multiply(g.total(centered, 1, keepdims=True), 0.0)
+        # a metric takes the scale with it: a runtime may fold a bare factor into a product, and round it to float32
+        if view.metric is None:
+            return g.multiply(centered, 1 / view.scale), g.add(zero, constant)
+        return g.matmul(centered, (view.metric / view.scale).T), g.add(zero, constant)
+    u, warp = g.multiply(centered, 1 / view.scale), view.warp
+    sign, size = g.op("Sign", u), str(g.op("Log", g.add(str(g.op("Abs", u)), 1.0)))
+    above = g.op("GreaterOrEqual", u, g.constant(np.array(0.0)))
+    power = str(g.op("Where", above, g.constant(warp.exponent), g.constant(2 - warp.exponent)))
+    straight = g.op("Less", g.op("Abs", power), g.constant(np.array(1e-8)))
+    exponent = g.multiply(size, power)
+    grown = g.multiply(
+        str(g.op("Tanh", g.multiply(exponent, 0.5))), g.add(str(g.op("Exp", exponent)), 1.0)
+    )  # exp - 1
+    divided = g.op("Div", grown, g.op("Where", straight, g.constant(np.array(1.0)), power))
+    psi = g.multiply(str(g.op("Where", straight, size, divided)), sign)
+    z = g.clip(g.multiply(g.subtract(psi, warp.center), 1 / warp.scale), -FARTHEST, FARTHEST)
+    slope = g.total(g.multiply(g.multiply(size, sign), warp.exponent - 1), 1, keepdims=True)
+    jacobian = g.add(slope, constant - np.log(warp.scale).sum())
+    return z if view.metric is None else g.matmul(z, view.metric.T), jacobian
+
+
+# -- Parzen -------------------------------------------------------------------------------------------------------------
+
+
+def parzen(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a ParzenClassifier or a ReducedParzenClassifier with a named kernel."""
+    if callable(model.kernel):
+        raise KernelpoolError(
+            "kernel is a function, which ONNX cannot hold; fit with one of the named kernels instead."
+        )
+    net = model._network()
+    # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
+    frame = Frame(model._frame.origin, model._frame.unit * net.radius)
+    if model._indicators is not None:
+        numbers, n_words = model._indicators.numbers, sum(model._indicators.words)
+        scales = np.full(n_words, net.radius / model._height)
+        frame = Frame(
+            np.append(frame.origin[numbers], np.zeros(n_words)),
+            np.append(frame.unit[numbers], scales),
+        )
+    rows = framed(g, _with_indicators(g, x, model), frame)
+    if hasattr(model, "metric_"):
+        rows = g.matmul(rows, model.metric_.T)
+    squared = _squared(g, rows, net.center / net.radius, net.narrow)  # (n, M)
+    log_norm = model._log_norm
+    alone = log_prior_scale(np.ones_like(model._votes), model._votes) - log_norm
+    together = net.log_scale - log_norm
+    if model.kernel == "gaussian":
+        votes = _log_votes(g, squared, net)
+        inside = model._network(tempered=True).log_scale - log_norm
+        tempered, temperature = _shifted(g, votes, inside), getattr(model, "temperature_", 1.0)
+        if temperature != 1:
+            away = g.subtract(tempered, g.most(tempered, 1, keepdims=True))
+            tempered = g.multiply(g.clip(away, -LONGEST_ODDS, None), 1 / temperature)
+        return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(tempered, 1)}
+    # the slack that rounding asks for is that of the type
+    slack = INSIDE if g.dtype == np.float64 else 1 + 1e-6
+    if model.kernel == "hypersphere":
+        height = g.cast(g.op("LessOrEqual", squared, g.constant(np.array(slack))), g.dtype)
+    else:
+        height = g.op("Relu", g.subtract(g.constant(np.array(1.0)), squared))
+    votes = g.matmul(height, _by_class(net))  # (n, K)
+    covered = g.op("Greater", g.most(votes, 1, keepdims=True), g.constant(np.array(0.0)))
+    some = g.op("Greater", votes, g.constant(np.array(0.0)))
+    log_votes = g.op("Log", g.op("Where", some, votes, g.constant(np.array(1.0))))
+    log_votes = g.op("Where", some, log_votes, g.constant(np.array(g.forbidden)))
+    nearest = _nearest(g, squared, net)
+    answers = _from_votes(g, log_votes, alone, together)
+    answers["probabilities"] = g.op("Where", covered, g.softmax(answers["scores"], 1), nearest)
+    answers["scores"] = g.op("Where", covered, answers["scores"], nearest)
+    nothing = g.constant(np.array(-np.inf))
+    answers["log_density"] = g.op("Where", some, answers["log_density"], nothing)
+    somewhere = g.op("Squeeze", covered, g.constant(np.array([1])))
+    answers["score_samples"] = g.op("Where", somewhere, answers["score_samples"], nothing)
+    return answers
+
+
+def _squared(g: Graph, x: str, center: np.ndarray, narrow: bool) -> str:
+    """Squared distances, (n, M): by one product where its type can bear the cancellation, else a feature at a time."""
+    if g.dtype == np.float64 and not narrow:
+        norm = g.total(g.multiply(x, x), 1, keepdims=True)
+        return g.add(g.add(g.matmul(x, -2 * center.T), norm), (center**2).sum(axis=1))
+    squared = None
+    for i in range(center.shape[1]):
+        column = g.op("Gather", x, g.constant(np.array([i])), axis=1)  # (n, 1)
+        away = g.subtract(column, center[:, i])
+        square = g.multiply(away, away)
+        squared = square if squared is None else g.add(squared, square)
+    assert squared is not None
+    return squared
+
+
+def _by_class(net: Any) -> np.ndarray:
+    """The votes of each kernel in the column of its class, (M, K)."""
+    table = np.zeros((len(net.weight), net.n_classes))
+    for k in range(net.n_classes):
+        mine = slice(net.offsets[k], net.offsets[k + 1])
+        table[mine, k] = net.weight[mine]
+    return table
+
+
+def _classes_apart(g: Graph, a: str, net: Any, reduce: Any, absent: float) -> str:
+    """`reduce` of the columns of each class, (n, K); `absent` for a class without kernels."""
+    sizes = [net.offsets[k + 1] - net.offsets[k] for k in range(net.n_classes)]
+    present = [n for n in sizes if n]
+    if len(present) > 1:
+        parts = iter(
+            g.op("Split", a, g.constant(np.array(present)), n_outputs=len(present), axis=1)
+        )
+    else:
+        parts = iter([a])
+    columns: list[str | None] = [g.unsqueeze(reduce(next(parts)), 1) if n else None for n in sizes]
+    some = next(column for column in columns if column is not None)
+    filled = [
+        g.add(g.multiply(some, 0.0), absent) if column is None else column for column in columns
+    ]
+    return str(g.op("Concat", *filled, axis=1))
+
+
+def _log_votes(g: Graph, squared: str, net: Any) -> str:
+    terms = g.add(g.multiply(squared, -0.5), g.safe_log(np.asarray(net.weight, np.float64)))
+    return _classes_apart(g, terms, net, lambda part: g.log_of_sum(part, 1), g.forbidden)
+
+
+def _nearest(g: Graph, squared: str, net: Any) -> str:
+    """One for the class of the nearest kernel, zero for the others, (n, K)."""
+    axes = g.constant(np.array([1]))
+    least = _classes_apart(
+        g, squared, net, lambda part: g.op("ReduceMin", part, axes, keepdims=0), -g.forbidden
+    )
+    code = g.op("ArgMin", least, axis=1, keepdims=0)
+    return g.cast(
+        g.op("Equal", g.unsqueeze(code, 1), g.constant(np.arange(net.n_classes)[None, :])), g.dtype
+    )
+
+
+def _shifted(g: Graph, log_votes: str, log_scale: np.ndarray) -> str:
+    return g.add(log_votes, np.where(np.isfinite(log_scale), log_scale, g.forbidden))
+
+
+def _from_votes(g: Graph, log_votes: str, alone: np.ndarray, together: np.ndarray) -> Answers:
+    joint = _shifted(g, log_votes, together)
+    return {
+        "scores": joint,
+        "log_density": _shifted(g, log_votes, alone),
+        "score_samples": g.log_of_sum(joint, 1),
+    }
+
+
+# -- RBF networks -------------------------------------------------------------------------------------------------------
+
+
+def _columns(g: Graph, x: str, model: Any) -> str:
+    """What the hidden layer says, without the bias, (n, M)."""
+    columns = known_columns(model)
+    levels = None if columns is None else columns.levels
+    kernel = family_for(model.covariance_type_, np.zeros(model.n_features_in_), levels)
+    kernels = kernels_of(model.means_, model.covariances_, getattr(model, "probabilities_", None))
+    frame = mixture_frame(kernel, kernels, model.mixing_)
+    by_kernel = log_densities(g, framed(g, x, frame), kernel, kernel.into(kernels, frame))
+    if model.activation == "normalized":
+        return g.softmax(
+            g.multiply(g.add(by_kernel, g.safe_log(model.mixing_)), 1 / model.temperature_), 1
+        )
+    log_scale = model.activation_log_scale_ + frame.log_volume / model.temperature_
+    largest = LARGEST if g.dtype == np.float64 else 80.0
+    return str(
+        g.op(
+            "Exp",
+            g.clip(
+                g.subtract(g.multiply(by_kernel, 1 / model.temperature_), log_scale), None, largest
+            ),
+        )
+    )
+
+
+def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of an RBFNetworkClassifier."""
+    if model.training == "path":
+        layers = model._path_layers()
+        readout, n_kernels = layers.readout, len(layers.center)
+        rows = framed(g, _with_indicators(g, x, model), layers.frame)
+        seen = rows if layers.metric is None else g.matmul(rows, layers.metric.T)
+        squared = (
+            _squared(g, seen, layers.center, False)
+            if layers.seen is None
+            else _squared_along(g, rows, layers)
+        )
+        kernels = g.op("Exp", g.multiply(g.clip(squared, 0.0, None), -0.5))
+        linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
+        scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)  # (n, o)
+    else:
+        scores = g.add(g.matmul(_columns(g, x, model), model.readout_[:-1]), model.readout_[-1])
+    logistic = model.readout == "logistic"
+    if model.readout_.shape[1] == 1:
+        other = (
+            g.multiply(scores, 0.0) if logistic else g.subtract(g.constant(np.array(1.0)), scores)
+        )
+        scores = str(g.op("Concat", other, scores, axis=1))
+    if logistic:
+        return {"scores": scores, "probabilities": g.softmax(scores, 1)}
+    raised = g.clip(scores, model._smallest, None)
+    return {
+        "scores": scores,
+        "probabilities": str(g.op("Div", raised, g.total(raised, 1, keepdims=True))),
+    }
+
+
+def _squared_along(g: Graph, rows: str, layers: Any) -> str:
+    """Squared distances to the centers of an RBF network along the features that each kernel sees, (n, M)."""
+    center, seen = layers.center, layers.seen
+    squares = g.add(g.matmul(g.multiply(rows, rows), seen.T), (center * center * seen).sum(axis=1))
+    return g.add(squares, g.matmul(rows, -2 * (center * seen).T))
+
+
+def rbf_regressor(g: Graph, x: str, model: Any) -> Answers:
+    """Means and deviations of an RBFNetworkRegressor."""
+    columns = _columns(g, x, model)
+    mean = g.add(g.matmul(columns, model.readout_[:-1]), model.readout_[-1])
+    spread = 0.5 * (model._spread + model._spread.T)
+    inner = g.total(g.multiply(columns, g.matmul(columns, spread[:-1, :-1])), 1, keepdims=True)
+    outer = g.add(g.matmul(columns, 2 * spread[:-1, -1:]), spread[-1:, -1])
+    lever = g.clip(g.add(inner, outer), 0.0, None)  # (n, 1)
+    std = str(g.op("Sqrt", g.multiply(g.add(lever, 1.0), model.noise_variance_[None, :])))
+    if model._flat:
+        axis = g.constant(np.array([1]))
+        mean, std = str(g.op("Squeeze", mean, axis)), str(g.op("Squeeze", std, axis))
+    return {"prediction": mean, "std": std}
+
+
+# -- neurons ------------------------------------------------------------------------------------------------------------
+
+
+def neurons(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of a CompetitiveNeuronsClassifier."""
+    network, view, frame = model._network(np.finfo(np.float64).eps)
+    rows = framed(g, _with_indicators(g, x, model), frame)
+    n_neurons, n_outputs = len(model.mixing_), network.n_outputs
+    weight = weights_in(
+        np.asarray(model.weights_).reshape(n_neurons, n_outputs, -1), frame
+    ).reshape(n_neurons * n_outputs, -1)
+    flat = g.add(g.matmul(rows, weight[:, :-1].T), weight[:, -1])
+    activation = str(
+        g.op("Reshape", flat, g.constant(np.array([-1, n_neurons, n_outputs])))
+    )  # (n, M, C)
+    if model.margin:
+        output = g.clip(g.add(g.multiply(activation, 0.5), 0.5), 0.0, 1.0)
+    elif n_outputs == 1:
+        output = g.add(g.multiply(str(g.op("Tanh", g.multiply(activation, 0.5))), 0.5), 0.5)
+    else:
+        output = g.softmax(activation, 2)
+    if model.local:
+        gate = g.add(
+            log_densities(g, rows, network.kernel, view.natural_params.kernels),
+            g.safe_log(model.mixing_),
+        )
+        share: Any = g.unsqueeze(g.softmax(gate, 1), 2)  # (n, M, 1)
+    else:
+        share = (model.mixing_ / model.mixing_.sum())[:, None]
+    mean = g.total(g.multiply(output, share), 1)  # (n, C)
+    if n_outputs == 1:
+        mean = g.clip(mean, None, 1.0)
+        mean = str(g.op("Concat", g.subtract(g.constant(np.array(1.0)), mean), mean, axis=1))
+        return {"scores": mean, "probabilities": mean}
+    total = g.total(mean, 1, keepdims=True)
+    voted = g.op("Greater", total, g.constant(np.array(0.0)))  # of margin neurons all may say no
+    divided = g.op("Div", mean, g.op("Where", voted, total, g.constant(np.array(1.0))))
+    even = g.constant(np.full(len(model.classes_), 1 / len(model.classes_)))
+    probability = str(g.op("Where", voted, divided, even))
+    return {"scores": probability, "probabilities": probability}
+
+
+# -- refusals -----------------------------------------------------------------------------------------------------------
+
+
+def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> Answers:
+    """`answers` of a classifier with the labels of a RejectClassifier around it, and its decisions."""
+    code = g.op("ArgMax", answers["probabilities"], axis=1, keepdims=0)
+    label, zero = answers["label"], g.constant(np.array(0))
+    if classes.dtype.kind == "b":
+        label = g.cast(label, np.int64)
+    ambiguous, novel = (
+        g.constant(np.asarray(name)) for name in (model.ambiguous_label_, model.novel_label_)
+    )
+    decision = g.op("Mul", code, zero)
+    if model.ambiguity_threshold_ is not None:
+        others = g.op(
+            "Not", g.op("Equal", g.unsqueeze(code, 1), g.constant(np.arange(len(classes))[None, :]))
+        )
+        doubt = g.total(g.multiply(answers["probabilities"], g.cast(others, g.dtype)), 1)
+        sure = g.op(
+            "LessOrEqual", doubt, g.constant(np.array(model.ambiguity_threshold_, np.float64))
+        )
+        label = g.op("Where", sure, label, ambiguous)
+        decision = g.op("Where", sure, decision, g.constant(np.array(1)))
+    if model.novelty_threshold_ is not None:
+        lowest = max(model.novelty_threshold_, float(np.finfo(g.dtype).min))
+        known = g.op("GreaterOrEqual", answers["score_samples"], g.constant(np.array(lowest)))
+        label = g.op("Where", known, label, novel)
+        decision = g.op("Where", known, decision, g.constant(np.array(2)))
+    return answers | {"label": label, "decision": decision}
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------
+
+ML = "ai.onnx.ml"
+
+
+def table_encoder(g: Graph, columns: list[str], model: Any) -> str:
+    """What a TableEncoder makes of columns, each (n, 1), in the order of its names."""
+    given = dict(zip(model.feature_names_in_, columns, strict=True))
+    parts = []
+    if len(model.mean_):
+        numbers = [g.cast(given[name], g.dtype) for name in model.numbers_]
+        x = g.centered(beside(g, numbers), np.asarray(model.mean_, np.float64))
+        parts.append(g.multiply(x, 1 / np.asarray(model.scale_, np.float64)))
+    for name, words in zip(model.words, model.categories_, strict=True):
+        hot = g.op(
+            "OneHotEncoder",
+            given[name],
+            domain=ML,
+            cats_strings=[str(word) for word in words],
+            zeros=1,
+        )  # (n, 1, c)
+        parts.append(g.cast(g.op("Squeeze", hot, g.constant(np.array([1]))), g.dtype))
+    return beside(g, parts)
+
+
+def beside(g: Graph, parts: list[str]) -> str:
+    """Tensors side by side."""
+    return parts[0] if len(parts) == 1 else str(g.op("Concat", *parts, axis=1))
+
+
+def imputed(g: Graph, columns: list[str], model: Any) -> str:
+    """What a SimpleImputer makes of numbers: skl2onnx's own converter asks for an operator that float64 does not have."""
+    if any(isinstance(value, str) for value in model.statistics_):
+        raise KernelpoolError(
+            "A SimpleImputer of words cannot be exported to ONNX; fill gaps in words before the model."
+        )
+    x = g.cast(beside(g, columns), g.dtype)
+    filled = np.asarray(model.statistics_, np.float64)
+    kept = np.flatnonzero(~np.isnan(filled))  # a column without any number is left out
+    missing = model.missing_values
+    gaps = (
+        g.op("IsNaN", x)
+        if missing != missing
+        else g.op("Equal", x, g.constant(np.array(float(missing))))
+    )
+    made = g.op("Where", gaps, g.constant(np.where(np.isnan(filled), 0.0, filled)), x)
+    if len(kept) < len(filled):
+        made = g.op("Gather", made, g.constant(kept), axis=1)
+    if not model.add_indicator:
+        return str(made)
+    told = g.op(
+        "Gather", g.cast(gaps, g.dtype), g.constant(np.asarray(model.indicator_.features_)), axis=1
+    )
+    return beside(g, [made, told])
+
+
+# -- categories: skl2onnx's own converters give unknown ones the number -1, and rare or missing ones the wrong column ---------
+
+
+def one_hot(g: Graph, columns: list[str], model: Any) -> str:
+    """What a OneHotEncoder makes of columns, each (n, 1)."""
+    parts = []
+    for at, column in enumerate(columns):
+        groups, rare = _groups(model, at)
+        drop = (
+            None
+            if model.drop_idx_ is None or model.drop_idx_[at] is None
+            else groups[model.drop_idx_[at]]
+        )
+        places = [
+            -1 if group == drop else group - (drop is not None and group > drop) for group in groups
+        ]
+        unknown = None if model.handle_unknown == "error" else -1
+        if model.handle_unknown in ("infrequent_if_exist", "warn") and rare is not None:
+            unknown = places[groups.index(rare)]
+        codes = _codes(g, column, model.categories_[at], np.array(places), unknown)
+        width = len(set(places) - {-1})
+        if width:
+            parts.append(
+                g.cast(g.op("Equal", codes, g.constant(np.arange(width)[None, :])), g.dtype)
+            )
+    return beside(g, parts)
+
+
+def ordinal(g: Graph, columns: list[str], model: Any) -> str:
+    """What an OrdinalEncoder makes of columns, each (n, 1)."""
+    parts = []
+    for at, column in enumerate(columns):
+        groups, _ = _groups(model, at, nan_apart=True)
+        is_nan = [key != key for key in model.categories_[at]]  # None is a category like others
+        values = np.where(is_nan, float(model.encoded_missing_value), np.array(groups, np.float64))
+        unknown = (
+            float(model.unknown_value) if model.handle_unknown == "use_encoded_value" else None
+        )
+        parts.append(_codes(g, column, model.categories_[at], values, unknown))
+    return beside(g, parts)
+
+
+def _groups(model: Any, at: int, nan_apart: bool = False) -> tuple[list[int], int | None]:
+    """The number of each category when rare ones are put together behind the others, and the number of the rare ones."""
+    keys = model.categories_[at].tolist()
+    rare = (getattr(model, "infrequent_categories_", None) or {at: None})[at]
+    if rare is None:
+        return list(range(len(keys))), None
+    apart = [nan_apart and key != key for key in keys]
+    others = rare.tolist()
+    together = [
+        not a and any(key == v or (key != key and v != v) for v in others)
+        for key, a in zip(keys, apart, strict=True)
+    ]
+    n_frequent = len(keys) - sum(together) - sum(apart)
+    counted = iter(range(n_frequent))
+    return [
+        n_frequent if t else 0 if a else next(counted) for t, a in zip(together, apart, strict=True)
+    ], n_frequent
+
+
+def _codes(
+    g: Graph, column: str, categories: np.ndarray, values: np.ndarray, unknown: float | None
+) -> str:
+    """The value of each row's category, (n, 1); `unknown` for others, or an error of the runtime where it is None."""
+    keys, n = categories.tolist(), len(categories)
+    missing = [key is None or key != key for key in keys]
+    if any(isinstance(key, str | None) for key in keys):
+        given = [
+            "" if gap else key for key, gap in zip(keys, missing, strict=True)
+        ]  # ONNX has no missing words
+        if len(set(given)) < n or not all(isinstance(key, str) for key in given):
+            raise KernelpoolError(
+                "A column has words beside other things, or empty words beside missing ones: ONNX has none."
+            )
+        index = g.op(
+            "LabelEncoder",
+            column,
+            domain=ML,
+            keys_strings=given,
+            values_int64s=[*range(n)],
+            default_int64=n,
+        )
+    elif any(isinstance(key, bytes) for key in keys):
+        raise KernelpoolError(
+            "Categories of bytes cannot be exported to ONNX; fit with text instead."
+        )
+    else:
+        known = np.array(keys, np.float64)
+        if not np.array_equal(known.astype(np.float32), known, equal_nan=True):
+            raise KernelpoolError(
+                "A column has categories that float32 cannot hold; fit it with text instead."
+            )
+        x = g.cast(column, g.dtype)
+        same = g.op("Equal", x, g.constant(known[None, :]))
+        if any(missing):
+            same = g.op("Or", same, g.op("And", g.op("IsNaN", x), g.constant(np.array([missing]))))
+        shifted = g.op("Mul", g.cast(same, np.int64), g.constant(np.arange(n)[None, :] - n))
+        index = g.op("Add", g.total(shifted, 1, keepdims=True), g.constant(np.array(n)))
+    table = values if unknown is None else np.append(values, unknown)
+    return str(
+        g.op(
+            "Gather",
+            g.constant(table),
+            index,
+            says="A column holds a category that the model does not know",
+        )
+    )

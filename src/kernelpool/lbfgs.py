@@ -1,0 +1,113 @@
+"""L-BFGS on a network's coordinates.
+
+Liu & Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical Programming 45, 1989. The
+steps are SciPy's (`scipy.optimize.minimize`, method L-BFGS-B, which knows bounds on coordinates as well). Added here: the best
+point so far is kept, a callback may end the search, and an interruption (Ctrl-C) loses nothing.
+
+Points are vectors on the host: parameters are few, whatever the number of rows and wherever these live.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy.optimize import minimize
+
+from .arrays import Array
+from .em import Outcome
+
+Objective = Callable[[Array], tuple[Array, float]]
+"""(gradient, objective) at a point, as `Network.gradient` returns them."""
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """The highest point that was seen."""
+
+    point: Array
+    objective: float
+    n_steps: int
+    """Steps made, each of one or more evaluations."""
+    outcome: Outcome
+    history: tuple[float, ...] = field(repr=False)
+    """The objective at the start and after every step; it never falls."""
+
+
+class _Ended(Exception):  # noqa: N818
+    """The callback asked to end."""
+
+
+def maximize(
+    objective: Objective,
+    start: Array,
+    *,
+    max_iter: int = 100,
+    tol: float = 1e-9,
+    gradient_tol: float = 1e-12,
+    memory: int = 10,
+    bounds: Sequence[tuple[float | None, float | None]] | None = None,
+    on_step: Callable[[Array, float], bool] | None = None,
+) -> Maximum:
+    """Climb from `start` until a step gains less than `tol` of the objective, or `max_iter` steps are made.
+
+    It ends as well where no component of the gradient exceeds `gradient_tol`.
+
+    `on_step(point, objective)` is told of the start and of every step; True ends the search there. An exception that is not
+    an interruption passes through.
+    """
+    seen: dict[str, Any] = {"point": start, "objective": -float("inf")}
+    history: list[float] = []
+    evaluated: list[tuple[Array, float, Array]] = []  # the last two
+
+    def descend(point: Array) -> tuple[float, Array]:
+        if evaluated and (evaluated[-1][0] == point).all():  # SciPy asks for the start once more
+            _, value, gradient = evaluated[-1]
+        else:
+            gradient, value = objective(point)
+            evaluated[:] = [*evaluated[-1:], (point.copy(), value, gradient)]
+        if value > seen["objective"]:
+            seen.update(point=point.copy(), objective=value)
+        return (-value if value == value else float("inf")), -gradient
+
+    def step(point: Array) -> None:
+        value = next(
+            (v for p, v, _ in reversed(evaluated) if (p == point).all()), float(seen["objective"])
+        )
+        history.append(value)
+        if on_step is not None and on_step(point, value):
+            raise _Ended
+
+    outcome = Outcome.MAX_ITER
+    try:
+        value = -descend(start)[0]
+        history.append(value)
+        if on_step is not None and on_step(start, value):
+            raise _Ended
+        options = {
+            "maxiter": max_iter,
+            "maxcor": memory,
+            "ftol": tol,
+            "gtol": gradient_tol,
+            "maxfun": 20 * max_iter + 20,
+        }
+        found = minimize(
+            descend,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=step,
+            options=options,
+        )
+        outcome = (
+            Outcome.CONVERGED if len(history) - 1 < max_iter or found.success else Outcome.MAX_ITER
+        )
+    except _Ended:
+        outcome = Outcome.STOPPED
+    except KeyboardInterrupt:
+        if not history:
+            raise
+        outcome = Outcome.INTERRUPTED
+    return Maximum(
+        seen["point"], float(seen["objective"]), max(len(history) - 1, 0), outcome, tuple(history)
+    )

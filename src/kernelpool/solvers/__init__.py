@@ -1,1 +1,0 @@
-"""Maximizers of smooth objectives whose gradients are sums over rows."""

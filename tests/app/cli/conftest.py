@@ -1,0 +1,50 @@
+import json
+
+import pytest
+
+pytest.importorskip("typer", reason="the command line needs typer: pip install '.[cli]'")
+pytest.importorskip("pyarrow", reason="the command line needs pyarrow: pip install '.[cli]'")
+
+from typer.testing import CliRunner
+
+from kernelpool.app.cli.app import app
+
+from .tables import QUICK, colors, write_csv
+
+
+class Ran:
+    """What a command printed, and how it ended."""
+
+    def __init__(self, result):
+        self.code, self.out, self.err = result.exit_code, result.stdout, result.stderr
+        self.text = " ".join((self.out + self.err).split())
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a command in an empty folder and checks its exit code."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*words, code=0, input=None):
+        ran = Ran(CliRunner().invoke(app, [str(word) for word in words], input=input))
+        assert ran.code == code, (ran.code, ran.out, ran.err)
+        return ran
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory):
+    """A data file and the model of its rows."""
+    folder = tmp_path_factory.mktemp("fitted")
+    data = write_csv(folder / "data.csv", ["a", "b", "color"], colors())
+    model = str(folder / "model.safetensors")
+    Ran(CliRunner().invoke(app, ["fit", data, "--target", "color", "-o", model, *QUICK]))
+    return data, model

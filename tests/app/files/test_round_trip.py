@@ -1,0 +1,300 @@
+"""What is saved comes back: the same answers to the last bit, the same parameters, and a model that can be fitted again."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from saved_models import UNFITTED, answers, fitted, kernels, rows, table, target
+from sklearn.base import BaseEstimator, clone
+
+import kernelpool
+from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool.app.files import read_header
+from kernelpool.app.files.models import AROUND
+from kernelpool.registry import estimators
+
+SCHEMAS = {record.name: record for record in estimators()} | AROUND
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+def saved(model, path, **kwargs):
+    kernelpool.save(model, path, **kwargs)
+    return kernelpool.load(path)
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    assert one
+    for name, value in one.items():
+        assert value.dtype == other[name].dtype, name
+        assert value.shape == other[name].shape, name
+        assert (
+            value.tobytes() == other[name].tobytes()
+            if value.dtype != object
+            else (value == other[name]).all()
+        ), name
+
+
+@pytest.mark.parametrize("name", UNFITTED)
+def test_answers_are_the_same_to_the_last_bit(name, path):
+    model, X = fitted(name)
+    again = saved(model, path)
+    assert type(again) is type(model)
+    assert_same(answers(model, X), answers(again, X))
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        narrow = X.astype(np.float32)
+        assert_same(answers(model, narrow), answers(again, narrow))
+        far = 1e3 * X[:20]
+        assert_same(answers(model, far), answers(again, far))
+
+
+def same_value(one, other):
+    if isinstance(one, np.ndarray):
+        return (
+            type(other) is np.ndarray
+            and one.dtype == other.dtype
+            and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        )
+    if isinstance(one, list | tuple):
+        return (
+            type(one) is type(other) and len(one) == len(other) and all(map(same_value, one, other))
+        )
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_value(one[key], other[key]) for key in one)
+    if isinstance(one, BaseEstimator):
+        return type(one) is type(other) and same_state(one, other)
+    if isinstance(one, float) and one != one:
+        return other != other
+    return one == other and type(one) is type(other)
+
+
+def same_state(one, other):
+    schema = SCHEMAS[type(one).__name__]
+    rebuilt = {*schema.rebuilt, *schema.not_kept}
+    one, other = ({k: v for k, v in vars(m).items() if k not in rebuilt} for m in (one, other))
+    different = [
+        name
+        for name in one | other
+        if name not in one or name not in other or not same_value(one[name], other[name])
+    ]
+    assert not different, different
+    return True
+
+
+@pytest.mark.parametrize("name", UNFITTED)
+def test_every_attribute_comes_back(name, path):
+    model, _ = fitted(name)
+    assert same_state(model, saved(model, path))
+
+
+def test_every_estimator_of_the_library_has_a_schema_and_an_example_here():
+    public = {name for name in kernelpool.__all__ if inspect.isclass(getattr(kernelpool, name))}
+    public = {name for name in public if issubclass(getattr(kernelpool, name), BaseEstimator)}
+    assert len(public) >= 9
+    assert public <= set(SCHEMAS)
+    assert public <= {type(fitted(name)[0]).__name__ for name in UNFITTED}
+
+
+def classes_in(value):
+    if isinstance(value, BaseEstimator):
+        return {type(value).__name__}.union(*(classes_in(part) for part in vars(value).values()))
+    parts = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list | tuple)
+        else []
+    )
+    return set().union(*(classes_in(part) for part in parts))
+
+
+def test_every_class_that_files_may_hold_is_in_some_example_here():
+    assert set().union(*(classes_in(fitted(name)[0]) for name in UNFITTED)) == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in SCHEMAS if hasattr(kernelpool, name)))
+def test_every_documented_attribute_is_in_the_schema(name):
+    schema = SCHEMAS[name]
+    documented = inspect.getdoc(schema.cls).split("Attributes\n----------\n")[1].split("\n\n")[0]
+    attributes = {
+        attribute.strip()
+        for line in documented.split("\n")
+        if " : " in line
+        for attribute in line.split(" : ")[0].split(",")
+    }
+    attributes = {
+        attribute
+        for attribute in attributes
+        if not isinstance(getattr(schema.cls, attribute, None), property)
+    }
+    assert attributes
+    assert attributes <= set(schema.fitted) | set(schema.optional) | schema.not_kept
+
+
+@pytest.mark.parametrize(
+    "name", ["shared full", "parzen", "rbf", "neurons", "sharing average", "encoded", "reject"]
+)
+def test_a_loaded_model_can_be_fitted_again(name, path):
+    model, X = fitted(name)
+    X, y = target(UNFITTED[name][1])
+    again = saved(model, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        once, twice = clone(again).fit(X, y), again.fit(X, y)
+    assert_same(answers(model, X), answers(once, X))
+    assert_same(answers(model, X), answers(twice, X))
+
+
+def test_warm_start_goes_on_from_a_loaded_model(path):
+    X, y, _, _ = rows()
+    model = SharedKernelClassifier.prbf(4, random_state=0, warm_start=True, tol=1e-3).fit(X, y)
+    again = saved(model, path)
+    assert_same(answers(model.fit(X, y), X), answers(again.fit(X, y), X))
+
+
+def test_a_random_state_goes_on_where_it_was(path):
+    X, y, _, _ = rows()
+    state = np.random.RandomState(5)
+    state.normal()  # leaves a spare deviate behind
+    model = ParzenClassifier("hypersphere", standardize=False, radius=1.0, random_state=state).fit(
+        X, y
+    )
+    again = saved(model, path)
+    assert np.array_equal(model.random_state.normal(size=9), again.random_state.normal(size=9))
+
+
+def test_pickle_keeps_working(path):
+    model, X = fitted("shared full")
+    again = pickle.loads(pickle.dumps(saved(model, path)))
+    assert_same(answers(model, X), answers(again, X))
+
+
+LABELS = {
+    "numbers": np.array([3.0, -1.0]),
+    "booleans": np.array([False, True]),
+    "small whole numbers": np.array([-3, 7], np.int8),
+    "large whole numbers": np.array([1, 2**63], np.uint64),
+    "one letter": np.array(["a", "b"]),
+    "every alphabet": np.array(
+        ["\N{SNOWMAN}", "zu\N{LATIN SMALL LETTER U WITH DIAERESIS}g\0x", "\U0001f600" * 30]
+    )[:2],
+    "objects": np.array(["x", "yy"], object),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_every_type(kind, path):
+    X, y, _, _ = rows()
+    model = kernels().fit(X, LABELS[kind][y])
+    again = saved(model, path)
+    assert again.classes_.dtype == model.classes_.dtype
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert read_header(path)["classes"] == model.classes_.tolist()
+
+
+def test_memory_order_is_kept_because_rounding_may_depend_on_it(path):
+    model, _X = fitted("shared diag, separate")
+    model = clone(model).fit(*target("text"))
+    model.means_ = np.asfortranarray(model.means_)
+    again = saved(model, path)
+    assert again.means_.flags.f_contiguous
+    assert not again.means_.flags.c_contiguous
+    assert np.array_equal(again.means_, model.means_)
+    assert all(
+        array.flags.writeable and array.flags.aligned for array in (again.means_, again.mixing_)
+    )
+
+
+def test_feature_names_are_asked_for_again(path):
+    frame, _ = table()
+    model, _ = fitted("encoded")
+    again = saved(model, path)
+    assert list(again.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="X lacks the column 'size'"):
+        again.predict(frame.drop(columns="size"))
+
+
+def test_ten_thousand_columns(path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 10_000))
+    names = [f"<script>alert({i})</script>" for i in range(10_000)]
+    import pandas as pd
+
+    model = kernels(n_kernels=2).fit(pd.DataFrame(X, columns=names), np.arange(12) % 2)
+    again = saved(model, path)
+    assert list(again.feature_names_in_) == names
+    assert read_header(path)["feature_names"] == names
+
+
+def test_a_model_from_known_parameters(path):
+    model = SharedKernelClassifier.from_parameters(
+        [[0.0], [4.0]], [1.0, 1.0], [[1, 0], [0, 1]], [0.99, 0.01], ["a", "b"]
+    )
+    assert np.array_equal(saved(model, path).predict_proba([[2.0]]), model.predict_proba([[2.0]]))
+
+
+def test_features_whose_units_differ_by_twenty_orders_of_magnitude(path):
+    X, y, _, _ = rows()
+    X = X * np.array([1e-10, 1.0, 1e10])
+    model = kernels(covariance_type="full").fit(X, y)
+    assert np.array_equal(saved(model, path).predict_proba(X), model.predict_proba(X))
+
+
+def test_a_fit_elsewhere_comes_home(path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, y, _, _ = rows()
+    model = kernels().fit(torch.asarray(X), torch.asarray(y))
+    again = saved(model, path)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert torch.equal(again.predict_proba(torch.asarray(X)), model.predict_proba(torch.asarray(X)))
+
+
+def test_a_fit_on_dask_comes_home(path):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, y, _, _ = rows()
+    model = kernels().fit(da.from_array(X, chunks=(50, 3)), da.from_array(y, chunks=50))
+    assert np.array_equal(saved(model, path).predict_proba(X), model.predict_proba(X))
+
+
+def test_parameters_that_are_torch_arrays_come_home(path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, y, _, _ = rows()
+    model = (
+        kernels().fit(X, y).set_params(class_prior=torch.asarray([0.5, 0.5], dtype=torch.float64))
+    )
+    assert np.array_equal(saved(model, path).class_prior, [0.5, 0.5])
+
+
+def test_a_model_that_was_fitted_before_is_written_once(path):
+    model, _X = fitted("reject prefit")
+    assert model.estimator is model.estimator_
+    again = saved(model, path)
+    assert again.estimator is again.estimator_
+    assert sum(name.endswith("means_") for name in read_header(path)["arrays"]) == 1
+
+
+def test_refusals_come_back(path):
+    X, y, _, _ = rows()
+    model = RejectClassifier(
+        kernels(), ambiguity=0.2, novelty=0.05, ambiguous_label=-7, novel_label=-8
+    ).fit(X, y)
+    again = saved(model, path)
+    assert {-7, -8} <= set(again.predict(np.concatenate([X, 10 * X])).tolist())
+    assert again.ambiguity_threshold_ == model.ambiguity_threshold_
+    assert again.novelty_threshold_ == model.novelty_threshold_
+
+
+def test_a_fresh_process_loads_any_model(path):
+    """Names of the package are imported on first use; a file may hold any of its estimators."""
+    kernelpool.save(fitted("reject")[0], path)
+    code = f"import kernelpool; print(type(kernelpool.load({str(path)!r})).__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "RejectClassifier"

@@ -1,0 +1,409 @@
+"""Exported models: onnxruntime answers as the estimators do, on rows near and far, and in a process without this library."""
+
+import copy
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from saved_models import UNFITTED, fitted, kernels, rows
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import kernelpool
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    ConformalClassifier,
+    ParzenClassifier,
+    RBFNetworkClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+    datasets,
+)
+from kernelpool.errors import KernelpoolError
+
+EXPORTED = [
+    name
+    for name in UNFITTED
+    if not name.startswith(
+        ("conformal", "multi-edit", "encoded", "encoder")
+    )  # sets; a resampler; see test_encoders.py
+]
+
+
+def session(model):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def run(model, x):
+    ready = session(model)
+    return dict(
+        zip([output.name for output in ready.get_outputs()], ready.run(None, {"X": x}), strict=True)
+    )
+
+
+def expected(model, x):
+    """What the estimator says in float64 of rows that are float32."""
+    x = np.asarray(x, np.float64)
+    if isinstance(model, kernelpool.RBFNetworkRegressor):
+        return dict(zip(("prediction", "std"), model.predict(x, return_std=True), strict=True))
+    found = {"label": model.predict(x), "probabilities": model.predict_proba(x)}
+    inner = model
+    if isinstance(model, RejectClassifier):
+        found["decision"] = model.decide(x)
+        inner = model.estimator_
+    if isinstance(inner, Pipeline):
+        inner, x = inner[-1], inner[:-1].transform(x)
+    if hasattr(inner, "log_density"):
+        found |= {"log_density": inner.log_density(x), "score_samples": inner.score_samples(x)}
+    return found
+
+
+def assert_agree(found, wanted, tolerance):
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert found[name].shape == value.shape, name
+        if name in ("label", "decision"):
+            assert found[name].tolist() == value.tolist()
+        else:
+            assert found[name].dtype == np.float32, name
+            there = np.isfinite(value)
+            assert (np.isfinite(found[name]) == there).all(), (
+                name
+            )  # minus infinity where no kernel covers a row
+            np.testing.assert_allclose(
+                found[name][there], value[there], rtol=tolerance, atol=tolerance, err_msg=name
+            )
+
+
+def near_and_far(X):
+    rng = np.random.default_rng(0)
+    return np.concatenate([X[:60], 3 * rng.normal(size=(60, X.shape[1])), 1e3 * X[:20]]).astype(
+        np.float32
+    )
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_answers_agree_to_1e_5(name):
+    model, X = fitted(name)
+    x = near_and_far(X)
+    exported = kernelpool.to_onnx(model)
+    onnx.checker.check_model(exported, full_check=True)
+    assert_agree(run(exported, x), expected(model, x), 1e-5)
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_float32_inside_agrees_to_1e_5_near_the_data(name):
+    """Far from it, float32 has no digits left for the difference of two log-densities of minus a million."""
+    model, X = fitted(name)
+    x = X[:60].astype(np.float32)
+    exported = kernelpool.to_onnx(model, precision="float32")
+    types = {constant.data_type for constant in exported.graph.initializer}
+    assert onnx.TensorProto.DOUBLE not in types
+    found, wanted = run(exported, x), expected(model, x)
+    if model.__class__.__name__ == "ParzenClassifier" and model.kernel == "epanechnikov":
+        # a row at the very edge of a kernel has a height of nearly zero, whose logarithm float32 cannot tell
+        for answers in (found, wanted):
+            answers.pop("log_density")
+    assert_agree(found, wanted, 1e-5)
+
+
+@pytest.mark.parametrize("precision", ["mixed", "float32"])
+def test_a_pool_in_several_views_agrees(precision, monkeypatch):
+    """Scaled, warped and in a learned metric: skewed features, one of them constant."""
+    pooled = importlib.import_module("kernelpool.estimators.pooled")
+    X, y, _, _ = rows()
+    X = np.column_stack(
+        [np.exp(X[:, 0]), 100 * X[:, 1] + 5, -np.exp(X[:, 2]), np.full(len(X), 7.0)]
+    )
+    candidates = [
+        pooled.PoolCandidate("plain", kernels()),
+        pooled.PoolCandidate("warped", kernels(training="conditional"), "warped"),
+        pooled.PoolCandidate(
+            "metric", RBFNetworkClassifier(20, standardize=False), "warped", metric=True
+        ),
+        pooled.PoolCandidate(
+            "straight metric", RBFNetworkClassifier(20, standardize=False), metric=True
+        ),
+    ]
+    monkeypatch.setattr(pooled, "candidates_for", lambda *_: candidates)
+    monkeypatch.setattr("kernelpool.training.cross_fitting.HOPELESS", -10.0)  # nobody is given up
+    model = kernelpool.PooledClassifier(n_folds=2, random_state=0).fit(X, y)
+    model.weights_ = np.maximum(model.weights_, 0.1)
+    assert {view.warp is None for view in model._views()} == {True, False}
+    assert {view.metric is None for view in model._views()} == {True, False}
+    x = (near_and_far(X) if precision == "mixed" else X[:60]).astype(np.float32)
+    assert_agree(
+        run(kernelpool.to_onnx(model, precision=precision), x),
+        expected(model, x),
+        1e-5 if precision == "mixed" else 1e-4,
+    )
+
+
+def test_a_pool_without_densities_has_probabilities_alone():
+    X, y, _, _ = rows()
+    model = kernelpool.PooledClassifier([RBFNetworkClassifier(20)], n_folds=2, random_state=0).fit(
+        X, y
+    )
+    assert {output.name for output in kernelpool.to_onnx(model).graph.output} == {
+        "label",
+        "probabilities",
+    }
+    other = kernelpool.PooledClassifier([LogisticRegression()], n_folds=2, random_state=0).fit(X, y)
+    with pytest.raises(
+        KernelpoolError, match="A pool with a LogisticRegression cannot be exported"
+    ):
+        kernelpool.to_onnx(other)
+
+
+def test_float64_throughout_agrees_to_1e_10():
+    model, X = fitted("shared full")
+    found, wanted = run(kernelpool.to_onnx(model, precision="float64"), X), expected(model, X)
+    for name in ("probabilities", "log_density", "score_samples"):
+        assert found[name].dtype == np.float64
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-10, atol=1e-10)
+
+
+def test_a_runtime_that_optimizes_does_not_round_to_float32():
+    """onnxruntime folds a factor into the product that follows, as a float32: no such factor may stand there."""
+    model, X = fitted("parzen epanechnikov")
+    found = run(kernelpool.to_onnx(model, precision="float64"), X)["log_density"]
+    wanted = model.log_density(X)
+    there = np.isfinite(wanted)
+    np.testing.assert_allclose(found[there], wanted[there], rtol=1e-10)
+
+
+def test_a_row_nearer_to_a_kernel_than_any_before_stays_finite():
+    """Columns are held at exp(300), as in the estimator."""
+    model = copy.deepcopy(fitted("rbf densities")[0])
+    model.activation_log_scale_ = model.activation_log_scale_ - 400.0
+    x = rows()[0][:60].astype(np.float32)
+    assert (np.log(model.activations(x.astype(float))) > 299).any()
+    assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)
+
+
+@pytest.mark.parametrize("name", ["shared full", "parzen", "rbf", "neurons"])
+def test_any_number_of_rows(name):
+    model, X = fitted(name)
+    ready = session(kernelpool.to_onnx(model))
+    whole = ready.run(["probabilities"], {"X": X.astype(np.float32)})[0]
+    for n in (1, 2, 77):
+        part = ready.run(["probabilities"], {"X": X[:n].astype(np.float32)})[0]
+        np.testing.assert_allclose(part, whole[:n], atol=1e-6)
+    assert ready.run(["label"], {"X": X[:0].astype(np.float32)})[0].shape == (0,)
+
+
+def test_onnxruntime_alone_is_enough(tmp_path):
+    """In a process that never imports this library; the model is a file."""
+    X, _, _, _ = rows()
+    names = ["shared full", "parzen", "rbf", "neurons with places", "reject", "sharing average"]
+    np.savez(tmp_path / "rows.npz", near=near_and_far(X), one=X[:1].astype(np.float32))
+    script = Path(__file__).parents[2] / "own_process" / "onnx_alone.py"
+    for name in names:
+        model, _ = fitted(name)
+        path = tmp_path / f"{name}.onnx"
+        kernelpool.to_onnx(model, path)
+        answers = tmp_path / "answers.npz"
+        subprocess.run(
+            [sys.executable, str(script), str(path), str(tmp_path / "rows.npz"), str(answers)],
+            check=True,
+            cwd=tmp_path,
+        )
+        found = np.load(answers)
+        assert_agree(
+            {key.removeprefix("near/"): found[key] for key in found if key.startswith("near/")},
+            expected(model, near_and_far(X)),
+            1e-5,
+        )
+        assert found["one/label"].shape == (1,)
+        assert found["about"][0] == "kernelpool"
+        assert json.loads(found["about"][1]) == model.classes_.tolist()
+
+
+def test_rows_at_an_offset_of_a_million():
+    """Rows are float32, which near a million has steps of 1/16; what is computed from them loses nothing more."""
+    X, y, _, _ = rows()
+    shifted = (X * [1, 10, 100] + 1e6).astype(np.float32)
+    for family in ("spherical", "diag", "full", "tied"):
+        model = kernels(covariance_type=family).fit(shifted.astype(np.float64), y)
+        assert_agree(run(kernelpool.to_onnx(model), shifted), expected(model, shifted), 1e-5)
+        narrow = run(kernelpool.to_onnx(model, precision="float32"), shifted)
+        np.testing.assert_allclose(
+            narrow["probabilities"], model.predict_proba(shifted.astype(np.float64)), atol=1e-4
+        )
+
+
+REAL = {
+    "ripley": SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0),
+    "pima": make_pipeline(
+        StandardScaler(), SharedKernelClassifier.prbf(8, covariance_type="diag", random_state=0)
+    ),
+    "bupa": make_pipeline(StandardScaler(), ParzenClassifier("gaussian", random_state=0)),
+    "wdbc": make_pipeline(
+        StandardScaler(), RBFNetworkClassifier(8, training="em_log_link", random_state=0)
+    ),
+    "ionosphere": make_pipeline(StandardScaler(), CompetitiveNeuronsClassifier(6, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_data_agree_to_1e_5(name):
+    if reason := datasets.missing_reason("ripley_train" if name == "ripley" else name):
+        pytest.skip(reason)
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    model = clone(REAL[name]).fit(X, y)
+    x = np.asarray(X, np.float32)
+    assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)
+
+
+# -- labels, pipelines, metadata ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (np.array([3, -7]), np.int64),
+        (np.array([3, 200], np.uint8), np.int64),
+        (np.array([False, True]), np.bool_),
+        (np.array([0.0, 2.0]), np.float64),
+        (np.array(["\N{SNOWMAN}", "b"]), object),
+    ],
+)
+def test_labels_keep_their_type(labels, kind):
+    X, y, _, _ = rows()
+    model = kernels().fit(X, labels[y])
+    found = run(kernelpool.to_onnx(model), X.astype(np.float32))["label"]
+    assert found.dtype == kind
+    assert found.tolist() == model.predict(X.astype(np.float32).astype(float)).tolist()
+
+
+def test_gaps_are_filled_in_a_pipeline():
+    X, y, _, _ = rows()
+    X = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.1, np.nan, X)
+    model = make_pipeline(
+        SimpleImputer(), StandardScaler(with_mean=False), "passthrough", kernels()
+    ).fit(X, y)
+    x = X.astype(np.float32)
+    assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)
+
+
+def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
+    import pandas as pd
+
+    X, _, text, _ = rows()
+    model = kernels().fit(pd.DataFrame(X, columns=["a", "b", "c"]), text)
+    exported = kernelpool.to_onnx(model, tmp_path / "model.onnx")
+    assert onnx.load(tmp_path / "model.onnx") == exported
+    assert exported.producer_name == "kernelpool"
+    assert exported.producer_version == kernelpool.__version__
+    about = {entry.key: entry.value for entry in exported.metadata_props}
+    assert json.loads(about["classes"]) == model.classes_.tolist()
+    assert json.loads(about["feature_names"]) == ["a", "b", "c"]
+    assert about["estimator"] == "SharedKernelClassifier"
+    refusing, _ = fitted("reject")
+    about = {entry.key: entry.value for entry in kernelpool.to_onnx(refusing).metadata_props}
+    assert json.loads(about["refusals"]) == ["ambiguous", "novel"]
+    assert {node.domain for node in exported.graph.node} == {""}  # standard operators alone
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (lambda X, y: kernels(), NotFittedError, "not fitted yet"),
+        (
+            lambda X, y: ConformalClassifier(SharedKernelClassifier.prbf(2, random_state=0)).fit(
+                X, y
+            ),
+            KernelpoolError,
+            r"has no sets of classes: export one of its classifiers, such as model\.estimators_\[0\]",
+        ),
+        (
+            lambda X, y: fitted("multi-edit")[0],
+            KernelpoolError,
+            "MultiEdit cannot be exported to ONNX; expected one of Comp",
+        ),
+        (
+            lambda X, y: make_pipeline(FunctionTransformer(np.abs), kernels()).fit(X, y),
+            KernelpoolError,
+            "A step before the classifier cannot be exported to ONNX: .* transform the rows yourself",
+        ),
+        (
+            lambda X, y: ParzenClassifier(lambda u: np.abs(u).max(axis=1), 1.0).fit(X, y),
+            KernelpoolError,
+            "kernel is a function, which ONNX cannot hold",
+        ),
+        (
+            lambda X, y: RejectClassifier(
+                RejectClassifier(kernels(), ambiguity=0.2), ambiguity=0.1
+            ).fit(X, y),
+            KernelpoolError,
+            "RejectClassifier cannot be exported to ONNX; expected one of Comp",
+        ),
+    ],
+)
+def test_what_cannot_be_exported_is_said(model, error, message):
+    X, y, _, _ = rows()
+    with pytest.raises(error, match=message):
+        kernelpool.to_onnx(model(X, y))
+
+
+# -- on the disk ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "model.onnx"
+    kernelpool.to_onnx(fitted("shared tied")[0], path)
+    before = path.read_bytes()
+
+    def fails(*_):
+        raise OSError("the disk is full")
+
+    for step in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, fails)
+            with pytest.raises(OSError, match="the disk is full"):
+                kernelpool.to_onnx(fitted("parzen")[0], path)
+        assert path.read_bytes() == before
+        assert os.listdir(tmp_path) == [path.name]
+    kernelpool.to_onnx(fitted("parzen")[0], str(path))
+    assert onnx.load(path).graph.name == "ParzenClassifier"
+
+
+def test_precision_is_one_of_three():
+    with pytest.raises(
+        KernelpoolError,
+        match=r"precision must be one of \['float32', 'float64', 'mixed'\]; got 'half'",
+    ):
+        kernelpool.to_onnx(fitted("parzen")[0], precision="half")
+
+
+def test_without_onnx_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(KernelpoolError, match=r"to_onnx needs skl2onnx: pip install '\.\[onnx\]'"):
+        kernelpool.to_onnx(fitted("parzen")[0])
+
+
+def test_importing_the_library_imports_nothing_optional():
+    code = "import sys, kernelpool; print({'onnxruntime', 'skl2onnx', 'safetensors', 'torch', 'typer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_every_density_classifier_and_network_is_exported():
+    kinds = {type(fitted(name)[0]).__name__ for name in EXPORTED}
+    public = {name for name in kernelpool.__all__ if name.endswith(("Classifier", "Regressor"))}
+    assert public - {"ConformalClassifier"} <= kinds  # whose answers are sets

@@ -1,0 +1,196 @@
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from scipy.stats import sem
+from sklearn.metrics import log_loss
+
+from kernelpool import SharedKernelClassifier
+from kernelpool.datasets import make_clouds
+from kernelpool.rows import Frame
+from kernelpool.training.held_out import (
+    Loss,
+    choose,
+    divide,
+    folds,
+    held_out_loss,
+    n_folds,
+    stratified_folds,
+    stratified_holdout,
+)
+from kernelpool.training.validation import training_data
+
+
+def drawn(n=4000, sharpness=1.0, seed=0):
+    """Rows whose class is drawn from softmax(logits), and the logits times `sharpness`."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(n, 3))
+    chance = np.exp(log_softmax(logits, axis=1))
+    code = (rng.random((n, 1)) > np.cumsum(chance, axis=1)).sum(axis=1)
+    return sharpness * logits, code
+
+
+def test_plain_loss_is_the_log_loss():
+    logits, code = drawn()
+    weight = np.random.default_rng(1).uniform(0.5, 2, size=len(code))
+    found = held_out_loss(logits + 1000.0, code, weight)
+    expected = log_loss(code, np.exp(log_softmax(logits, axis=1)), sample_weight=weight)
+    assert found.mean(found.plain) == pytest.approx(expected)
+    assert found.mean(found.wrong) == pytest.approx(
+        weight @ (logits.argmax(axis=1) != code) / weight.sum()
+    )
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 5.0, 40.0])
+def test_tempered_loss_does_not_depend_on_how_sure_a_network_is(sharpness):
+    honest, code = drawn()
+    sure, _ = drawn(sharpness=sharpness)
+    a, b = (held_out_loss(logits, code, np.ones(len(code))) for logits in (honest, sure))
+    assert b.beta == pytest.approx(1 / sharpness, rel=0.1)
+    assert b.mean(b.tempered) == pytest.approx(a.mean(a.tempered), abs=1e-4)
+    assert sharpness == 1 or b.mean(b.plain) > a.mean(a.plain) + 0.1
+
+
+def test_losses_stay_finite_where_a_class_is_impossible():
+    found = held_out_loss(np.array([[0.0, -np.inf], [0.0, -1e12]]), np.array([1, 0]), np.ones(2))
+    assert np.isfinite(found.plain).all()
+    assert np.isfinite(found.tempered).all()
+
+
+def test_standard_error_is_that_of_the_paired_difference():
+    logits, code = drawn(500)
+    a, b = (
+        held_out_loss(logits, code, np.ones(500)),
+        held_out_loss(logits + logits**2, code, np.ones(500)),
+    )
+    behind, error = b.behind(a)
+    assert behind == pytest.approx(b.tempered.mean() - a.tempered.mean())
+    assert error == pytest.approx(sem(b.tempered - a.tempered, ddof=0))
+
+
+def constant(tempered, plain, noise=0.0):
+    """Losses of 100 rows with these means; `noise` is the deviation of both."""
+    wave = np.resize([noise, -noise], 100)
+    return Loss(plain + wave, tempered + wave, np.zeros(100, bool), 1.0, np.ones(100))
+
+
+def test_choice_is_sharp_then_calm_then_small():
+    # standard error of a difference from the first: 1 / sqrt(100) = 0.1
+    losses = [constant(0.50, 2.0), constant(0.58, 1.0, 1.0), constant(0.62, 0.1, 1.0)]
+    assert (
+        choose(losses, [(1,), (9,), (1,)]) == 1
+    )  # the third is blunt, the second calmer than the first
+    losses = [constant(0.50, 1.0), constant(0.55, 1.05, 1.0), constant(0.56, 1.2, 1.0)]
+    assert (
+        choose(losses, [(9,), (5,), (1,)]) == 1
+    )  # the third is less calm than the first by more than the error
+    assert (
+        choose([constant(0.5, 1.0)] * 3, [(4, 0), (2, 1), (2, 0)]) == 2
+    )  # the second entry decides
+    assert (
+        choose([constant(0.5, 1.0 + 1e-3), constant(0.5, 1.0, 0.1), constant(0.5, 1.0)], [(2,)] * 3)
+        == 1
+    )  # the calmest
+    assert choose([constant(0.5, 1.0)] * 3, [(4,), (2,), (2,)]) == 1  # the earliest of equals
+
+
+def test_folds_deal_out_every_class():
+    rng = np.random.default_rng(0)
+    code = np.repeat([0, 1, 2, -1], [52, 23, 1, 30])
+    key, weight = rng.random(len(code)), np.ones(len(code))
+    fold = stratified_folds(code, 5, key=key, weight=weight)
+    for k in (0, 1):
+        counts = np.bincount(fold[code == k], minlength=5)
+        assert counts.max() - counts.min() <= 1
+    assert (fold[code == 2] == -1).all()  # the only row of its class
+    assert (fold[code == -1] == -1).all()
+    assert (
+        np.bincount(fold[fold >= 0]).tolist() == [15] * 5
+    )  # a class goes on where the one before stopped
+
+
+def test_folds_keep_equal_rows_together_and_ignore_the_order():
+    rng = np.random.default_rng(0)
+    key, code = rng.random(60), np.repeat([0, 1], 30)
+    fold = stratified_folds(code, 3, key=key, weight=np.ones(60))
+    order = rng.permutation(60)
+    np.testing.assert_array_equal(
+        stratified_folds(code[order], 3, key=key[order], weight=np.ones(60)), fold[order]
+    )
+    twice = np.r_[np.arange(60), np.arange(10)]
+    np.testing.assert_array_equal(
+        stratified_folds(code[twice], 3, key=key[twice], weight=np.ones(70)), fold[twice]
+    )
+    some = np.ones(60)
+    some[::2] = 0
+    found = stratified_folds(code, 3, key=key, weight=some)
+    assert (found[::2] == -1).all()
+    np.testing.assert_array_equal(
+        found[1::2], stratified_folds(code[1::2], 3, key=key[1::2], weight=np.ones(30))
+    )
+
+
+def test_few_rows_have_more_folds():
+    assert n_folds(len(make_clouds(400)[0])) > n_folds(len(make_clouds(4000)[0])) >= 2
+
+
+def test_folds_hold_every_row_once_and_share_the_classes_out():
+    codes = np.array([0] * 10 + [1] * 2 + [2] * 9)
+    parts = folds(codes, 4, np.random.RandomState(0))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(21))
+    counts = np.array([np.bincount(codes[part], minlength=3) for part in parts])
+    assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
+
+
+def test_a_share_of_every_class_is_held_out_and_never_all_of_one():
+    codes = np.array([0] * 50 + [1] * 10 + [2] + [-1] * 4)
+    out = stratified_holdout(codes, 0.2, 0)
+    assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
+    assert stratified_holdout(np.array([0, 0]), 0.9, 0).sum() == 1
+    assert (stratified_holdout(codes, 0.2, 1) != out).any()
+
+
+# -- rows held out where they live ----------------------------------------------------------------------------------
+
+
+def moments(block):
+    weight = np.ones(len(block.y)) if block.weight is None else block.weight
+    return np.column_stack([weight, weight[:, None] * block.x, block.y * weight]).sum(axis=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_row_either_trains_or_is_held_out_in_any_frame(dtype):
+    X, y = make_clouds(4000, random_state=0)
+    X = (1000 + 3 * X).astype(dtype)
+    y = np.where(np.arange(len(y)) % 5 == 0, 7, y)  # 7 marks rows without a class
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    data = training_data(SharedKernelClassifier(), X, y, weight, 7, 1.0, 1)
+    part, out = divide(data, seed=3, most_rows=500)
+    assert (out.code >= 0).all()
+    assert len(out.code) == pytest.approx(
+        0.8 * 500, rel=0.2
+    )  # one in five has no class, and always trains
+    assert part.n_rows + len(out.code) == len(y)
+    unit = np.array([2.0, 0.5])
+    for frame in (None, Frame(data.mean, unit)):
+        rows, seen = (r if frame is None else r.framed(frame, 20) for r in (data.rows, part.rows))
+        x = out.x if frame is None else (out.x - data.mean) / unit
+        held = np.concatenate([[out.weight.sum()], out.weight @ x, [out.weight @ out.code]])
+        np.testing.assert_allclose(
+            rows.total(moments),
+            seen.total(moments) + held,
+            rtol=1e-6,
+            atol=0.1 if dtype == np.float32 else 1e-6,
+        )
+    np.testing.assert_allclose(
+        part.class_weight + np.bincount(out.code, out.weight), data.class_weight
+    )
+
+
+def test_a_class_of_few_rows_is_not_held_out():
+    X, y = make_clouds(4000, random_state=0)
+    y[:10] = 2
+    _, out = divide(
+        training_data(SharedKernelClassifier(), X, y, None, None, 1.0, 1), seed=0, most_rows=3000
+    )
+    assert set(out.code) == {0, 1}
+    assert len(out.code) == pytest.approx(800, rel=0.15)  # never more than a fifth
