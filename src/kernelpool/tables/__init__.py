@@ -1,13 +1,8 @@
-"""Tables: columns read from files in batches, words and labels coded, missing cells found; and tables written.
+"""Tables: words and labels coded, missing cells found; rows of files and iterables in batches.
 
 ::
 
-    sources.py     files, folders and stdin -> batches of columns: Parquet, Arrow, delimited text
-    columns.py     cells -> numbers and categories; missing cells
-    labels.py      the target column -> classes; a whole table with its classes, in memory
+    batches.py     files, data sets and iterables -> batches of numbers
     encoder.py     a table of words and numbers as an array of numbers
-    writing.py     batches -> CSV, Parquet, Arrow or JSON lines
-
-pyarrow is imported in the functions of this folder only. What cannot be read is a `TableError`: file, row and column where it
-has them, and an advice that names the parameters of these functions.
+    words.py       the columns of a table, and the words of each
 """

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..app.readers.columns import Gaps, NotNumbersError, check_columns, check_finite, numbers
+from ..app.readers.labels import distinct_cells
+from ..app.readers.sources import BUFFER, Batch, source
 from ..errors import KernelpoolError, TableError
 from ..rows import RowBatch
 from ..text import plural, quoted, shown
-from .columns import Gaps, NotNumbersError, check_columns, check_finite, numbers
-from .labels import distinct_cells
-from .sources import BUFFER, Batch, source
 
 BATCH_ROWS = 1 << 17
 """Rows of a batch that is cut here: some megabytes."""

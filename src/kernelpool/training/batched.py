@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..app.readers.labels import classes_of
 from ..errors import KernelpoolError
 from ..rows import BatchRows, Block, Frame, RowBatch, Rows, Spool, as_rows, read_ahead
 from ..starts.sample import MOST_ROWS, ClassSample, Sample, sample_block
@@ -19,7 +20,6 @@ from ..tables.batches import (
     checked_batches,
     number_source,
 )
-from ..tables.labels import classes_of
 from ..tables.words import TableColumns
 from .labels import distinct_labels, is_unlabeled, with_two_classes
 from .survey import TrainingData, surveyed, zero_where_constant

@@ -11,9 +11,10 @@ from sklearn.metrics import log_loss
 
 import kernelpool
 from kernelpool.app.files import read_header
+from kernelpool.app.readers import sources
+from kernelpool.app.readers.large import PlaceSplit, place_keys
 from kernelpool.networks.shared_kernel import SharedKernel
-from kernelpool.tables import batches, sources
-from kernelpool.tables.large import PlaceSplit, place_keys
+from kernelpool.tables import batches
 from kernelpool.training import batched
 
 from .tables import blurred, features, write_csv

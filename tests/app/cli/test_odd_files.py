@@ -14,8 +14,8 @@ import pytest
 
 import kernelpool
 from kernelpool.app.files import read_header
-from kernelpool.tables.labels import read_labeled
-from kernelpool.tables.sources import source
+from kernelpool.app.readers.labels import read_labeled
+from kernelpool.app.readers.sources import source
 
 from .tables import QUICK, colors, write_csv
 
@@ -260,7 +260,7 @@ def test_strings_in_typed_files_are_words_whatever_they_hold(run):
 
 
 def test_a_bad_cell_far_down_is_named_by_its_own_row(run, monkeypatch):
-    from kernelpool.tables import sources as text_files
+    from kernelpool.app.readers import sources as text_files
 
     monkeypatch.setattr(text_files, "BLOCK", 200)
     rows = colors()
@@ -373,7 +373,7 @@ def test_ten_thousand_columns(run):
 
 
 def test_a_file_larger_than_a_block_is_read_in_pieces(run, fitted, monkeypatch):
-    from kernelpool.tables import sources
+    from kernelpool.app.readers import sources
 
     seen = []
     original = sources._parsed

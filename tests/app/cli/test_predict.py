@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kernelpool
-from kernelpool.tables import sources
+from kernelpool.app.readers import sources
 
 from .tables import QUICK, blurred, colors, features, write_csv
 

@@ -6,8 +6,8 @@ import numpy as np
 import typer
 
 from ...bounds import certify as certified
-from ...tables.labels import codes_and_classes
-from ...tables.sources import source
+from ..readers.labels import codes_and_classes
+from ..readers.sources import source
 from . import options as o
 from .output import CommandError, Exit
 from .saved import open_saved

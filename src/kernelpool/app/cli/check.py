@@ -8,9 +8,9 @@ import typer
 from ...errors import KernelpoolError
 from ...questions import DriftReference
 from ...questions.priors import prior_from_probability
-from ...tables.columns import Gaps
-from ...tables.sources import source
 from ...text import percent, plural, shown
+from ..readers.columns import Gaps
+from ..readers.sources import source
 from . import options as o
 from .output import CommandError, Exit
 from .saved import Saved, open_saved

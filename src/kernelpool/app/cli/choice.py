@@ -13,9 +13,9 @@ from typing import Any
 
 from ... import registry
 from ...estimators.shared_kernel import SharedKernelClassifier
-from ...tables.columns import CATEGORY, FeatureColumn
 from ...tables.encoder import TableEncoder
 from ...text import did_you_mean, plain, quoted
+from ..readers.columns import CATEGORY, FeatureColumn
 from .output import CommandError, Exit
 
 POOL, AUTO, LARGE_MODEL = "pool", "auto", "shared-kernel"

@@ -10,9 +10,9 @@ from ...inspection.metrics import Metrics, Rate
 from ...inspection.pipeline import unwrap
 from ...inspection.pool import describe
 from ...questions.comparison import ModelComparison
-from ...tables.labels import LabeledTable, codes_and_classes
-from ...tables.sources import source
 from ...text import listed, percent, plural, shown, text_of
+from ..readers.labels import LabeledTable, codes_and_classes
+from ..readers.sources import source
 from . import options as o
 from .output import CommandError, Exit, Screen, placed
 from .report import check_report

@@ -6,9 +6,9 @@ import numpy as np
 
 from ...inspection.metrics import DECISIONS, Metrics, RegressionError
 from ...questions import FeatureImportance, feature_importance
-from ...tables.labels import Fingerprint, codes_and_classes
-from ...tables.sources import Source, source
 from ...text import percent, plural, quoted
+from ..readers.labels import Fingerprint, codes_and_classes
+from ..readers.sources import Source, source
 from . import options as o
 from .output import CommandError, Exit, Screen
 from .saved import Saved, decisions, open_saved

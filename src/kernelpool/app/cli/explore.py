@@ -9,10 +9,10 @@ import numpy as np
 
 from ...inspection.pipeline import unwrap
 from ...inspection.pool import describe
-from ...tables.columns import Gaps, check_columns
-from ...tables.labels import codes_of
-from ...tables.sources import source
 from ...text import plural, shown
+from ..readers.columns import Gaps, check_columns
+from ..readers.labels import codes_of
+from ..readers.sources import source
 from . import options as o
 from .output import CommandError, Exit, placed
 from .report import KEEP, check_report, row_names

@@ -12,12 +12,12 @@ from sklearn.utils import get_tags
 
 from ... import registry
 from ...errors import TableError
-from ...tables.columns import CATEGORY, NUMBER
-from ...tables.labels import LabeledTable, read_labeled
-from ...tables.large import LargeTable, PlaceSplit, survey_labeled
-from ...tables.sources import SUFFIXES, source, stem_of
 from ...text import listed, plain, plural, quoted, shown
 from ..files import save
+from ..readers.columns import CATEGORY, NUMBER
+from ..readers.labels import LabeledTable, read_labeled
+from ..readers.large import LargeTable, PlaceSplit, survey_labeled
+from ..readers.sources import SUFFIXES, source, stem_of
 from . import options as o
 from .choice import AUTO, LARGE_MODEL, POOL, ModelChoice
 from .output import CommandError, Exit, Screen, check_free, placed

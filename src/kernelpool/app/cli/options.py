@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ...tables.sources import TextStyle
 from ...text import quoted
+from ..readers.sources import TextStyle
 from .output import CommandError, Exit, Screen
 
 Scale = StrEnum("Scale", ["AUTO", "STANDARD", "NONE"])

@@ -244,7 +244,7 @@ def check_free(path: str, force: bool) -> None:
 
 def format_of(path: str, given: str | None) -> str:
     """csv, parquet, arrow or jsonl: what was asked for, or what the name ends with."""
-    from ...tables.writing import FORMATS
+    from ..readers.writing import FORMATS
 
     found = given or ("csv" if path == "-" else FORMATS.get(Path(path).suffix.lower()))
     if found is None:
@@ -286,7 +286,7 @@ def table_output(
     path: str, kind: str, schema: Any, force: bool, raw: bool = False
 ) -> Iterator[Any]:
     """Writes tables to a file that appears when all are written, or to stdout."""
-    from ...tables.writing import table_writer
+    from ..readers.writing import table_writer
 
     if path == "-":
         if sys.stdout.name == os.devnull:  # what `app.run` opens in its place

@@ -15,9 +15,9 @@ from ...inspection.explanation import signed
 from ...inspection.metrics import DECISIONS
 from ...inspection.pipeline import unwrap
 from ...questions.priors import prior_from_probability
-from ...tables.columns import Gaps, check_columns, is_text
-from ...tables.sources import Source, source
 from ...text import listed, plural, shown
+from ..readers.columns import Gaps, check_columns, is_text
+from ..readers.sources import Source, source
 from . import options as o
 from .check import AnswerSample, class_shares
 from .output import NAME_IT, CommandError, Exit, Screen, check_free, format_of, table_output

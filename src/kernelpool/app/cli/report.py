@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ...tables.columns import check_columns
-from ...tables.labels import LabeledTable, codes_and_classes
-from ...tables.sources import source
 from ...text import shown
+from ..readers.columns import check_columns
+from ..readers.labels import LabeledTable, codes_and_classes
+from ..readers.sources import source
 from . import options as o
 from .output import CommandError, Exit, Screen, check_free, placed
 from .saved import open_saved

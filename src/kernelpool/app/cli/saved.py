@@ -16,14 +16,14 @@ from sklearn.utils import get_tags
 from ...errors import KernelpoolError, TableError
 from ...estimators.reject import DEFAULT_AMBIGUITY, DEFAULT_NOVELTY, RejectClassifier
 from ...inspection.pipeline import Coding, unwrap
-from ...tables.columns import CATEGORY, NUMBER, FeatureColumn, Gaps, check_columns, fitted_features
 from ...tables.encoder import TableEncoder
-from ...tables.labels import LabeledTable, codes_of, numbers_of
-from ...tables.large import PlaceSplit
-from ...tables.sources import Batch, Source, stem_of
 from ...text import listed, plural, quoted, shown
 from ...training.held_out import stratified_holdout
 from ..files import load, read_header
+from ..readers.columns import CATEGORY, NUMBER, FeatureColumn, Gaps, check_columns, fitted_features
+from ..readers.labels import LabeledTable, codes_of, numbers_of
+from ..readers.large import PlaceSplit
+from ..readers.sources import Batch, Source, stem_of
 from .output import CommandError, Exit, Screen
 
 SWAPPED = "It has the name of a data file: the model comes first, then the data."

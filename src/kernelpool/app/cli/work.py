@@ -19,10 +19,10 @@ from ...inspection.metrics import Metrics, Rate, RegressionError
 from ...inspection.pipeline import knows_log_density, log_density, unwrap
 from ...questions import DriftReference
 from ...tables.encoder import TableEncoder
-from ...tables.labels import Fingerprint, LabeledTable, codes_and_classes
-from ...tables.large import LargeNumbers, RowSample
 from ...text import plural, quoted, shown
 from ...training.held_out import stratified_holdout
+from ..readers.labels import Fingerprint, LabeledTable, codes_and_classes
+from ..readers.large import LargeNumbers, RowSample
 from .choice import NOT_SETTABLE, ModelChoice
 from .output import CommandError, Exit, Screen, Working
 

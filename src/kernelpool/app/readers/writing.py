@@ -7,7 +7,7 @@ Spreadsheets run cells that begin like a formula. So in CSV, text that begins wi
 import json
 from typing import Any, Protocol
 
-from ..text import plain
+from ...text import plain
 
 FORMATS = {
     ".csv": "csv",

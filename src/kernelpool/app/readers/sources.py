@@ -26,8 +26,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ..errors import TableError
-from ..text import listed, plural, quoted, shown
+from ...errors import TableError
+from ...text import listed, plural, quoted, shown
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import TableError
-from ..text import quoted
-from .batches import Cells, NumberBatch
+from ...errors import TableError
+from ...tables.batches import Cells, NumberBatch
+from ...tables.encoder import TableEncoder
+from ...tables.words import TableColumns
+from ...text import quoted
 from .columns import CATEGORY, NUMBER, FeatureColumn, Features, Gaps, check_columns, fitted_features
-from .encoder import TableEncoder
 from .labels import TargetColumn, distinct_cells, feature_names, refuse_unlabeled
 from .sources import Source
-from .words import TableColumns
 
 Progress = Callable[[int, int], None]
 """Called after every batch with the number of bytes and of rows that have been read."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TableError
-from ..text import listed, plural, quoted
+from ...errors import TableError
+from ...text import listed, plural, quoted
 from .columns import (
     FEW,
     NUMBER,

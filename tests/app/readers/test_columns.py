@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
+from kernelpool.app.readers.labels import read_labeled
+from kernelpool.app.readers.sources import TextStyle, source
 from kernelpool.errors import KernelpoolError, TableError
-from kernelpool.tables.labels import read_labeled
-from kernelpool.tables.sources import TextStyle, source
 
 
 def read(tmp_path, content, style=None, **options):

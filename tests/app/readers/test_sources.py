@@ -12,10 +12,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from kernelpool.app.readers import sources as text_files
+from kernelpool.app.readers.labels import read_labeled
+from kernelpool.app.readers.sources import _end_of_rows, source
 from kernelpool.errors import TableError
-from kernelpool.tables import sources as text_files
-from kernelpool.tables.labels import read_labeled
-from kernelpool.tables.sources import _end_of_rows, source
 
 N = 90
 
@@ -130,7 +130,7 @@ HARD = [
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 24])
 def test_blocks_end_where_rows_end_whatever_is_in_quotes(tmp_path, monkeypatch, end, block):
     monkeypatch.setattr(text_files, "BLOCK", max(block, 64))  # a row must fit
-    monkeypatch.setattr("kernelpool.tables.sources.HEAD", block)
+    monkeypatch.setattr("kernelpool.app.readers.sources.HEAD", block)
     out = io.StringIO()
     quoting = (
         csv.QUOTE_ALL if end == "\r" else csv.QUOTE_MINIMAL
@@ -142,7 +142,7 @@ def test_blocks_end_where_rows_end_whatever_is_in_quotes(tmp_path, monkeypatch, 
 
 def test_a_row_that_does_not_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "BLOCK", 1000)
-    monkeypatch.setattr("kernelpool.tables.sources.HEAD", 100)
+    monkeypatch.setattr("kernelpool.app.readers.sources.HEAD", 100)
     (tmp_path / "d.csv").write_text("a,b\n1,2\n3," + "x" * 5000 + "\n")
     with pytest.raises(
         TableError,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TableError
-from ..text import did_you_mean, listed, plural, quoted
+from ...errors import TableError
+from ...text import did_you_mean, listed, plural, quoted
 from .sources import Batch, TextStyle, is_number
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
