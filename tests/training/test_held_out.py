@@ -14,7 +14,6 @@ from kernelpool.training.held_out import (
     folds,
     held_out_loss,
     n_folds,
-    stratified_folds,
     stratified_holdout,
 )
 from kernelpool.training.validation import training_data
@@ -91,42 +90,6 @@ def test_choice_is_sharp_then_calm_then_small():
         == 1
     )  # the calmest
     assert choose([constant(0.5, 1.0)] * 3, [(4,), (2,), (2,)]) == 1  # the earliest of equals
-
-
-def test_folds_deal_out_every_class():
-    rng = np.random.default_rng(0)
-    code = np.repeat([0, 1, 2, -1], [52, 23, 1, 30])
-    key, weight = rng.random(len(code)), np.ones(len(code))
-    fold = stratified_folds(code, 5, key=key, weight=weight)
-    for k in (0, 1):
-        counts = np.bincount(fold[code == k], minlength=5)
-        assert counts.max() - counts.min() <= 1
-    assert (fold[code == 2] == -1).all()  # the only row of its class
-    assert (fold[code == -1] == -1).all()
-    assert (
-        np.bincount(fold[fold >= 0]).tolist() == [15] * 5
-    )  # a class goes on where the one before stopped
-
-
-def test_folds_keep_equal_rows_together_and_ignore_the_order():
-    rng = np.random.default_rng(0)
-    key, code = rng.random(60), np.repeat([0, 1], 30)
-    fold = stratified_folds(code, 3, key=key, weight=np.ones(60))
-    order = rng.permutation(60)
-    np.testing.assert_array_equal(
-        stratified_folds(code[order], 3, key=key[order], weight=np.ones(60)), fold[order]
-    )
-    twice = np.r_[np.arange(60), np.arange(10)]
-    np.testing.assert_array_equal(
-        stratified_folds(code[twice], 3, key=key[twice], weight=np.ones(70)), fold[twice]
-    )
-    some = np.ones(60)
-    some[::2] = 0
-    found = stratified_folds(code, 3, key=key, weight=some)
-    assert (found[::2] == -1).all()
-    np.testing.assert_array_equal(
-        found[1::2], stratified_folds(code[1::2], 3, key=key[1::2], weight=np.ones(30))
-    )
 
 
 def test_few_rows_have_more_folds():

@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
 from kernelpool.training import readout_path
-from kernelpool.training.judging import Judging
+from kernelpool.training.cross_fit import Selection
 from kernelpool.training.readout_path import (
     RIDGES,
     Setting,
@@ -102,14 +102,14 @@ def test_one_distinct_row_and_columns_without_width():
 
 
 def test_no_row_is_judged_by_the_setting_that_it_has_chosen():
-    train, (x, codes, weight), part = rings(60, 0), rings(60, 1), np.arange(60) % 3
+    train, (x, codes, weight) = rings(60, 0), rings(60, 1)
     settings = {"n_kernels": 20, "n_classes": 3, "seed": 0, "near": Setting(2, 1)}
-    judging = Judging(codes, weight, part)
-    fit_readout_path(train, (x, codes, weight), judging=judging, **settings)
-    for mine in (part == p for p in range(3)):  # what the others choose by themselves
+    selection = Selection(codes, weight, x[:, 0])
+    fit_readout_path(train, (x, codes, weight), selection=selection, **settings)
+    for mine in (selection.part == p for p in range(5)):  # what the others choose by themselves
         other = fit_readout_path(train, (x[~mine], codes[~mine], weight[~mine]), **settings)
         np.testing.assert_allclose(
-            judging.log_proba[mine], log_softmax(other.scores(x[mine]), axis=1), atol=1e-9
+            selection.log_proba[mine], log_softmax(other.scores(x[mine]), axis=1), atol=1e-9
         )
 
 
@@ -119,9 +119,9 @@ def test_labels_without_meaning_are_not_foretold():
     chosen, judged = [], []
     for seed in range(30):
         coins = [(rng.normal(size=(n, 4)), rng.integers(0, 2, n), np.ones(n)) for n in (60, 40)]
-        judging = Judging(coins[1][1], np.ones(40), np.arange(40) % 5)
-        found = fit_readout_path(*coins, n_kernels=30, n_classes=2, seed=seed, judging=judging)
+        selection = Selection(coins[1][1], np.ones(40), coins[1][0][:, 0])
+        found = fit_readout_path(*coins, n_kernels=30, n_classes=2, seed=seed, selection=selection)
         chosen.append(found.loss)
-        judged.append(-judging.log_proba[np.arange(40), coins[1][1]].mean())
+        judged.append(-selection.log_proba[np.arange(40), coins[1][1]].mean())
     assert np.mean(chosen) < np.mean(judged) - 0.002
     assert np.mean(judged) > np.log(2) - 2 * np.std(judged) / np.sqrt(30)

@@ -16,7 +16,6 @@ from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..registry import CATEGORIES, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
 from ..rows import Block, Rows, with_missing
-from ..starts.sample import content_key
 from ..text import plural
 from ..training.cross_fitting import (
     INDICATORS,
@@ -34,7 +33,7 @@ from ..training.cross_fitting import (
     network_log_proba,
     takes_holes,
 )
-from ..training.held_out import stratified_folds
+from ..training.folds import row_keys, stratified_folds
 from ..training.parzen import labeled
 from ..training.pooling import KINDS, Pooling
 from ..training.stacking import stacked
@@ -358,7 +357,7 @@ class PooledClassifier(DensityClassifier):
         holes = bool(np.isnan(x).any())
         candidates = self._candidates(n_classes, levels, holes)
         n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
-        key = _row_keys(x, np.asarray(data.weight, np.float64), seed)
+        key = row_keys(x, np.asarray(data.weight, np.float64), seed)
         fold = stratified_folds(data.codes, n_folds, key=key, weight=data.weight)
         if (fold < 0).all():
             raise KernelpoolError(
@@ -719,15 +718,6 @@ def _position(views: list[View], view: View | None) -> int:
             return i
     views.append(view)
     return len(views) - 1
-
-
-def _row_keys(x: np.ndarray, weight: np.ndarray, seed: int) -> np.ndarray:
-    """A number made from the content of each row, whatever the units: equal rows meet in one fold, and order means nothing."""
-    known = np.where(np.isnan(x), 0.0, weight[:, None])
-    filled, total = np.nan_to_num(x, nan=0.0), np.maximum(known.sum(axis=0), 1e-300)
-    mean = (known * filled).sum(axis=0) / total
-    scale = np.sqrt((known * (filled - mean) ** 2).sum(axis=0) / total)
-    return np.asarray(content_key((x - mean) / np.where(scale > 0, scale, 1.0), seed))
 
 
 def _probe(model: PooledClassifier) -> np.ndarray:

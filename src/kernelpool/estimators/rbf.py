@@ -37,8 +37,8 @@ from ..registry import (
 from ..rows import Block, Frame, Rows, one_blas_thread
 from ..starts.sample import content_key
 from ..training.config import KernelConfig
-from ..training.held_out import judged_parts, stratified_folds
-from ..training.judging import Judging
+from ..training.cross_fit import Selection
+from ..training.folds import stratified_folds
 from ..training.monitor import Progress
 from ..training.parzen import ParzenRows, labeled_rows
 from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regression_data
@@ -682,7 +682,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             "ridge": None if isinstance(self.strength, str) else 0.5 * float(self.strength),
         }
         held_out: ParzenRows | None = None
-        judging: Judging | None = None
+        selection: Selection | None = None
         if X_val is not None:
             x_val, codes = validation_rows(
                 self, X_val, y_val, data.classes, holes=self.missing != "error"
@@ -705,20 +705,23 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
                 progress.sweep(n, -loss, float("nan"))
 
             def search(
-                train: LabeledArrays, held_out: LabeledArrays, judging: Judging | None = None
+                train: LabeledArrays, held_out: LabeledArrays, selection: Selection | None = None
             ) -> ReadoutFit:
                 return fit_readout_path(
-                    train, held_out, near=near, judging=judging, on_setting=on_setting, **settings
+                    train,
+                    held_out,
+                    near=near,
+                    selection=selection,
+                    on_setting=on_setting,
+                    **settings,
                 )
 
             train = seen(x), rows.codes, rows.weight
             if held_out is not None:
-                nonlocal judging
+                nonlocal selection
                 apart = seen(self._path_rows(held_out.x, frame)), held_out.codes, held_out.weight
-                judging = judging or Judging(
-                    *apart[1:], judged_parts(held_out.codes, content_key(apart[0], seed))
-                )
-                return search(train, apart, judging), metric
+                selection = selection or Selection(*apart[1:], content_key(apart[0], seed))
+                return search(train, apart, selection), metric
             fold = stratified_folds(rows.codes, HELD_OUT_FOLDS, key=content_key(train[0], seed))
             out = [
                 f for f in range(HELD_OUT_FOLDS if len(fold) < FEW_ROWS else 1) if (fold == f).any()
@@ -744,8 +747,8 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             tried, key=lambda one: one[0].loss if np.isfinite(one[0].loss) else np.inf
         )
         self._set_path(found, data.classes, frame, metric)
-        if judging is not None:
-            self.validation_log_proba_ = judging.log_proba
+        if selection is not None:
+            self.validation_log_proba_ = selection.log_proba
         self._keep_description(describing, data)
         return self
 

@@ -33,7 +33,7 @@ from ..lbfgs import maximize
 from ..networks.shared_kernel import Params, SharedKernel
 from ..rows import Block, Rows, one_blas_thread
 from ..sums import Sums, record
-from .judging import Judging
+from .cross_fit import Selection
 from .shared_kernel import MixtureTraining
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
@@ -124,12 +124,12 @@ def fit_conditional(
     training: MixtureTraining,
     start: Params,
     held_out: Rows,
-    judging: Judging,
+    selection: Selection,
     config: ConditionalConfig,
 ) -> ConditionalFit:
     """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`.
 
-    `judging` takes notice of every step.
+    `selection` takes the predictions of every step.
     """
     network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
     places = [(shrinkage, beta) for shrinkage in SHRINKAGES for beta in BETAS]
@@ -146,7 +146,7 @@ def fit_conditional(
         begin = tempered(network, _shrunk(network, start, shrinkage), beta)
         rival = next((fit.losses for fit in fits if fit.pull == pull), ())
         fits.append(
-            _climb(network, training.rows, held_out, judging, begin, beta, pull, max_iter, rival)
+            _climb(network, training.rows, held_out, selection, begin, beta, pull, max_iter, rival)
         )
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
@@ -157,14 +157,14 @@ def _climb(
     network: SharedKernel,
     rows: Rows,
     held_out: Rows,
-    judging: Judging,
+    selection: Selection,
     start: Params,
     beta: float,
     pull: float,
     max_iter: int,
     rival: tuple[float, ...] = (),
 ) -> ConditionalFit:
-    best, lowest, best_step = start, judging.see(log_proba(network, held_out, start)), 0
+    best, lowest, best_step = start, selection.add(log_proba(network, held_out, start)), 0
     if not max_iter:
         likelihood = -float(conditional_losses(network, rows, [start])[0])
         return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED)
@@ -178,7 +178,7 @@ def _climb(
             losses.append(lowest)
             return False
         params = network.from_vector(vector, start)
-        loss = judging.see(log_proba(network, held_out, params))
+        loss = selection.add(log_proba(network, held_out, params))
         if loss < (1 - GAIN) * lowest:
             best, lowest, best_step = params, loss, n_steps
         losses.append(lowest)

@@ -12,16 +12,9 @@ from ..rows import as_rows
 from .candidates import limit_kernels
 from .conditional import GAIN, ConditionalConfig, ConditionalFit, fit_conditional, on_host
 from .config import PreviousFit, SharedKernelConfig, StartConfig
-from .held_out import (
-    MOST_ROWS,
-    SampledRows,
-    divide,
-    draw_rows,
-    fold_data,
-    judged_parts,
-    stratified_folds,
-)
-from .judging import Judging
+from .cross_fit import Selection
+from .folds import stratified_folds
+from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data
 from .shared_kernel import FittedNetwork, Starts
 from .survey import TrainingData
 
@@ -168,9 +161,9 @@ def _trained(
     start = on_host(
         Params(params.kernels, params.mixing, params.class_prior)
     )  # a learned sharing plays no part from here on
-    judging = Judging(out.code, out.weight, judged_parts(out.code, out.key), GAIN)
+    selection = Selection(out.code, out.weight, out.key, GAIN)
     fit = fit_conditional(
-        training, start, held_out.framed(training.frame, width), judging, conditional
+        training, start, held_out.framed(training.frame, width), selection, conditional
     )
     parameters = training.in_data_units(fit.params)
     class_prior, probability = (
@@ -178,5 +171,5 @@ def _trained(
         training.probability(fit.params),
     )
     return DecidingNetwork(
-        *parameters, class_prior, fit, float(out.weight.sum()), probability, judging.log_proba
+        *parameters, class_prior, fit, float(out.weight.sum()), probability, selection.log_proba
     )

@@ -27,6 +27,7 @@ from ..arrays import Array, as_float64, device, match_array, namespace, to_numpy
 from ..errors import KernelpoolError
 from ..rows import Block, Frame, Rows, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
+from .folds import stratified_folds
 from .survey import TrainingData
 
 MOST_ROWS = 20_000
@@ -34,9 +35,6 @@ MOST_ROWS = 20_000
 
 FEWEST = 20
 """Rows of a class from which on some are held out where rows stay where they live."""
-
-N_PARTS = 5
-"""Parts of held-out rows that choose for each other."""
 
 COLDEST, HOTTEST = 1e-4, 2.0
 """Bounds of beta; mixtures of full kernels in a hundred dimensions want a hundredth and less."""
@@ -314,38 +312,6 @@ def divide(data: TrainingData, seed: int, most_rows: int) -> tuple[TrainingData,
 def n_folds(weight: float) -> int:
     """Few rows need more folds: what is held out must be enough to tell networks apart."""
     return 5 if weight < 600 else 3
-
-
-def stratified_folds(
-    code: np.ndarray,
-    n_folds: int,
-    *,
-    key: np.ndarray,
-    weight: np.ndarray | None = None,
-    spare_single: bool = True,
-) -> np.ndarray:
-    """The fold in which each row is held out, (n,); -1 for those that always train.
-
-    Rows are dealt out class by class in the order of `key`. Rows of equal keys meet in one fold: where the key is made from the
-    content of a row, a row of weight two is the same as the row twice, and the order of the rows means nothing. Rows without a
-    label or weight always train, and so does the only row of a class if `spare_single`.
-    """
-    fold = np.full(len(code), -1)
-    usable = code >= 0 if weight is None else (code >= 0) & (weight > 0)
-    start = 0
-    for k in np.unique(code[code >= 0]):
-        in_class = np.flatnonzero((code == k) & usable)
-        distinct, place = np.unique(key[in_class], return_inverse=True)
-        if len(distinct) > spare_single:
-            # the next class goes on where this one stopped, so that folds are of equal size
-            fold[in_class] = (start + place) % n_folds
-            start += len(distinct)
-    return fold
-
-
-def judged_parts(code: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """The part of each held-out row, (n,), that is judged by what the others choose; see `training.judging`."""
-    return np.maximum(stratified_folds(code, N_PARTS, key=key, spare_single=False), 0)
 
 
 def splitter(cv: Any, y: np.ndarray) -> Any:

@@ -36,7 +36,7 @@ from sklearn.cluster import KMeans
 
 from ..lbfgs import maximize
 from ..networks.parzen_kernels import distances_along
-from .judging import Judging
+from .cross_fit import Selection
 
 WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the kernels, in the unit of their layer."""
@@ -132,10 +132,10 @@ def fit_readout_path(
     max_features: int | None = None,
     ridge: float | None = None,
     near: Setting | None = None,
-    judging: Judging | None = None,
+    selection: Selection | None = None,
     on_setting: Callable[[int, float], None] | None = None,
 ) -> ReadoutFit:
-    """The network with the least loss on `held_out`; `judging` takes notice of every setting.
+    """The network with the least loss on `held_out`; `selection` takes the predictions of every setting.
 
     With `near`, a setting that was best for other rows of the same data, only its width and the ridges beside it are tried;
     with `ridge`, no other. After each setting `on_setting` is told how many there were and the loss of this one.
@@ -144,7 +144,7 @@ def fit_readout_path(
     distance_out = squared_distances(held_out[0], layer.center, layer.seen)
     best: ReadoutFit | None = None
     losses: dict[Setting, float] = {}
-    judging = Judging(*held_out[1:]) if judging is None else judging
+    selection = Selection(*held_out[1:]) if selection is None else selection
     for i in range(len(WIDTHS)) if near is None else (near.width,):
         variance = WIDTHS[i] * layer.unit
         path = _Path(layer.activations(variance), *train, n_classes)
@@ -156,7 +156,7 @@ def fit_readout_path(
             readout = path.to(ridges[r])
             if ridge is not None and r < len(ridges) - 1:
                 continue
-            loss = judging.see(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
+            loss = selection.add(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
             losses[Setting(i, r)] = loss
             if on_setting is not None:
                 on_setting(len(losses), loss)

@@ -20,7 +20,8 @@ from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES
 from .candidates import Candidate, CandidateFits
 from .config import SharedKernelConfig, is_auto
-from .held_out import Loss, choose, draw_rows, held_out_loss, n_folds, stratified_folds
+from .folds import stratified_folds
+from .held_out import Loss, choose, draw_rows, held_out_loss, n_folds
 from .survey import TrainingData
 
 FIRST_SHARING = 0.1

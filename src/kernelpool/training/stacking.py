@@ -24,7 +24,8 @@ import numpy as np
 from ..em import Outcome, Stop, best_of, em
 from .candidates import limit_kernels
 from .config import SharedKernelConfig
-from .held_out import SampledRows, draw_rows, fold_data, n_folds, stratified_folds
+from .folds import stratified_folds
+from .held_out import SampledRows, draw_rows, fold_data, n_folds
 from .shared_kernel import Starts
 from .survey import TrainingData
 
