@@ -176,17 +176,17 @@ def _write(folder: Path, train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
     _write_tumors(folder / "tumors.csv", folder / "new.csv")
     print(f"A table to try, and new rows: {folder / 'tumors.csv'}, {folder / 'new.csv'}")
     try:
-        from ..report import summarize, write_html
+        from ..report import write_report
 
-        kwargs: dict[str, Any] = {
-            "feature_names": ["x", "y"],
-            "target_name": "class",
-            "title": "Clouds",
-            "source": "make_clouds(5000, random_state=0)",
-        }
-        write_html(
-            summarize(model, *train, *test, command="kernelpool demo", duration=seconds, **kwargs),
+        write_report(
+            model,
+            *train,
             page,
+            X_test=test[0],
+            y_test=test[1],
+            title="Clouds",
+            facts={"Rows": "make_clouds(5000, random_state=0)", "Seconds of training": seconds},
+            command="kernelpool demo",
         )
         print(f"A report on it:              {page}            open it in a browser")
     except ImportError:

@@ -21,7 +21,7 @@ from ..readers.sources import SUFFIXES, source, stem_of
 from . import options as o
 from .choice import AUTO, LARGE_MODEL, POOL, ModelChoice
 from .output import CommandError, Exit, Screen, check_free, placed
-from .report import KEEP, check_report, kept_names, write_report
+from .report import KEEP, check_report, kept_names, report_on
 from .work import LargeWork, RegressionWork, Work
 
 OTHERS = ", ".join(sorted(set(registry.commands()) - {POOL}))
@@ -197,8 +197,8 @@ def fit(
     _tell(work, path, screen)
     if report is not None:
         shown_rows, test = work.reported()
-        made = {"command": work.command, "duration": work.seconds}
-        write_report(work.model, shown_rows, test, report, force, screen, names=names, **made)
+        made = {"command": work.command, "Seconds of training": work.seconds}
+        report_on(work.model, shown_rows, test, report, force, screen, names=names, **made)
     screen.answer({"model": path, **work.record(), "report": report})
     if work.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)

@@ -55,21 +55,20 @@ def report(
     same, held = saved.split_of(rows.fingerprint(), codes)
     kwargs = {
         key: saved.summary.get(name)
-        for key, name in (("command", "command"), ("duration", "seconds"))
+        for key, name in (("command", "command"), ("Seconds of training", "seconds"))
     }
     kwargs = {key: value for key, value in kwargs.items() if isinstance(value, str | float)}
     if test is not None:
         other = saved.read(source(test, style), column, screen, spare)
         names = names + kept_names(test, style, list(keep or []))
         rows, at = _joined(rows, other), np.arange(len(rows), len(rows) + len(other))
-        write_report(
+        report_on(
             saved.model,
             rows,
             at,
             output,
             force,
             screen,
-            test_source=other.source,
             names=names,
             **kwargs,
         )
@@ -79,7 +78,7 @@ def report(
                 "these are not the rows of the fit, or not in their order: errors are counted on all of them."
             )
         found = np.flatnonzero(held) if held is not None and held.any() else None
-        write_report(saved.model, rows, found, output, force, screen, names=names, **kwargs)
+        report_on(saved.model, rows, found, output, force, screen, names=names, **kwargs)
     screen.answer({"report": output, "rows_of_fit": same, "n_rows": len(rows)})
 
 
@@ -134,7 +133,7 @@ def check_report(path: str, force: bool) -> None:
     check_free(path, force)
 
 
-def write_report(
+def report_on(
     model: Any,
     rows: LabeledTable,
     test: np.ndarray | None,
@@ -143,31 +142,29 @@ def write_report(
     screen: Screen,
     *,
     names: list[str] | None = None,
+    command: str | None = None,
     **kwargs: Any,
 ) -> None:
     """The report of a model on its rows, those held out apart."""
-    from ..report import summarize, write_html
+    from ..report import write_report
 
     train = np.arange(len(rows)) if test is None else np.setdiff1d(np.arange(len(rows)), test)
     held = (None, None) if test is None else rows.at(test)
+    ids = rows.row_numbers.astype(object)
+    if names:  # rows may have been left out for want of a label
+        named = names if len(names) == len(rows) else [names[i - 1] for i in rows.row_numbers]
+        ids = np.array([f"{i} ({name})" for i, name in zip(ids, named, strict=True)], object)
+    facts = {"Rows": rows.source, "Target": rows.target, **kwargs}
     with placed(path, force) as beside, screen.working("Writing the report"):
-        numbers = rows.row_numbers
-        kwargs |= {
-            "row_numbers": numbers[train],
-            "test_row_numbers": None if test is None else numbers[test],
-        }
-        if names:  # rows may have been left out for want of a label
-            named = (
-                np.array(names, object)
-                if len(names) == len(rows)
-                else np.array(names, object)[rows.row_numbers - 1]
-            )
-            kwargs |= {
-                "row_names": named[train].tolist(),
-                "test_row_names": None if test is None else named[test].tolist(),
-            }
-        summary = summarize(
-            model, *rows.at(train), *held, target_name=rows.target, source=rows.source, **kwargs
+        write_report(
+            model,
+            *rows.at(train),
+            beside,
+            X_test=held[0],
+            y_test=held[1],
+            row_ids=ids[train].tolist(),
+            test_row_ids=None if test is None else ids[test].tolist(),
+            facts=facts,
+            command=command,
         )
-        write_html(summary, beside)
     screen.result(f"Report: {shown(path, 400)}")

@@ -4,7 +4,8 @@ The summary needs nothing beyond kernelpool's own dependencies, the page needs j
 """
 
 from .html import render_html, write_html
+from .page import write_report
 from .records import Summary
 from .summary import summarize
 
-__all__ = ["Summary", "render_html", "summarize", "write_html"]
+__all__ = ["Summary", "render_html", "summarize", "write_html", "write_report"]
