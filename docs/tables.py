@@ -1,6 +1,6 @@
 """Measures the tables in the guide and the README.
 
-python docs/tables.py [sharing] [families] [starts] [floors] [sweeps] [peers] [trouble] [overlap] [learned] [split] [averages]
+python docs/tables.py [sharing] [families] [starts] [floors] [sweeps] [peers] [trouble] [overlap] [learned] [split]
     [reject]
 
 Errors are means over draws of generated data or over folds, in percent. Sets that are not on this machine are left out and
@@ -562,36 +562,7 @@ def split():
     )
 
 
-def averages():
-    """Averages over degrees of sharing and numbers of kernels: error in percent / log-loss, spherical kernels, five folds."""
-    rows = []
-    for name, X, y, n_kernels in small_sets("pima", "ionosphere", "bupa", "clouds", "phoneme"):
-        totals = (n_kernels // 2, n_kernels, 2 * n_kernels)
-        models = [
-            SharingAverageClassifier(
-                n_kernels, sharing=(0, 0.5, 1), standardize=False, random_state=0
-            ),
-            *(
-                SharingAverageClassifier(
-                    kernel_totals=totals,
-                    sharing=(0, 0.5, 1),
-                    weights=weights,
-                    standardize=False,
-                    random_state=0,
-                )
-                for weights in ("equal", "held_out")
-            ),
-        ]
-        rows.append(
-            [
-                f"{name}, {n_kernels}; {totals}",
-                *(fold_scores(model, X, y, name, repeats=1) for model in models),
-            ]
-        )
-    table(["", "one number", "three, equal weights", "three, held-out weights"], rows)
-
-
-SHARING_TABLES = ("learned", "split", "averages")
+SHARING_TABLES = ("learned", "split")
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # a few fits stop at max_iter

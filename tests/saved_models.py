@@ -85,7 +85,7 @@ UNFITTED = {
     ),
     "shared, split": (kernels(split_by_class=True), "text"),
     "sharing average, weighted": (
-        SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0, tol=1e-3),
+        SharingAverageClassifier(4, sharing=(0, 1), random_state=0, tol=1e-3),
         "two",
     ),
     "sharing average": (

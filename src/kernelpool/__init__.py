@@ -23,10 +23,8 @@ if TYPE_CHECKING:
         SharedKernelClassifier,
         SharingAverageClassifier,
     )
-    from .training.checkpoint import Checkpoint
 
 __all__ = [
-    "Checkpoint",
     "CompetitiveNeuronsClassifier",
     "ConformalClassifier",
     "MultiEdit",
@@ -51,7 +49,6 @@ _SUBMODULES = ("app", "bounds", "errors", "questions")
 """Modules that ``import kernelpool`` gives access to."""
 
 _MODULES = {
-    "Checkpoint": "training.checkpoint",
     "load": "app.files",
     "save": "app.files",
     "to_onnx": "app.onnx",

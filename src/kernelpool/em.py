@@ -9,9 +9,9 @@ itself may lower the objective, as under the overlap penalty, the history says s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 P = TypeVar("P")
 
@@ -60,36 +60,6 @@ class Accelerator(Protocol[P]):
 
     def propose(self, params: P, better: P) -> P | None: ...
     def reject(self) -> None: ...
-    def state(self) -> Any: ...
-    def restore(self, state: Any) -> None: ...
-
-
-@dataclass(frozen=True)
-class EMState(Generic[P]):
-    """Where a run stands between two sweeps: all that the rest of it depends on."""
-
-    fit: Fit[P]
-    better: P
-    proposal: P | None
-    """The next parameters, unless they are a plain step."""
-    repaired: bool
-    accelerator: Any = None
-
-
-class Journal(Protocol[P]):
-    """Keeps where a run stands, so that another process can go on from there."""
-
-    def resume(self) -> EMState[P] | Fit[P] | None:
-        """What an earlier process has left: a run that is to go on, or one that has ended."""
-
-    def note(self, state: EMState[P]) -> None:
-        """After each sweep."""
-
-    def flush(self) -> None:
-        """The run ends before its time."""
-
-    def finish(self, fit: Fit[P]) -> None:
-        """The run has ended."""
 
 
 @dataclass
@@ -115,33 +85,20 @@ def em(
     accelerator: Accelerator[P] | None = None,
     repair: Callable[[P], P | None] | None = None,
     on_sweep: Callable[[Fit[P]], bool] | None = None,
-    journal: Journal[P] | None = None,
 ) -> Fit[P]:
     """Iterate `sweep(params) -> (better, objective of params)` from `start`.
 
     `repair(params)` is asked when the objective has settled; what it proposes is kept if the objective does not fall.
-    `on_sweep(fit)` may return True to stop. With a `journal` the run goes on where an earlier one was broken off, and ends as
-    that one would have ended.
+    `on_sweep(fit)` may return True to stop.
     """
-    begun = None if journal is None else journal.resume()
-    if isinstance(begun, Fit):
-        return begun
-    fit: Fit[P] = (
-        Fit(start) if begun is None else replace(begun.fit, history=list(begun.fit.history))
-    )
+    fit: Fit[P] = Fit(start)
     try:
-        _iterate(fit, sweep, stop, accelerator, repair, on_sweep, journal, begun)
-    except BaseException as error:
-        if journal is not None:
-            journal.flush()
-        if not isinstance(error, KeyboardInterrupt) or not fit.history:
+        _iterate(fit, sweep, stop, accelerator, repair, on_sweep)
+    except KeyboardInterrupt:
+        if not fit.history:
             raise
         fit.outcome = Outcome.INTERRUPTED
     fit.params, fit.objective = fit.best
-    if journal is not None and fit.outcome is Outcome.STOPPED:
-        journal.flush()
-    elif journal is not None and fit.outcome is not Outcome.INTERRUPTED:
-        journal.finish(fit)
     return fit
 
 
@@ -152,33 +109,15 @@ def _iterate(
     accelerator: Accelerator[P] | None,
     repair: Callable[[P], P | None] | None,
     on_sweep: Callable[[Fit[P]], bool] | None,
-    journal: Journal[P] | None,
-    begun: EMState[P] | None,
 ) -> None:
     proposal: P | None = None  # the next parameters, unless they are a plain step
     repaired = False
-    if begun is not None:
-        better, proposal, repaired = begun.better, begun.proposal, begun.repaired
-        if accelerator is not None:
-            accelerator.restore(begun.accelerator)
-    else:
-        better, fit.objective = sweep(fit.params)
-        fit.history.append(fit.objective)
-        fit.best = fit.params, fit.objective
-        if on_sweep is not None and on_sweep(fit):
-            return
+    better, fit.objective = sweep(fit.params)
+    fit.history.append(fit.objective)
+    fit.best = fit.params, fit.objective
+    if on_sweep is not None and on_sweep(fit):
+        return
     while fit.n_sweeps < stop.max_iter:
-        if journal is not None:
-            so_far = replace(fit, history=list(fit.history))
-            journal.note(
-                EMState(
-                    so_far,
-                    better,
-                    proposal,
-                    repaired,
-                    None if accelerator is None else accelerator.state(),
-                )
-            )
         trial = better if proposal is None else proposal
         trial_better, objective = sweep(trial)
         fit.n_sweeps += 1

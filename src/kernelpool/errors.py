@@ -47,8 +47,8 @@ class ClusterLostError(KernelpoolError):
     def __init__(self, how: str) -> None:
         self.how = how
         super().__init__(
-            f"The Dask cluster was lost while rows were summed ({how}). Connect to one and fit again: with checkpoint= the fit "
-            f"goes on from its last sweep, without it from the beginning."
+            f"The Dask cluster was lost while rows were summed ({how}). "
+            f"Connect to one and fit again."
         )
 
     def __reduce__(self) -> tuple[type, tuple[str]]:

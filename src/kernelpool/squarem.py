@@ -70,14 +70,6 @@ class Squarem(Generic[P]):
             self._limit = max(FIRST_LIMIT, self._limit / GROWTH)
         self._pending = 0.0
 
-    def state(self) -> tuple[float, Array | None, float]:
-        """All that later proposals depend on."""
-        return self._limit, self._origin, self._pending
-
-    def restore(self, state: tuple[float, Array | None, float]) -> None:
-        """Go on from the `state` of another."""
-        self._limit, self._origin, self._pending = state
-
 
 def _norm(vector: Array) -> float:
     return float(namespace(vector).sum(vector**2)) ** 0.5

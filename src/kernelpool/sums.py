@@ -10,16 +10,10 @@ from typing import Any, Self, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 
-RECORDS: dict[str, type] = {}
-"""Every record there is, by the name of its module and its own: what a checkpoint may hold."""
-
-
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     """A frozen dataclass of arrays, compared by identity."""
-    made = dataclass(frozen=True, eq=False)(cls)
-    RECORDS[f"{made.__module__}.{made.__qualname__}"] = made
-    return made
+    return dataclass(frozen=True, eq=False)(cls)
 
 
 class Sums:

@@ -174,10 +174,8 @@ def fault(block):
     return 1 // 0
 
 
-def test_the_client_closed_in_mid_fit_says_so_and_leaves_a_checkpoint(cluster, blobs, tmp_path):
+def test_the_client_closed_in_mid_fit_says_so(cluster, blobs):
     x, y = blobs
-    expected = fit_here(x, y)
-    path = tmp_path / "fit.checkpoint"
     with distributed.Client(cluster) as client:
 
         def close(info):
@@ -186,20 +184,9 @@ def test_the_client_closed_in_mid_fit_says_so_and_leaves_a_checkpoint(cluster, b
 
         with pytest.raises(
             ClusterLostError,
-            match=r"The Dask cluster was lost while rows were summed .*checkpoint=",
+            match=r"The Dask cluster was lost while rows were summed",
         ):
-            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=close).fit(
-                *at_home(x, y)
-            )
-    left = []
-    with distributed.Client(cluster):
-        again = SharedKernelClassifier.prbf(
-            **SETTINGS, checkpoint=path, callback=lambda info: left.append(info) and None
-        )
-        found = again.fit(*at_home(x, y))
-    np.testing.assert_array_equal(found.means_, expected.means_)  # to the last bit
-    np.testing.assert_array_equal(found.history_, expected.history_)
-    assert len(left) < len(expected.history_)
+            SharedKernelClassifier.prbf(**SETTINGS, callback=close).fit(*at_home(x, y))
 
 
 @pytest.mark.slow
@@ -233,10 +220,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_the_scheduler_killed_in_mid_fit_says_so_and_leaves_a_checkpoint(blobs, tmp_path):
+def test_the_scheduler_killed_in_mid_fit_says_so(blobs, tmp_path):
     x, y = blobs
-    expected = fit_here(x, y)
-    path, script = tmp_path / "fit.checkpoint", tmp_path / "scheduler.py"
+    script = tmp_path / "scheduler.py"
     script.write_text(SCHEDULER.replace("processes=False", 'processes=False, protocol="tcp"'))
     with (
         subprocess.Popen(
@@ -256,13 +242,9 @@ def test_the_scheduler_killed_in_mid_fit_says_so_and_leaves_a_checkpoint(blobs, 
 
         begun = time.monotonic()
         with pytest.raises(ClusterLostError, match="The Dask cluster was lost"):
-            SharedKernelClassifier.prbf(**SETTINGS, checkpoint=path, callback=kill).fit(
-                *at_home(x, y)
-            )
+            SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*at_home(x, y))
         assert time.monotonic() - begun < 60
         client.close(timeout=1)
-    found = fit_here(x, y, checkpoint=path)
-    np.testing.assert_array_equal(found.means_, expected.means_)
 
 
 class Waiting:

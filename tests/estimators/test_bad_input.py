@@ -128,7 +128,7 @@ def test_fit_refuses(parameters, x, y, fit, error, match):
         ((0, 1.5), r"Each value of sharing must lie in \[0, 1\]; got 1.5"),
         (
             (),
-            "sharing, overlap_penalty and kernel_totals must hold at least one value; got an empty",
+            "sharing and overlap_penalty must hold at least one value; got an empty",
         ),
     ],
 )

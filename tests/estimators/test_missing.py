@@ -178,9 +178,7 @@ def test_settings_are_chosen_and_networks_decide_with_cells_missing():
     ).fit(X, y)
     for model in (chosen, deciding):
         assert model.score(X, y) > 0.8
-    average = SharingAverageClassifier(4, sharing=(0, 1), weights="held_out", random_state=0).fit(
-        X, y
-    )
+    average = SharingAverageClassifier(4, sharing=(0, 1), random_state=0).fit(X, y)
     np.testing.assert_allclose(
         average.predict_proba([[np.nan] * 3]), [average.class_prior_], atol=1e-9
     )

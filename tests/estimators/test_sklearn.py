@@ -39,7 +39,7 @@ def test_estimators_pass_scikit_learns_checks(estimator, check):
     [
         SharedKernelClassifier.prbf(covariance_type="full", init="mixtures", sharing=0.5),
         SharedKernelClassifier.prbf(sharing="learned", split_by_class=True),
-        SharingAverageClassifier(sharing=(0, "learned"), weights="held_out"),
+        SharingAverageClassifier(sharing=(0, "learned")),
     ]
 )
 def test_other_settings_pass_scikit_learns_checks(estimator, check):

@@ -494,13 +494,12 @@ def test_missing_cells_are_filled_in_a_pipeline():
     assert chain.score(numbers, y) > 0.7
 
 
-@pytest.mark.parametrize("weights", ["equal", "held_out"])
-def test_an_average_over_degrees_of_sharing_takes_words(weights, tmp_path):
+def test_an_average_over_degrees_of_sharing_takes_words(tmp_path):
     """Of one degree it is that network; of two, the mean of their densities."""
     table, y = some_table(200)
     gaps = holed(table)
     settings = {"covariance_type": "diag", "random_state": 0}
-    both = SharingAverageClassifier(4, sharing=(0, 1), weights=weights, **settings).fit(gaps, y)
+    both = SharingAverageClassifier(4, sharing=(0, 1), **settings).fit(gaps, y)
     alone = [
         SharedKernelClassifier.prbf(4, sharing=degree, standardize=True, **settings).fit(gaps, y)
         for degree in (0.0, 1.0)

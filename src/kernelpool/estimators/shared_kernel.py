@@ -1,22 +1,20 @@
 """Shared-kernel classifier: the scikit-learn shell of `kernelpool.networks.shared_kernel`."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin, _fit_context
-from sklearn.utils import _safe_indexing, check_array, check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
-from ..errors import KernelpoolError, StarvedKernelWarning, UnfinishedWarning, warn
+from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, ProductKernels
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
@@ -35,9 +33,7 @@ from ..registry import (
     Field,
     register,
 )
-from ..rows import Block, Frame, Rows, as_rows, is_lazy_frame, lives_elsewhere, one_blas_thread
-from ..tables.batches import is_source
-from ..training.checkpoint import Checkpoint, CheckpointFile
+from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
 from ..training.conditional import ConditionalConfig
 from ..training.config import (
     FitConfig,
@@ -64,7 +60,7 @@ from ..training.stream import (
     stream_config,
 )
 from ..training.survey import TrainingData, surveyed
-from ..training.uncertain_labels import UncertainLabels, spread_out, uncertain_labels
+from ..training.uncertain_labels import is_matrix, spread_out
 from ..training.validation import (
     check_columns,
     check_degree,
@@ -81,9 +77,6 @@ from ..training.validation import (
     validation_rows,
 )
 from ._base import DensityClassifier, RowFunction, fit_monitor, log_softmax
-
-INNER_SWEEPS, MOST_ROUNDS = 10, 50
-"""Where labels are not certain: sweeps between two looks at the shares of the classes, and the most such looks."""
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
@@ -191,9 +184,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     category_prior : float, default=1.0
         Rows' worth of belief, for each kernel and column of words, that all levels are alike. It keeps every probability above
         zero: a word that was never seen has the share of this prior.
-    label_noise : float, array-like of shape (n_classes, n_classes), "estimate" or None, default=None
-        How often labels are wrong: a share, the wrong ones spread evenly; a table of P(label|class), rows of which sum to one;
-        or a table that is estimated while training. None takes them at their word.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -204,11 +194,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     half_life : float or None, default=None
         In `partial_fit`: rows after which half of what was seen is forgotten, for streams that drift. None forgets nothing
         but the beginning.
-    checkpoint : str, path or Checkpoint, default=None
-        File to which a long fit writes how far it has come, once a minute and when it is broken off; a
-        :class:`~kernelpool.Checkpoint` says how often. If the file is there, the fit goes on from it and ends with the
-        very result, bit for bit, that it would have had without the break. It is left there when the fit is done; delete it to
-        begin anew.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -282,8 +267,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     indicator_features_ : ndarray of int
         The columns of whose missing cells it is told, with `add_indicator`. `means_` and `covariances_` have a column for each
         behind all others, `probabilities_` two: of a cell that is known, and of one that is missing.
-    label_noise_ : ndarray of shape (n_classes, n_classes)
-        P(label|class), given or estimated; with `label_noise` alone.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -354,17 +337,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             None,
         ],
         "category_prior": [Interval(Real, 0, None, closed="left")],
-        "label_noise": [
-            StrOptions({"estimate"}),
-            Interval(Real, 0, 1, closed="left"),
-            "array-like",
-            None,
-        ],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "half_life": [Interval(Real, 0, None, closed="neither"), None],
-        "checkpoint": [str, PathLike, Checkpoint, None],
         "random_state": ["random_state"],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),
@@ -409,12 +385,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         categorical_features: Any = "from_dtype",
         min_frequency: float | None = None,
         category_prior: float = 1.0,
-        label_noise: Any = None,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
         half_life: float | None = None,
-        checkpoint: str | PathLike[str] | Checkpoint | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -451,12 +425,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.categorical_features = categorical_features
         self.min_frequency = min_frequency
         self.category_prior = category_prior
-        self.label_noise = label_noise
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
         self.half_life = half_life
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -483,9 +455,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are. Data
             frames and Arrow tables may hold words, see `categorical_features`.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Labels; see `unlabeled` for rows that have none, `label_noise` for some that are wrong. Or a matrix, with a column
-            for each class: class probabilities, rows that sum to one; or zeros and ones, the classes that a row may be of.
-            Classes are then the names of the columns of a data frame, or their positions.
+            Labels; see `unlabeled` for rows that have none. Or class probabilities, with a column for each class and rows that
+            sum to one: a row counts as a row of each class, weighted by its probability. Classes are then the names of the
+            columns of a data frame, or their positions.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
         X_val : array-like of shape (n_validation_samples, n_features), default=None
@@ -498,83 +470,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self : SharedKernelClassifier
             The fitted estimator.
         """
-        uncertain = uncertain_labels(y, self.label_noise, self.unlabeled)
-        if uncertain is None:
-            self.__dict__.pop("label_noise_", None)
-            return self._fit_labels(X, y, sample_weight, X_val, y_val)
-        return self._fit_uncertain(X, uncertain, sample_weight, X_val, y_val)
+        if is_matrix(y):  # each row once for every class that has a share in it
+            X, y, sample_weight = spread_out(X, y, sample_weight)
+        return self._fit_labels(X, y, sample_weight, X_val, y_val)
 
-    def _fit_uncertain(
-        self, X: Any, labels: UncertainLabels, sample_weight: Any, X_val: Any, y_val: Any
-    ) -> Self:
-        """EM over the classes around EM over the kernels, then a fit to the shares of the classes that it has found."""
-        if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X):
-            raise KernelpoolError(
-                "Labels that are not certain need rows in memory, in NumPy or a table; got others."
-            )
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        if n != len(labels.likelihood):
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: [{n}, {len(labels.likelihood)}]"
-            )
-        weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        share, previous, before = labels.first_share(), None, -np.inf
-        asked = self.get_params(deep=False)
-        model = type(self)(**{**asked, **dict.fromkeys(("label_noise", "callback", "checkpoint"))})
-        model.set_params(
-            training="em",
-            split_by_class=False,
-            unlabeled=None,
-            max_iter=INNER_SWEEPS,
-            n_init=1,
-            verbose=0,
-        )
-        for _ in range(0 if labels.settled else MOST_ROUNDS):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnfinishedWarning)
-                warnings.simplefilter("ignore", StarvedKernelWarning)
-                model._fit_shares(X, labels.classes, share, weight, previous)
-            previous = model._previous()
-            share, objective = labels.share(
-                np.asarray(model.log_density(X)) + safe_log(model.class_prior_), weight
-            )
-            labels = labels.with_noise(share, weight)
-            if objective - before < max(self.tol, 1e-6) * weight.sum():
-                break
-            before = objective
-        self._fit_shares(X, labels.classes, share, weight, previous, X_val, y_val)
-        self.__dict__.pop("label_noise_", None)
-        if labels.noise is not None:
-            self.label_noise_ = labels.noise
-        return self
-
-    def _fit_shares(
-        self,
-        X: Any,
-        classes: np.ndarray,
-        share: np.ndarray,
-        weight: np.ndarray,
-        previous: PreviousFit | None,
-        X_val: Any = None,
-        y_val: Any = None,
-    ) -> None:
-        """Fit each row once for every class that has a share in it."""
-        at, codes, weights = spread_out(share, weight)
-        self._fit_labels(_safe_indexing(X, at), classes[codes], weights, X_val, y_val, previous)
-
-    def _fit_labels(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        X_val: Any,
-        y_val: Any,
-        previous: PreviousFit | None = None,
-    ) -> Self:
-        checkpoint = None if self.checkpoint is None else CheckpointFile(self.checkpoint)
-        config = self._config(checkpoint)
-        if previous is not None:
-            config = replace(config, start=replace(config.start, previous=previous))
+    def _fit_labels(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
+        config = self._config()
         data = training_data(
             self,
             X,
@@ -593,7 +494,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         with named_features(getattr(self, "feature_names_in_", None)):
             resolved = resolve_auto(config, data, self._say)
             network = fit_shared_kernel(
-                data, resolved.config, fit_monitor(self, X, y, sample_weight), checkpoint
+                data, resolved.config, fit_monitor(self, X, y, sample_weight)
             )
             deciding = None
             if self.training == "conditional" and network.fit.outcome is not Outcome.INTERRUPTED:
@@ -802,10 +703,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             patterns = [known for _ in getattr(self, "indicator_features_", ())]
             other.categories_, other.probabilities_ = [*self.categories_, *patterns], probability
 
-    def _config(
-        self, checkpoint: CheckpointFile | None = None, seed: int | None = None
-    ) -> SharedKernelConfig:
-        """The parameters as records; the seed is that of the fit which is to go on, if there is one."""
+    def _config(self, seed: int | None = None) -> SharedKernelConfig:
+        """The parameters as records."""
         if self.split_by_class and self.warm_start:
             raise KernelpoolError(
                 "warm_start cannot go on from a network that was split; set split_by_class=False."
@@ -841,23 +740,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 self.tol,
                 self.acceleration is not None,
                 self.starving,
-                self._seed(checkpoint) if seed is None else seed,
+                int(check_random_state(self.random_state).randint(2**31)) if seed is None else seed,
                 self.n_jobs,
             ),
             self.class_prior,
             self.split_anchor if self.split_by_class else None,
         )
-
-    def _seed(self, checkpoint: CheckpointFile | None) -> int:
-        drawn = int(check_random_state(self.random_state).randint(2**31))
-        if checkpoint is None or checkpoint.seed is None:
-            return drawn
-        if isinstance(self.random_state, Integral) and drawn != checkpoint.seed:
-            raise KernelpoolError(
-                f"{checkpoint.path} is the checkpoint of a fit with another random_state than {self.random_state}. "
-                f"Name another file, or delete it to begin anew."
-            )
-        return checkpoint.seed
 
     def _previous(self) -> PreviousFit:
         return PreviousFit(
@@ -1680,7 +1568,6 @@ register(
             "parents_": Field("integers", ("M",)),
             "categories_": CATEGORIES,
             "indicator_features_": Field("integers", ("I",), distinct=True),
-            "label_noise_": Field("floats", ("K", "K"), low=0.0, high=1.0),
             "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
             "selection_": Field("dict"),
             "history_": HISTORY,

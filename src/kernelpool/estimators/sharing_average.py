@@ -31,7 +31,6 @@ from ..rows import Block, Rows
 from ..training.config import SharedKernelConfig, is_learned
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.shared_kernel import FittedNetwork, fit_from_common_starts
-from ..training.stacking import held_out_weights
 from ..training.validation import check_degree, named_features, training_data
 from ._base import DensityClassifier, RowFunction, fit_monitor
 from .shared_kernel import SharedKernelClassifier, volume_of
@@ -49,7 +48,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     One network is trained for each value of `sharing`, all from the same start, and their class densities are averaged,
     :math:`p(x|C_k) = \sum_i w_i\, p(x|C_k, \lambda_i)` (equation (38), where all :math:`w_i = 1/L`; densities, not
     posteriors or votes). In the paper this was the best choice on average where the right degree of sharing is not known.
-    Strengths of the overlap penalty and numbers of kernels may be averaged over as well.
+    Strengths of the overlap penalty may be averaged over as well.
 
     Parameters
     ----------
@@ -87,12 +86,6 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         Which kernels and subkernels the update (29) of the mixing weights compares, since the paper's (29) and (30) count
         sweeps differently: the new kernels and this sweep's subkernels; the kernels and subkernels of this sweep; or these
         kernels and the subkernels of the sweep before, as printed. Where EM settles, all are the same.
-    kernel_totals : sequence of int or None, default=None
-        Numbers of kernels in all to average over; each is dealt out to the classes as an int for `n_kernels` is. None takes
-        `n_kernels` alone. (A sequence for `n_kernels` has another meaning: the kernels of each class.)
-    weights : {"equal", "held_out"}, default="equal"
-        How much each network counts: all the same, as in the papers, or by what it says of held-out rows (stacking; Smyth &
-        Wolpert 1999). The latter trains every network three to five times more, on parts of at most about 20,000 rows.
     acceleration : {"squarem"} or None, default="squarem"
         None is plain EM.
     starving : {"move", "drop", "keep"}, default="move"
@@ -121,7 +114,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     Attributes
     ----------
     estimators_ : list of SharedKernelClassifier
-        One for each value of `kernel_totals`, `sharing` and `overlap_penalty`, the last changing fastest.
+        One for each value of `sharing` and `overlap_penalty`, the latter changing fastest.
     weights_ : ndarray of shape (n_networks,)
         How much each network counts; they sum to one.
     classes_ : ndarray of shape (n_classes,)
@@ -144,8 +137,6 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     M. K. Titsias and A. C. Likas, "Shared kernel models for class conditional density estimation", IEEE Transactions on Neural
     Networks 12(5), 2001, section III-B.
 
-    P. Smyth and D. Wolpert, "Linearly combining density estimators via stacking", Machine Learning 36, 1999.
-
     Examples
     --------
     >>> from kernelpool import SharingAverageClassifier
@@ -166,8 +157,6 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         "covariance_type": [StrOptions(FamilyNames())],
         "sharing": ["array-like"],
         "kernel_prior": [StrOptions({"conjugate"}), None],
-        "kernel_totals": ["array-like", None],
-        "weights": [StrOptions({"equal", "held_out"})],
         "overlap_penalty": [Interval(Real, 0, None, closed="left"), "array-like"],
     }
 
@@ -193,8 +182,6 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         overlap_units: str = "paper",
         overlap_distance: str = "bhattacharyya",
         overlap_step: str = "next",
-        kernel_totals: Sequence[int] | None = None,
-        weights: str = "equal",
         acceleration: str | None = "squarem",
         starving: str = "move",
         missing: str = "marginalize",
@@ -227,8 +214,6 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.overlap_units = overlap_units
         self.overlap_distance = overlap_distance
         self.overlap_step = overlap_step
-        self.kernel_totals = kernel_totals
-        self.weights = weights
         self.acceleration = acceleration
         self.starving = starving
         self.missing = missing
@@ -290,8 +275,6 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         with named_features(getattr(self, "feature_names_in_", None)):
             networks = fit_from_common_starts(data, configs, fit_monitor(self, X, y, sample_weight))
             self._keep(members, networks, configs)
-            if len(networks) == len(members) and self.weights == "held_out":
-                self.weights_ = held_out_weights(configs, data)
         if any(network.fit.outcome is Outcome.INTERRUPTED for network in networks):
             raise KeyboardInterrupt(
                 f"interrupted; {len(networks)} of {len(members)} networks were kept"
@@ -301,10 +284,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
     def _members(self) -> list[SharedKernelClassifier]:
         """A network, not yet fitted, for every number of kernels, degree of sharing and strength of the penalty."""
         degrees, strengths = list(self.sharing), [float(s) for s in np.ravel(self.overlap_penalty)]
-        totals: list[Any] = [None] if self.kernel_totals is None else list(self.kernel_totals)
-        if not degrees or not strengths or not totals:
+        if not degrees or not strengths:
             raise KernelpoolError(
-                "sharing, overlap_penalty and kernel_totals must hold at least one value; got an empty sequence."
+                "sharing and overlap_penalty must hold at least one value; got an empty sequence."
             )
         for value in degrees:
             if isinstance(value, str) and not is_learned(value):
@@ -317,37 +299,18 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             raise KernelpoolError(
                 f"Each value of overlap_penalty must be at least 0; got {min(strengths)}."
             )
-        if self.kernel_totals is not None:
-            self._check_totals(totals)
-        common = {
-            k: v
-            for k, v in self.get_params(deep=False).items()
-            if k not in ("kernel_totals", "weights")
-        }
+        common = self.get_params(deep=False)
         return [
             SharedKernelClassifier(
                 **{
                     **common,
-                    "n_kernels": self.n_kernels if total is None else int(total),
                     "sharing": degree,
                     "overlap_penalty": strength,
                     "training": "em",
                 }
             )
-            for total, degree, strength in product(totals, degrees, strengths)
+            for degree, strength in product(degrees, strengths)
         ]
-
-    def _check_totals(self, totals: list[Any]) -> None:
-        for total in totals:
-            if isinstance(total, bool) or int(total) != total or total < 1:
-                raise KernelpoolError(
-                    f"Each value of kernel_totals must be a whole number above zero; got {total!r}."
-                )
-        for name in ("n_kernels", "owners", "means_init", "covariances_init", "mixing_init"):
-            if getattr(self, name) is not None:
-                raise KernelpoolError(
-                    f"{name} and kernel_totals both say how many kernels there are; leave {name} at None."
-                )
 
     def _keep(
         self,

@@ -21,7 +21,6 @@ from ..penalties import Anchor, Conjugate, NoPenalty, Penalty, WordPrior
 from ..rows import Block, Rows, as_rows, max_abs_value, one_blas_thread
 from ..squarem import Squarem
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
-from .checkpoint import CheckpointFile, RunJournal, described
 from .config import FitConfig, KernelConfig, PenaltyConfig, SharedKernelConfig, is_learned
 from .labels import label_name
 from .monitor import FitMonitor, OnSweep
@@ -82,13 +81,9 @@ def fit_shared_kernel(
     data: TrainingData,
     config: SharedKernelConfig,
     monitor: FitMonitor | None = None,
-    checkpoint: CheckpointFile | None = None,
 ) -> FittedNetwork:
     """The best of the starts, split by class if the settings say so."""
     starts = Starts(data, config)
-    if checkpoint is not None:
-        open_checkpoint(checkpoint, data, config)
-        starts.training.checkpoint = checkpoint
     sharing = starts.sharing_table(config.sharing)
     monitor = FitMonitor("", max_iter=config.fit.max_iter) if monitor is None else monitor
     with monitor.fitting(
@@ -99,18 +94,6 @@ def fit_shared_kernel(
             return _network(starts, best_of(runs), sharing, starts.owners)
         with monitor.start(starts.n_starts) as on_sweep:
             return _split_by_class(starts, best_of(runs), sharing, config.split_anchor, on_sweep)
-
-
-def open_checkpoint(checkpoint: CheckpointFile, data: TrainingData, config: Any) -> None:
-    """Begin a fit, or go on with the one that the checkpoint belongs to."""
-    settings = {**described(config, ("n_jobs", "seed")), "classes": repr(data.classes.tolist())}
-    rows = {
-        "number": [data.n_rows],
-        "class_weights": [*data.class_weight.tolist(), data.unlabeled_weight],
-        "means": data.mean.tolist(),
-        "variances": data.variance.tolist(),
-    }
-    checkpoint.open(settings, rows, config.fit.seed, data.rows.home)
 
 
 def fit_from_common_starts(
@@ -248,7 +231,6 @@ class MixtureTraining:
         self.stop = Stop(
             fit.max_iter, fit.tol, monotone=self.overlap.strength == 0, eps=eps, noise=noise
         )
-        self.checkpoint: CheckpointFile | None = None
 
     @property
     def log_volume(self) -> float:
@@ -335,7 +317,6 @@ class MixtureTraining:
                 self.start(kernels, uniform_mixing(alone)),
                 replace(self.stop, tol=max(self.stop.tol, 1e-4)),
                 accelerator=Squarem(network.coordinates, network.at),
-                journal=self._journal(),
             ).params
 
     def opened(self, params: Params, sharing: np.ndarray) -> Params:
@@ -372,11 +353,7 @@ class MixtureTraining:
                 accelerator=Squarem(network.coordinates, network.at) if self.accelerated else None,
                 repair=self._mover(network, rows, owners) if self.starving == "move" else None,
                 on_sweep=on_sweep,
-                journal=self._journal(),
             )
-
-    def _journal(self) -> RunJournal[Params] | None:
-        return None if self.checkpoint is None else self.checkpoint.journal()
 
     @cached_property
     def _by_class(self) -> Rows:

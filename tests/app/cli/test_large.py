@@ -13,7 +13,6 @@ import kernelpool
 from kernelpool.app.files import read_header
 from kernelpool.app.readers import sources
 from kernelpool.app.readers.large import PlaceSplit, place_keys
-from kernelpool.networks.shared_kernel import SharedKernel
 from kernelpool.tables import batches
 from kernelpool.training import batched
 
@@ -187,42 +186,6 @@ def test_a_report_shows_a_sample(run, data):
     pytest.importorskip("matplotlib")
     run("fit", data, "-t", "color", *LARGE, "--report", "report.html")
     assert "data.csv, 300 rows of 300" in Path("report.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    "words", [LARGE, ("-m", "shared-kernel", "-k", 5)], ids=["large", "in memory"]
-)
-def test_a_broken_off_fit_goes_on_from_its_checkpoint(run, data, monkeypatch, words):
-    common = ("fit", data, "-t", "color", *words, "--set", "training=em", "--set", "tol=1e-9", "-f")
-    run(*common, "-o", "whole.safetensors")
-    sweep, n_sweeps = SharedKernel.sweep, []
-
-    def breaks(self, *args, **kwargs):
-        n_sweeps.append(1)
-        if len(n_sweeps) == 6:
-            raise MemoryError
-        return sweep(self, *args, **kwargs)
-
-    monkeypatch.setattr(SharedKernel, "sweep", breaks)
-    run(*common, "-o", "part.safetensors", "--checkpoint", "state", code=5)
-    assert Path("state").exists()
-    n_sweeps[:] = [1] * 10
-    run(*common, "-o", "part.safetensors", "--checkpoint", "state")
-    assert not Path("state").exists()
-    whole, part = kernelpool.load("whole.safetensors"), kernelpool.load("part.safetensors")
-    assert np.array_equal(whole.means_, part.means_)
-    assert len(n_sweeps) - 10 <= whole.n_iter_ - 4
-
-
-def test_what_a_checkpoint_cannot_do_is_said(run, data):
-    assert (
-        "--cv and --refit"
-        in run("fit", data, "-t", "color", *LARGE, "--checkpoint", "state", "--refit", code=2).text
-    )
-    assert (
-        "--checkpoint is for"
-        in run("fit", data, "-t", "color", "-m", "rbf", "--checkpoint", "state", code=2).text
-    )
 
 
 def test_a_class_whose_rows_are_all_held_out(run, tmp_path):

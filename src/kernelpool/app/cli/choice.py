@@ -19,7 +19,7 @@ from ..readers.columns import CATEGORY, FeatureColumn
 from .output import CommandError, Exit
 
 POOL, AUTO, LARGE_MODEL = "pool", "auto", "shared-kernel"
-NOT_SETTABLE = ("callback", "verbose", "random_state", "unlabeled", "members", "checkpoint")
+NOT_SETTABLE = ("callback", "verbose", "random_state", "unlabeled", "members")
 """Objects, or set by options of their own."""
 
 Setting = Any
@@ -38,7 +38,6 @@ class ModelChoice:
     scale: str = "auto"
     seed: int = 0
     time_limit: float | None = None
-    checkpoint: str | None = None
 
     def estimator(self) -> Any:
         """The bare estimator."""
@@ -74,15 +73,7 @@ class ModelChoice:
                 Exit.USAGE,
                 f"--model {self.name} has no setting {quoted(unknown[0])}{hint} {_listing(known)}",
             )
-        made = make(**given)
-        if self.checkpoint is not None:
-            if "checkpoint" not in made.get_params(deep=False):
-                raise CommandError(
-                    Exit.USAGE,
-                    f"--checkpoint is for --model shared-kernel and auto; got --model {self.name}.",
-                )
-            made.set_params(checkpoint=self.checkpoint)
-        return made
+        return make(**given)
 
     def _shape(self) -> dict[str, Any]:
         """What a single network is asked for."""
@@ -167,7 +158,6 @@ def parse_setting(text: str) -> tuple[str, Setting]:
         instead = {
             "random_state": "; use --seed",
             "unlabeled": "; use --unlabeled",
-            "checkpoint": "; use --checkpoint",
         }.get(name, "")
         raise CommandError(
             Exit.USAGE, f"--set {name} is not possible on the command line{instead}."

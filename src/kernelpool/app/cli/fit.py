@@ -34,7 +34,7 @@ SHARING = "How far classes share kernels, from 0 to 1; several with commas for s
 SET = "Any other parameter of the estimator, such as --set max_iter=500 (repeatable); --set help lists them."
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
 IN_MEMORY = "Read larger files in batches, sweep after sweep, and never all of them into memory."
-CHECKPOINT = "Write here how far the fit has come, once a minute, and go on from it if it is there."
+
 COLUMNS = "What a column holds, number or words, where it was taken for the other (repeatable)."
 ENCODE = "Take every column of text for words, also one of numbers with some cells that are none."
 
@@ -104,9 +104,6 @@ def fit(
     report: Annotated[
         str | None, o.output("--report", metavar="FILE", help="Write a report (HTML) as well.")
     ] = None,
-    checkpoint: Annotated[
-        str | None, o.output("--checkpoint", metavar="FILE", help=CHECKPOINT)
-    ] = None,
     force: o.Force = False,
     *,
     screen: o.ScreenOptions,
@@ -135,7 +132,6 @@ def fit(
         str(scale),
         seed,
         time_limit,
-        checkpoint,
     )
     estimator = choice.estimator()  # what is wrong with the settings is said before data are read
     _check_output(path, report)
@@ -146,8 +142,6 @@ def fit(
         raise CommandError(
             Exit.USAGE, "--keep shows a column in the report: pass --report FILE as well."
         )
-    if checkpoint is not None and (cv is not None or refit):
-        raise CommandError(Exit.USAGE, "--checkpoint is of one fit: leave --cv and --refit out.")
     if large:
         _check_large(choice, cv, in_memory)
         if keep:
@@ -192,8 +186,6 @@ def fit(
     if work.interrupted:
         path = _offered(work, path, screen)
     path = _saved(work, path, force, screen)
-    if checkpoint is not None and not work.interrupted:
-        Path(checkpoint).unlink(missing_ok=True)  # the model is there instead
     _tell(work, path, screen)
     if report is not None:
         shown_rows, test = work.reported()

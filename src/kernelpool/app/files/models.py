@@ -89,7 +89,6 @@ STORED_BY_0_1 = {
 PARAMETERS: dict[str, Field] = {
     "n_jobs": Field("integer", low=-256, high=256, options=(None,)),
     "callback": Field("choice", options=(None,)),
-    "checkpoint": Field("choice", options=(None,)),
     "unlabeled": Field("label", finite=False, options=(None,)),
 }
 """Parameters of any class that are held within bounds which no honest file leaves."""
@@ -168,8 +167,6 @@ def write_model(writer: Writer, estimator: Any, where: str) -> dict[str, Any]:
 def _parameters_to_write(record: EstimatorRecord, estimator: Any) -> dict[str, Any]:
     """All parameters of our estimators; of scikit-learn's those that are known, and the others must be at their defaults."""
     found: dict[str, Any] = estimator.get_params(deep=False)
-    if "checkpoint" in found:  # a place on the machine that fitted it
-        found["checkpoint"] = None
     if record.name in AROUND:
         for name in set(found) - set(record.parameters):
             if found.pop(name) != inspect.signature(record.cls).parameters[name].default:
