@@ -1,0 +1,411 @@
+"""The columns of a table: their names, which of them hold categories, and the way between cells and codes.
+
+`Columns.learn` is called once, at the fit. `encode` is the only way in and `decode` the only way out; between them a category
+is the position of its text among the sorted categories of its column. The code after the last stands for any other value, and
+NaN for a missing cell.
+
+=================================================  ================================
+a column of                                        holds
+=================================================  ================================
+strings, categories (ordered ones too), booleans   categories
+floats, integers (nullable ones too), decimals     numbers
+Python objects                                     categories, if any of them is text or a boolean
+dates, times, durations                            neither: an error
+=================================================  ================================
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import KernelpoolError
+from ..text import shorten
+
+CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
+"""How the names of types of categories begin, in pandas, polars and Arrow."""
+
+DATES = ("date", "time", "duration", "period", "month", "interval")
+"""How the names of types of dates begin."""
+
+MOST_INDICATORS = 64
+"""Indicators of a column; of more categories, those whose codes are equal modulo this number share one."""
+
+APART = np.sqrt(0.5)
+"""Height of an indicator: two categories of a column lie one apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is known of the columns of a table.
+
+    Attributes
+    ----------
+    categories : tuple of (ndarray of str or None)
+        Of each column the sorted values as text, objects; None for numbers.
+    names : tuple of str or None
+        Names of the columns; None where the table had none.
+    frame : {"pandas", "polars", "pyarrow"} or None
+        The library of the data frame that was learned from; None for an array.
+    types : tuple of str
+        Of each column of such a frame, "category", "bool" or "" for any other type.
+    coded : bool
+        Whether rows come as codes: `encode` then takes float64 arrays as they are.
+    """
+
+    categories: tuple[np.ndarray | None, ...]
+    names: tuple[str, ...] | None = None
+    frame: str | None = None
+    types: tuple[str, ...] = ()
+    coded: bool = False
+
+    @classmethod
+    def numbers(cls, n_columns: int) -> "Columns":
+        """Columns of numbers without names."""
+        return cls((None,) * n_columns)
+
+    @classmethod
+    def learn(cls, X: Any, categorical_features: Any = "from_dtype") -> "Columns":
+        """What the columns of a table hold.
+
+        Parameters
+        ----------
+        X : data frame of pandas or polars, Arrow table, array or list of rows
+            Rows in memory; of sparse matrices and arrays of other libraries, columns of numbers.
+        categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None
+            Which columns hold categories: those whose type says so; those named, counted or marked; as in given columns; none.
+        """
+        if isinstance(categorical_features, Columns):
+            return categorical_features
+        by_type = isinstance(categorical_features, str)
+        if not _is_table(X) and (by_type or categorical_features is None):
+            shape = X.shape if hasattr(X, "shape") else np.shape(X)
+            return cls.numbers(shape[1] if len(shape) == 2 else 1)
+        cells, names, frame = _cells(X)
+        chosen = (
+            [i for i, column in enumerate(cells) if _is_categorical(column)]
+            if by_type
+            else _positions(categorical_features, len(cells), names)
+        )
+        categories = [
+            _sorted_text(column) if i in chosen else None for i, column in enumerate(cells)
+        ]
+        types = () if frame is None else tuple(_type_of(column) for column in cells)
+        return cls(tuple(categories), names, frame, types)
+
+    # -- in and out -----------------------------------------------------------------------------------------------------
+
+    def encode(self, X: Any) -> np.ndarray:
+        """Rows as numbers, (n, d) float64: codes of categories, NaN where a cell is missing."""
+        if self.coded:
+            return np.asarray(X, np.float64)
+        cells = _cells(X)[0]
+        if len(cells) != len(self.categories):
+            raise ValueError(
+                f"X has {len(cells)} features; the model was fitted to {len(self.categories)}."
+            )
+        out = np.empty((len(cells[0]) if cells else 0, len(cells)))
+        for i, (column, values) in enumerate(zip(cells, self.categories, strict=True)):
+            out[:, i] = (
+                _numbers(column, self.label(i)) if values is None else _codes(column, values)
+            )
+        return out
+
+    def decode(self, x: np.ndarray) -> Any:
+        """The table that rows of numbers stand for: categories as text, None where missing or any other value.
+
+        A data frame of the library that was learned from, where one was; otherwise an array, of objects if there are
+        categories. Numbers are float64.
+        """
+        if self.coded:
+            return x
+        if self.frame is None:
+            if not any(self.levels):
+                return x
+            out = np.array(x, dtype=object)
+            for i, values in enumerate(self.categories):
+                if values is not None:
+                    out[:, i] = self._text(x[:, i], values)
+            return out
+        import importlib
+
+        columns = {
+            name: column if values is None else self._text(column, values)
+            for name, column, values in zip(self._names(), x.T, self.categories, strict=True)
+        }
+        if self.frame != "pandas":
+            library = importlib.import_module(self.frame)
+            made = {n: c.tolist() if c.dtype == object else c for n, c in columns.items()}
+            return library.table(made) if self.frame == "pyarrow" else library.DataFrame(made)
+        import pandas as pd
+
+        for name, values, kind in zip(columns, self.categories, self.types, strict=True):
+            if values is not None and kind == "category":
+                columns[name] = pd.Categorical(columns[name], categories=values)
+            elif kind == "bool" and None not in columns[name]:
+                columns[name] = columns[name] == "True"
+        return pd.DataFrame(columns)
+
+    def of_codes(self) -> "Columns":
+        """The same columns for rows that are encoded already."""
+        return replace(self, names=None, frame=None, types=(), coded=True)
+
+    def select(self, at: Sequence[int]) -> "Columns":
+        """Some of the columns, by position."""
+        return replace(
+            self,
+            categories=tuple(self.categories[i] for i in at),
+            names=None if self.names is None else tuple(self.names[i] for i in at),
+            types=tuple(self.types[i] for i in at) if self.types else (),
+        )
+
+    def unknown(self, X: Any) -> dict[str, int]:
+        """How many cells of each categorical column hold a value that is not among its categories."""
+        x = self.encode(X)
+        return {
+            name: int((x[:, i] == n - 1).sum())
+            for i, (name, n) in enumerate(zip(self._names(), self.levels, strict=True))
+            if n
+        }
+
+    # -- shapes -----------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.categories)
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How many codes each column has, that of other values included; 0 for numbers."""
+        return tuple(0 if values is None else len(values) + 1 for values in self.categories)
+
+    def label(self, i: int) -> str:
+        """A column as a message names it."""
+        return f"column {i}" if self.names is None else f"column {shorten(self.names[i], 200)!r}"
+
+    # -- complete numbers ---------------------------------------------------------------------------------------------------
+
+    def indicators(self, x: np.ndarray) -> np.ndarray:
+        """Encoded rows for networks that take numbers alone, (n, D): the numbers, then an indicator for each category.
+
+        Two categories of a column lie one apart; another value has no indicator, and those of a missing cell are NaN.
+        """
+        return indicators_of(x, self.levels)
+
+    @cached_property
+    def sources(self) -> np.ndarray:
+        """The column that each of the numbers of `indicators` is made of, (D,)."""
+        numbers = [i for i, n in enumerate(self.levels) if not n]
+        hot = [i for i, n in enumerate(self.levels) for _ in range(_n_indicators(n))]
+        return np.array([*numbers, *hot], int)
+
+    def _names(self) -> list[str]:
+        return list(map(str, range(len(self)))) if self.names is None else list(self.names)
+
+    def _text(self, codes: np.ndarray, values: np.ndarray) -> np.ndarray:
+        known = np.array([*values, None], dtype=object)
+        inside = np.where(np.isnan(codes), len(values), codes).astype(int)
+        return np.asarray(known[np.minimum(inside, len(values))])
+
+
+def indicators_of(x: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:
+    """`Columns.indicators` of columns with so many levels."""
+    if not any(levels):
+        return x
+    parts = [x[:, [i for i, n in enumerate(levels) if not n]]]
+    for i, n in enumerate(levels):
+        if n:
+            k = _n_indicators(n)
+            code = np.where(x[:, i] >= n - 1, -1, x[:, i] % max(k, 1))
+            hot = (code[:, None] == np.arange(k)) * x.dtype.type(APART)
+            hot[np.isnan(x[:, i])] = np.nan
+            parts.append(hot)
+    return np.concatenate(parts, axis=1)
+
+
+def _n_indicators(n_levels: int) -> int:
+    return min(max(n_levels - 1, 0), MOST_INDICATORS)
+
+
+# -- tables of any kind -------------------------------------------------------------------------------------------------
+
+
+def _is_table(X: Any) -> bool:
+    """Whether a table, or an array that may hold categories: arrays of numbers need no look."""
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "OU" and X.ndim == 2
+    if isinstance(X, list | tuple):
+        first = X[0] if len(X) else ()
+        return isinstance(first, list | tuple) and any(
+            isinstance(cell, str) for row in X for cell in row
+        )
+    return _library(X) is not None
+
+
+def _library(X: Any) -> str | None:
+    """The library of a data frame in memory."""
+    name = type(X).__module__.partition(".")[0]
+    is_frame = hasattr(X, "columns") and hasattr(X, "shape")
+    return name if is_frame and name in ("pandas", "polars", "pyarrow") else None
+
+
+def _cells(X: Any) -> tuple[list[Any], tuple[str, ...] | None, str | None]:
+    """The columns of a table, their names where it has them, and the library of a data frame."""
+    frame = _library(X)
+    if frame == "pyarrow":
+        return list(X.columns), tuple(map(str, X.column_names)), frame
+    if frame == "polars":
+        return X.get_columns(), tuple(map(str, X.columns)), frame
+    if frame == "pandas":
+        named = all(isinstance(name, str) for name in X.columns)
+        columns = [X.iloc[:, i] for i in range(X.shape[1])]
+        return columns, tuple(map(str, X.columns)) if named else None, frame if named else None
+    cells = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+    if cells.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {cells.ndim}D array instead. Reshape your data: X[None] is one row, X[:, None] "
+            f"one column."
+        )
+    return list(cells.T), None, None
+
+
+def _type_name(column: Any) -> str:
+    return str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+
+
+def _type_of(column: Any) -> str:
+    kind = _type_name(column)
+    return "category" if kind.startswith("cat") else "bool" if kind.startswith("bool") else ""
+
+
+def _is_categorical(column: Any) -> bool:
+    """Whether a column holds categories, by its type; of Python objects, by what is in it."""
+    kind = _type_name(column)
+    if kind.startswith("object"):
+        types = set(map(type, np.asarray(column, dtype=object).tolist()))
+        return any(issubclass(t, str | bool | np.bool_) for t in types)
+    return kind.startswith(CATEGORICAL) and not (
+        isinstance(column, np.ndarray) and column.dtype == bool
+    )
+
+
+def _positions(given: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
+    """Columns that are named, counted or marked, as positions."""
+    marks = [] if given is None else list(given)
+    if marks and all(isinstance(mark, bool | np.bool_) for mark in marks):
+        if len(marks) != d:
+            raise KernelpoolError(
+                f"categorical_features must mark each of the {d} columns of X; got {len(marks)} marks."
+            )
+        return np.flatnonzero(marks).tolist()
+    known: dict[Any, int] = {
+        **{name: i for i, name in enumerate(names or ())},
+        **{i: i for i in range(d)},
+    }
+    unknown = [mark for mark in marks if mark not in known]
+    if unknown:
+        what = "positions" if names is None else "names of columns or positions"
+        raise KernelpoolError(
+            f"categorical_features must be {what} below {d}; got {shorten(repr(unknown[0]), 200)}."
+        )
+    return sorted({known[mark] for mark in marks})
+
+
+# -- one column -------------------------------------------------------------------------------------------------------
+
+
+def _sorted_text(column: Any) -> np.ndarray:
+    """The distinct values of a column as text, sorted, missing ones left out."""
+    at, text = _factorized(column)
+    used = {text[i] for i in np.unique(at[at >= 0]).tolist()}
+    return np.array(sorted(t for t in used if t is not None), dtype=object)
+
+
+def _codes(column: Any, values: np.ndarray) -> np.ndarray:
+    """The position of each cell among `values`, their number for any other, NaN where one is missing, (n,)."""
+    at, text = _factorized(column)
+    place = {value: float(i) for i, value in enumerate(values.tolist())}
+    code = [np.nan if t is None else place.get(t, float(len(values))) for t in text]
+    return np.array([*code, np.nan])[at]  # -1, the last: missing
+
+
+def _factorized(column: Any) -> tuple[np.ndarray, list[str | None]]:
+    """The position of each cell among some distinct values, -1 where it is missing, (n,); and these values as text.
+
+    Cells are hashed, not looked at one by one; two values may have the same text.
+    """
+    if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
+        return np.asarray(column.cat.codes), [_text_of(v) for v in column.cat.categories.tolist()]
+    if hasattr(column, "dictionary_encode"):  # Arrow
+        import pyarrow as pa
+
+        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        whole = pa.concat_arrays(whole.chunks) if hasattr(whole, "chunks") else whole
+        whole = whole if hasattr(whole, "indices") else whole.dictionary_encode()
+        return (
+            whole.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(int),
+            [_text_of(v) for v in whole.dictionary.to_pylist()],
+        )
+    cells = column.to_list() if hasattr(column, "to_list") else np.asarray(column, object).tolist()
+    types = set(map(type, cells))
+    if len(types & {bool, np.bool_}) and not types <= {bool, str, type(None)}:
+        cells = [_text_of(cell) for cell in cells]  # True and 1 are equal, and two categories
+    try:
+        values = list(dict.fromkeys(cells))
+    except TypeError:  # what cannot be hashed
+        cells = [_text_of(cell) for cell in cells]
+        values = list(dict.fromkeys(cells))
+    place = {value: i for i, value in enumerate(values)}
+    return np.fromiter(map(place.__getitem__, cells), int, len(cells)), [
+        _text_of(value) for value in values
+    ]
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is None, NaN, masked, or pandas' NA or NaT."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    return isinstance(cell, float | np.floating) and cell != cell
+
+
+def _text_of(cell: Any) -> str | None:
+    """A value as text, whole numbers alike whatever their type; None where it is missing."""
+    if type(cell) is str:
+        return cell
+    if is_missing(cell):
+        return None
+    if isinstance(cell, float | np.floating):
+        return str(int(cell)) if cell.is_integer() else repr(float(cell))
+    return str(cell)
+
+
+def _numbers(column: Any, name: str) -> np.ndarray:
+    """A column as float64, NaN where a cell is missing, (n,)."""
+    kind, name = _type_name(column), f"{name[0].upper()}{name[1:]}"
+    if kind.startswith(DATES):
+        raise KernelpoolError(
+            f"{name} of X holds dates ({kind}), neither categories nor numbers; leave it out, or make a number of it, "
+            f"such as days since some day."
+        )
+    if isinstance(column, np.ma.MaskedArray):
+        return np.ma.filled(column.astype(np.float64), np.nan)
+    try:
+        if hasattr(column, "isna"):  # pandas
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    cells = (
+        column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, object).tolist()
+    )
+    out = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        try:
+            out[i] = np.nan if is_missing(cell) else float(cell)
+        except (TypeError, ValueError):
+            raise KernelpoolError(
+                f"{name} of X must hold numbers; row {i} holds {shorten(repr(cell), 100)}. "
+                f"If it is a column of categories, name it in categorical_features."
+            ) from None
+    return out
