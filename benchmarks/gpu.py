@@ -1,6 +1,6 @@
-"""Speed on a card: sweeps beside our CPU, pomegranate and gmmx; rows from pinned host memory; whole fits and predictions.
+"""Speed on a card: sweeps beside our CPU, pomegranate and gmmx; whole fits and predictions.
 
-    python -m benchmarks.gpu [sweeps] [kernels] [peers] [pinned] [methods] [--out docs/gpu.csv]
+    python -m benchmarks.gpu [sweeps] [kernels] [peers] [methods] [--out docs/gpu.csv]
     python -m benchmarks.gpu picture
 
 The second draws docs/_static/gpu.png from the numbers of the first and needs no card. The first needs torch with CUDA; peers
@@ -25,7 +25,6 @@ from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import Frame, as_rows, one_blas_thread
 
 SIZES = [(1_000_000, 16, 32), (2_000_000, 32, 64), (4_000_000, 8, 256)]
-PINNED = (100_000_000, 16, 32)
 CPU_SHARE = 10
 RESULTS: list[dict] = []
 
@@ -238,21 +237,6 @@ def peers():
                 torch.cuda.empty_cache()
 
 
-def pinned():
-    n, d, m = PINNED
-    x = clusters(n, d, m, out=torch.empty(n, d, pin_memory=True))
-    buffer = torch.empty(4_000_000, d, device="cuda")
-
-    def copy():
-        for i in range(0, n, len(buffer)):
-            buffer.copy_(x[i : i + len(buffer)], non_blocking=True)
-
-    ms = median_ms(copy, 3, warm_up=1)
-    note("copy", n, d, m, "", "float32", "bus", ms, f"{4e-6 * n * d / ms:.1f} GB/s")
-    for family in FAMILIES:
-        note("sweep", n, d, m, family, "float32", "host to H200", Mixture(x, m, family).ms(3))
-
-
 def seconds(work, *given):
     torch.cuda.synchronize()
     begun = time.perf_counter()
@@ -378,7 +362,7 @@ def main():
     parser.add_argument(
         "parts",
         nargs="*",
-        help="sweeps, kernels, peers, pinned, methods; all of them unless named; or picture",
+        help="sweeps, kernels, peers, methods; all of them unless named; or picture",
     )
     parser.add_argument("--out", default="docs/gpu.csv")
     given = parser.parse_args()
@@ -386,12 +370,11 @@ def main():
         return picture()
     warnings.simplefilter("ignore")
     print(torch.cuda.get_device_name(), torch.__version__)
-    for part in given.parts or ["sweeps", "kernels", "pinned", "methods", "peers"]:
+    for part in given.parts or ["sweeps", "kernels", "methods", "peers"]:
         {
             "sweeps": sweeps,
             "kernels": kernels,
             "peers": peers,
-            "pinned": pinned,
             "methods": methods,
         }[part]()
         torch.cuda.empty_cache()

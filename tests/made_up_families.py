@@ -1,13 +1,11 @@
 """Two kernel families that the package does not have: what it takes to add one."""
 
 import math
-from contextlib import contextmanager
 
 import numpy as np
 
 from kernelpool.arrays import Array, match_array, namespace, to_numpy
 from kernelpool.kernels import Diag, Kernel, KernelSums, NaturalParams
-from kernelpool.registry import FamilyRecord, Field, register_family, unregister_family
 from kernelpool.sums import record
 
 
@@ -15,24 +13,6 @@ class Twin(Diag):
     """The diagonal family by another name."""
 
     name = "twin"
-
-
-RECORD = FamilyRecord(
-    "twin",
-    Twin,
-    Field("floats", ("M", "d"), low=0.0, open_low=True),
-    onnx="kernelpool.app.onnx.networks:gaussian",
-)
-
-
-@contextmanager
-def registered(family=RECORD):
-    """The family is known inside, and forgotten afterwards."""
-    register_family(family)
-    try:
-        yield family.name
-    finally:
-        unregister_family(family.name)
 
 
 @record

@@ -1,4 +1,4 @@
-"""The registry: one record an estimator, one a kernel family."""
+"""The registry: one record an estimator."""
 
 import inspect
 
@@ -7,7 +7,6 @@ from sklearn.base import BaseEstimator
 
 import kernelpool
 from kernelpool import registry
-from kernelpool.kernels import FAMILIES
 
 
 def test_every_public_estimator_has_a_record():
@@ -34,22 +33,6 @@ def test_names_are_registered_once():
         ValueError, match="'ParzenClassifier' or a command 'parzen' is registered already"
     ):
         registry.register(record)
-    with pytest.raises(ValueError, match="'diag' is registered already"):
-        registry.register_family(registry.families()["diag"])
-
-
-def test_families_follow_the_registry():
-    assert list(FAMILIES) == ["spherical", "diag", "full", "tied"] == list(registry.families())
-    twin = registry.FamilyRecord("twin", FAMILIES["diag"], registry.families()["diag"].covariances)
-    registry.register_family(twin)
-    try:
-        assert FAMILIES["twin"] is FAMILIES["diag"]
-        assert not registry.needs_scaling(
-            kernelpool.SharedKernelClassifier.prbf(covariance_type="twin")
-        )
-    finally:
-        registry.unregister_family("twin")
-    assert "twin" not in FAMILIES
 
 
 @pytest.mark.parametrize(

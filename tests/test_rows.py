@@ -182,9 +182,7 @@ def test_blocks_that_a_device_has_no_memory_for_are_cut():
 
 
 def test_a_frame_that_float32_cannot_hold_stays_finite():
-    frame = Frame(np.array([1e150, 0.0]), np.array([1e149, 1.0])).beside(
-        np.ones((1, 2), np.float32)
-    )
+    frame = Frame(np.array([1e150, 0.0]), np.array([1e149, 1.0])).like(np.ones((1, 2), np.float32))
     assert frame.origin.dtype == np.float32
     assert np.isfinite(frame.inside(np.ones((3, 2), np.float32))).all()
 

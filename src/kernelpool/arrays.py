@@ -50,7 +50,6 @@ __all__ = [
     "is_array",
     "is_numpy_array",
     "is_out_of_memory",
-    "is_pinned",
     "is_writeable_array",
     "log_weighted_sums",
     "logsumexp",
@@ -173,11 +172,6 @@ HOST_DEVICES = ("cpu",)
 def on_accelerator(a: Array) -> bool:
     """Whether `a` lives on a device of its own, where a launch takes longer than small arrays and a copy makes it wait."""
     return is_torch_array(a) and a.device.type not in HOST_DEVICES
-
-
-def is_pinned(a: Any) -> bool:
-    """Whether `a` lies in host memory that a card reads by itself: a torch tensor after `pin_memory()`."""
-    return bool(is_torch_array(a) and a.device.type == "cpu" and a.is_pinned())
 
 
 def _arrays_in(value: Any) -> Iterator[Array]:

@@ -1,12 +1,11 @@
-"""What the rest of the package must know of an estimator or of a kernel family: one record each.
+"""What the rest of the package must know of an estimator: one record each.
 
 Model files, the command line, inspection, reports and ONNX read these records; none of them has a list of its own. To add an
-estimator is to write its file and to end it with `register(EstimatorRecord(...))`; to add a kernel family likewise with
-`register_family(FamilyRecord(...))`. Functions of layers above are named as object references, ``"package.module:function"``,
-as entry points are, and imported on first use.
+estimator is to write its file and to end it with `register(EstimatorRecord(...))`. Functions of layers above are named as
+object references, ``"package.module:function"``, as entry points are, and imported on first use.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
@@ -184,78 +183,5 @@ def needs_scaling(estimator: Any) -> bool:
     record = record_of(estimator)
     if record is not None and record.depends_on_units is not None:
         return record.depends_on_units
-    family = _FAMILIES.get(str(getattr(estimator, "covariance_type", None)))
-    return not getattr(estimator, "standardize", False) and (
-        family is None or not family.equivariant
-    )
-
-
-# -- kernel families ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FamilyRecord:
-    """One kernel family, as the layers above see it."""
-
-    name: str
-    """What users call it: ``covariance_type``."""
-    cls: Any
-    covariances: Field
-    """What `covariances_` must be in a model file."""
-    equivariant: bool = True
-    """Whether the family is closed under scaling features one by one."""
-    onnx: Reference | None = None
-    """onnx(graph, x, kernel, kernels) -> log-densities, (n, M), of rows and kernels in a frame."""
-
-
-_FAMILIES: dict[str, FamilyRecord] = {}
-
-
-def register_family(record: FamilyRecord) -> None:
-    """Make a kernel family known."""
-    if record.name in _FAMILIES:
-        raise ValueError(f"A kernel family {record.name!r} is registered already.")
-    _FAMILIES[record.name] = record
-
-
-def unregister_family(name: str) -> None:
-    """Forget a kernel family."""
-    del _FAMILIES[name]
-
-
-def families() -> dict[str, FamilyRecord]:
-    """Every kernel family by its name."""
-    return dict(_FAMILIES)
-
-
-class FamilyNames(Set[str]):
-    """The names of the registered families, and some `more` words; it follows the registry."""
-
-    def __init__(self, *more: str) -> None:
-        self.more = more
-
-    def __contains__(self, name: object) -> bool:
-        return name in _FAMILIES or name in self.more
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*_FAMILIES, *self.more))
-
-    def __len__(self) -> int:
-        return len(_FAMILIES) + len(self.more)
-
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return set(it)
-
-
-class FamilyClasses(Mapping[str, Any]):
-    """The classes of the registered families by name; it follows the registry."""
-
-    def __getitem__(self, name: str) -> Any:
-        return _FAMILIES[name].cls
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_FAMILIES)
-
-    def __len__(self) -> int:
-        return len(_FAMILIES)
+    equivariant = getattr(estimator, "covariance_type", None) in ("diag", "full", "tied")
+    return not getattr(estimator, "standardize", False) and not equivariant

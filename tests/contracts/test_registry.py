@@ -10,15 +10,15 @@ import made_up_network
 import numpy as np
 import onnxruntime
 import pytest
-from made_up_families import registered
 from saved_models import UNFITTED, answers, fitted, rows
 from typer.testing import CliRunner
 
 import kernelpool
-from kernelpool import RBFNetworkClassifier, SharedKernelClassifier, registry
+from kernelpool import SharedKernelClassifier, registry
 from kernelpool.app.cli.app import COMMANDS, app, load_command
 from kernelpool.app.report import render_html, summarize
 from kernelpool.inspection.pool import describe
+from kernelpool.kernels import FAMILIES
 
 EXAMPLES = {}
 for _name, (_estimator, _) in UNFITTED.items():
@@ -43,12 +43,6 @@ def network():
     registry.register(made_up_network.RECORD)
     yield made_up_network.RECORD
     registry.unregister(made_up_network.RECORD.name)
-
-
-@pytest.fixture
-def family():
-    with registered() as name:
-        yield name
 
 
 @pytest.fixture
@@ -127,7 +121,7 @@ def test_every_converter_says_what_the_estimator_says(name):
     assert RECORDS[name].has_density == hasattr(model, "log_density")
 
 
-@pytest.mark.parametrize("name", sorted(registry.families()))
+@pytest.mark.parametrize("name", sorted(FAMILIES))
 def test_every_family_is_saved_and_exported(name, tmp_path):
     X, y, _, _ = rows()
     model = SharedKernelClassifier.prbf(4, covariance_type=name, random_state=0, tol=1e-3).fit(X, y)
@@ -174,53 +168,3 @@ def test_a_network_that_is_no_longer_known_is_refused(network, tmp_path):
             kernelpool.load(tmp_path / "model")
     finally:
         registry.register(network)
-
-
-# -- a made-up family -------------------------------------------------------------------------------------------------------
-
-
-def test_a_new_family_is_what_it_was_made_of(family, tmp_path):
-    X, y, _, _ = rows()
-    twin = SharedKernelClassifier.prbf(4, covariance_type="twin", random_state=0, tol=1e-3).fit(
-        X, y
-    )
-    diag = SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0, tol=1e-3).fit(
-        X, y
-    )
-    assert np.array_equal(twin.predict_proba(X), diag.predict_proba(X))
-    kernelpool.save(twin, tmp_path / "model")
-    again = kernelpool.load(tmp_path / "model")
-    assert again.covariance_type_ == "twin"
-    assert np.array_equal(again.predict_proba(X), twin.predict_proba(X))
-    np.testing.assert_allclose(run_onnx(twin, X), twin.predict_proba(X), atol=1e-8)
-    assert "twin Gaussian kernels" in describe(twin).sentence
-    rbf = RBFNetworkClassifier(hidden=twin, training="two_stage", random_state=0).fit(X, y)
-    assert rbf.covariance_type_ == "twin"
-    assert "twin" in render_html(summarize(twin, X, y))
-
-
-def test_a_new_family_has_a_name_on_the_command_line_and_needs_no_scaling(family, table, tmp_path):
-    model = tmp_path / "model.safetensors"
-    run(
-        "fit",
-        table,
-        "-t",
-        "kind",
-        "--model",
-        "shared-kernel",
-        "--covariance",
-        "twin",
-        "--kernels",
-        4,
-        "-o",
-        model,
-    )
-    assert type(kernelpool.load(model)) is SharedKernelClassifier
-
-
-def test_old_models_do_not_mind_a_new_family(family):
-    means, mixing = [[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]], [[1, 0], [0, 0.5], [0, 0.5]]
-    model = SharedKernelClassifier.from_parameters(
-        means, np.ones((3, 2)), mixing, [0.5, 0.5], ["a", "b"]
-    )
-    assert model.covariance_type_ == "diag"

@@ -1,4 +1,4 @@
-"""The contract of `Rows`: what every home must do, checked on all of them against a loop over the rows."""
+"""The contract of `Rows`: what every backend must do, checked on all of them against a loop over the rows."""
 
 import re
 from itertools import pairwise
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelpool.arrays import to_numpy
-from kernelpool.rows import ArrayRows, BatchRows, DaskRows, Frame, PinnedRows, RowBatch, Rows
+from kernelpool.rows import ArrayRows, BatchRows, DaskRows, Frame, RowBatch, Rows
 
 N, D = 403, 3
 
@@ -38,15 +38,6 @@ def in_cuda(x, y, w):
     return ArrayRows(*(torch.asarray(a, device="cuda") for a in (x, y, w)))
 
 
-def in_pinned(x, y, w):
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("there is no CUDA device")
-    rows = PinnedRows(*map(torch.asarray, (x, y, w)), width=30_000)
-    rows.block_rows = 150
-    return rows
-
-
 def in_dask(x, y, w):
     da = pytest.importorskip("dask.array")
     chunks = (100, 0, 200, 103)
@@ -61,11 +52,11 @@ def in_batches(x, y, w):
     return BatchRows(batches, D, width=30_000, n_rows=N)
 
 
-HOMES = [in_numpy, in_threads, in_strict, in_torch, in_cuda, in_pinned, in_dask, in_batches]
+BACKENDS = [in_numpy, in_threads, in_strict, in_torch, in_cuda, in_dask, in_batches]
 
 
-@pytest.fixture(params=HOMES, ids=lambda make: make.__name__)
-def home(request):
+@pytest.fixture(params=BACKENDS, ids=lambda make: make.__name__)
+def backend(request):
     rng = np.random.default_rng(0)
     x, y, w = rng.normal(size=(N, D)), rng.integers(-1, 3, size=N), rng.uniform(size=N)
     return request.param(x, y, w), x, y, w
@@ -90,28 +81,28 @@ def twice(block):
     return block.x * 2
 
 
-def test_what_a_home_says_of_itself(home):
-    rows, x, _, _ = home
+def test_what_a_home_says_of_itself(backend):
+    rows, x, _, _ = backend
     asked: Rows = rows
     assert asked.n_features == D
-    assert asked.home.shape == (0,)
+    assert asked.backend.shape == (0,)
     assert asked.eps == np.finfo(x.dtype).eps
 
 
-def test_sums_are_over_every_row_once(home):
-    rows, x, y, w = home
+def test_sums_are_over_every_row_once(backend):
+    rows, x, y, w = backend
     for power in (1, 2):
         np.testing.assert_allclose(rows.total(moments, power), expected(x, y, w, power), rtol=1e-12)
 
 
-def test_answers_come_in_the_order_of_the_rows(home):
-    rows, x, _, _ = home
+def test_answers_come_in_the_order_of_the_rows(backend):
+    rows, x, _, _ = backend
     np.testing.assert_array_equal(host(rows.each(twice)), 2 * x)
     np.testing.assert_array_equal(host(rows.by_class().each(twice)), 2 * x)
 
 
-def test_rows_are_seen_in_the_frame(home):
-    rows, x, y, w = home
+def test_rows_are_seen_in_the_frame(backend):
+    rows, x, y, w = backend
     frame = Frame(np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 4.0]))
     framed = rows.framed(frame, 20_000)
     inside = (x - frame.origin) / frame.unit
@@ -122,8 +113,8 @@ def test_rows_are_seen_in_the_frame(home):
     )  # those before are as they were
 
 
-def test_by_class_gives_the_same_rows(home):
-    rows, x, y, w = home
+def test_by_class_gives_the_same_rows(backend):
+    rows, x, y, w = backend
     np.testing.assert_allclose(rows.by_class().total(moments, 2), expected(x, y, w, 2), rtol=1e-12)
 
 
@@ -133,18 +124,18 @@ def spans_hold_one_class(block):
     return np.array([block.x.shape[0]])
 
 
-def test_blocks_that_name_their_classes_are_right(home):
-    assert home[0].by_class().total(spans_hold_one_class) == N
+def test_blocks_that_name_their_classes_are_right(backend):
+    assert backend[0].by_class().total(spans_hold_one_class) == N
 
 
-def test_a_sum_is_the_same_to_the_last_bit_every_time(home):
-    rows = home[0]
+def test_a_sum_is_the_same_to_the_last_bit_every_time(backend):
+    rows = backend[0]
     np.testing.assert_array_equal(rows.total(moments, 2), rows.total(moments, 2))
 
 
-def test_a_fault_in_a_block_comes_out(home):
+def test_a_fault_in_a_block_comes_out(backend):
     with pytest.raises(Exception, match="mine"):
-        home[0].total(fault)
+        backend[0].total(fault)
 
 
 def fault(block):
@@ -152,7 +143,7 @@ def fault(block):
 
 
 def test_the_example_of_the_page_runs():
-    page = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_home.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "extending" / "add_a_backend.md"
     names = {}
     exec("\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)), names)
     assert names["difference"] < 1e-9

@@ -454,7 +454,8 @@ def test_copies(plane):
     "options", [{}, {"local": True}, {"margin": True}, {"solver": "gradient", "tol": 1e-3}]
 )
 def test_homes_agree(home, iris, options):
-    from contracts.test_homes import at_home, compute
+    from contracts.test_backends import compute
+    from contracts.test_backends import on_backend as at_home
 
     x, y = iris
     there, labels = at_home(home, x, y)

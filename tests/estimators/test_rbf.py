@@ -810,28 +810,6 @@ def test_a_fit_interrupted_before_it_has_a_network_is_no_fit(cls, monkeypatch):
         model.predict(x)
 
 
-def test_the_hidden_layer_may_be_of_a_new_family(rows):
-    """A family that no table of shapes knows."""
-    from kernelpool.kernels import Diag
-    from kernelpool.registry import FamilyRecord, Field, register_family, unregister_family
-
-    class Twin(Diag):
-        name = "twin"
-
-    register_family(FamilyRecord("twin", Twin, Field("floats", ("M", "d"), low=0.0, open_low=True)))
-    try:
-        X, y = rows
-        settings = {"training": "two_stage", "random_state": 0}
-        twin, diag = (
-            em_network(4, covariance_type=name, **settings).fit(X, y) for name in ("twin", "diag")
-        )
-        again, other = (em_network(hidden=model, **settings).fit(X, y) for model in (twin, diag))
-        assert again.covariance_type_ == "twin"
-        np.testing.assert_array_equal(again.predict_proba(X), other.predict_proba(X))
-    finally:
-        unregister_family("twin")
-
-
 def test_float32_rows_do_not_round_the_output_layer(rows):
     X, y = rows
     network = em_network(5, training="two_stage", random_state=0).fit(X, y)

@@ -354,7 +354,7 @@ def test_gradients_of_words_and_numbers_are_differences():
     table, y = some_table(60)
     kernel, params, x = coded(holed(table), y, covariance_type="full")
     network = SharedKernel(kernel, np.ones((3, 2)))
-    rows = as_rows(x, (y == "b").astype(int), holes=True, n_jobs=1)
+    rows = as_rows(x, (y == "b").astype(int), n_jobs=1)
     start = network.to_vector(params)
     slope, _ = network.gradient(rows, network.from_vector(start, params))
     for i in range(len(start)):

@@ -32,12 +32,12 @@ def some_rows(n=60, d=D, seed=3):
 def blocks_of(x):
     """The blocks of incomplete rows as a network sees them."""
     found = []
-    as_rows(x, n_jobs=1, holes=True).total(lambda block: found.append(block) or 0)
+    as_rows(x, n_jobs=1).total(lambda block: found.append(block) or 0)
     return found
 
 
 def sorted_rows(block):
-    return np.where(block.holes.observed > 0, block.x, np.nan)
+    return np.where(block.missing.observed > 0, block.x, np.nan)
 
 
 def matrix_of(kernel, kernels, j):

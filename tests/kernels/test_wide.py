@@ -40,9 +40,7 @@ def problem(*, dtype=np.float64, sharing=0.4, holes=False, weighted=True):
     factor = rng.normal(size=(M, D, D)) / 2
     kernels = Kernels(rng.normal(size=(M, D)), factor @ factor.swapaxes(1, 2) + np.eye(D))
     mixing = table / table.sum(axis=0)
-    rows = as_rows(x.astype(dtype), y, weight, holes=holes, n_jobs=1).framed(
-        Frame(np.zeros(D), np.ones(D)), 40
-    )
+    rows = as_rows(x.astype(dtype), y, weight, n_jobs=1).framed(Frame(np.zeros(D), np.ones(D)), 40)
     return rows, table, Params(kernels, mixing, np.array([0.5, 0.3, 0.2]))
 
 

@@ -430,7 +430,7 @@ def test_float32_rows_are_worked_on_in_float64_where_kernels_are_narrow(family):
         found, expected = (
             network.sweep(
                 as_rows(x.astype(t), y, weight.astype(t))
-                .framed(frame.beside(x.astype(t)), 32)
+                .framed(frame.like(x.astype(t)), 32)
                 .by_class(),
                 params,
             )

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, match_array, namespace, safe_log, shares_of, to_numpy
 from ..registry import CATEGORIES, Field
-from ..rows import Block, Frame, Rows, RowsWithHoles, as_rows, is_lazy_frame, lives_elsewhere
+from ..rows import Block, Frame, Rows, RowsWithMissing, as_rows, is_lazy_frame, lives_elsewhere
 from ..starts.sample import content_key, sample_rows
 from ..tables.batches import is_source
 from ..tables.words import Indicators
@@ -46,7 +46,7 @@ def describing_network(
     """A small mixture of coded rows, cells of which may be missing; of one class, or of those of `codes`."""
     y = np.zeros(len(x), int) if codes is None else np.unique(codes, return_inverse=True)[1]
     n_classes = int(y.max()) + 1
-    data = surveyed(as_rows(x, y, weight, holes=True), np.arange(n_classes))
+    data = surveyed(as_rows(x, y, weight), np.arange(n_classes))
     data.levels = levels
     n_kernels = (
         int(np.clip(len(x) // (ROWS_A_FEATURE * x.shape[1]), 1, FILLING_KERNELS)) + n_classes - 1
@@ -191,14 +191,14 @@ class TableRows:
 
     def answer(self, block: Block, function: Callable[..., Array], *params: Any) -> Array:
         """`function(rows, *params)`; of rows with missing cells, the mean of its answers over drawn fillings."""
-        if block.holes is None:
+        if block.missing is None:
             return function(
                 block if self.indicators is None else self._shown(block.x, block.x), *params
             )
         assert self.describing is not None
         x = np.asarray(to_numpy(block.x), np.float64)
         x = self.frame.outside(x) if self.indicators is None else x
-        x = np.where(to_numpy(block.holes.observed) > 0, x, np.nan)
+        x = np.where(to_numpy(block.missing.observed) > 0, x, np.nan)
         said = [
             np.asarray(to_numpy(function(self._shown(z, block.x), *params)))
             for z in self.describing.fillings(x)
@@ -276,7 +276,7 @@ class TableClassifier(ProbabilityClassifier):
         self, data: TrainingData, network: SharedKernelClassifier | None, seed: int
     ) -> TrainingData:
         """The rows as the network is shown them: missing cells drawn once, words by indicators; as they are without either."""
-        holed, indicators = isinstance(data.rows, RowsWithHoles), self._indicators
+        holed, indicators = isinstance(data.rows, RowsWithMissing), self._indicators
         if not holed and indicators is None:
             return data
         x, y, weight = (getattr(data.rows, name) for name in ("x", "y", "weight"))

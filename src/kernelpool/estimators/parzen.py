@@ -28,7 +28,7 @@ from ..registry import (
     Field,
     register,
 )
-from ..rows import Block, Frame, Holes, Rows
+from ..rows import Block, Frame, MissingCells, Rows
 from ..tables.words import Indicators
 from ..training.held_out import split
 from ..training.parzen import (
@@ -497,12 +497,12 @@ def _of_indicators(
     *params: Any,
 ) -> Array:
     xp, other = namespace(block.x), Block(indicators.of(block.x, height))
-    if block.holes is not None:
+    if block.missing is not None:
         sources = xp.asarray(indicators.sources, device=device(block.x))
         observed, patterns = (
-            xp.take(a, sources, axis=1) for a in (block.holes.observed, block.holes.patterns)
+            xp.take(a, sources, axis=1) for a in (block.missing.observed, block.missing.patterns)
         )
-        other.holes = Holes(observed, patterns, block.holes.spans)
+        other.missing = MissingCells(observed, patterns, block.missing.spans)
     return function(other, *params)
 
 
@@ -520,11 +520,11 @@ def _evidence(block: Block, *params: Any) -> Array:
 def _of_known(block: Block, log_unit: Array, log_volumes: Array, *params: Any) -> Array:
     """log P(C_k) p(x|C_k) of the cells that are known: kernels are integrated over the others, (n, K)."""
     joint = joint_or_counts(block, *params)
-    if block.holes is None:
+    if block.missing is None:
         return joint
     xp, missing, numbers = (
         namespace(joint),
-        1 - as_float64(block.holes.observed),
+        1 - as_float64(block.missing.observed),
         log_volumes.shape[0] - 1,
     )
     n_missing = xp.astype(xp.sum(missing[:, :numbers], axis=1), xp.int64)
@@ -542,10 +542,10 @@ def _covered(block: Block, *params: Any) -> Array:
 def _tempered(block: Block, temperature: float, log_prior: Array, *params: Any) -> Array:
     """Class scores at the temperature, (n, K); the class priors where nothing is known."""
     scores = tempered_scores(class_scores(block, *params), temperature)
-    if block.holes is None:
+    if block.missing is None:
         return scores
     xp = namespace(scores)
-    nothing = xp.sum(block.holes.observed, axis=1, keepdims=True) == 0
+    nothing = xp.sum(block.missing.observed, axis=1, keepdims=True) == 0
     return xp.where(nothing, as_float64(log_prior) + xp.zeros_like(scores), scores)
 
 

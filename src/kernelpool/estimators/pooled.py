@@ -693,7 +693,7 @@ def _pooled_log_proba(
     )
     found = pool.log_proba(x, describing) + shift
     if (
-        block.holes is not None
+        block.missing is not None
     ):  # of a row of which nothing is known the class priors are all there is to say
         found = np.where(np.isnan(x).all(axis=1, keepdims=True), prior, found)
     return match_array(namespace(block.x).asarray(found), like=block.x)

@@ -94,9 +94,7 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         "training": [StrOptions({"two_stage", "em_log", "em_log_link"})],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "temperature": [Interval(Real, 0, None, closed="neither"), None],
-        "covariance_type": [
-            StrOptions(FAMILIES.keys())
-        ],  # a view: families may be registered later
+        "covariance_type": [StrOptions(set(FAMILIES))],
         "strength": [StrOptions({"loo", "gcv"}), Interval(Real, 0, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -966,10 +964,10 @@ def _class_outputs(
 ) -> Array:
     """One output a class, (n, K): of two classes the first is zero, or what is left of one; `at_nothing` if none is known."""
     output = _by_class(_outputs(hidden.columns(block, layer), readout), logistic)
-    if block.holes is None:
+    if block.missing is None:
         return output
     xp = namespace(output)
-    nothing = xp.sum(block.holes.observed, axis=1, keepdims=True) == 0
+    nothing = xp.sum(block.missing.observed, axis=1, keepdims=True) == 0
     return xp.where(nothing, at_nothing.value + xp.zeros_like(output), output)
 
 

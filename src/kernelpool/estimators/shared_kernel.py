@@ -29,7 +29,6 @@ from ..registry import (
     FLOAT,
     HISTORY,
     EstimatorRecord,
-    FamilyNames,
     Field,
     register,
 )
@@ -303,7 +302,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             StrOptions({"auto"}),
             None,
         ],
-        "covariance_type": [StrOptions(FamilyNames("auto"))],
+        "covariance_type": [StrOptions({*FAMILIES, "auto"})],
         "standardize": ["boolean"],
         "sharing": [Real, "array-like", StrOptions({"learned", "auto"})],
         "owners": ["array-like", None],
@@ -1173,7 +1172,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         log_share = safe_log(
             np.column_stack([self.mixing_, self.mixing_ @ self.class_prior_])
         )  # the last for any class
-        rows = as_rows(x, np.arange(len(x)), n_jobs=self.n_jobs, holes=True).framed(
+        rows = as_rows(x, np.arange(len(x)), n_jobs=self.n_jobs).framed(
             frame, sum(natural_params.weight.shape)
         )
         filled = rows.each(_fill, network, natural_params, log_share, codes, pick, noise)
@@ -1252,9 +1251,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         network, inside, frame = self._network()
         natural_params = kernel.natural_params(inside, float(np.finfo(np.float64).eps))
         log_kernel = (
-            as_rows(holed, holes=True)
-            .framed(frame, 64)
-            .each(_by_kernel, network, natural_params)[0]
+            as_rows(holed).framed(frame, 64).each(_by_kernel, network, natural_params)[0]
         )  # (M,)
         joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing_
         of_class = joint.sum(axis=0)
@@ -1390,7 +1387,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             )
         network = SharedKernel(kernel, plain.sharing, Overlap(1.0))
         weight = None if sample_weight is None else np.asarray(sample_weight, float)
-        rows = as_rows(X, codes, weight, holes=True).framed(frame, 64)
+        rows = as_rows(X, codes, weight).framed(frame, 64)
         params = Params(kernels, self.mixing_, self.class_prior_)
         e_step_params = network.e_step_params(params, rows.eps)
         totals = network.totals(rows, e_step_params)
@@ -1512,7 +1509,7 @@ def _fill(
 
 def volume_of(block: Block, log_volume: float, log_unit: Any) -> Any:
     """What the frame adds to log-densities: `log_volume`, or, where cells are missing, that of the known ones, (n, 1)."""
-    return log_volume if block.holes is None else (block.holes.observed @ log_unit)[:, None]
+    return log_volume if block.missing is None else (block.missing.observed @ log_unit)[:, None]
 
 
 def _average_log_proba(
@@ -1528,9 +1525,9 @@ def _average_log_proba(
         for network, natural_params, mixing, own_prior in members
     ]
     found = logsumexp(xp.stack(log_proba), axis=0) + log_prior_ratio
-    if block.holes is None:
+    if block.missing is None:
         return found
-    nothing = xp.sum(block.holes.observed, axis=1, keepdims=True) == 0  # (n, 1)
+    nothing = xp.sum(block.missing.observed, axis=1, keepdims=True) == 0  # (n, 1)
     return xp.where(nothing, log_prior + xp.zeros_like(found), found)
 
 

@@ -14,7 +14,7 @@ from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
 from ..inspection.marginals import Marginals, MixtureParams
-from ..kernels import NaturalParams
+from ..kernels import FAMILIES, NaturalParams
 from ..networks.shared_kernel import SharedKernel
 from ..registry import (
     BOOL,
@@ -23,7 +23,6 @@ from ..registry import (
     COUNT,
     FEATURE_NAMES,
     EstimatorRecord,
-    FamilyNames,
     Field,
     register,
 )
@@ -154,7 +153,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             if k not in NOT_AVERAGED
         },
         "n_kernels": [Interval(Integral, 1, None, closed="left"), "array-like", None],
-        "covariance_type": [StrOptions(FamilyNames())],
+        "covariance_type": [StrOptions(set(FAMILIES))],
         "sharing": ["array-like"],
         "kernel_prior": [StrOptions({"conjugate"}), None],
         "overlap_penalty": [Interval(Real, 0, None, closed="left"), "array-like"],

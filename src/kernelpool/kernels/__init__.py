@@ -1,8 +1,5 @@
 """Kernel families, p(x|j), one a file."""
 
-from collections.abc import Mapping
-
-from ..registry import FamilyClasses, FamilyRecord, Field, register_family
 from .diag import Diag
 from .full import Full
 from .gaussian import Gaussian, Kernels, Moments, PriorStatistics
@@ -11,24 +8,10 @@ from .product import Product, ProductKernels
 from .spherical import Spherical
 from .tied import Tied
 
-FAMILIES: Mapping[str, type[Gaussian]] = FamilyClasses()
-"""Every registered family by the name under which users ask for it."""
-
-for _family, _covariances in (
-    (Spherical, Field("floats", ("M",), low=0.0, open_low=True)),
-    (Diag, Field("floats", ("M", "d"), low=0.0, open_low=True)),
-    (Full, Field("matrices", ("M", "d", "d"))),
-    (Tied, Field("matrices", ("d", "d"))),
-):
-    register_family(
-        FamilyRecord(
-            _family.name,
-            _family,
-            _covariances,
-            _family.equivariant,
-            onnx="kernelpool.app.onnx.networks:gaussian",
-        )
-    )
+FAMILIES: dict[str, type[Gaussian]] = {
+    family.name: family for family in (Spherical, Diag, Full, Tied)
+}
+"""Every family by the name under which users ask for it, `covariance_type`."""
 
 __all__ = [
     "FAMILIES",

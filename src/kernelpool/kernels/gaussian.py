@@ -727,12 +727,12 @@ class IndependentFeatures(Observed):
     def __init__(
         self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
     ) -> None:
-        assert block.holes is not None
+        assert block.missing is not None
         self.kernel, self.natural_params, self.block, self.observed = (
             kernel,
             natural_params,
             block,
-            block.holes.observed,
+            block.missing.observed,
         )
         xp, (n, d), n_features = (
             namespace(block.x),

@@ -83,12 +83,12 @@ class Patterns(Observed):
     def __init__(
         self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
     ) -> None:
-        assert block.holes is not None
+        assert block.missing is not None
         self.kernel, self.guarded, self.block, self.holes = (
             kernel,
             natural_params.guarded,
             block,
-            block.holes,
+            block.missing,
         )
         xp, (n, d) = namespace(block.x), block.x.shape
         self.mean = as_float64(natural_params.kernels.mean)  # (M, d)

@@ -31,7 +31,7 @@ from ..arrays import (
     normal_cdf,
     to_numpy,
 )
-from ..rows import Block, Frame, Holes
+from ..rows import Block, Frame, MissingCells
 from ..sums import record
 from .diag import Diag
 from .gaussian import Gaussian, GaussianNaturalParams, Kernels, Moments
@@ -149,11 +149,12 @@ class Product(Kernel):
         part = Block(
             self._take(block.x, self.numbers), block.y, block.weight, classes=block.classes
         )
-        if block.holes is not None:
+        if block.missing is not None:
             observed, patterns = (
-                self._take(a, self.numbers) for a in (block.holes.observed, block.holes.patterns)
+                self._take(a, self.numbers)
+                for a in (block.missing.observed, block.missing.patterns)
             )
-            part.holes = Holes(observed, patterns, block.holes.spans)
+            part.missing = MissingCells(observed, patterns, block.missing.spans)
         return part
 
     def _codes(self, x: Array) -> list[Array]:
@@ -508,10 +509,10 @@ class ObservedProduct(Observed):
     """Both factors beside rows with holes."""
 
     def __init__(self, kernel: Product, natural_params: ProductNaturalParams, block: Block) -> None:
-        assert block.holes is not None
+        assert block.missing is not None
         self.kernel, self.natural_params, self.block = kernel, natural_params, block
         self.inner = kernel.gaussian.observe(natural_params.gaussian, kernel._numbers_of(block))
-        self.known = kernel._take(block.holes.observed, kernel.words)  # (n, G)
+        self.known = kernel._take(block.missing.observed, kernel.words)  # (n, G)
         xp, tables = namespace(block.x), natural_params.log_probability
         self.log_density = self.inner.log_density
         for g, (s, code) in enumerate(zip(kernel.spans, kernel._codes(block.x), strict=True)):

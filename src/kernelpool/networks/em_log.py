@@ -55,7 +55,9 @@ class Mixture(SharedKernel):
     def _indicators(self, block: Block) -> Array:
         xp = namespace(block.x)
         everyone = xp.asarray([[1.0], [0.0]], dtype=block.x.dtype, device=device(block.x))
-        return everyone if block.holes is None else xp.broadcast_to(everyone, (2, block.x.shape[0]))
+        return (
+            everyone if block.missing is None else xp.broadcast_to(everyone, (2, block.x.shape[0]))
+        )
 
 
 # -- what the hidden layer says -----------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ class Hidden:
         Where cells are missing these are the marginals of those that are known. At temperature one P(j|known) is what P(j|x) is
         expected to be; densities of fewer features are in other units.
         """
-        known = block.holes is None
+        known = block.missing is None
         kernel, params = self.kernel, layer.natural_params
         found = (
             kernel.log_density(params, block.x)

@@ -131,9 +131,9 @@ class Gaps:
 
 def gaps_of(block: Block, words: tuple[int, ...] = ()) -> Gaps | None:
     """What is missing of the rows of a block whose last columns are the indicators of words; None where nothing is."""
-    if block.holes is None:
+    if block.missing is None:
         return None
-    xp, observed = namespace(block.x), as_float64(block.holes.observed)
+    xp, observed = namespace(block.x), as_float64(block.missing.observed)
     q = observed.shape[1] - sum(words)
     starts = xp.asarray(
         [q + sum(words[:g]) for g in range(len(words))], dtype=xp.int64, device=device(observed)

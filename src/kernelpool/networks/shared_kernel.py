@@ -251,7 +251,7 @@ class SharedKernel:
     def e_step(self, block: Block, given: EStepParams | Float64) -> Totals:
         """(29), (30): responsibilities of one block, kept only as sums."""
         block, e_step_params = _received(block, given)
-        if block.holes is not None:
+        if block.missing is not None:
             return self._expect_with_holes(block, e_step_params)
         if (
             block.classes is not None
@@ -623,7 +623,9 @@ class SharedKernel:
     def conditional_step(self, block: Block, given: ConditionalParams) -> ConditionalTotals:
         """r - q of one block, kept only as sums."""
         xp, (n, d), n_classes = namespace(block.x), block.x.shape, given.mixing.shape[1]
-        observed = None if block.holes is None else self.kernel.observe(given.natural_params, block)
+        observed = (
+            None if block.missing is None else self.kernel.observe(given.natural_params, block)
+        )
         if observed is None:
             phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
             phi[0, :] = 1
@@ -808,7 +810,7 @@ class SharedKernel:
         block, e_step_params = _received(block, given)
         xp = namespace(block.x)
         n_columns = e_step_params.table.shape[1]
-        if block.holes is None:
+        if block.missing is None:
             phi = self._features(block)
             _, log_evidence = self._responsibility(block, e_step_params, phi)
             log_evidence = log_evidence + self.kernel.common(e_step_params.natural_params, block.x)
@@ -832,7 +834,7 @@ class SharedKernel:
 
     def by_kernel(self, block: Block, natural_params: NaturalParams) -> Array:
         """log p(x|j) of the cells that are known, (M, n)."""
-        if block.holes is None:
+        if block.missing is None:
             return self.kernel.log_density(natural_params, block.x)
         return self.kernel.observe(natural_params, block).log_density
 
@@ -856,7 +858,7 @@ class SharedKernel:
         `log_share` (M, n) or (M, 1) is how likely each kernel is before the row is seen. Where cells are drawn, `pick` (n,),
         uniform in (0, 1), chooses the kernel of each row and `noise` (n, d), standard normal, the cells.
         """
-        if block.holes is None:
+        if block.missing is None:
             return block.x
         xp = namespace(block.x)
         observed = self.kernel.observe(natural_params, block)

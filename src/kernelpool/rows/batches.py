@@ -15,8 +15,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import KernelpoolError
 from .frame import Frame
-from .holes import RowsWithHoles, rows_in_memory
 from .in_memory import ArrayRows
+from .missing import RowsWithMissing, rows_in_memory
 from .threads import ThreadTuner
 
 T = TypeVar("T")
@@ -48,8 +48,6 @@ class BatchRows:
         Float type of the rows.
     n_rows : int or None
         Rows that every pass must give; None where they have not been counted.
-    holes : bool
-        Whether NaN marks missing cells.
     """
 
     def __init__(
@@ -63,7 +61,6 @@ class BatchRows:
         width: int = 64,
         n_jobs: int | None = None,
         sort: bool = False,
-        holes: bool = False,
     ) -> None:
         self.source, self.n_features, self.dtype, self.n_rows = (
             source,
@@ -71,20 +68,13 @@ class BatchRows:
             np.dtype(dtype),
             n_rows,
         )
-        self.frame, self.width, self.n_jobs, self.sort, self.holes = (
-            frame,
-            width,
-            n_jobs,
-            sort,
-            holes,
-        )
-        self.home, self.eps = np.zeros(0), float(np.finfo(self.dtype).eps)
+        self.frame, self.width, self.n_jobs, self.sort = frame, width, n_jobs, sort
+        self.backend, self.eps = np.zeros(0), float(np.finfo(self.dtype).eps)
         self._tuners: dict[str, ThreadTuner] = {}
 
     def _like(self, **changes: Any) -> "BatchRows":
         settings = {
-            name: getattr(self, name)
-            for name in ("n_rows", "frame", "width", "n_jobs", "sort", "holes")
+            name: getattr(self, name) for name in ("n_rows", "frame", "width", "n_jobs", "sort")
         }
         return BatchRows(self.source, self.n_features, self.dtype, **{**settings, **changes})
 
@@ -113,13 +103,15 @@ class BatchRows:
         )
         return one.each(function, *params)[:0]
 
-    def _batches(self) -> Iterator[ArrayRows | RowsWithHoles]:
-        n_rows, kind = 0, rows_in_memory if self.holes else ArrayRows
+    def _batches(self) -> Iterator[ArrayRows | RowsWithMissing]:
+        n_rows = 0
         for x, y, weight in read_ahead(iter(self.source)):
             if len(x):
                 n_rows += len(x)
-                frame = None if self.frame is None else self.frame.beside(x)
-                rows = kind(x, y, weight, frame=frame, width=self.width, n_jobs=self.n_jobs)
+                frame = None if self.frame is None else self.frame.like(x)
+                rows = rows_in_memory(
+                    x, y, weight, frame=frame, width=self.width, n_jobs=self.n_jobs
+                )
                 yield rows.visited_once(self._tuners) if isinstance(rows, ArrayRows) else rows
         if self.n_rows is not None and n_rows != self.n_rows:
             raise KernelpoolError(

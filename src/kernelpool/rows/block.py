@@ -10,8 +10,8 @@ T = TypeVar("T")
 
 
 @record
-class Holes:
-    """Which cells of a block are known. In the block's `x` the others hold zero, the mean of the feature in the frame."""
+class MissingCells:
+    """Which cells of a block are known; the others are zero in its `x`, the mean of the feature."""
 
     observed: Array
     """One where a cell is known and zero where it is missing, (n, d), in the type of the rows."""
@@ -41,8 +41,8 @@ class Block:
         """How often each row counts, (n,); None is once."""
         self.classes = classes
         """Where the rows of each class lie, if those of one class lie together."""
-        self.holes: Holes | None = None
-        """Which cells are missing, where any are: every row of such a block has a hole."""
+        self.missing: MissingCells | None = None
+        """Which cells are missing, where any are: every row of such a block misses some."""
         self.keep_width = keep_width
         """Numbers a row that may still be kept of what is made of this block; none where it does not outlive the sweep."""
         self._kept: dict[Any, tuple[Any, Any]] = {}
@@ -58,7 +58,7 @@ class Block:
     def weighted(self, weight: Array) -> "Block":
         """The same rows with other weights; what is kept of this block is not kept of that."""
         other = Block(self.x, self.y, weight, classes=self.classes, keep_width=self.keep_width)
-        other.holes = self.holes
+        other.missing = self.missing
         return other
 
     def keeps(self, key: Any, width: int) -> bool:
@@ -84,5 +84,5 @@ class Block:
 def _in_float64(block: Block) -> Block:
     weight = None if block.weight is None else as_float64(block.weight)
     wide = Block(as_float64(block.x), block.y, weight, classes=block.classes)
-    wide.holes = block.holes
+    wide.missing = block.missing
     return wide

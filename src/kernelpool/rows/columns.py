@@ -1,4 +1,4 @@
-"""Columns beside the rows (labels, weights, answers): where they live, and how one is made of another without moving it."""
+"""Labels, weights and results: which library holds them, and how one is made of another there."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,8 +34,8 @@ def on_host(column: Any) -> Any:
     return None if column is None else to_numpy(column.compute() if is_lazy(column) else column)
 
 
-def beside(x: Array, column: Any) -> Any:
-    """A column of floats in the home and the float type of `x`, one of whole numbers in its home."""
+def column_like(x: Array, column: Any) -> Any:
+    """A column in the library and device of `x`; floats also in its float type."""
     if is_lazy(x) or is_numpy_array(x):
         return column.astype(x.dtype) if column.dtype.kind == "f" else column
     return match_array(namespace(x).asarray(column), like=x)

@@ -24,8 +24,8 @@ from ..arrays import Array
 from ..errors import ClusterLostError, KernelpoolError, UnequalChunksError
 from .columns import is_lazy
 from .frame import Frame
-from .holes import RowsWithHoles, rows_in_memory
 from .in_memory import ArrayRows
+from .missing import RowsWithMissing, rows_in_memory
 
 T = TypeVar("T")
 
@@ -50,29 +50,20 @@ class DaskRows:
         *,
         frame: Frame | None = None,
         width: int = 64,
-        holes: bool = False,
         client: Any = None,
         held: list[Any] | None = None,
     ) -> None:
         self.x = x.rechunk({1: -1}) if x.numblocks[1] > 1 else x
         self.y, self.weight = (None if a is None else _aligned(a, self.x) for a in (y, weight))
-        self.frame, self.width, self.holes, self.client, self.held = (
-            frame,
-            width,
-            holes,
-            client,
-            held,
-        )
+        self.frame, self.width, self.client, self.held = frame, width, client, held
         self.n_features = x.shape[1]
-        self.home, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
+        self.backend, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
         return self._like(frame=frame, width=width)
 
     def _like(self, **changes: Any) -> "DaskRows":
-        settings = {
-            name: getattr(self, name) for name in ("frame", "width", "holes", "client", "held")
-        }
+        settings = {name: getattr(self, name) for name in ("frame", "width", "client", "held")}
         return DaskRows(self.x, self.y, self.weight, **{**settings, **changes})
 
     def persisted(self) -> "DaskRows":
@@ -150,9 +141,9 @@ class DaskRows:
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 
     @property
-    def _seen(self) -> tuple[Frame | None, int, bool]:
+    def _seen(self) -> tuple[Frame | None, int]:
         """How a chunk is to be seen."""
-        return self.frame, self.width, self.holes
+        return self.frame, self.width
 
     def _chunks(self) -> list[tuple[Any, Any, Any]]:
         columns = [
@@ -211,13 +202,11 @@ def _each_of_chunk(sent: tuple[Any, ...], x: Array) -> Array:
 
 
 def _chunk_rows(
-    x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int, holes: bool
-) -> ArrayRows | RowsWithHoles:
+    x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int
+) -> ArrayRows | RowsWithMissing:
     # Dask runs a chunk on each of its threads already
-    kind = rows_in_memory if holes and x.shape[0] else ArrayRows
-    return kind(
-        x, y, weight, frame=None if frame is None else frame.beside(x), width=width, n_jobs=1
-    )
+    kind = rows_in_memory if x.shape[0] else ArrayRows
+    return kind(x, y, weight, frame=None if frame is None else frame.like(x), width=width, n_jobs=1)
 
 
 def _both(*parts: Any) -> Any:

@@ -20,7 +20,7 @@ class Frame:
     unit: Array
     """(d,)."""
 
-    def beside(self, x: Array) -> "Frame":
+    def like(self, x: Array) -> "Frame":
         """The frame in the library and float type of `x`; what that type cannot hold becomes the largest number it can."""
         largest = float(namespace(x).finfo(x.dtype).max)
         held = [

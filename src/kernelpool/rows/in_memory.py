@@ -65,7 +65,7 @@ class ArrayRows:
         self.n_jobs = n_jobs
         xp = namespace(x)
         # a host works out small parameters while an accelerator would still be waiting for the first of a hundred launches
-        self.home = (
+        self.backend = (
             np.zeros(0) if on_accelerator(x) else xp.zeros(0, dtype=xp.float64, device=device(x))
         )
         self.eps = eps_of(x)
@@ -107,17 +107,17 @@ class ArrayRows:
 
     def framed(self, frame: Frame, width: int) -> "ArrayRows":
         return ArrayRows(
-            self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs
+            self.x, self.y, self.weight, frame=frame.like(self.x), width=width, n_jobs=self.n_jobs
         )
 
     def by_class(self) -> "ArrayRows":
         return self if self.y is None else RowsByClass(self)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
-        at_home = [match_array(p, like=self.x) for p in params]
+        moved = [match_array(p, like=self.x) for p in params]
 
         def of_piece(spans: range) -> T:
-            return reduce(add, (statistic(self._block(i), *at_home) for i in spans))  # type: ignore[arg-type]
+            return reduce(add, (statistic(self._block(i), *moved) for i in spans))  # type: ignore[arg-type]
 
         tuner = (
             self._tuners.setdefault(getattr(statistic, "__qualname__", ""), ThreadTuner())
@@ -132,19 +132,19 @@ class ArrayRows:
             lambda: self._each(function, [match_array(p, like=self.x) for p in params])
         )
 
-    def _each(self, function: Callable[..., Array], at_home: list[Any]) -> Array:
-        first = function(self._block(0), *at_home)
+    def _each(self, function: Callable[..., Array], moved: list[Any]) -> Array:
+        first = function(self._block(0), *moved)
         if self._n_blocks == 1:
             return first
         if not is_numpy_array(first):
-            rest = [function(self._block(i), *at_home) for i in range(1, self._n_blocks)]
+            rest = [function(self._block(i), *moved) for i in range(1, self._n_blocks)]
             return namespace(first).concat([first, *rest], axis=0)
         answer = np.empty((self.n_rows, *first.shape[1:]), first.dtype)
         answer[: first.shape[0]] = first
 
         def fill(spans: range) -> None:
             for i in spans:
-                answer[self._span(i)] = function(self._block(i), *at_home)
+                answer[self._span(i)] = function(self._block(i), *moved)
 
         self._over_threads(fill, self._pieces(skip=1))
         return answer

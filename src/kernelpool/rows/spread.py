@@ -40,8 +40,8 @@ def spread(block: Block, about: Array) -> Spread:
     ):  # sums that are not finite tell of cells that are not, or are too large
         away = as_float64(block.x - about)
         weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
-        if block.holes is not None:
-            observed = as_float64(block.holes.observed)
+        if block.missing is not None:
+            observed = as_float64(block.missing.observed)
             away = away * observed
             return Spread(weight @ observed, weight @ away, weight @ away**2)
         return Spread(xp.sum(weight), weight @ away, weight @ away**2)
@@ -72,9 +72,9 @@ def survey(block: Block, n_classes: int) -> Survey:
     )
     by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
     scale = spread(block, xp.zeros_like(block.x[0, :]))
-    if block.holes is None:
+    if block.missing is None:
         observed = by_code[:, None] + np.zeros(block.x.shape[1])
     else:
-        known = np.asarray(to_numpy(block.holes.observed), np.float64) * weight[:, None]
+        known = np.asarray(to_numpy(block.missing.observed), np.float64) * weight[:, None]
         observed = np.stack([known[codes == code].sum(axis=0) for code in range(-1, n_classes)])
     return Survey(by_code[1:], float(by_code[0]), int(np.count_nonzero(weight)), scale, observed)

@@ -73,7 +73,7 @@ def sample_rows(rows: Rows, n_classes: int, seed: int, most: int = MOST_ROWS) ->
 
 def sample_block(block: Block, seed: int, most: int) -> Sample:
     """At most `most` rows of each class of one block."""
-    x = block.x if block.holes is None else with_missing(block)
+    x = block.x if block.missing is None else with_missing(block)
     code = to_numpy(block.y)
     weight = (
         np.ones(len(code))
@@ -81,7 +81,7 @@ def sample_block(block: Block, seed: int, most: int) -> Sample:
         else np.asarray(to_numpy(block.weight), dtype=np.float64)
     )
     counts = (code >= 0) & (weight > 0)
-    if block.holes is not None:
+    if block.missing is not None:
         counts &= ~np.isnan(x).all(
             axis=1
         )  # a row of which nothing is known says nothing of where kernels should be

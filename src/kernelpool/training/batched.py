@@ -285,13 +285,11 @@ def _batched(
     _remember(estimator, n_features, source.names)
     names = getattr(estimator, "feature_names_in_", None)
     if seen.kept is not None:
-        return _in_memory(seen.kept, classes, order, n_jobs, seen.has_holes, names)
+        return _in_memory(seen.kept, classes, order, n_jobs, names)
     coded: Any = CodedBatches(source, n_features, codes, unlabeled_weight)
     if seen.spool is not None:
         coded = SpooledBatches(seen.spool, np.append(np.argsort(order), -1))
-    rows: Rows = BatchRows(
-        coded, n_features, dtype, n_rows=seen.n_batch_rows, n_jobs=n_jobs, holes=seen.has_holes
-    )
+    rows: Rows = BatchRows(coded, n_features, dtype, n_rows=seen.n_batch_rows, n_jobs=n_jobs)
     if (
         seen.has_holes
     ):  # means and variances of what is known take two more passes, and the start another
@@ -322,7 +320,6 @@ def _in_memory(
     classes: np.ndarray,
     order: np.ndarray,
     n_jobs: int | None,
-    holes: bool,
     names: np.ndarray | None,
 ) -> TrainingData:
     """What was kept, as an array: all follows as if it had been one."""
@@ -334,9 +331,7 @@ def _in_memory(
         if kept[0].weight is None
         else np.concatenate([np.asarray(batch.weight) for batch in kept])
     )
-    return surveyed(
-        as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs, holes=holes), classes, names
-    )
+    return surveyed(as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs), classes, names)
 
 
 def _classes(source: NumberSource, seen: _FirstPass, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -361,9 +356,7 @@ def batched_query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: boo
     """Rows of a source, to be judged; columns are matched by name where the estimator knows names."""
     names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
     source = number_source(X, names=None if names is None else names.tolist())
-    return BatchRows(
-        QueryRows(source, d, type(estimator).__name__, holes), d, n_jobs=n_jobs, holes=holes
-    )
+    return BatchRows(QueryRows(source, d, type(estimator).__name__, holes), d, n_jobs=n_jobs)
 
 
 @dataclass(frozen=True)
@@ -396,7 +389,7 @@ def batched_labeled_rows(
     names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
     source = number_source(X, y, sample_weight, names=None if names is None else names.tolist())
     rows = LabeledQueryRows(source, d, type(estimator).__name__, estimator.classes_, holes)
-    return BatchRows(rows, d, n_jobs=n_jobs, holes=holes)
+    return BatchRows(rows, d, n_jobs=n_jobs)
 
 
 def _remember(estimator: Any, n_features: int, names: list[str] | None) -> None:

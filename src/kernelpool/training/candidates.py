@@ -178,9 +178,7 @@ def _responsibility_and_loss(
     kernel = training.host_kernel
     natural_params = kernel.natural_params(params.kernels, training.rows.eps)
     log_density = (
-        as_rows(x, n_jobs=1, holes=True)
-        .each(_by_kernel, SharedKernel(kernel, sharing), natural_params)
-        .T
+        as_rows(x, n_jobs=1).each(_by_kernel, SharedKernel(kernel, sharing), natural_params).T
     )
     joint = log_density + safe_log(sharing * params.mixing)[:, code]
     joint = np.exp(joint - joint.max(axis=0))

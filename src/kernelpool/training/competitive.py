@@ -165,7 +165,7 @@ class NeuronTraining:
             repulsion=c.repulsion,
             decay=decay,
             margin=c.margin,
-            kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.home))
+            kernel=Diag(match_array(np.full(d, LOCAL_FLOOR), like=self.data.rows.backend))
             if c.local
             else None,
             repel_rows=c.is_printed_rule,
@@ -212,7 +212,7 @@ class NeuronTraining:
             x = np.concatenate([sample.x for sample in samples])
             kernels = Kernels(self.rng.choice(x, n_neurons), np.ones((n_neurons, d)))
         mixing = np.full(n_neurons, 1 / n_neurons)
-        weight, mixing, kernels = match_array((weight, mixing, kernels), like=self.rows.home)
+        weight, mixing, kernels = match_array((weight, mixing, kernels), like=self.rows.backend)
         return NeuronParams(weight, mixing, kernels, float("nan"))
 
     @property

@@ -156,7 +156,7 @@ def _trained(
     if described.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     training, params = starts.training, described.params
-    held_out = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs, holes=True)
+    held_out = as_rows(out.x, out.code, out.weight, n_jobs=config.fit.n_jobs)
     width = params.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
     start = on_host(
         Params(params.kernels, params.mixing, params.class_prior)

@@ -170,7 +170,7 @@ class PoolFit:
 def member_log_proba(estimator: Any, x: np.ndarray) -> np.ndarray:
     """log P(C_k|x) of any classifier, none below what a pool takes."""
     if hasattr(estimator, "_rows_log_proba"):  # one of ours; the pool has checked the rows
-        rows = as_rows(x, n_jobs=estimator.n_jobs, holes=estimator._takes_holes)
+        rows = as_rows(x, n_jobs=estimator.n_jobs)
         found = np.asarray(estimator._rows_log_proba(rows), dtype=np.float64)
     elif hasattr(estimator, "predict_log_proba"):
         found = np.asarray(estimator.predict_log_proba(x), dtype=np.float64)

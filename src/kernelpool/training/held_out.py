@@ -161,7 +161,7 @@ def _unit(data: TrainingData) -> np.ndarray:
 
 
 def _of_block(block: Block, seed: int, most: int, mean: np.ndarray, unit: np.ndarray) -> Sample:
-    x, code = block.x if block.holes is None else with_missing(block), to_numpy(block.y)
+    x, code = block.x if block.missing is None else with_missing(block), to_numpy(block.y)
     weight = (
         np.ones(len(code))
         if block.weight is None
@@ -179,7 +179,7 @@ def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> Trai
     labeled, known = rows.code >= 0, ~np.isnan(rows.x) * rows.weight[:, None]
     return replace(
         data,
-        rows=as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs, holes=True),
+        rows=as_rows(rows.x, rows.code, rows.weight, n_jobs=n_jobs),
         observed=(
             None
             if data.observed is None
@@ -214,14 +214,14 @@ class Division:
         """One for the rows that are held out and zero for the others, (n,), in the type of the rows."""
         xp, x = (
             namespace(block.x),
-            block.x if block.holes is None else match_array(with_missing(block), like=block.x),
+            block.x if block.missing is None else match_array(with_missing(block), like=block.x),
         )
         frame = (
             Frame(np.zeros_like(self.mean), np.ones_like(self.mean))
             if self.frame is None
             else self.frame
         )
-        seen = frame.beside(x)  # as these rows are seen, in their float type
+        seen = frame.like(x)  # as these rows are seen, in their float type
         offset = as_float64(seen.origin) - match_array(self.mean, like=as_float64(seen.origin))
         away = (as_float64(x) * as_float64(seen.unit) + offset) / match_array(
             self.unit, like=offset
@@ -234,7 +234,7 @@ class Division:
 
     def drawn(self, block: Block) -> Sample:
         """The rows that are held out, on the host; a method, since parameters of a statistic are rounded to the rows' type."""
-        x = block.x if block.holes is None else with_missing(block)
+        x = block.x if block.missing is None else with_missing(block)
         weight = (
             np.ones(x.shape[0])
             if block.weight is None
@@ -268,7 +268,7 @@ class RowsInTraining:
 
     def __init__(self, rows: Rows, division: Division) -> None:
         self.rows, self.division = rows, division
-        self.n_features, self.home, self.eps = rows.n_features, rows.home, rows.eps
+        self.n_features, self.backend, self.eps = rows.n_features, rows.backend, rows.eps
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         total: T = self.rows.total(_OfTraining(statistic, self.division), *params)

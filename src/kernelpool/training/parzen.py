@@ -37,7 +37,7 @@ from ..networks.parzen_kernels import (
     squared_distances,
 )
 from ..networks.parzen_reduction import Reducer
-from ..rows import ArrayRows, BatchRows, Block, Frame, Holes, Rows, as_rows, on_host
+from ..rows import ArrayRows, BatchRows, Block, Frame, MissingCells, Rows, as_rows, on_host
 from ..tables.words import Indicators
 from .survey import TrainingData, mean_and_variance
 from .validation import training_data
@@ -491,7 +491,7 @@ def judged_rows(query: ParzenRows, n_jobs: int | None, *, weighted: bool = False
     at, weight = np.arange(len(query.x)), query.weight if weighted else None
     if query.holed is None:
         return ArrayRows(query.x, at, weight, n_jobs=n_jobs)
-    return as_rows(query.holed, at, weight, n_jobs=n_jobs, holes=True)
+    return as_rows(query.holed, at, weight, n_jobs=n_jobs)
 
 
 def errors_by_radius(
@@ -538,7 +538,7 @@ def joint_or_counts(
     block: Block, profile: Profile, params: ParzenParams, log_norm: float, trees: Trees | None
 ) -> Array:
     """log P(C_k) p(x|C_k), (n, K); minus infinity where no kernel of the class covers the row."""
-    if trees is None or block.holes is not None:
+    if trees is None or block.missing is not None:
         return log_joint(block, profile, params, log_norm)
     return _count_votes(block, params, trees, log_norm)
 
@@ -618,7 +618,7 @@ def _log_heights_at(
 
 def _holed_block(x: np.ndarray, observed: np.ndarray) -> Block:
     block = Block(x)
-    block.holes = Holes(observed, observed, ())
+    block.missing = MissingCells(observed, observed, ())
     return block
 
 
@@ -627,7 +627,7 @@ def class_scores(
 ) -> Array:
     """The same with rows that no kernel covers given to the class of their nearest kernel."""
     joint = joint_or_counts(block, profile, params, log_norm, trees)
-    if trees is None or block.holes is not None:
+    if trees is None or block.missing is not None:
         return decided(joint, block, profile, params)
     return _decided_by_trees(joint, block, trees)
 
@@ -663,7 +663,7 @@ def predicted_codes(network: FittedParzen, config: ParzenConfig, x: np.ndarray) 
     params, d = network.params(), x.shape[1]
     trees = build_trees(params, config.profile, config.algorithm)
     log_norm = config.profile.log_volume(d) + d * math.log(network.radius)
-    rows = as_rows(x, n_jobs=config.n_jobs, holes=True).framed(network.frame, TILE)
+    rows = as_rows(x, n_jobs=config.n_jobs).framed(network.frame, TILE)
     return np.asarray(rows.each(_most_votes, config.profile, params, log_norm, trees))
 
 

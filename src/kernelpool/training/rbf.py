@@ -20,7 +20,7 @@ from ..networks.em_log import EMLog, EMLogRun, Hidden, Mixture, OutputLayer, Pea
 from ..networks.readout import Values
 from ..networks.shared_kernel import Params
 from ..penalties import Penalty
-from ..rows import Block, Rows, as_rows, beside, is_lazy, lives_elsewhere
+from ..rows import Block, Rows, as_rows, column_like, is_lazy, lives_elsewhere
 from ..starts import ClassSample
 from ..starts.sample import Sample, sample_block
 from ..sums import Sums, record
@@ -161,7 +161,7 @@ class HiddenTraining(MixtureTraining):
         own = self._penalty(sharing)
         return Mixture(
             self.kernel,
-            match_array(sharing, like=self.rows.home),
+            match_array(sharing, like=self.rows.backend),
             own if penalty is None else own + penalty,
         )
 
@@ -169,7 +169,7 @@ class HiddenTraining(MixtureTraining):
 def _sample_of(block: Block, seed: int, most: int) -> Sample:
     xp = namespace(block.x)
     everyone = Block(block.x, xp.zeros(block.x.shape[0], dtype=xp.int64), block.weight)
-    everyone.holes = block.holes
+    everyone.missing = block.missing
     return sample_block(everyone, seed, most)
 
 
@@ -395,9 +395,9 @@ def regression_data(
         )
         y = np.asarray(y, np.float64)
     as_given = sample_weight is None or is_lazy(X)
-    weight = sample_weight if as_given else beside(X, given_weights(X, sample_weight))
+    weight = sample_weight if as_given else column_like(X, given_weights(X, sample_weight))
     rows = as_rows(X, y, weight, n_jobs=n_jobs)
-    if not float(namespace(rows.home).max(rows.total(_largest).log)) < LARGEST_TARGET:
+    if not float(namespace(rows.backend).max(rows.total(_largest).log)) < LARGEST_TARGET:
         raise KernelpoolError(
             "y is too large to be squared in float64, or holds NaN or infinity; rescale or clean it."
         )

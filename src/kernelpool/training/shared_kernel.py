@@ -211,7 +211,7 @@ class MixtureTraining:
         floor = kernel.floor * variance
         words = data.levels, kernel.category_prior
         self.kernel: Any = family_for(
-            kernel.covariance_type, match_array(floor, like=data.rows.home), *words
+            kernel.covariance_type, match_array(floor, like=data.rows.backend), *words
         )
         self.host_kernel: Any = family_for(kernel.covariance_type, floor, *words)
         self.data, self.variance, self.class_prior = data, variance, class_prior
@@ -301,7 +301,7 @@ class MixtureTraining:
         """Parameters of a start, where the rows live."""
         return Params(
             *(
-                match_array(part, like=self.rows.home)
+                match_array(part, like=self.rows.backend)
                 for part in (kernels, mixing, self.class_prior)
             )
         )
@@ -326,7 +326,7 @@ class MixtureTraining:
             return params
         return Params(
             params.kernels,
-            match_array(opened(mixing, sharing), like=self.rows.home),
+            match_array(opened(mixing, sharing), like=self.rows.backend),
             params.class_prior,
         )
 
@@ -364,7 +364,7 @@ class MixtureTraining:
 
     def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> SharedKernel:
         own = self._penalty(sharing)
-        table = match_array(sharing, like=self.rows.home)
+        table = match_array(sharing, like=self.rows.backend)
         return SharedKernel(self.kernel, table, own if penalty is None else own + penalty)
 
     def _penalty(self, sharing: np.ndarray) -> Penalty:
@@ -382,7 +382,7 @@ class MixtureTraining:
 
     def _class_weight(self) -> Any:
         weight = self.data.class_weight + self.data.unlabeled_weight * self.class_prior
-        return match_array(weight, like=self.rows.home)
+        return match_array(weight, like=self.rows.backend)
 
     def _mover(
         self, network: Any, rows: Rows, owners: np.ndarray
@@ -462,9 +462,7 @@ class MixtureTraining:
         """
         natural_params = self.host_kernel.natural_params(params.kernels, self.rows.eps)
         network = SharedKernel(self.host_kernel, np.ones_like(params.mixing))
-        rows = as_rows(x, n_jobs=n_jobs, holes=True).framed(
-            self.frame, sum(natural_params.weight.shape)
-        )
+        rows = as_rows(x, n_jobs=n_jobs).framed(self.frame, sum(natural_params.weight.shape))
         in_frame = rows.each(_log_density, network, natural_params, params.mixing)
         return np.asarray(to_numpy(in_frame))
 
@@ -720,7 +718,7 @@ def _split_by_class(
     table = (
         shared.params.sharing
         if isinstance(shared.params, Learned)
-        else match_array(sharing, like=training.rows.home)
+        else match_array(sharing, like=training.rows.backend)
     )
     with one_blas_thread():
         least = min(

@@ -41,7 +41,7 @@ from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
 from ..networks.shared_kernel import EStepParams, Params, SharedKernel, Totals, sharing_table
 from ..penalties import Conjugate, NoPenalty, Penalty
-from ..rows import ArrayRows, Block, Frame, Rows, as_rows, beside, is_lazy, lives_elsewhere
+from ..rows import ArrayRows, Block, Frame, Rows, as_rows, column_like, is_lazy, lives_elsewhere
 from ..tables.batches import is_source
 from ..tables.words import learn_columns
 from .config import KernelConfig, SharedKernelConfig, is_auto, is_learned
@@ -464,7 +464,7 @@ def mini_batch(
         factor = np.where(codes < 0, unlabeled_weight, 1.0)
         weight = factor if weight is None else weight * factor
     rows = as_rows(
-        X, beside(X, codes), None if weight is None else beside(X, weight), n_jobs=n_jobs
+        X, column_like(X, codes), None if weight is None else column_like(X, weight), n_jobs=n_jobs
     )
     if lives_elsewhere(X):
         check_finite(rows)

@@ -17,7 +17,7 @@ from ..rows import (
     Frame,
     Rows,
     as_rows,
-    beside,
+    column_like,
     has_float_type,
     is_lazy,
     is_lazy_frame,
@@ -71,7 +71,7 @@ def training_data(
         X = checked_rows(estimator, X, holes=holes, columns=columns, reset=True)
     codes, classes = _coded(X, y, unlabeled)
     weight = _weights(X, codes, sample_weight, unlabeled_weight)
-    rows = as_rows(X, beside(X, codes), weight, n_jobs=n_jobs, holes=holes)
+    rows = as_rows(X, column_like(X, codes), weight, n_jobs=n_jobs)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
     data = surveyed(rows, classes, getattr(estimator, "feature_names_in_", None))
     data.levels = None if columns is None else columns.levels
@@ -242,11 +242,9 @@ def query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = Fals
         return batched_query_rows(estimator, X, n_jobs, holes=holes)
     columns = known_columns(estimator)
     if columns is not None or not lives_elsewhere(X):
-        return as_rows(
-            checked_rows(estimator, X, holes=holes, columns=columns), n_jobs=n_jobs, holes=holes
-        )
+        return as_rows(checked_rows(estimator, X, holes=holes, columns=columns), n_jobs=n_jobs)
     check_elsewhere(estimator, X, reset=False)
-    rows = as_rows(X, n_jobs=n_jobs, holes=holes)
+    rows = as_rows(X, n_jobs=n_jobs)
     if not is_lazy(X):  # what is lazy is not computed twice
         check_finite(rows)
     return rows
@@ -347,7 +345,7 @@ def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) ->
     if unlabeled_weight != 1 and (is_lazy(codes) or (codes < 0).any()):
         factor = map_column(codes, _factor, unlabeled_weight, dtype=np.float64)
         weight = factor if weight is None else weight * factor.astype(weight.dtype)
-    return None if weight is None else beside(X, weight)
+    return None if weight is None else column_like(X, weight)
 
 
 def given_weights(X: Any, sample_weight: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ... import registry
 from ...estimators.shared_kernel import SharedKernelClassifier
+from ...kernels import FAMILIES
 from ...tables.encoder import TableEncoder
 from ...text import did_you_mean, plain, quoted
 from ..readers.columns import CATEGORY, FeatureColumn
@@ -48,10 +49,10 @@ class ModelChoice:
                 f"--model {quoted(self.name)} is not known{did_you_mean(self.name, list(models))} There are "
                 f"{', '.join((POOL, AUTO, *sorted(set(models) - {POOL})))}.",
             )
-        if self.covariance is not None and self.covariance not in registry.families():
+        if self.covariance is not None and self.covariance not in FAMILIES:
             raise CommandError(
                 Exit.USAGE,
-                f"--covariance must be one of {', '.join(registry.families())}; got {quoted(self.covariance)}.",
+                f"--covariance must be one of {', '.join(FAMILIES)}; got {quoted(self.covariance)}.",
             )
         make = SharedKernelClassifier.auto if self.name == AUTO else models[self.name].cls
         given = self._given(make)

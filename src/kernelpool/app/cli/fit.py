@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 
 from ... import registry
 from ...errors import TableError
+from ...kernels import FAMILIES
 from ...text import listed, plain, plural, quoted, shown
 from ..files import save
 from ..readers.columns import CATEGORY, NUMBER
@@ -73,7 +74,7 @@ def fit(
         str | None,
         o.model(
             "--covariance",
-            metavar=f"{{{','.join(registry.families())}}}",
+            metavar=f"{{{','.join(FAMILIES)}}}",
             help="Shape of the kernels.",
         ),
     ] = None,

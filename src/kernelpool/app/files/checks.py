@@ -13,7 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ...errors import ModelFileError
-from ...registry import Field, families, record_of
+from ...kernels import FAMILIES
+from ...registry import Field, record_of
 from ...training.parzen import profile_of
 from ...training.validation import known_columns
 from ...training.views import indicator_view
@@ -26,6 +27,14 @@ SUM_SLACK = 1e-6
 """By how much the sum of shares may miss one."""
 
 PLAIN = Field("plain")
+
+COVARIANCES = {
+    "spherical": Field("floats", ("M",), low=0.0, open_low=True),
+    "diag": Field("floats", ("M", "d"), low=0.0, open_low=True),
+    "full": Field("matrices", ("M", "d", "d")),
+    "tied": Field("matrices", ("d", "d")),
+}
+"""What `covariances_` must be, by `covariance_type_`."""
 
 
 def refused(where: str, expected: str, found: Any) -> ModelFileError:
@@ -40,7 +49,7 @@ def check_field(
     if any(type(value) is type(option) and value == option for option in field.options):
         return
     if field.kind == "covariances":
-        field = families()[others["covariance_type_"]].covariances
+        field = COVARIANCES[others["covariance_type_"]]
         sizes = {**sizes, "d": sizes.get("D", sizes["d"])}  # of the columns that kernels see
     if field.kind in ARRAYS:
         _check_array(field, where, value, sizes)
@@ -215,8 +224,8 @@ def _check_word(field: Field, where: str, value: Any) -> None:
         good = good and (isinstance(value, str) or not field.finite or math.isfinite(value))
     elif field.kind == "family":
         good, expected = (
-            isinstance(value, str) and value in families(),
-            f"one of {tuple(families())}",
+            isinstance(value, str) and value in FAMILIES,
+            f"one of {tuple(FAMILIES)}",
         )
     else:
         good, expected = False, f"one of {field.options}"
@@ -274,9 +283,7 @@ def shared_kernel(model: Any, sizes: Sizes) -> None:
     allowed = ["auto", model.covariance_type_]
     if model.standardize:  # among features of one unit each
         allowed += [
-            name
-            for name, family in families().items()
-            if family.cls.scaled == model.covariance_type_
+            name for name, family in FAMILIES.items() if family.scaled == model.covariance_type_
         ]
     if model.covariance_type not in allowed and not words_alone:
         raise ModelFileError(

@@ -15,7 +15,7 @@ from ...kernels.gaussian import LOG_2_PI
 from ...networks.em_log import LARGEST
 from ...networks.parzen import log_prior_scale
 from ...networks.parzen_kernels import INSIDE
-from ...registry import families, record_of, resolve
+from ...registry import record_of, resolve
 from ...rows import Frame, max_abs_value
 from ...tables.words import indicators_of
 from ...training.competitive import weights_in
@@ -43,12 +43,7 @@ def log_densities(g: Graph, x: str, kernel: Gaussian | Product, kernels: Kernels
     """log p(x|j), (n, M), of rows and kernels in a frame, by the converter of the family."""
     if isinstance(kernel, Product):
         return _product(g, x, kernel, kernels)
-    convert = families()[kernel.name].onnx
-    if convert is None:
-        raise KernelpoolError(
-            f"Kernels of the family {kernel.name!r} cannot be exported to ONNX: its record has no converter."
-        )
-    return str(resolve(convert)(g, x, kernel, kernels))
+    return gaussian(g, x, kernel, kernels)
 
 
 def _product(g: Graph, x: str, kernel: Product, kernels: Kernels) -> str:

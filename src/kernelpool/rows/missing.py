@@ -1,16 +1,19 @@
 """Rows with missing cells.
 
-Rows without a hole are visited as ever. The others are sorted by pattern, so that rows in which the same cells are known lie
-together, and stand in blocks of their own: a few of them cost a few, and where there is none nothing changes, to the last bit.
+Complete rows come first, in blocks of their own. The others are sorted by pattern, so that rows in
+which the same cells are known lie together. Where no cell is missing nothing changes, to the last
+bit.
 """
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..arrays import Array, device, is_numpy_array, namespace, to_numpy
-from .block import Block, Holes
+from .block import Block, MissingCells
 from .frame import Frame
 from .in_memory import ArrayRows
 
@@ -30,7 +33,7 @@ def has_missing(x: Array) -> bool:
 def with_missing(block: Block) -> np.ndarray:
     """The rows of a block on the host in float64, NaN where a cell is missing, (n, d)."""
     x = np.asarray(to_numpy(block.x), dtype=np.float64)
-    return x if block.holes is None else np.where(to_numpy(block.holes.observed) > 0, x, np.nan)
+    return x if block.missing is None else np.where(to_numpy(block.missing.observed) > 0, x, np.nan)
 
 
 def rows_in_memory(
@@ -41,21 +44,20 @@ def rows_in_memory(
     frame: Frame | None = None,
     width: int = 64,
     n_jobs: int | None = None,
-) -> "ArrayRows | RowsWithHoles":
+) -> "ArrayRows | RowsWithMissing":
     """Rows of an array in which NaN marks missing cells."""
     if not has_missing(x):
         return ArrayRows(x, y, weight, frame=frame, width=width, n_jobs=n_jobs)
     missing = np.isnan(to_numpy(x))
     incomplete = missing.any(axis=1)
-    complete, holed = np.flatnonzero(~incomplete), np.flatnonzero(incomplete)
-    bits = np.packbits(missing[holed], axis=1)
-    holed = holed[np.lexsort(bits.T[::-1])]
+    complete, others = np.flatnonzero(~incomplete), np.flatnonzero(incomplete)
+    others = others[np.lexsort(np.packbits(missing[others], axis=1).T[::-1])]
     parts: list[ArrayRows] = []
-    for kind, index in ((ArrayRows, complete), (IncompleteRows, holed)):
+    for kind, index in ((ArrayRows, complete), (IncompleteRows, others)):
         if len(index):
-            mine = [None if a is None else _taken(a, index) for a in (x, y, weight)]
-            parts.append(kind(*mine, frame=frame, width=width, n_jobs=n_jobs))
-    return RowsWithHoles(parts, np.concatenate([complete, holed]), x, y, weight)
+            taken = [None if a is None else _taken(a, index) for a in (x, y, weight)]
+            parts.append(kind(*taken, frame=frame, width=width, n_jobs=n_jobs))
+    return RowsWithMissing(parts, np.concatenate([complete, others]), (x, y, weight))
 
 
 def _taken(a: Array, index: np.ndarray) -> Array:
@@ -64,11 +66,11 @@ def _taken(a: Array, index: np.ndarray) -> Array:
 
 
 class IncompleteRows(ArrayRows):
-    """Rows each of which has a hole, sorted by pattern."""
+    """Rows each of which misses a cell, sorted by pattern."""
 
     def framed(self, frame: Frame, width: int) -> "IncompleteRows":
         return IncompleteRows(
-            self.x, self.y, self.weight, frame=frame.beside(self.x), width=width, n_jobs=self.n_jobs
+            self.x, self.y, self.weight, frame=frame.like(self.x), width=width, n_jobs=self.n_jobs
         )
 
     def by_class(self) -> "IncompleteRows":
@@ -76,12 +78,12 @@ class IncompleteRows(ArrayRows):
 
     def _block(self, i: int) -> Block:
         block = super()._block(i)
-        if block.holes is None:
+        if block.missing is None:
             xp, unknown = namespace(block.x), namespace(block.x).isnan(block.x)
             known = ~to_numpy(unknown)
             new = np.flatnonzero(np.concatenate([[True], (known[1:] != known[:-1]).any(axis=1)]))
             ends = [*new[1:].tolist(), len(known)]
-            block.holes = Holes(
+            block.missing = MissingCells(
                 xp.astype(~unknown, block.x.dtype),
                 xp.asarray(known[new].astype(np.float64), device=device(block.x)),
                 tuple(slice(start, end) for start, end in zip(new.tolist(), ends, strict=True)),
@@ -90,37 +92,35 @@ class IncompleteRows(ArrayRows):
         return block
 
 
-class RowsWithHoles:
+class RowsWithMissing:
     """Rows of an array in memory, the complete ones apart from the others."""
 
     def __init__(
         self,
         parts: list[ArrayRows],
         order: np.ndarray,
-        x: Array,
-        y: Array | None = None,
-        weight: Array | None = None,
+        columns: tuple[Array, Array | None, Array | None],
     ) -> None:
         self.parts = parts
-        self.x, self.y, self.weight = x, y, weight
         self.order = order
         """Where each row of the parts, one after the other, came from, (n,)."""
-        self.n_features, self.home, self.eps = parts[0].n_features, parts[0].home, parts[0].eps
+        self.x, self.y, self.weight = columns
+        """As they were given."""
+        self.n_features, self.backend = parts[0].n_features, parts[0].backend
+        self.eps = parts[0].eps
 
-    def framed(self, frame: Frame, width: int) -> "RowsWithHoles":
+    def _with(self, parts: list[ArrayRows]) -> "RowsWithMissing":
+        return RowsWithMissing(parts, self.order, (self.x, self.y, self.weight))
+
+    def framed(self, frame: Frame, width: int) -> "RowsWithMissing":
         return self._with([part.framed(frame, width) for part in self.parts])
 
-    def by_class(self) -> "RowsWithHoles":
+    def by_class(self) -> "RowsWithMissing":
         return self._with([part.by_class() for part in self.parts])
 
-    def _with(self, parts: list[ArrayRows]) -> "RowsWithHoles":
-        return RowsWithHoles(parts, self.order, self.x, self.y, self.weight)
-
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
-        sums = [part.total(statistic, *params) for part in self.parts]
-        return sums[0] if len(sums) == 1 else sums[0] + sums[1]  # type: ignore[operator]
+        return reduce(add, (part.total(statistic, *params) for part in self.parts))  # type: ignore[arg-type]
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        answers = [part.each(function, *params) for part in self.parts]
-        xp = namespace(answers[0])
-        return _taken(xp.concat(answers, axis=0), np.argsort(self.order))
+        values = [part.each(function, *params) for part in self.parts]
+        return _taken(namespace(values[0]).concat(values, axis=0), np.argsort(self.order))

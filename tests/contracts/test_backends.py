@@ -1,4 +1,4 @@
-"""Every home of rows gives the same model: NumPy, array-api-strict, torch on the host or a card, Dask in one process and two.
+"""Every backend of rows gives the same model: NumPy, array-api-strict, torch on the host or a card, Dask in one process and two.
 
 Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch's host tensors pass for those of a card.
 """
@@ -6,7 +6,6 @@ Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,21 +14,19 @@ import pytest
 from kernelpool import SharedKernelClassifier, SharingAverageClassifier, arrays
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks import shared_kernel
-from kernelpool.rows import Block, Frame, as_rows, pinned
+from kernelpool.rows import Block, Frame, as_rows
 
-HOMES = ["array_api_strict", "torch", "cuda", "pinned", "dask"]
+BACKENDS = ["array_api_strict", "torch", "cuda", "dask"]
 
 
-def at_home(name, x, y):
+def on_backend(name, x, y):
     if name == "dask":
         da = pytest.importorskip("dask.array")
         return da.from_array(x, chunks=(70, 2)), da.from_array(y, chunks=70)
-    if name in ("cuda", "pinned"):
+    if name == "cuda":
         torch = pytest.importorskip("torch")
         if not torch.cuda.is_available():
             pytest.skip("there is no CUDA device")
-        if name == "pinned":
-            return torch.asarray(x).pin_memory(), torch.asarray(y)
         return torch.asarray(x, device="cuda"), torch.asarray(y, device="cuda")
     xp = pytest.importorskip(
         name, reason=f"{name} is an optional array library (make arrays installs torch)"
@@ -42,16 +39,16 @@ def compute(answer):
     return np.asarray(answer.compute() if hasattr(answer, "compute") else answer)
 
 
-@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("sharing", [0, 0.5])
-def test_homes_agree(home, blobs, family, sharing):
+def test_backends_agree(backend, blobs, family, sharing):
     x, y = blobs
     model = SharedKernelClassifier.prbf(
         6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2
     )
     reference = model.fit(x, y)
     expected = [reference.means_, reference.covariances_, reference.mixing_, reference.objective_]
-    there, labels = at_home(home, x, y)
+    there, labels = on_backend(backend, x, y)
     model = SharedKernelClassifier.prbf(
         6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2
     )
@@ -75,12 +72,12 @@ def test_homes_agree(home, blobs, family, sharing):
         )
 
 
-@pytest.mark.parametrize("home", HOMES)
-def test_homes_agree_on_averages_and_weights(home, blobs):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backends_agree_on_averages_and_weights(backend, blobs):
     x, y = blobs
-    there, labels = at_home(home, x, y)
+    there, labels = on_backend(backend, x, y)
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
-    weights, _ = at_home(home, weight[:, None], y)
+    weights, _ = on_backend(backend, weight[:, None], y)
     average = SharingAverageClassifier(6, sharing=(0, 1), random_state=0)
     reference = average.fit(x, y, sample_weight=weight).predict_proba(x)
     found = SharingAverageClassifier(6, sharing=(0, 1), random_state=0).fit(
@@ -90,8 +87,8 @@ def test_homes_agree_on_averages_and_weights(home, blobs):
 
 
 @pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
-@pytest.mark.parametrize("home", ["torch", "array_api_strict", "cuda", "pinned"])
-def test_homes_keep_float32(home, blobs, family):
+@pytest.mark.parametrize("backend", ["torch", "array_api_strict", "cuda"])
+def test_backends_keep_float32(backend, blobs, family):
     x, y = blobs[0].astype(np.float32), blobs[1]
     settings = {
         "covariance_type": family,
@@ -100,7 +97,7 @@ def test_homes_keep_float32(home, blobs, family):
         "acceleration": None,
         "random_state": 0,
     }
-    there, labels = at_home(home, x, y)
+    there, labels = on_backend(backend, x, y)
     for sharing in (0, 0.5):
         expected = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(x, y)
         model = SharedKernelClassifier.prbf(6, sharing=sharing, **settings).fit(there, labels)
@@ -110,32 +107,32 @@ def test_homes_keep_float32(home, blobs, family):
         assert model.objective_ == pytest.approx(expected.objective_, abs=1e-4)
 
 
-@pytest.mark.parametrize("home", HOMES)
-def test_homes_check_their_input(home, blobs):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backends_check_their_input(backend, blobs):
     x, y = blobs
-    hole = x.copy()
-    hole[3, 1] = np.nan
-    there, labels = at_home(home, hole, y)
+    infinite = x.copy()
+    infinite[3, 1] = np.inf
+    there, labels = on_backend(backend, infinite, y)
     with pytest.raises(ValueError, match="NaN or infinity in 1 cells"):
-        SharedKernelClassifier.prbf(4, missing="error").fit(there, labels)
-    there, labels = at_home(home, x, y)
+        SharedKernelClassifier.prbf(4).fit(there, labels)
+    there, labels = on_backend(backend, x, y)
     model = SharedKernelClassifier.prbf(4, random_state=0).fit(there, labels)
     with pytest.raises(
         ValueError, match="X has 2 features, but SharedKernelClassifier is expecting 3"
     ):
         model.predict(there[:, :2])
-    integers, _ = at_home(home, np.ones((4, 3), int), y[:4])
+    integers, _ = on_backend(backend, np.ones((4, 3), int), y[:4])
     with pytest.raises(ValueError, match="must be float32 or float64"):
         model.predict(integers)
     with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
         model.predict(labels)
 
 
-@pytest.mark.parametrize("home", ["dask"])
-def test_homes_of_two_processes_agree_with_one(home, blobs):
+@pytest.mark.parametrize("backend", ["dask"])
+def test_backends_of_two_processes_agree_with_one(backend, blobs):
     distributed = pytest.importorskip("distributed")
     x, y = blobs
-    there, labels = at_home(home, x, y)
+    there, labels = on_backend(backend, x, y)
     reference = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(x, y)
     with (
         distributed.LocalCluster(
@@ -158,7 +155,7 @@ def test_homes_of_two_processes_agree_with_one(home, blobs):
         )
 
 
-def test_homes_of_dask_with_chunks_of_every_kind(blobs):
+def test_backends_of_dask_with_chunks_of_every_kind(blobs):
     da = pytest.importorskip("dask.array")
     x, y = blobs
     reference = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
@@ -229,7 +226,7 @@ def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted,
         if fused:
             stand_in()
         model = SharedKernelClassifier.prbf(6, **settings).fit(
-            *at_home("torch", x, y), sample_weight=weight
+            *on_backend("torch", x, y), sample_weight=weight
         )
         tolerance = 1e-9 if dtype == np.float64 else 1e-4
         np.testing.assert_allclose(model.means_, expected.means_, rtol=tolerance, atol=tolerance)
@@ -242,7 +239,7 @@ def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted,
 def test_one_copy_there_and_one_back(stand_in, monkeypatch, blobs):
     torch = pytest.importorskip("torch")
     stand_in()
-    there, labels = at_home("torch", *blobs)
+    there, labels = on_backend("torch", *blobs)
     model = SharedKernelClassifier.prbf(
         6, covariance_type="full", random_state=0, max_iter=3, tol=1e9
     ).fit(there, labels)
@@ -287,47 +284,6 @@ def test_features_are_products_of_their_factors(family, blobs):
     columns = np.concatenate([columns, np.ones((1, len(x)))])
     np.testing.assert_allclose(
         np.stack([columns[a] * columns[b] for a, b in pairs]), kernel.features(x), rtol=1e-15
-    )
-
-
-class Courier:
-    """`_Courier` without streams."""
-
-    def __init__(self, x, device, n_rows):
-        self.x, self.sent = x, []
-
-    def send(self, i, span):
-        assert len(self.sent) - i < 2  # two buffers
-        self.sent.append(self.x[span])
-
-    @contextmanager
-    def received(self, i, span):
-        yield self.sent[i]
-        self.sent[i] = None
-
-
-def test_pinned_rows_travel_in_pieces(stand_in, monkeypatch, blobs, family):
-    stand_in()
-    monkeypatch.setattr(pinned, "_Courier", Courier)
-    monkeypatch.setattr(pinned, "PIECE_BYTES", 64 * 3 * 8)
-    x, y = blobs
-    there, labels = at_home("torch", x, y)
-    frame = Frame(x.mean(axis=0), x.std(axis=0))
-    rows = pinned.PinnedRows(there, labels, device="cpu").framed(frame, 8)
-    assert rows.block_rows == 64
-    here = as_rows(x, y).framed(frame, 8)
-    network = shared_kernel.SharedKernel(FAMILIES[family](np.zeros(3)), np.full((6, 3), 0.5))
-    start = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0).fit(x, y)
-    kernels = network.kernel.into(Kernels(start.means_ + 0.1, start.covariances_), frame)
-    params = shared_kernel.Params(kernels, start.mixing_, start.class_prior_)
-    for _ in range(3):
-        (params, value), (expected, same) = network.sweep(rows, params), network.sweep(here, params)
-        assert value == pytest.approx(same, rel=1e-12)
-        np.testing.assert_allclose(
-            params.kernels.covariance, expected.kernels.covariance, rtol=1e-9
-        )
-    np.testing.assert_array_equal(
-        rows.each(lambda block: block.x[:, 0]), here.each(lambda block: block.x[:, 0])
     )
 
 
