@@ -183,7 +183,7 @@ UNFITTED = {
     "conformal": (ConformalClassifier(kernels(), cv=2), "text"),
     "reject": (RejectClassifier(kernels(), ambiguity=0.2, novelty=0.05), "text"),
     "reject prefit": (
-        RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3, cv="prefit"),
+        RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3),
         "two",
     ),
     "pipeline of votes": (

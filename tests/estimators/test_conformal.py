@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -189,15 +189,29 @@ def test_what_cannot_be_promised_is_said():
         ConformalClassifier(TRUE).fit(x, y, sample_weight=np.zeros(60))
 
 
-@pytest.mark.filterwarnings("ignore:The least populated class")
-def test_few_rows_are_divided_into_fewer_folds_and_a_class_of_one_row_is_named():
+def test_a_class_of_one_row_trains_in_every_fold():
     x, y = np.random.default_rng(0).normal(size=(9, 2)), np.repeat([0, 1, 2], 3)
-    model = ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x, y)
-    assert len(model.estimators_) == 3  # each class has so many rows
-    with pytest.raises(KernelpoolError, match="class 2 has 1, all of them held out at once"):
-        ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x[:7], y[:7])
-    with pytest.raises(
-        KernelpoolError,
-        match="a class with at least two rows to hold some out; the 3 rows have one for each",
-    ):
-        ConformalClassifier(SharedKernelClassifier.prbf(random_state=0)).fit(x[::3], y[::3])
+    em = SharedKernelClassifier.prbf(random_state=0)
+    model = ConformalClassifier(em, error=0.2).fit(x[:7], y[:7])
+    assert model.calibration_codes_.tolist() == [0, 0, 0, 1, 1, 1]
+    split = [(np.arange(6), np.array([6]))]
+    with pytest.raises(KernelpoolError, match="those of class 2 are all held out at once"):
+        ConformalClassifier(em, cv=split).fit(x[:7], y[:7])
+    with pytest.raises(KernelpoolError, match="at least two distinct rows to hold some out"):
+        ConformalClassifier(em).fit(x[::3], y[::3])
+    with pytest.raises(KernelpoolError, match="cv must hold each row out at most once"):
+        ConformalClassifier(em, cv=ShuffleSplit(2, test_size=0.8)).fit(x, y)
+
+
+def test_a_calibrated_classifier_from_stored_scores():
+    x, y = TRUE.sample(60, random_state=0)
+    fitted = ConformalClassifier(TRUE, per_class=True, error=0.2).fit(x, y)
+    stored = ConformalClassifier.from_scores(
+        TRUE,
+        fitted.calibration_codes_,
+        fitted.calibration_probability_,
+        fitted.calibration_density_,
+        per_class=True,
+        error=0.2,
+    )
+    np.testing.assert_array_equal(stored.p_values(x), fitted.p_values(x))

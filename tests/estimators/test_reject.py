@@ -1,17 +1,16 @@
 """RejectClassifier: scikit-learn's contract, Chow's rule, and what is promised of held-out rates."""
 
-import itertools
 import pickle
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -23,6 +22,7 @@ from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.estimators.reject import Decision
 from kernelpool.inspection.metrics import ambiguity_of
+from kernelpool.training.folds import folds_of
 from kernelpool.training.reject import NOTHING_BELOW
 
 
@@ -33,24 +33,6 @@ from kernelpool.training.reject import NOTHING_BELOW
     ]
 )
 def test_it_passes_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [
-        RejectClassifier(LogisticRegression(), ambiguity=None),
-        RejectClassifier(LogisticRegression(), ambiguity=1.0, ambiguity_rule="cost"),
-        RejectClassifier(
-            SharedKernelClassifier.prbf(random_state=0),
-            ambiguity=0.66,
-            novelty=0.0,
-            cv=0.5,
-            random_state=0,
-        ),
-    ]
-)
-def test_other_settings_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
@@ -82,7 +64,7 @@ def two_gaussians(n, rng):
 
 
 def prefit(labels=(0, 1), **kwargs):
-    return RejectClassifier(Posterior(labels).fit(None, None), cv="prefit", **kwargs)
+    return RejectClassifier(Posterior(labels).fit(None, None), **kwargs)
 
 
 # -- Chow's rule ---------------------------------------------------------------------------------------------------
@@ -114,30 +96,15 @@ def test_error_and_refusals_of_two_gaussians_are_those_of_the_formula():
     assert abs(model.mean_cost(X, y, refusal=t) - (wrong + t * refused)) < 4 * np.sqrt(1 / (4 * n))
 
 
-@pytest.mark.parametrize("t", [0.1, 0.25, 0.4])
-def test_no_threshold_costs_less_than_chows(t):
-    """The cost of every other threshold is higher, by the formula; measured costs agree with it."""
-    X, y = two_gaussians(200_000, np.random.default_rng(1))
-    costs = {
-        s: prefit(ambiguity=s).fit(X, y).mean_cost(X, y, refusal=t) for s in (t - 0.08, t, t + 0.08)
-    }
-    assert min(costs, key=costs.get) == t
-
-
-def test_the_cost_rule_finds_chows_threshold_where_probabilities_are_right():
-    """Near its least value the cost is flat, so that the threshold is known less well than the cost."""
-    X, y = two_gaussians(200_000, np.random.default_rng(2))
-    model = prefit(ambiguity=0.2, ambiguity_rule="cost").fit(X, y)
-    assert model.ambiguity_threshold_ == pytest.approx(0.2, abs=0.02)
-
-
-def test_the_cost_rule_does_not_rely_on_the_probabilities():
-    """An overconfident model, P -> P^3 / (P^3 + (1-P)^3), is cut where the true probability is 0.2."""
+@pytest.mark.parametrize("power", [1, 3])
+def test_the_cost_rule_does_not_rely_on_the_probabilities(power):
+    """A model that answers P^c / (P^c + (1-P)^c) is cut where the true probability is 0.2."""
     X, y = two_gaussians(200_000, np.random.default_rng(3))
-    sure = X.copy()
-    sure[:, 0] = X[:, 0] ** 3 / (X[:, 0] ** 3 + (1 - X[:, 0]) ** 3)
-    model = prefit(ambiguity=0.2, ambiguity_rule="cost").fit(sure, y)
-    assert model.ambiguity_threshold_ == pytest.approx(0.2**3 / (0.2**3 + 0.8**3), abs=0.006)
+    X[:, 0] = X[:, 0] ** power / (X[:, 0] ** power + (1 - X[:, 0]) ** power)
+    model = prefit(ambiguity=0.2, ambiguity_rule="cost").fit(X, y)
+    # near its least value the cost is flat: the threshold is less certain than the cost
+    expected = 0.2**power / (0.2**power + 0.8**power)
+    assert model.ambiguity_threshold_ == pytest.approx(expected, rel=0.4, abs=0.02 / power)
 
 
 def random_rows(seed, n=25):
@@ -164,8 +131,8 @@ def brute_force_costs(X, y, weight, cost, novel):
 
 @pytest.mark.parametrize("cost", [0.25, 0.5])  # sums of them are exact: ties are ties
 @pytest.mark.parametrize("novelty", [None, 2.0])
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.filterwarnings("ignore:No held-out row is sure enough")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore:No held-out row is certain enough")
 def test_the_cost_rule_equals_the_brute_force_minimum(seed, novelty, cost):
     X, y, weight = random_rows(seed)
     novel = X[:, 1] < novelty if novelty else np.zeros(len(X), bool)
@@ -181,8 +148,8 @@ def test_the_cost_rule_equals_the_brute_force_minimum(seed, novelty, cost):
 
 
 @pytest.mark.parametrize("error", [0.125, 0.25])
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.filterwarnings("ignore:No held-out row is sure enough")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore:No held-out row is certain enough")
 def test_the_error_rule_accepts_the_most_rows_that_brute_force_finds(seed, error):
     X, y, weight = random_rows(seed)
     model = prefit(ambiguity=error, ambiguity_rule="error").fit(X, y, sample_weight=weight)
@@ -192,14 +159,6 @@ def test_the_error_rule_accepts_the_most_rows_that_brute_force_finds(seed, error
     ]
     good = [weight @ a for a in ways if weight @ (a & wrong) <= error * (weight @ a)]
     assert weight @ model.accepted(X) == max(good)
-
-
-def test_an_error_just_as_large_as_asked_for_is_accepted():
-    X = np.array([[0.0, 0.0], [0.125, 0.0], [0.25, 0.0], [0.375, 0.0], [0.5, 0.0]])
-    model = prefit(ambiguity=0.25, ambiguity_rule="error").fit(
-        X, [0, 0, 0, 1, 1]
-    )  # one of four, two of five
-    np.testing.assert_array_equal(model.accepted(X), [True, True, True, True, False])
 
 
 def test_where_no_refusal_pays_none_is_made_of_rows_more_doubtful_than_any_seen():
@@ -249,34 +208,6 @@ def test_no_more_than_the_rate_of_fresh_rows_is_refused(rule, rate, n):
     sigma = np.sqrt((expected * (1 - expected) / (n + 2) + expected * (1 - expected) / 200) / 400)
     assert expected <= rate + 1e-12
     assert abs(refused.mean() - expected) < 4 * sigma
-
-
-def test_the_rate_holds_for_a_density_classifier_and_its_own_split():
-    """refit=False: novel fresh rows of Clouds, one count of 20 x 2000, are at most the rate by a binomial test."""
-    novel = 0
-    for seed in range(20):
-        X, y = make_clouds(400, random_state=seed)
-        network = SharedKernelClassifier.prbf(8, random_state=0)
-        model = RejectClassifier(network, novelty=0.1, cv=0.5, refit=False, random_state=seed).fit(
-            X, y
-        )
-        novel += (
-            model.decide(make_clouds(2000, random_state=1000 + seed)[0]) == Decision.NOVEL
-        ).sum()
-    # given its 200 held-out rows each draw has a rate of its own, Beta(20, 181): their variance is added
-    sigma = np.sqrt(0.1 * 0.9 / 40_000 + 20 * 181 / (201**2 * 202) / 20)
-    assert novel / 40_000 < 0.1 + 3 * sigma
-    assert novel / 40_000 > 0.1 - 4 * sigma
-
-
-def test_ties_do_not_raise_the_rate():
-    """Scores with few values: strictly below the threshold is never more than the rate of the held-out rows."""
-    for seed in range(20):
-        score = np.random.default_rng(seed).integers(4, size=60) * 1.0
-        X = np.column_stack([np.full(60, 0.3), score])
-        model = prefit(novelty=0.3).fit(X, np.zeros(60, int))
-        assert (score < model.novelty_threshold_).mean() <= 0.3
-        assert (model.decide(X) == Decision.NOVEL).mean() <= 0.3
 
 
 def test_integer_weights_are_repeated_rows():
@@ -341,15 +272,6 @@ def test_more_uncovered_rows_than_the_rate_are_told():
     ).all()
 
 
-def test_scores_that_are_no_numbers_count_as_the_lowest():
-    score = np.append(np.arange(1.0, 10.0), np.nan)
-    X = np.column_stack([np.full(10, 0.3), score])
-    assert (
-        prefit(novelty=0.3).fit(X, np.zeros(10, int)).novelty_threshold_ == 2
-    )  # j = floor(0.3 * 11) = 3: NaN, 1, 2
-    assert prefit(novelty=0.1).fit(X, np.zeros(10, int)).novelty_threshold_ == NOTHING_BELOW
-
-
 def test_novelty_comes_first():
     model = prefit(ambiguity=0.1, novelty=0.0, novelty_rule="threshold").fit(
         np.zeros((2, 2)), [0, 1]
@@ -410,10 +332,10 @@ def test_labels_of_refusal_may_be_chosen():
         prefit(("a", "novel"), **kwargs).fit(ROWS, ["a"] * 4)
 
 
-# -- judgment --------------------------------------------------------------------------------------------------------
+# -- evaluation --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_coverage_curve_equals_counting(seed):
     X, y, weight = random_rows(seed)
     model = prefit(novelty=2.0, novelty_rule="threshold").fit(X, y)
@@ -446,7 +368,7 @@ def test_an_error_that_cannot_be_had_refuses_all_and_says_so():
     X, y = np.array([[0.9, 0.0], [0.8, 0.0]]), [0, 0]  # both wrong
     with pytest.warns(
         UserWarning,
-        match=r"No held-out row is sure enough for ambiguity=0.1 with ambiguity_rule='error'",
+        match=r"No held-out row is certain enough for ambiguity=0.1 with ambiguity_rule='error'",
     ):
         model = prefit(ambiguity=0.1, ambiguity_rule="error").fit(X, y)
     assert not model.accepted(X).any()
@@ -471,34 +393,16 @@ def test_probabilities_are_untouched():
     assert not hasattr(RejectClassifier(LogisticRegression(), ambiguity=None), "score_samples")
 
 
-def test_held_out_rows_are_judged_by_models_that_did_not_see_them():
-    """One nearest neighbor knows its own rows without doubt or error; held out, it errs, and its error can be told."""
+def test_held_out_rows_are_predicted_by_models_that_were_not_fitted_to_them():
+    """One nearest neighbor predicts its own rows without error; held out, it errs, and its error can be told."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.integers(2, size=200)
     with pytest.warns(UserWarning, match="every row will be refused"):
         RejectClassifier(KNeighborsClassifier(1), ambiguity=0.1, ambiguity_rule="error").fit(X, y)
     seen = RejectClassifier(
-        KNeighborsClassifier(1).fit(X, y), ambiguity=0.1, ambiguity_rule="error", cv="prefit"
+        KNeighborsClassifier(1).fit(X, y), ambiguity=0.1, ambiguity_rule="error"
     ).fit(X, y)
     assert seen.accepted(X).all()
-
-
-def test_without_refit_the_judged_model_is_kept():
-    X, y = make_clouds(400, random_state=0)
-    split = [(np.arange(200), np.arange(200, 400))]
-    kwargs = {"novelty": 0.1, "cv": split}
-    kept = RejectClassifier(GaussianMixtureOf(), refit=False, **kwargs).fit(X, y)
-    again = RejectClassifier(GaussianMixtureOf(), refit=True, **kwargs).fit(X, y)
-    np.testing.assert_array_equal(
-        kept.estimator_.means_, GaussianMixtureOf().fit(X[:200], y[:200]).means_
-    )
-    np.testing.assert_array_equal(again.estimator_.means_, GaussianMixtureOf().fit(X, y).means_)
-    assert kept.novelty_threshold_ == again.novelty_threshold_
-    with pytest.raises(
-        KernelpoolError,
-        match="refit=False keeps the one classifier that was judged, but cv makes 5 of them",
-    ):
-        RejectClassifier(GaussianMixtureOf(), novelty=0.1, refit=False).fit(X, y)
 
 
 def GaussianMixtureOf():  # noqa: N802
@@ -513,20 +417,6 @@ def test_given_thresholds_hold_nothing_out():
     np.testing.assert_array_equal(model.estimator_.theta_, GaussianNB().fit(X, y).theta_)
 
 
-def test_the_share_held_out_depends_on_cv_and_seed():
-    X, y = make_clouds(400, random_state=0)
-    kwargs = {"ambiguity": 0.3, "ambiguity_rule": "rate"}
-    thresholds = {
-        (share, seed): RejectClassifier(GaussianNB(), cv=share, random_state=seed, **kwargs)
-        .fit(X, y)
-        .ambiguity_threshold_
-        for share, seed in itertools.product((0.2, 0.5), (0, 1))
-    }
-    assert len(set(thresholds.values())) == 4
-    again = RejectClassifier(GaussianNB(), cv=0.2, random_state=0, **kwargs).fit(X, y)
-    assert again.ambiguity_threshold_ == thresholds[0.2, 0]
-
-
 def test_frozen_and_prefit_agree_and_frozen_survives_clone():
     X, y = make_clouds(400, random_state=0)
     network = GaussianMixtureOf().fit(X[:200], y[:200])
@@ -535,9 +425,9 @@ def test_frozen_and_prefit_agree_and_frozen_survives_clone():
     )
     for model in (frozen, clone(frozen)):
         model.fit(X[200:], y[200:])
-        given = RejectClassifier(
-            network, ambiguity=0.2, ambiguity_rule="cost", novelty=0.05, cv="prefit"
-        ).fit(X[200:], y[200:])
+        given = RejectClassifier(network, ambiguity=0.2, ambiguity_rule="cost", novelty=0.05).fit(
+            X[200:], y[200:]
+        )
         assert model.ambiguity_threshold_ == given.ambiguity_threshold_
         assert model.novelty_threshold_ == given.novelty_threshold_
         assert given.estimator_ is network
@@ -545,8 +435,6 @@ def test_frozen_and_prefit_agree_and_frozen_survives_clone():
     frozen.fit(X[200:], y[200:], sample_weight=weight)
     given.fit(X[200:], y[200:], sample_weight=weight)
     assert frozen.novelty_threshold_ == given.novelty_threshold_ != model.novelty_threshold_
-    with pytest.raises(NotFittedError, match="cv='prefit' needs an estimator that is fitted"):
-        RejectClassifier(GaussianMixtureOf(), novelty=0.05, cv="prefit").fit(X, y)
 
 
 def test_it_pickles_and_clones():
@@ -596,7 +484,7 @@ def test_weights_travel_with_and_without_routing():
         np.testing.assert_array_equal(off.estimator_.theta_, GaussianNB().fit(X, y).theta_)
     with pytest.warns(
         UserWarning,
-        match=r"KNeighborsClassifier.fit takes no sample_weight: the weights count for the thr",
+        match=r"KNeighborsClassifier.fit takes no sample_weight: the weights count for held-out rows",
     ):
         RejectClassifier(KNeighborsClassifier(), **kwargs).fit(X, y, sample_weight=weight)
 
@@ -617,7 +505,7 @@ def test_held_out_rows_must_have_some_weight():
 def test_novelty_needs_a_density():
     with pytest.raises(
         KernelpoolError,
-        match=r"novelty needs a classifier that .*; LogisticRegression does not. Set novelty=N",
+        match=r"novelty needs a classifier with dens.*; LogisticRegression has none. Set novelty=N",
     ):
         RejectClassifier(LogisticRegression(), novelty=0.1).fit([[0.0], [1.0]], [0, 1])
 
@@ -644,36 +532,6 @@ def test_rows_without_a_label_count_for_rates_and_not_for_errors():
     assert model.ambiguity_threshold_ == known.ambiguity_threshold_
 
 
-def test_binomial_error_bars_are_what_they_say():
-    """The simulation above leans on j / (n + 1): checked once against the binomial law of ranks itself."""
-    n, j = 19, 2
-    grid = (
-        np.arange(200_000) + 0.5
-    ) / 200_000  # where the new row lies; below the j-th lowest with P(Bin(n, u) <= j - 1)
-    assert binom.cdf(j - 1, n, grid).mean() == pytest.approx(j / (n + 1), abs=1e-6)
-
-
-class Interrupted(GaussianNB):
-    """Ctrl-C while the held-out rows of the second fold are judged."""
-
-    n_judged = 0
-
-    def predict_proba(self, X):
-        Interrupted.n_judged += 1
-        if Interrupted.n_judged == 2:
-            raise KeyboardInterrupt
-        return super().predict_proba(X)
-
-
-def test_an_interrupted_fit_is_no_fit():
-    clouds = make_clouds(100, random_state=0)
-    reject = RejectClassifier(Interrupted(), ambiguity=0.1, ambiguity_rule="rate")
-    with pytest.raises(KeyboardInterrupt):
-        reject.fit(*clouds)
-    with pytest.raises(NotFittedError):
-        reject.decide(clouds[0])
-
-
 def test_a_label_that_is_refused_leaves_nothing_fitted():
     clouds = make_clouds(100, random_state=0)
     reject = RejectClassifier(GaussianNB(), ambiguity=0.1, novel_label="novel")
@@ -683,14 +541,15 @@ def test_a_label_that_is_refused_leaves_nothing_fitted():
         reject.predict(clouds[0])
 
 
-def test_it_refuses_something_sensible_unless_told_otherwise():
+def test_defaults():
     X, y = make_clouds(1000, random_state=0)
     model = RejectClassifier(SharedKernelClassifier.prbf(12, random_state=0)).fit(X, y)
     assert model.ambiguity_threshold_ == 0.2
+    fold = folds_of(None, X, y, np.ones(1000))
     held = np.concatenate(
         [
             clone(model.estimator).fit(X[train], y[train]).score_samples(X[test])
-            for train, test in StratifiedKFold(5).split(X, y)
+            for train, test in ((fold != f, fold == f) for f in range(5))
         ]
     )
     assert (
@@ -728,33 +587,23 @@ def test_a_fitted_or_loaded_model_is_taken_as_it_is(tmp_path):
         load(tmp_path / "m.safetensors"),
         make_pipeline(StandardScaler(), clone(network)).fit(X, y),
     ):
-        reject = RejectClassifier(model)
-        assert reject.decide([[0.0, 0.0], [50.0, 50.0]]).tolist() == [0, 2]  # without any fit
+        reject = RejectClassifier(model).fit()  # novelty is set on rows drawn from the model
+        assert reject.decide([[0.0, 0.0], [50.0, 50.0]]).tolist() == [0, 2]
         assert reject.estimator_ is model
         inner = model[-1] if hasattr(model, "steps") else model
         drawn = inner.sample(100_000, random_state=5)[0]
         assert (inner.score_samples(drawn) < reject.novelty_threshold_).mean() == pytest.approx(
             0.01, abs=0.003
         )
-    judged = RejectClassifier(network, novelty=0.05).fit(*make_clouds(400, random_state=1))
-    assert judged.estimator_ is network
-    with pytest.raises(
-        KernelpoolError, match="ambiguity_rule='cost' looks at rows with labels: pass them to fit"
+    scored = RejectClassifier(network, novelty=0.05).fit(*make_clouds(400, random_state=1))
+    assert scored.estimator_ is network
+    no_sample = Posterior(("a", "b")).fit(None, None)
+    for reject, message in (
+        (RejectClassifier(network, ambiguity=0.1, ambiguity_rule="cost"), "needs rows with labels"),
+        (RejectClassifier(network, novelty_rule="threshold"), "the lowest log-density"),
+        (RejectClassifier(no_sample, novelty=0.1), "cannot draw rows, by which novelty is set"),
     ):
-        RejectClassifier(network, ambiguity=0.1, ambiguity_rule="cost").predict(X)
-    with pytest.raises(KernelpoolError, match="novelty must be the lowest log-density"):
-        RejectClassifier(network, novelty_rule="threshold").predict(X)
-    with pytest.raises(
-        KernelpoolError, match="cannot draw rows to judge novelty by: pass rows to fit"
-    ):
-        RejectClassifier(Posterior(("a", "b")).fit(None, None), novelty=0.1).predict(X)
+        with pytest.raises(KernelpoolError, match=message):
+            reject.fit()
     with pytest.raises(NotFittedError):
-        RejectClassifier(SharedKernelClassifier.prbf()).predict(X)
-
-
-def test_few_rows_are_divided_into_as_many_folds_as_the_largest_class_has_rows():
-    x, y = np.arange(12.0).reshape(6, 2), np.array([0, 0, 0, 1, 1, 1])
-    model = RejectClassifier(SharedKernelClassifier.prbf(2, random_state=0), ambiguity=0.2).fit(
-        x, y
-    )
-    assert np.isin(model.predict(x), [0, 1, -2]).all()
+        RejectClassifier(network).predict(X)

@@ -240,7 +240,7 @@ def test_a_pipeline_is_explained_in_the_units_and_words_of_its_input():
     text = str(why)
     assert text.startswith(f"{why.label} (")
     assert f"city = {frame.city[0]}: " in text
-    refusing = RejectClassifier(model, ambiguity=0.2, cv="prefit").fit(frame, y)
+    refusing = RejectClassifier(model, ambiguity=0.2).fit(frame, y)
     assert str(questions.explain(refusing, frame[:1])[0]) == text
 
 

@@ -134,7 +134,7 @@ def test_whatever_stands_around_a_model_takes_them_too():
             SharedKernelClassifier.prbf(3, random_state=0).fit(StandardScaler().fit_transform(x), y)
         ),
     ).fit(x, y)
-    wrapped = RejectClassifier(model, ambiguity=0.1, cv="prefit").fit(x, y)
+    wrapped = RejectClassifier(model, ambiguity=0.1).fit(x, y)
     other = questions.with_class_prior(wrapped, "balanced")
     before = wrapped.predict_proba(x)
     expected = before / model[-1].estimator.class_prior_

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from kernelpool.training.folds import row_keys, stratified_folds
+from kernelpool.training.folds import hold_out, row_keys, stratified_folds
 
 
 def test_folds_deal_out_every_class():
@@ -60,3 +60,11 @@ def test_keys_depend_on_the_content_of_rows_alone():
     words = ["yes", "no", "yes"]
     assert row_keys(words)[0] == row_keys(words)[2] != row_keys(words)[1]
     assert len(np.unique(row_keys(csr_array(np.nan_to_num(x))))) == 40
+
+
+def test_a_share_of_every_class_is_held_out_and_never_all_of_one():
+    codes = np.array([0] * 50 + [1] * 10 + [2] + [-1] * 4)
+    key = np.random.default_rng(0).random(65)
+    out = hold_out(codes, 0.2, key=key)
+    assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
+    assert hold_out(np.array([0, 0]), 0.9, key=key[:2]).sum() == 1

@@ -1,4 +1,4 @@
-r"""Prediction sets that hold the true class as often as they promise, and nothing where a row is like none of the classes.
+r"""Prediction sets that contain the true class with a given probability, and are empty for rows unlike all of the classes.
 
 V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer 2005: p-values from ranks, and the
 conditional version, one class at a time. V. Vovk, "Cross-conformal predictors", Annals of Mathematics and Artificial
@@ -16,30 +16,25 @@ Annals of Statistics 49(1), 2021: no rows are lost to calibration.
 log p(x|C_k)          as such a score: a row that is like none of the classes gets the empty set
 ====================  =======================================================================================
 
-Departures: both scores are used at once. A class is in the set if neither refuses it, each at its share of the error, so that
-the promise holds by the union bound. The most probable class is then refused by its density alone, which can only make the
-promise safer: where the classifier errs less often than the error allows, probabilities alone would leave ambiguous rows with
-no class at all, and an empty set is to say that a row is like none of the classes.
+Departures: both scores are used at once. A class is in the set if neither excludes it, each at its share of the error, so that
+the error holds by the union bound. The most probable class is then excluded by its density alone, which can only lower the
+error: where the classifier errs less often than the error allows, probabilities alone would leave ambiguous rows with no class
+at all, and an empty set is to mean that a row is unlike all of the classes.
 """
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
-from ..inspection.notebook import NotebookMixin
-from ..inspection.pipeline import is_fitted_estimator, knows_log_density, log_density
+from ..inspection.pipeline import knows_log_density, log_density
 from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
-from ..training.held_out import splitter
-from .pooled import PooledClassifier
+from .meta import MetaClassifier
 
 SCORES = ("auto", "probability", "density", "both")
 
@@ -47,47 +42,48 @@ NOVELTY_SHARE = 0.1
 """Share of the error that is spent on the density where both scores are used."""
 
 
-class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A classifier that answers with sets of classes, which hold the true one with a promised probability.
+class ConformalClassifier(MetaClassifier):
+    r"""A classifier that predicts sets of classes, which contain the true one with a given probability.
 
-    Of rows like those of the fit, at most the share `error` has a true class outside its set, whatever the classifier and
-    whatever the law of the rows. An ambiguous row gets several classes, or the most probable one where that keeps the
-    promise. A row that is like none of the classes gets none: its density is too low for each of them.
+    Of rows like those of the fit, at most the share `error` has a true class outside its set, whatever
+    the classifier and the distribution of the rows. An ambiguous row gets several classes, or the most
+    probable one where that is enough. A row unlike all of the classes gets none: its density is too low
+    for each of them.
 
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, and for scores of density `log_density`. One that is fitted is taken as it is, and the rows of
-        `fit` calibrate it: they must be others than it was fitted to.
+        With `predict_proba`, and for scores of density `log_density`. One that is fitted is not fitted
+        again, and the rows of `fit` calibrate it: they must be others than it was fitted to.
     error : float, default=0.1
         How often the true class may be missing. `predict_set` takes others.
     per_class : bool, default=False
-        Whether the promise is kept within each class, and so also where classes become more or less frequent (conditional
-        conformal prediction). Rare classes then need rows enough: 1 / error - 1 at least, or they are in every set.
+        Whether the error holds within each class, and so also where class frequencies change
+        (class-conditional conformal prediction). Rare classes need at least 1 / error - 1 rows, or
+        they are in every set.
     conformity : {"auto", "probability", "density", "both"}, default="auto"
-        By what a class conforms to a row. "both" spends a tenth of the error on the density, so that only rows unlike all of
-        the classes lose by it, and get the empty set; by "probability" alone ambiguous rows may get it too. "auto" is
-        "both" where the classifier knows densities.
-    cv : int, float, cross-validation generator or iterable, default=None
-        Which rows calibrate, each by a classifier that has not seen it: None or an int for so many stratified folds (5); a
-        float for that share of the rows, held out of the fit. A `PooledClassifier` brings folds of its own.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the split where `cv` is a float.
+        The conformity score of a class for a row. "both" spends a tenth of the error on the density, so
+        that rows unlike all of the classes get the empty set; by "probability" alone ambiguous rows may
+        get it too. "auto" is "both" where the classifier has densities.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Which rows calibrate, each by a classifier that was fitted without it: None or an int for so many
+        stratified folds (5), in which equal rows stay together; or a splitter that holds each row out
+        at most once. A `PooledClassifier` has folds of its own.
 
     Attributes
     ----------
     estimators_ : list of classifiers
-        One a fold; one in all where rows were held out, where it came fitted, and for a pool.
+        One for each fold; one in all where it was fitted before, and for a pool.
     classes_ : ndarray of shape (n_classes,)
         Labels.
     calibration_probability_, calibration_density_ : ndarray of shape (n_calibration,)
         Scores of the calibration rows for their own classes; density is NaN where it is not used.
     calibration_codes_, calibration_folds_ : ndarray of shape (n_calibration,)
-        Their classes, as positions in `classes_`, and the classifier that judged each.
+        Their classes, as positions in `classes_`, and the classifier that each was held out from.
     calibration_weights_ : ndarray of shape (n_calibration,)
-        How often each counts.
+        Their weights.
     n_features_in_ : int
-        Number of features, where the classifier tells.
+        Number of features, where the classifier has it.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where X had them.
 
@@ -97,9 +93,9 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
 
     Notes
     -----
-    The promise is exact where one classifier judged rows that it was not fitted to: a fitted estimator, or a float as `cv`.
-    With folds the true class is missing with a probability of at most 2 error (Barber et al. 2021), and in practice of about
-    error or less.
+    The error is exact where the classifier was fitted before, or `cv` is a single split. With folds the
+    true class is missing with a probability of at most 2 error (Barber et al. 2021), and in practice of
+    about error or less.
 
     Examples
     --------
@@ -118,8 +114,7 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         "error": [Interval(Real, 0, 1, closed="neither")],
         "per_class": ["boolean"],
         "conformity": [StrOptions(set(SCORES))],
-        "cv": ["cv_object", Interval(RealNotInt, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
+        "cv": ["cv_object"],
     }
 
     def __init__(
@@ -130,19 +125,17 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         per_class: bool = False,
         conformity: str = "auto",
         cv: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.error = error
         self.per_class = per_class
         self.conformity = conformity
         self.cv = cv
-        self.random_state = random_state
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit the classifiers and score the calibration rows.
 
         Parameters
@@ -152,95 +145,95 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts, for calibration; for the classifiers as well, where their `fit` takes weights.
+            Weights of the rows, for calibration and, where their `fit` takes weights, for the classifiers.
+        **fit_params : dict
+            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata routing.
 
         Returns
         -------
         self : ConformalClassifier
             The fitted estimator.
         """
-        knows = knows_log_density(self.estimator)
-        if self.conformity in ("density", "both") and not knows:
+        has_density = knows_log_density(self.estimator)
+        if self.conformity in ("density", "both") and not has_density:
             raise KernelpoolError(
-                f"conformity={self.conformity!r} needs a classifier with log_density, such as SharedKernelClassifier; "
-                f"{type(self.estimator).__name__} has none. Use conformity='probability'."
+                f"conformity={self.conformity!r} needs a classifier with log_density, such as "
+                f"SharedKernelClassifier; {type(self.estimator).__name__} has none. Use "
+                "conformity='probability'."
             )
-        if y is None:
-            raise ValueError(
-                "ConformalClassifier requires y to be passed, but the target y is None."
-            )
-        X, y = indexable(X, column_or_1d(y, warn=True))
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        weight = (
-            np.ones(len(y))
-            if sample_weight is None
-            else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        routed = self._routed(sample_weight, fit_params)
+        X, y, weight = self._check_rows(X, y, sample_weight)
+        models, fold, proba, density = self._held_out(
+            X, y, weight, routed, "log_density" if has_density else None
         )
-        given = {} if sample_weight is None else {"sample_weight": weight}
-        if self.cv is None and is_fitted_estimator(self.estimator):
-            models, parts = [self.estimator], [(np.arange(len(y)), *_scores(self.estimator, X, y))]
-        elif self.cv is None and isinstance(self.estimator, PooledClassifier):
-            pool = clone(self.estimator).fit(X, y, **given)
-            codes = np.searchsorted(pool.classes_, y)
-            held = np.flatnonzero(np.isfinite(pool.held_out_proba_).all(axis=1))
-            density = getattr(
-                pool, "held_out_log_density_", np.full((len(y), len(pool.classes_)), np.nan)
-            )
-            own = held, codes[held]
-            models, parts = [pool], [(held, codes[held], pool.held_out_proba_[own], density[own])]
-        else:
-            models, parts = self._fit_folds(X, y, given)
         classes = np.asarray(models[0].classes_)
-        if any(len(model.classes_) != len(classes) for model in models):
+        rows = np.flatnonzero(fold >= 0)
+        codes = np.minimum(np.searchsorted(classes, y[rows]), len(classes) - 1)
+        if (classes[codes] != y[rows]).any():
             raise KernelpoolError(
-                "Every class needs a row in every fold: pass cv with fewer folds, or more rows of rare classes."
+                f"y must hold labels of the classes {classes.tolist()}, which the classifier was fitted to."
             )
-        rows = np.concatenate([at for at, *_ in parts])
-        if not weight[rows].sum() > 0:
-            raise KernelpoolError(
-                "sample_weight is zero for every calibration row; at least one must be positive."
-            )
-        self.estimators_, self.calibration_weights_ = models, weight[rows]
-        self.calibration_codes_ = np.concatenate([codes for _, codes, *_ in parts])
-        self.calibration_probability_ = np.concatenate(
-            [probability for *_, probability, _ in parts]
+        self._calibrate(
+            models,
+            codes,
+            proba[rows, codes],
+            density[rows, codes] if density.shape[1] else None,
+            fold[rows],
+            weight[rows],
         )
-        self.calibration_density_ = np.concatenate([density for *_, density in parts])
-        self.calibration_folds_ = np.concatenate(
-            [np.full(len(at), f) for f, (at, *_) in enumerate(parts)]
+        return self
+
+    @classmethod
+    def from_scores(
+        cls,
+        estimator: Any,
+        codes: np.ndarray,
+        probability: np.ndarray,
+        density: np.ndarray | None = None,
+        **params: Any,
+    ) -> Self:
+        """A fitted classifier with stored scores of rows that it was not fitted to.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        codes : ndarray of int of shape (n_calibration,)
+            Classes of the calibration rows, as positions in `classes_`.
+        probability, density : ndarray of shape (n_calibration,)
+            P(C_y|x) and log p(x|C_y) of each row for its own class; density may be None.
+        **params : dict
+            Parameters of the constructor.
+
+        Returns
+        -------
+        model : ConformalClassifier
+            Fitted.
+        """
+        model = cls(estimator, **params)
+        model._calibrate(
+            [estimator], codes, probability, density, np.zeros(len(codes), int), np.ones(len(codes))
         )
+        return model
+
+    def _calibrate(
+        self,
+        models: list[Any],
+        codes: np.ndarray,
+        probability: np.ndarray,
+        density: np.ndarray | None,
+        folds: np.ndarray,
+        weights: np.ndarray,
+    ) -> None:
+        self.estimators_, self.calibration_weights_ = models, weights
+        self.calibration_codes_, self.calibration_folds_ = codes, folds
+        self.calibration_probability_ = probability
+        self.calibration_density_ = np.full(len(codes), np.nan) if density is None else density
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(models[0], name):
                 setattr(self, name, getattr(models[0], name))
         self._warn_if_too_few()
-        return self
-
-    def _fit_folds(
-        self, X: Any, y: np.ndarray, given: dict[str, np.ndarray]
-    ) -> tuple[list[Any], list[Any]]:
-        if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
-            cv = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
-        else:
-            cv = splitter(self.cv, y)
-        models, parts = [], []
-        for train, test in cv.split(X, y):
-            unseen = np.setdiff1d(y[test], y[train])
-            if len(unseen):
-                name, count = unseen.tolist()[0], int((y == unseen[0]).sum())
-                raise KernelpoolError(
-                    f"Every class needs rows both to fit and to calibrate; class {name!r} has {count}, all of them held out "
-                    f"at once. Drop the class, or pass an estimator that is fitted."
-                )
-            model = clone(self.estimator).fit(
-                _safe_indexing(X, train),
-                y[train],
-                **{name: value[train] for name, value in given.items()},
-            )
-            models.append(model)
-            parts.append((test, *_scores(model, _safe_indexing(X, test), y[test])))
-        return models, parts
 
     def _warn_if_too_few(self) -> None:
         counts = np.bincount(
@@ -345,7 +338,7 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
         Returns
         -------
         members : ndarray of bool of shape (n_samples, n_classes)
-            In the order of `classes_`; no class at all for a row that is like none of them.
+            In the order of `classes_`; no class at all for a row unlike all of them.
         """
         wanted = self.error if error is None else error
         if not 0 < wanted < 1:
@@ -388,27 +381,6 @@ class ConformalClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, Ba
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags, tags.classifier_tags = wrapped.input_tags, wrapped.classifier_tags
-        return tags
-
-
-def _scores(model: Any, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes of the classes of rows, and both scores of each row for its own class, three of shape (n,)."""
-    classes = np.asarray(model.classes_)
-    codes = np.searchsorted(classes, y)
-    if (codes >= len(classes)).any() or (classes[np.minimum(codes, len(classes) - 1)] != y).any():
-        raise KernelpoolError(
-            f"y must hold labels of the classes {classes.tolist()}, which the classifier was fitted to."
-        )
-    own = np.arange(len(y)), codes
-    probability = np.asarray(to_numpy(model.predict_proba(X)), np.float64)[own]
-    density = np.full(len(y), np.nan)
-    if knows_log_density(model):
-        density = log_density(model, X)[own]
-    return codes, probability, density
 
 
 register(

@@ -5,11 +5,14 @@ is trained on. The order of the rows and the units of the features change nothin
 """
 
 import zlib
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.model_selection import check_cv
 
+from ..errors import KernelpoolError
 from ..starts.sample import content_key
 
 
@@ -21,10 +24,10 @@ def row_keys(X: Any, weight: np.ndarray | None = None, seed: int = 0) -> np.ndar
     """
     x = _as_numbers(X)
     weight = np.ones(len(x)) if weight is None else weight
-    known = np.where(np.isnan(x), 0.0, weight[:, None])
-    imputed, total = np.nan_to_num(x, nan=0.0), np.maximum(known.sum(axis=0), 1e-300)
-    mean = (known * imputed).sum(axis=0) / total
-    scale = np.sqrt((known * (imputed - mean) ** 2).sum(axis=0) / total)
+    known = np.where(np.isfinite(x), weight[:, None], 0.0)
+    finite, total = np.where(np.isfinite(x), x, 0.0), np.maximum(known.sum(axis=0), 1e-300)
+    mean = (known * finite).sum(axis=0) / total
+    scale = np.sqrt((known * (finite - mean) ** 2).sum(axis=0) / total)
     return np.asarray(content_key((x - mean) / np.where(scale > 0, scale, 1.0), seed))
 
 
@@ -40,10 +43,12 @@ def _as_numbers(X: Any) -> np.ndarray:
 
 
 def _column_as_numbers(column: np.ndarray) -> np.ndarray:
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        return np.array([zlib.crc32(str(value).encode()) for value in column], np.float64)
+    if column.dtype == object:
+        try:
+            return column.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    return np.array([zlib.crc32(str(value).encode()) for value in column], np.float64)
 
 
 def stratified_folds(
@@ -70,4 +75,43 @@ def stratified_folds(
             # the next class goes on where this one stopped, so that folds are of equal size
             fold[in_class] = (start + place) % n_folds
             start += len(distinct)
+    return fold
+
+
+def hold_out(code: np.ndarray, share: float, *, key: np.ndarray) -> np.ndarray:
+    """Whether each row is held out, (n,): a share of every class, but never all of its rows."""
+    out = np.zeros(len(code), bool)
+    for k in np.unique(code[code >= 0]):
+        distinct, place = np.unique(key[code == k], return_inverse=True)
+        out[code == k] = place < min(int(share * len(distinct) + 0.5), len(distinct) - 1)
+    return out
+
+
+def folds_of(
+    cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, split_params: dict[str, Any] | None = None
+) -> np.ndarray:
+    """The fold in which each row is held out, (n,), from a parameter `cv` as scikit-learn has it.
+
+    None is for five folds, an int for so many; other splitters and iterables must hold each row
+    out at most once and train on all others.
+    """
+    if cv is None or isinstance(cv, Integral):
+        codes = np.unique(y, return_inverse=True)[1]
+        fold = stratified_folds(codes, cv or 5, key=row_keys(X, weight), weight=weight)
+        if (fold < 0).all():
+            raise KernelpoolError(
+                "y must have a class with at least two distinct rows to hold some out; there is one "
+                f"for each class (n_samples={len(y)})."
+            )
+        return fold
+    fold = np.full(len(y), -1)
+    for f, (train, test) in enumerate(
+        check_cv(cv, y, classifier=True).split(X, y, **split_params or {})
+    ):
+        if (fold[test] >= 0).any() or len(train) + len(test) != len(y):
+            raise KernelpoolError(
+                "cv must hold each row out at most once and train on all others, as StratifiedKFold "
+                f"does; got {cv!r}."
+            )
+        fold[test] = f
     return fold

@@ -1,4 +1,4 @@
-r"""Thresholds from held-out rows: how ambiguous and how unlike the training rows a row may be before it is refused a label.
+r"""Thresholds from held-out rows: how ambiguous, and how unlike the training rows, a labeled row may be.
 
 C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970: the rule.
 V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer 2005: the ranks of exchangeable rows.
@@ -13,11 +13,9 @@ V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", S
 | 1 - m(x) | `ambiguity` of a row: see `kernelpool.inspection.metrics.ambiguity_of` |
 | E, R | share of errors, share of refusals, over all rows |
 
-Departures: a threshold is a value that a held-out row has, and a row that equals it is accepted. A weight says how often a row
-counts.
+Departures: a threshold is a value that a held-out row has, and a row that equals it is accepted.
+A row of weight two counts as two rows.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,19 +28,6 @@ REFUSE_ALL, REFUSE_NONE = -1.0, 1.0
 """Thresholds of ambiguity beyond what a row may have, in [0, 1]."""
 
 
-@dataclass(frozen=True)
-class HeldOutPredictions:
-    """What a classifier predicts for rows that it was not fitted to; one entry a row."""
-
-    ambiguity: np.ndarray
-    score: np.ndarray
-    """Log-density, zero where it is not needed."""
-    wrong: np.ndarray
-    label: np.ndarray
-    """The true class."""
-    weight: np.ndarray
-
-
 def is_novel(score: np.ndarray, threshold: float | None) -> np.ndarray:
     """Whether the log-density is below the threshold, (n,); minus infinity and NaN are below any."""
     return np.zeros(len(score), bool) if threshold is None else ~(score >= threshold)
@@ -51,49 +36,34 @@ def is_novel(score: np.ndarray, threshold: float | None) -> np.ndarray:
 # -- thresholds -------------------------------------------------------------------------------------------------------
 
 
-def novelty_threshold(novelty: float, rule: str, held_out: HeldOutPredictions | None) -> float:
-    """The log-density below which a row is novel: `novelty` itself (rule "threshold"), or found on held-out rows ("rate")."""
-    if rule == "threshold" or held_out is None:
-        return max(novelty, NOTHING_BELOW)
-    weight, score = held_out.weight, np.where(np.isnan(held_out.score), -np.inf, held_out.score)
-    _warn_if_too_few("novelty", novelty, weight.sum())
+def novelty_threshold(rate: float, score: np.ndarray, weight: np.ndarray) -> float:
+    """The log-density below which at most the share `rate` of ordinary rows lies, from those of held-out rows."""
+    score = np.where(np.isnan(score), -np.inf, score)
+    _warn_if_too_few("novelty", rate, weight.sum())
     no_density = float(weight[score == -np.inf].sum() / weight.sum())
-    if no_density > novelty:
+    if no_density > rate:
         warn(
-            f"{100 * no_density:.1f} % of the held-out rows have no density at all and count as novel, more than "
-            f"novelty={novelty}. Use wider kernels, or kernels that reach everywhere, such as kernel='gaussian'.",
+            f"{100 * no_density:.1f} % of the held-out rows have no density at all and count as novel, "
+            f"more than novelty={rate}. Use wider kernels, or kernels that reach everywhere, such as "
+            "kernel='gaussian'.",
             UserWarning,
         )
-    return max(-rate_threshold(-score, weight, novelty), NOTHING_BELOW)
+    return max(-rate_threshold(-score, weight, rate), NOTHING_BELOW)
 
 
 def ambiguity_threshold(
-    ambiguity: float,
-    rule: str,
-    held_out: HeldOutPredictions | None,
-    *,
-    classes: np.ndarray,
-    novelty_threshold: float | None,
+    value: float, rule: str, ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray
 ) -> float:
-    """The ambiguity above which a row is refused: `ambiguity` itself (rule "threshold"), or found on held-out rows.
-
-    "error" and "cost" look at errors among accepted rows: rows whose label is none of `classes`, and novel rows, do not count.
-    """
-    if rule == "threshold" or held_out is None:
-        return ambiguity
+    """The ambiguity above which a row is refused, from those of held-out rows and whether each is misclassified."""
     if rule == "rate":
-        _warn_if_too_few("ambiguity", ambiguity, held_out.weight.sum())
-        return min(rate_threshold(held_out.ambiguity, held_out.weight, ambiguity), REFUSE_NONE)
-    counted = np.isin(held_out.label, classes) & ~is_novel(held_out.score, novelty_threshold)
+        _warn_if_too_few("ambiguity", value, weight.sum())
+        return min(rate_threshold(ambiguity, weight, value), REFUSE_NONE)
     find = {"cost": cost_threshold, "error": error_threshold}[rule]
-    threshold = find(
-        held_out.ambiguity[counted], held_out.wrong[counted], held_out.weight[counted], ambiguity
-    )
+    threshold = find(ambiguity, wrong, weight, value)
     if threshold == REFUSE_ALL:
-        aim = f"ambiguity={ambiguity} with ambiguity_rule={rule!r}"
-        advice = "Raise it, or use a better classifier."
         warn(
-            f"No held-out row is sure enough for {aim}: every row will be refused. {advice}",
+            f"No held-out row is certain enough for ambiguity={value} with ambiguity_rule={rule!r}: "
+            "every row will be refused. Raise it, or use a better classifier.",
             UserWarning,
         )
     return threshold
@@ -114,8 +84,8 @@ def rate_threshold(values: np.ndarray, weight: np.ndarray, rate: float) -> float
     The new row is as likely as any to be the largest, the second largest and so on of all n + 1. So it exceeds the j-th
     largest value with a probability of at most j / (n + 1).
     """
-    level, above, total = _tail(values, weight)
-    enough = above + 1 <= rate * (total + 1)
+    level, up_to, _ = accepted_up_to(values, np.zeros(len(values)), weight)
+    enough = up_to[-1] - up_to + 1 <= rate * (up_to[-1] + 1)
     return float(level[np.argmax(enough)]) if enough.any() else float("inf")
 
 
@@ -155,10 +125,3 @@ def accepted_up_to(
     accepted = np.bincount(at, weight[counted], minlength=len(level))
     errors = np.bincount(at, weight[counted] * wrong[counted], minlength=len(level))
     return level, np.cumsum(accepted), np.cumsum(errors)
-
-
-def _tail(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The distinct values, rising, with the weight of the rows beyond each, and that of all."""
-    level, up_to, _ = accepted_up_to(values, np.zeros(len(values)), weight)
-    total = float(up_to[-1]) if len(up_to) else 0.0
-    return level, total - up_to, total

@@ -219,7 +219,7 @@ def test_a_saved_reject_classifier_decides_by_its_own_thresholds(run):
         np.array([row[2] for row in rows]),
     )
     inner = kernelpool.SharedKernelClassifier.prbf(3, random_state=0).fit(x, y)
-    wary = kernelpool.RejectClassifier(inner, ambiguity=0.0, novelty=None, cv="prefit").fit(x, y)
+    wary = kernelpool.RejectClassifier(inner, ambiguity=0.0, novelty=None).fit(x, y)
     kernelpool.save(wary, "wary.st")
     data = write_csv("d.csv", ["a", "b"], [row[:2] for row in rows])
     decided = [line.split(",")[1] for line in run("predict", "wary.st", data).out.splitlines()[1:]]

@@ -246,7 +246,6 @@ class Saved:
             ambiguity=ambiguity,
             novelty=lowest,
             novelty_rule="threshold",
-            cv="prefit",
             **self._words(),
         )
         return wrapped.fit(None, None)

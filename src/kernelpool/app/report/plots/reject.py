@@ -79,7 +79,7 @@ class RejectCurveDisplay:
                 f"RejectCurveDisplay needs predict_proba; {type(estimator).__name__} has none."
             )
         plain = not isinstance(estimator, RejectClassifier)
-        model = RejectClassifier(estimator, cv="prefit").fit(X, y) if plain else estimator
+        model = RejectClassifier(estimator).fit(X, y) if plain else estimator
         curve: CoverageCurve = model.coverage_curve(X, y)
         if not len(curve.coverage):
             raise KernelpoolError(

@@ -1,0 +1,164 @@
+"""Classifiers around a classifier: what it predicts for rows that it was not fitted to."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Bunch, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_method_params,
+    _check_sample_weight,
+    _num_samples,
+    has_fit_parameter,
+)
+
+from ..arrays import safe_log, to_numpy
+from ..errors import KernelpoolError, warn
+from ..inspection.notebook import NotebookMixin
+from ..inspection.pipeline import is_fitted_estimator, log_density
+from ..training.cross_fit import cross_fit
+from ..training.folds import folds_of
+from .pooled import PooledClassifier
+
+
+class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """The base of classifiers that wrap another one, `estimator`, and hold rows out by `cv`."""
+
+    estimator: Any
+    cv: Any
+
+    def _is_prefit(self) -> bool:
+        """Whether the classifier is taken as it is."""
+        return self.cv is None and is_fitted_estimator(self.estimator)
+
+    @property
+    def _fits_once(self) -> bool:
+        """Whether held-out predictions take no further fits: the first classifier of `_held_out` is then final."""
+        return self._is_prefit() or (
+            self.cv is None and isinstance(self.estimator, PooledClassifier)
+        )
+
+    def _held_out(
+        self, X: Any, y: Any, weight: np.ndarray, routed: Bunch, density: str | None
+    ) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
+        """Predictions for rows by classifiers that were not fitted to them.
+
+        Returns the classifiers; for each row the one that it was held out from, (n,), -1 for none;
+        P(C_k|x), (n, K); and what the method `density` returns, (n, K) or (n, 1); (n, 0) for None.
+        """
+        if self._is_prefit():
+            values = _predictions(self.estimator, X, density)
+            models, fold = [self.estimator], np.zeros(len(y), int)
+        elif self._fits_once:
+            pool = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+            models, values = [pool], _predictions_of_pool(pool, density)
+            fold = np.where(np.isfinite(values).all(axis=1), 0, -1)
+        else:
+            models, fold, values = self._cross_fitted(X, y, weight, routed, density)
+        if not weight[fold >= 0].sum() > 0:
+            raise KernelpoolError(
+                "sample_weight is zero for every held-out row; at least one must be positive."
+            )
+        n_classes = len(models[0].classes_)
+        return models, fold, values[:, :n_classes], values[:, n_classes:]
+
+    def _cross_fitted(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, density: str | None
+    ) -> tuple[list[Any], np.ndarray, np.ndarray]:
+        def fit(train: tuple[Any, ...], held_out: tuple[Any, ...]) -> tuple[Any, np.ndarray]:
+            unseen = np.setdiff1d(held_out[1], train[1])
+            if len(unseen):
+                raise KernelpoolError(
+                    f"Every class needs rows in training; those of class {unseen.tolist()[0]!r} are "
+                    "all held out at once. Pass another cv, or drop the class."
+                )
+            fit_params = _check_method_params(X, routed.estimator.fit, indices=train[2])
+            model = clone(self.estimator).fit(train[0], train[1], **fit_params)
+            return model, _predictions(model, held_out[0], density)
+
+        if min(np.shape(X)) == 0:  # the classifier says what is wrong with such rows
+            clone(self.estimator).fit(X, y)
+        fold = folds_of(self.cv, X, y, weight, routed.splitter.split)
+        models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold)
+        return models, fold, values
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Rows, labels and weights that can be held out."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        return X, y, checked_weights(sample_weight, y)
+
+    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:
+        """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return Bunch(
+                estimator=routed.estimator, splitter=routed.get("splitter", Bunch(split={}))
+            )
+        given = dict(fit_params)
+        if sample_weight is not None:
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                given["sample_weight"] = sample_weight
+            elif not self._is_prefit() and not isinstance(self.estimator, FrozenEstimator):
+                warn(
+                    f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights count "
+                    "for held-out rows alone.",
+                    UserWarning,
+                )
+        return Bunch(estimator=Bunch(fit=given), splitter=Bunch(split={}))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where `sample_weight` and other parameters go: see scikit-learn's guide to metadata routing."""
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        splits = MethodMapping().add(caller="fit", callee="split")
+        router = (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=fits)
+        )
+        return (
+            router.add(splitter=self.cv, method_mapping=splits)
+            if hasattr(self.cv, "split")
+            else router
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags, tags.classifier_tags = wrapped.input_tags, wrapped.classifier_tags
+        return tags
+
+
+def checked_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray:
+    """The weight of each row, (n,)."""
+    if sample_weight is None:
+        return np.ones(_num_samples(y))
+    return np.asarray(_check_sample_weight(sample_weight, y, dtype=np.float64))
+
+
+def _predictions(model: Any, X: Any, density: str | None) -> np.ndarray:
+    """P(C_k|x), then densities, side by side."""
+    proba = to_numpy(model.predict_proba(X))
+    if density is None:
+        return np.asarray(proba, np.float64)
+    values = log_density(model, X) if density == "log_density" else model.score_samples(X)
+    return np.column_stack([proba, to_numpy(values)])
+
+
+def _predictions_of_pool(pool: PooledClassifier, density: str | None) -> np.ndarray:
+    """The same for the training rows of a pool, from its own folds."""
+    if density is None or not hasattr(pool, density):
+        return pool.held_out_proba_
+    values = pool.held_out_log_density_
+    if density == "score_samples":
+        values = logsumexp(values + safe_log(pool.class_prior_), axis=1)
+    return np.column_stack([pool.held_out_proba_, values])
