@@ -83,9 +83,8 @@ BOOL = Field("bool")
 HISTORY = Field("floats", ("H",), finite=False)
 FEATURES: Mapping[str, Field] = {"n_features_in_": Field("integer", low=1, high=2**31, size="d")}
 FEATURE_NAMES: Mapping[str, Field] = {"feature_names_in_": Field("names", ("d",))}
-CATEGORIES = Field("list", parts=(Field("names", ("c",), options=(None,)),), size="d")
-"""The words of each column, None for numbers."""
-CLASSES: Mapping[str, Field] = {**FEATURES, "classes_": Field("labels", ("K",), distinct=True)}
+COLUMNS: Mapping[str, Field] = {"columns_": Field("columns", size="d")}
+CLASSES: Mapping[str, Field] = {**COLUMNS, "classes_": Field("labels", ("K",), distinct=True)}
 
 
 # -- estimators -----------------------------------------------------------------------------------------------------------

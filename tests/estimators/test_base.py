@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kernelpool import RBFNetworkClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.errors import CollapsedKernelError
-from kernelpool.estimators._base import argmax_class, log_softmax, softmax
+from kernelpool.estimators.base import argmax_class, log_softmax, softmax
 
 
 def test_far_rows_keep_their_log_probabilities():

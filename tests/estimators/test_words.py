@@ -19,7 +19,7 @@ from kernelpool.kernels.full import Full
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.penalties import DISTANCES, Anchor
 from kernelpool.rows import as_rows
-from kernelpool.training.validation import family_for, known_columns
+from kernelpool.training.frames import family_for
 
 FAMILIES = ("spherical", "diag", "full", "tied")
 TOWNS = ("Athens", "Oslo", "Rome")
@@ -343,7 +343,7 @@ def test_words_as_words_beat_words_as_numbers():
 def coded(table, y, **settings):
     """A fitted model, its family, network, parameters, and rows as it sees them."""
     model = SharedKernelClassifier.prbf(3, random_state=0, **settings).fit(table, y)
-    columns = known_columns(model)
+    columns = model.columns_
     kernel = family_for(model.covariance_type_, np.full(4, 1e-9), columns.levels)
     kernels = ProductKernels(model.means_, model.covariances_, model.probabilities_)
     return kernel, Params(kernels, model.mixing_, model.class_prior_), columns.coded(table)

@@ -14,7 +14,7 @@ from kernelpool import (
 from kernelpool.rows import BatchRows, RowBatch, Spool
 from kernelpool.tables import batches
 from kernelpool.training import batched
-from kernelpool.training.validation import training_data
+from kernelpool.training.prepare import training_data
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

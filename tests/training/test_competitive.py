@@ -12,7 +12,7 @@ from kernelpool.training.competitive import (
     weights_in,
     weights_out,
 )
-from kernelpool.training.validation import training_data
+from kernelpool.training.prepare import training_data
 
 
 def test_the_solver_never_climbs():

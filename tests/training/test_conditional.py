@@ -211,8 +211,8 @@ def test_the_likelihood_of_training_rows_never_falls(clouds):
     from kernelpool.training.conditional import ConditionalConfig
     from kernelpool.training.config import KernelConfig, SharedKernelConfig, StartConfig
     from kernelpool.training.cross_conditional import fit_deciding
+    from kernelpool.training.prepare import training_data
     from kernelpool.training.shared_kernel import fit_shared_kernel
-    from kernelpool.training.validation import training_data
 
     (X, y), _ = clouds
     for family in ("spherical", "diag", "full", "tied"):

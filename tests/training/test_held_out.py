@@ -16,7 +16,7 @@ from kernelpool.training.held_out import (
     n_folds,
     stratified_holdout,
 )
-from kernelpool.training.validation import training_data
+from kernelpool.training.prepare import training_data
 
 
 def drawn(n=4000, sharpness=1.0, seed=0):

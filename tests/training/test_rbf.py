@@ -11,8 +11,8 @@ from kernelpool.networks.least_squares import LeastSquares
 from kernelpool.networks.readout import ClassTargets
 from kernelpool.training.config import KernelConfig
 from kernelpool.training.monitor import Progress
+from kernelpool.training.prepare import training_data
 from kernelpool.training.rbf import RBFConfig, fit_rbf
-from kernelpool.training.validation import training_data
 
 
 @pytest.fixture(scope="module")

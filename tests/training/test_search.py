@@ -19,8 +19,8 @@ from kernelpool.networks import shared_kernel
 from kernelpool.training.candidates import Candidate, CandidateFits
 from kernelpool.training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from kernelpool.training.held_out import Loss, draw_rows, held_out_loss, stratified_folds
+from kernelpool.training.prepare import training_data
 from kernelpool.training.search import DECIDING_SWEEPS, Search, resolve_auto
-from kernelpool.training.validation import training_data
 
 SMALL = {"max_iter": 30, "tol": 1e-3}
 

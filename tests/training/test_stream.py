@@ -9,7 +9,7 @@ import pytest
 import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.training.config import KernelConfig
-from kernelpool.training.labels import codes_of_known
+from kernelpool.training.prepare import codes_of_known
 from kernelpool.training.stream import (
     STEP_POWER,
     StreamConfig,

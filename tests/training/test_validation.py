@@ -5,7 +5,7 @@ import pytest
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.rows import ArrayRows, DaskRows
-from kernelpool.training.validation import training_data
+from kernelpool.training.prepare import training_data
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3)) * [1, 10, 100] + 1e4

@@ -28,9 +28,9 @@ from ..registry import (
 from ..rows import Block, Frame, Rows
 from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
-from ..training.validation import known_columns, training_data
-from ._base import RowFunction, Transform, fit_monitor, identity
-from .describing import DESCRIPTION, TableClassifier, in_memory
+from ..training.prepare import training_data
+from .base import RowFunction, Transform, fit_monitor, identity
+from .describing import DESCRIPTION, TableClassifier
 
 
 class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
@@ -77,11 +77,8 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         answer is the mean of theirs over eight fillings that are drawn from a small mixture (`describing_network_`) given the
         cells that are known, and they are trained on one. What is drawn in prediction depends on the row alone. Rows in NumPy
         and in tables may have missing cells.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold words, as in `SharedKernelClassifier`. Neurons see an indicator for each word.
-    min_frequency : int, float or None, default=None
-        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others have no
-        indicator, as words that come up in prediction alone; so have all but the 255 most frequent of a column.
     n_init : int, default=1
         Number of starts; the one with the highest objective is kept.
     max_iter : int, default=100
@@ -188,7 +185,6 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         standardize: bool = True,
         missing: str = "marginalize",
         categorical_features: Any = "from_dtype",
-        min_frequency: float | None = None,
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -210,7 +206,6 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         self.standardize = standardize
         self.missing = missing
         self.categorical_features = categorical_features
-        self.min_frequency = min_frequency
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -242,8 +237,8 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         self : CompetitiveNeuronsClassifier
             The fitted estimator.
         """
-        holes = self.missing != "error" and in_memory(X)
-        data = training_data(self, X, y, sample_weight, None, 1.0, self.n_jobs, holes=holes)
+        data = training_data(self, X, y, sample_weight)
+        self.columns_ = data.columns
         if data.unlabeled_weight > 0:
             raise KernelpoolError(
                 "y must hold a label for every row; some are None. Drop those rows: neurons need labels."
@@ -411,8 +406,8 @@ register(
         },
         check="kernelpool.app.files.checks:competitive",
         probe=lambda model: (
-            model._as_given(np.zeros((1, model.n_features_in_)))
-            if known_columns(model)
+            model.columns_.decode(np.zeros((1, model.n_features_in_)))
+            if any(model.columns_.levels)
             else model.location_[None, :]
         ),
         onnx="kernelpool.app.onnx.networks:neurons",

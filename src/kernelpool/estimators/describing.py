@@ -2,26 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, match_array, namespace, safe_log, shares_of, to_numpy
-from ..registry import CATEGORIES, Field
+from ..registry import Field
 from ..rows import Block, Frame, Rows, RowsWithMissing, as_rows, is_lazy_frame, lives_elsewhere
 from ..starts.sample import content_key, sample_rows
 from ..tables.batches import is_source
+from ..tables.columns import Columns
 from ..tables.words import Indicators
 from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
+from ..training.prepare import TrainingData, known_columns, query_rows, surveyed
 from ..training.shared_kernel import fit_shared_kernel
-from ..training.survey import TrainingData, surveyed
-from ..training.validation import known_columns, query_rows
 from ..training.views import View
-from ._base import ProbabilityClassifier, RowFunction, log_softmax
+from .base import ProbabilityClassifier, RowFunction, log_softmax
 from .shared_kernel import SharedKernelClassifier
 
 N_DRAWS = 8
@@ -37,7 +36,7 @@ FILLING_KERNELS = 6
 def describing_network(
     x: np.ndarray,
     weight: np.ndarray,
-    levels: tuple[int, ...] | None,
+    columns: Columns,
     seed: int,
     codes: np.ndarray | None = None,
     *,
@@ -46,8 +45,8 @@ def describing_network(
     """A small mixture of coded rows, cells of which may be missing; of one class, or of those of `codes`."""
     y = np.zeros(len(x), int) if codes is None else np.unique(codes, return_inverse=True)[1]
     n_classes = int(y.max()) + 1
-    data = surveyed(as_rows(x, y, weight), np.arange(n_classes))
-    data.levels = levels
+    data = surveyed(as_rows(x, y, weight), np.arange(n_classes), columns)
+    levels = data.levels
     n_kernels = (
         int(np.clip(len(x) // (ROWS_A_FEATURE * x.shape[1]), 1, FILLING_KERNELS)) + n_classes - 1
     )
@@ -68,10 +67,8 @@ def describing_network(
         np.arange(n_classes),
         covariance_type=family,
     )
+    model.columns_ = columns.of_codes()
     if levels is not None:
-        model.categories_ = [
-            np.array([str(code) for code in range(n - 1)], object) if n else None for n in levels
-        ]
         model.probabilities_ = network.probability
     return model
 
@@ -159,14 +156,10 @@ DESCRIBED_ROWS, MOST_FULL = 1000, 40
 """Rows, about, from which such a network learns what missing cells may be, and numbers up to which its kernels are full."""
 
 DESCRIPTION = {
-    "categories_": CATEGORIES,
     "describing_network_": Field("model", classes=("SharedKernelClassifier",)),
     "class_shares_": Field("shares", ("K",)),
 }
 """What such networks may hold in a model file."""
-
-MOST_WORDS = 255
-"""Words of a column that are told apart; the others are one level."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +222,6 @@ def _answers(block: Block, table: TableRows, function: Callable[..., Array], *pa
 class TableClassifier(ProbabilityClassifier):
     """A classifier that is shown words by indicators, and missing cells as a network that describes the rows draws them."""
 
-    _most_words = MOST_WORDS
     _others = True
     """Whether words that were not told apart have an indicator."""
 
@@ -238,12 +230,7 @@ class TableClassifier(ProbabilityClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing": [StrOptions({"marginalize", "error"})],
-        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
-        "min_frequency": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="neither"),
-            None,
-        ],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", Columns, None],
     }
 
     @property
@@ -253,7 +240,7 @@ class TableClassifier(ProbabilityClassifier):
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return query_rows(self, X, self.n_jobs, holes=self._takes_holes and in_memory(X))
+        return query_rows(self, X)
 
     @property
     def _indicators(self) -> Indicators | None:
@@ -269,7 +256,7 @@ class TableClassifier(ProbabilityClassifier):
         x, weight = (np.concatenate(parts) for parts in zip(*samples, strict=True))
         n_numbers = x.shape[1] if data.levels is None else sum(not n for n in data.levels)
         return describing_network(
-            x, weight, data.levels, seed, family="full" if n_numbers <= MOST_FULL else "tied"
+            x, weight, data.columns, seed, family="full" if n_numbers <= MOST_FULL else "tied"
         )
 
     def _every_cell(
@@ -282,8 +269,8 @@ class TableClassifier(ProbabilityClassifier):
         x, y, weight = (getattr(data.rows, name) for name in ("x", "y", "weight"))
         x = filled_rows(x, network, seed)
         x = x if indicators is None else np.asarray(indicators.of(x))
-        names = data.feature_names if indicators is None else None
-        return surveyed(as_rows(x, y, weight, n_jobs=self.n_jobs), data.classes, names)
+        columns = data.columns if indicators is None else None
+        return surveyed(as_rows(x, y, weight, n_jobs=self.n_jobs), data.classes, columns)
 
     def _keep_description(self, network: SharedKernelClassifier | None, data: TrainingData) -> None:
         for name in ("describing_network_", "class_shares_"):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, Float64, as_float64, device, is_numpy_array, namespace, safe_log
@@ -20,7 +20,6 @@ from ..networks.parzen import ParzenParams, kernel_posterior, log_prior_scale
 from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile, log_ways
 from ..registry import (
     BOOL,
-    CATEGORIES,
     CLASSES,
     COUNT,
     FEATURE_NAMES,
@@ -29,6 +28,7 @@ from ..registry import (
     register,
 )
 from ..rows import Block, Frame, MissingCells, Rows
+from ..tables.columns import Columns
 from ..tables.words import Indicators
 from ..training.held_out import split
 from ..training.parzen import (
@@ -53,10 +53,10 @@ from ..training.parzen import (
 )
 from ..training.parzen_size import SizeSearch
 from ..training.parzen_width import choose_width
-from ..training.validation import class_prior_for, known_columns, validation_rows
+from ..training.prepare import class_prior_for, known_columns, validation_rows
 from ..training.views import learned_metric
-from ._base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
-from .describing import MOST_WORDS, describing_network, drawn_fillings
+from .base import DensityClassifier, RowFunction, Transform, evidence, log_softmax
+from .describing import describing_network, drawn_fillings
 
 BLOCK_WIDTH = 4 * TILE
 """Scratch of a row: blocks of so few rows that what they make of a tile of kernels stays in the processor's caches."""
@@ -69,8 +69,6 @@ WORD_DISTANCES = (0.5, 0.7, 1.0, 1.4, 2.0)
 class ParzenNetwork(DensityClassifier):
     """Kernels of one radius and answers from them; a subclass says which rows they are."""
 
-    _most_words = MOST_WORDS
-
     kernels_: np.ndarray
     kernel_classes_: np.ndarray
     kernel_weights_: np.ndarray
@@ -82,12 +80,7 @@ class ParzenNetwork(DensityClassifier):
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "standardize": ["boolean"],
         "missing": [StrOptions({"marginalize", "error"})],
-        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
-        "min_frequency": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="neither"),
-            None,
-        ],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", Columns, None],
         "word_distance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"auto", "tree", "blocks"})],
         "random_state": ["random_state"],
@@ -107,7 +100,8 @@ class ParzenNetwork(DensityClassifier):
 
     def _labeled(self, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
         """Checked rows; missing cells are drawn given the class, and told of by `holed`."""
-        data = labeled(self, X, y, sample_weight, holes=self._takes_holes)
+        data = labeled(self, X, y, sample_weight)
+        self.columns_ = data.columns
         if data.levels is not None and not (
             isinstance(self.kernel, str) and getattr(self, "metric", None) is None
         ):
@@ -120,7 +114,7 @@ class ParzenNetwork(DensityClassifier):
             return data
         seed = int(check_random_state(self.random_state).randint(2**31))
         codes = np.unique(data.codes, return_inverse=True)[1]
-        network = describing_network(x, data.weight, data.levels, seed, codes)
+        network = describing_network(x, data.weight, data.columns, seed, codes)
         (filled,) = drawn_fillings(network, x, codes, 1, seed)
         return replace(data, x=filled.astype(data.x.dtype), holed=data.x)
 
@@ -148,7 +142,7 @@ class ParzenNetwork(DensityClassifier):
 
     def _judges(self, X_val: Any, y_val: Any, data: ParzenRows) -> ParzenRows:
         """Rows apart, as they were given."""
-        x, codes = validation_rows(self, X_val, y_val, data.classes, holes=self._takes_holes)
+        x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
         holed = x if np.isnan(x).any() else None
         return replace(
             data, x=x, codes=codes, weight=np.ones(len(x)), index=np.arange(len(x)), holed=holed
@@ -597,12 +591,9 @@ class ParzenClassifier(ParzenNetwork):
         marginals of the kernels over the cells that are known, which are exact; a learned metric and a kernel that is a
         function have none and refuse such rows. A kernel at a training row with missing cells stands where these are drawn
         from a small mixture, given the class of the row.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold words, as in `SharedKernelClassifier`. All words of a column are equally far from one another:
         a Gaussian kernel over numbers times the kernel of Aitchison & Aitken (1976) over each column of words.
-    min_frequency : int, float or None, default=None
-        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others are one
-        level, with the words that come up in prediction alone; so are all but the 255 most frequent of a column.
     word_distance : float or "auto", default="auto"
         Distance between two words of a column, in the units of the radius: at a distance s a Gaussian kernel gives another
         word :math:`e^{-s^2/2r^2}` of what its own has. "auto" tries five with ``radius="conditional"`` and takes the one
@@ -692,7 +683,6 @@ class ParzenClassifier(ParzenNetwork):
         standardize: bool = True,
         missing: str = "marginalize",
         categorical_features: Any = "from_dtype",
-        min_frequency: float | None = None,
         word_distance: float | str = "auto",
         validation_fraction: float = 0.25,
         class_prior: Any = None,
@@ -706,7 +696,6 @@ class ParzenClassifier(ParzenNetwork):
         self.standardize = standardize
         self.missing = missing
         self.categorical_features = categorical_features
-        self.min_frequency = min_frequency
         self.word_distance = word_distance
         self.validation_fraction = validation_fraction
         self.class_prior = class_prior
@@ -861,10 +850,8 @@ class ReducedParzenClassifier(ParzenNetwork):
         As in `ParzenClassifier`. Certificates need False: the scale of the features depends on all rows, not on the kernels.
     missing : {"marginalize", "error"}, default="marginalize"
         As in `ParzenClassifier`; balls have marginals too.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold words, as in `SharedKernelClassifier`. All words of a column are equally far from one another.
-    min_frequency : int, float or None, default=None
-        As in `ParzenClassifier`.
     word_distance : float or "auto", default="auto"
         Distance between two words of a column, in the units of the radius. "auto" takes the root-mean-square distance of two
         rows along a feature.
@@ -977,7 +964,6 @@ class ReducedParzenClassifier(ParzenNetwork):
         standardize: bool = True,
         missing: str = "marginalize",
         categorical_features: Any = "from_dtype",
-        min_frequency: float | None = None,
         word_distance: float | str = "auto",
         algorithm: str = "auto",
         random_state: Any = None,
@@ -999,7 +985,6 @@ class ReducedParzenClassifier(ParzenNetwork):
         self.standardize = standardize
         self.missing = missing
         self.categorical_features = categorical_features
-        self.min_frequency = min_frequency
         self.word_distance = word_distance
         self.algorithm = algorithm
         self.random_state = random_state
@@ -1197,7 +1182,6 @@ PARZEN_OPTIONAL = {
     "radius_losses_": Field("floats", ("R",), finite=False),
     "metric_": Field("floats", ("d", "d")),
     "_fitted_prior": Field("shares", ("K",)),
-    "categories_": CATEGORIES,
     "word_distance_": Field("float", low=0.0, open_low=True),
     "filled_": Field("integers", ("M", "d")),
 }
@@ -1215,7 +1199,7 @@ register(
         parameters={"kernel": Field("choice", options=tuple(PROFILES))},
         rebuilt={"_trees": lambda model: model._build_trees()},
         check="kernelpool.app.files.checks:parzen",
-        probe=lambda model: model._as_given(model.kernels_),
+        probe=lambda model: model.columns_.decode(model.kernels_),
         onnx="kernelpool.app.onnx.networks:parzen",
     )
 )
@@ -1249,7 +1233,7 @@ register(
         },
         rebuilt={"_trees": lambda model: model._build_trees()},
         check="kernelpool.app.files.checks:parzen",
-        probe=lambda model: model._as_given(model.kernels_),
+        probe=lambda model: model.columns_.decode(model.kernels_),
         onnx="kernelpool.app.onnx.networks:parzen",
     )
 )

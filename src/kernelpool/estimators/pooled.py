@@ -9,13 +9,14 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
-from ..registry import CATEGORIES, CLASSES, FEATURE_NAMES, EstimatorRecord, Field, register
+from ..registry import CLASSES, EstimatorRecord, Field, register
 from ..rows import Block, Rows, with_missing
+from ..tables.columns import Columns
 from ..text import plural
 from ..training.cross_fitting import (
     INDICATORS,
@@ -36,10 +37,10 @@ from ..training.cross_fitting import (
 from ..training.folds import row_keys, stratified_folds
 from ..training.parzen import labeled
 from ..training.pooling import KINDS, Pooling
+from ..training.prepare import class_prior_for
 from ..training.stacking import stacked
-from ..training.validation import class_prior_for, known_columns
 from ..training.views import View, Warp
-from ._base import DensityClassifier, RowFunction
+from .base import DensityClassifier, RowFunction
 from .describing import N_DRAWS, Describing, describing_network, drawn_fillings, log_density_in_view
 from .parzen import ParzenClassifier
 from .rbf import RBFNetworkClassifier
@@ -64,16 +65,15 @@ def _mixture(
     )
 
 
-def word_candidates(budget: str, n_classes: int, levels: tuple[int, ...]) -> list[PoolCandidate]:
+def word_candidates(budget: str, n_classes: int, columns: Columns) -> list[PoolCandidate]:
     """Mixtures that take words for words, for tables that hold some; rows come to them coded."""
-    words = {i: [str(code) for code in range(n - 1)] for i, n in enumerate(levels) if n}
     few = [("diag", 1), ("full", 1), ("diag", 3)]
     shapes = few if budget == "fast" else [*few, ("tied", 2), ("diag", 8)]
     return [
         PoolCandidate(
             f"{family} mixture over words, {per_class} a class",
             _mixture(family, per_class, n_classes, "conjugate").set_params(
-                categorical_features=words
+                categorical_features=columns.of_codes()
             ),
             RAW,
         )
@@ -196,11 +196,9 @@ class PooledClassifier(DensityClassifier):
     missing : {"marginalize", "error"}, default="marginalize"
         What NaN in X means: a missing cell, or an error. Mixtures integrate missing cells out; of the other networks' answers
         the mean is taken over fillings drawn from the conditional density that the mixtures give.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold words, as in `SharedKernelClassifier`. Mixtures over words are tried then, and densities are
         theirs; the other networks see an indicator for each word.
-    min_frequency : int, float or None, default=None
-        How many rows, or which part of them, a word must be in to be told apart.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and of the networks.
     n_jobs : int or None, default=None
@@ -269,12 +267,7 @@ class PooledClassifier(DensityClassifier):
         "n_folds": [Interval(Integral, 2, None, closed="left"), None],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "missing": [StrOptions({"marginalize", "error"})],
-        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
-        "min_frequency": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="neither"),
-            None,
-        ],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", Columns, None],
         "random_state": ["random_state"],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),
@@ -295,7 +288,6 @@ class PooledClassifier(DensityClassifier):
         class_prior: Any = None,
         missing: str = "marginalize",
         categorical_features: Any = "from_dtype",
-        min_frequency: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -308,7 +300,6 @@ class PooledClassifier(DensityClassifier):
         self.class_prior = class_prior
         self.missing = missing
         self.categorical_features = categorical_features
-        self.min_frequency = min_frequency
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -340,10 +331,9 @@ class PooledClassifier(DensityClassifier):
         self : PooledClassifier
             The fitted estimator.
         """
-        data = labeled(self, X, y, sample_weight, holes=self._takes_holes)
+        data = labeled(self, X, y, sample_weight)
         n_classes = len(data.classes)
-        columns = known_columns(self)
-        levels = None if columns is None else columns.levels
+        levels = data.levels
         weightless = sorted(set(range(n_classes)) - set(data.codes.tolist()))
         if weightless:
             name = data.classes.tolist()[weightless[0]]
@@ -355,7 +345,7 @@ class PooledClassifier(DensityClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, n = np.asarray(data.x, np.float64), len(data.x)
         holes = bool(np.isnan(x).any())
-        candidates = self._candidates(n_classes, levels, holes)
+        candidates = self._candidates(n_classes, data.columns, holes)
         n_folds = self.n_folds or (3 if n >= MANY_ROWS else 4)
         key = row_keys(x, np.asarray(data.weight, np.float64), seed)
         fold = stratified_folds(data.codes, n_folds, key=key, weight=data.weight)
@@ -366,7 +356,7 @@ class PooledClassifier(DensityClassifier):
         rows = LabeledRows(x, data.codes, data.weight, fold, n_classes, levels=levels)
         if holes:
             fillings = drawn_fillings(
-                describing_network(x, data.weight, levels, seed), x, None, 1 + N_DRAWS, seed
+                describing_network(x, data.weight, data.columns, seed), x, None, 1 + N_DRAWS, seed
             )
             rows = replace(rows, x=fillings[0], holed=x, draws=fillings[1:])
         fit = fit_pool(
@@ -382,7 +372,7 @@ class PooledClassifier(DensityClassifier):
             raise KernelpoolError(
                 f"No member could be trained; the last failure: {fit.trials[-1].outcome}."
             )
-        self._keep(fit, rows, data.classes, data.index, data.n_rows)
+        self._keep(fit, rows, data.columns, data.classes, data.index, data.n_rows)
         if fit.interrupted:
             were = "was" if len(fit.members) == 1 else "were"
             raise KeyboardInterrupt(
@@ -396,12 +386,10 @@ class PooledClassifier(DensityClassifier):
             )
         return self
 
-    def _candidates(
-        self, n_classes: int, levels: tuple[int, ...] | None, holes: bool
-    ) -> list[PoolCandidate]:
+    def _candidates(self, n_classes: int, columns: Columns, holes: bool) -> list[PoolCandidate]:
         if isinstance(self.members, str):
             budget = self.budget if isinstance(self.budget, str) else "best"
-            over_words = [] if levels is None else word_candidates(budget, n_classes, levels)
+            over_words = word_candidates(budget, n_classes, columns) if any(columns.levels) else []
             return [*over_words, *candidates_for(budget, n_classes, holes and not over_words)]
         candidates = []
         for i, member in enumerate(self.members):
@@ -433,7 +421,13 @@ class PooledClassifier(DensityClassifier):
             self.callback(progress)
 
     def _keep(
-        self, fit: PoolFit, rows: LabeledRows, classes: np.ndarray, index: np.ndarray, n_rows: int
+        self,
+        fit: PoolFit,
+        rows: LabeledRows,
+        columns: Columns,
+        classes: np.ndarray,
+        index: np.ndarray,
+        n_rows: int,
     ) -> None:
         """Set the attributes, all at once."""
         pooling = fit.pooling
@@ -450,6 +444,7 @@ class PooledClassifier(DensityClassifier):
                 seen.append(_position(views, network.view))
                 density_weights.append(density.get(member.name, 0.0) / len(member.networks))
         class_weight = np.bincount(rows.codes, rows.weight, minlength=rows.n_classes)
+        self.columns_ = columns
         self.classes_, self.class_prior_ = classes, class_weight / class_weight.sum()
         self.members_, self.weights_ = [member.name for member in fit.members], pooling.weight
         self.pooling_, self.loss_ = pooling.kind, pooling.loss
@@ -485,8 +480,7 @@ class PooledClassifier(DensityClassifier):
 
     def _views(self) -> list[View]:
         """The views as records."""
-        views, columns = [], known_columns(self)
-        levels = None if columns is None else columns.levels
+        views, levels = [], self.columns_.levels if any(self.columns_.levels) else None
         for v, metric in enumerate(self.view_metrics_):
             straight = (self.view_exponents_[v] == 1).all()
             warp = Warp(
@@ -722,9 +716,8 @@ def _position(views: list[View], view: View | None) -> int:
 
 def _probe(model: PooledClassifier) -> np.ndarray:
     """Rows on which a file is tried: the first words, and numbers from the middle."""
-    columns = known_columns(model)
-    if columns is not None:
-        return columns.decoded(np.zeros((1, model.n_features_in_)))
+    if any(model.columns_.levels):
+        return model.columns_.decode(np.zeros((1, model.n_features_in_)))
     return (
         model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_))
     )
@@ -756,7 +749,6 @@ register(
             "view_metrics_": Field("floats", ("V", "D", "D")),
             "trials_": Field("dict"),
         },
-        optional={**FEATURE_NAMES, "categories_": CATEGORIES},
         parameters={"members": Field("list", options=("auto",), parts=(Field("member"),))},
         not_kept=frozenset({"held_out_proba_", "held_out_log_density_"}),
         onnx="kernelpool.app.onnx.networks:pooled",

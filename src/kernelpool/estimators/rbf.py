@@ -7,14 +7,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context, clone
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, Float64, as_float64, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
-from ..inspection.notebook import NotebookMixin
 from ..kernels import FAMILIES, Diag, Kernels, Spherical
 from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer, OutputLayer
@@ -25,9 +24,9 @@ from ..networks.readout import ClassTargets, Values
 from ..registry import (
     BOOL,
     CLASSES,
+    COLUMNS,
     COUNT,
     FEATURE_NAMES,
-    FEATURES,
     FLOAT,
     HISTORY,
     EstimatorRecord,
@@ -39,8 +38,17 @@ from ..starts.sample import content_key
 from ..training.config import KernelConfig
 from ..training.cross_fit import Selection
 from ..training.folds import stratified_folds
+from ..training.frames import family_for, frame_of, frame_of_table, kernels_of, mixture_frame
 from ..training.monitor import Progress
 from ..training.parzen import ParzenRows, labeled_rows
+from ..training.prepare import (
+    TrainingData,
+    known_columns,
+    named_features,
+    query_rows,
+    training_data,
+    validation_rows,
+)
 from ..training.rbf import FittedRBF, GivenMixture, RBFConfig, fit_rbf, regression_data
 from ..training.readout_path import (
     DEFAULT,
@@ -53,22 +61,9 @@ from ..training.readout_path import (
     mean_losses,
     train_readout,
 )
-from ..training.survey import TrainingData
-from ..training.validation import (
-    family_for,
-    frame_of,
-    frame_of_table,
-    kernels_of,
-    known_columns,
-    mixture_frame,
-    named_features,
-    query_rows,
-    training_data,
-    validation_rows,
-)
 from ..training.views import learned_metric
-from ._base import RowFunction, Transform, log_softmax
-from .describing import DESCRIPTION, TableClassifier, filled_rows, in_memory
+from .base import Estimator, RowFunction, Transform, log_softmax
+from .describing import DESCRIPTION, TableClassifier, filled_rows
 
 HELD_OUT_FOLDS, FEW_ROWS = 4, 500
 """One of so many folds is held out where width and ridge are chosen; each in turn where rows are few."""
@@ -84,7 +79,7 @@ KERNELS_PER_CLASS = 10
 KERNELS_OF_REGRESSOR = 40
 
 
-class RBFNetwork(NotebookMixin, BaseEstimator):
+class RBFNetwork(Estimator):
     """What both networks have in common."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -107,10 +102,6 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """A fit that was interrupted or failed may have seen the features; it has no output layer unless it kept a network."""
-        return hasattr(self, "readout_")
 
     def _fit_layers(
         self,
@@ -151,7 +142,7 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
             seed=check_random_state(self.random_state).randint(2**31),
         )
         n_starts = self.n_init if isinstance(hidden, str) else 1
-        with named_features(getattr(self, "feature_names_in_", None)):
+        with named_features(data.columns):
             return fit_rbf(
                 data,
                 config,
@@ -216,7 +207,7 @@ class RBFNetwork(NotebookMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return query_rows(self, X, self.n_jobs)
+        return query_rows(self, X)
 
     def activations(self, X: Any) -> Any:
         """What the kernels say of each row: the columns that `readout_` weighs.
@@ -387,13 +378,10 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         activations have no such meaning and refuse them. "path" answers the mean of its probabilities over eight fillings that
         are drawn from a small mixture (`describing_network_`) given the cells that are known, and is trained on one; what is
         drawn in prediction depends on the row alone. Rows in NumPy and in tables may have missing cells.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold words, as in `SharedKernelClassifier`. Kernels are products of one over the numbers and one over
         each column of words: in the networks of the paper a table of probabilities; for "path" round kernels in which all words
         of a column are equally far from one another (Aitchison & Aitken 1976).
-    min_frequency : int, float or None, default=None
-        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others are one
-        level, with the words that come up in prediction alone; so are all but the 255 most frequent of a column.
     word_distance : float or "auto", default="auto"
         For "path", distance between two words of a column, in the units of `width_`. "auto" tries three and takes the one with
         the least log-loss on the rows that are held out.
@@ -522,7 +510,6 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         path_setting: tuple[int, int] | None = None,
         missing: str = "marginalize",
         categorical_features: Any = "from_dtype",
-        min_frequency: float | None = None,
         word_distance: float | str = "auto",
         unlabeled: Any = None,
         random_state: Any = None,
@@ -551,7 +538,6 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         self.path_setting = path_setting
         self.missing = missing
         self.categorical_features = categorical_features
-        self.min_frequency = min_frequency
         self.word_distance = word_distance
         self.unlabeled = unlabeled
         self.random_state = random_state
@@ -603,11 +589,9 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             X,
             y,
             sample_weight,
-            self.unlabeled,
-            1.0,
-            self.n_jobs,
-            holes=self._takes_holes and in_memory(X),
+            unlabeled=self.unlabeled,
         )
+        self.columns_ = data.columns
         n_classes = len(data.classes)
         output = partial(self._output, n_classes=n_classes)
         fitted = self._fit_layers(
@@ -662,11 +646,10 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
             X,
             y,
             sample_weight,
-            self.unlabeled,
-            0.0,
-            self.n_jobs,
-            holes=self.missing != "error" and in_memory(X),
+            unlabeled=self.unlabeled,
+            unlabeled_weight=0.0,
         )
+        self.columns_ = data.columns
         seed = check_random_state(self.random_state).randint(2**31)
         describing = self._described(data, seed)
         rows = labeled_rows(data)
@@ -682,9 +665,7 @@ class RBFNetworkClassifier(TableClassifier, RBFNetwork):
         held_out: ParzenRows | None = None
         selection: Selection | None = None
         if X_val is not None:
-            x_val, codes = validation_rows(
-                self, X_val, y_val, data.classes, holes=self.missing != "error"
-            )
+            x_val, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
             x_val = filled_rows(x_val, describing, seed)
             held_out = replace(
                 rows, x=x_val, codes=codes, weight=np.ones(len(codes)), index=np.arange(len(codes))
@@ -1220,6 +1201,7 @@ class RBFNetworkRegressor(MultiOutputMixin, RegressorMixin, RBFNetwork):
             The fitted estimator.
         """
         data, values, flat = regression_data(self, X, y, sample_weight, self.n_jobs)
+        self.columns_ = data.columns
         fitted = self._fit_layers(data, KERNELS_OF_REGRESSOR, partial(self._output, values=values))
         output, network, scale = fitted.output, fitted.network, np.asarray(values.scale)
         assert isinstance(output, LeastSquares)
@@ -1323,8 +1305,8 @@ register(
         parameters=RBF_PARAMETERS,
         check="kernelpool.app.files.checks:rbf",
         probe=lambda model: (
-            model._as_given(np.zeros((1, model.n_features_in_)))
-            if known_columns(model)
+            model.columns_.decode(np.zeros((1, model.n_features_in_)))
+            if any(model.columns_.levels)
             else model.means_
         ),
         not_kept=frozenset({"validation_log_proba_"}),
@@ -1339,7 +1321,7 @@ register(
         command="rbf-regressor",
         depends_on_units=False,
         fitted={
-            **FEATURES,
+            **COLUMNS,
             **RBF_FITTED,
             "readout_": Field("floats", ("M+1", "o")),
             "noise_variance_": Field("floats", ("o",), low=0.0),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -22,7 +22,6 @@ from ..penalties import DISTANCES, STEPS, Overlap
 from ..penalties.penalty import Subkernels
 from ..registry import (
     BOOL,
-    CATEGORIES,
     CLASSES,
     COUNT,
     FEATURE_NAMES,
@@ -33,6 +32,7 @@ from ..registry import (
     register,
 )
 from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
+from ..tables.columns import Columns
 from ..training.conditional import ConditionalConfig
 from ..training.config import (
     FitConfig,
@@ -44,9 +44,24 @@ from ..training.config import (
     is_auto,
 )
 from ..training.cross_conditional import DecidingNetworks, fit_deciding
+from ..training.frames import family_for, kernels_of, mixture_frame
 from ..training.held_out import SampledRows, rows_apart
-from ..training.labels import class_codes, is_unlabeled
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.prepare import (
+    TrainingData,
+    check_columns,
+    check_degree,
+    check_positive,
+    check_shape,
+    class_codes,
+    encoded_rows,
+    family_of,
+    is_unlabeled,
+    named_features,
+    surveyed,
+    training_data,
+    validation_rows,
+)
 from ..training.search import resolve_auto
 from ..training.shared_kernel import FittedNetwork, fit_shared_kernel
 from ..training.stream import (
@@ -58,24 +73,7 @@ from ..training.stream import (
     stream_classes,
     stream_config,
 )
-from ..training.survey import TrainingData, surveyed
-from ..training.uncertain_labels import is_matrix, spread_out
-from ..training.validation import (
-    check_columns,
-    check_degree,
-    check_positive,
-    check_shape,
-    checked_rows,
-    family_for,
-    family_of,
-    kernels_of,
-    known_columns,
-    mixture_frame,
-    named_features,
-    training_data,
-    validation_rows,
-)
-from ._base import DensityClassifier, RowFunction, fit_monitor, log_softmax
+from .base import DensityClassifier, RowFunction, fit_monitor, log_softmax
 
 CLOSED = 1e-8
 """Sharing at or below this is none."""
@@ -166,23 +164,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     n_folds : int, default=4
         Conditional networks, each of which is stopped on one fold; their probabilities are averaged. More than 20,000 rows
         train one network and stay where they live; about 10,000 are held out.
-    missing : {"marginalize", "error"}, default="marginalize"
-        What NaN in X means, and None, pandas' NA and masked cells: a missing cell, which is integrated out, in training by
-        EM and in prediction by the marginal densities of the cells that are known; or an error, as in most of scikit-learn.
-    add_indicator : bool, default=False
-        Whether it tells of the classes which cells are missing: every kernel then has, beside all else, a probability that a
-        cell is missing for each column that lacks one in training. It helps where cells go missing because of what they, or
-        the class, are; it hurts where they will go missing for other reasons than in training.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold words: those whose type says so (strings, categories, booleans; of an array of Python objects,
         columns with text in them); those named, counted or marked; those of which a dict gives the words; or none. A kernel has
         a table of probabilities for each, beside a Gaussian over the numbers.
-    min_frequency : int, float or None, default=None
-        How many rows, or which part of those in which it is known, a word must be in to be told apart. The others are one
-        level, with the words that come up in prediction alone.
-    category_prior : float, default=1.0
-        Rows' worth of belief, for each kernel and column of words, that all levels are alike. It keeps every probability above
-        zero: a word that was never seen has the share of this prior.
     unlabeled : int, float, str or None, default=None
         The label in `y` that marks rows without a label: -1 as in scikit-learn's semi-supervised module, NaN, a string, or
         None. Nothing is guessed: -1 is a class like any other unless it is named here.
@@ -258,14 +243,11 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     class_shares_ : ndarray of shape (n_classes,)
         Shares of the classes among the labeled rows, on which they were trained: where `class_prior_` differs, their
         probabilities are adjusted to it.
-    categories_ : list of (ndarray of str or None)
-        The words that are told apart in each column, sorted, None for numbers; where there are columns of words.
+    columns_ : Columns
+        Names of the columns, and the categories of those that hold some.
     probabilities_ : ndarray of shape (n_kernels, n_levels)
-        Probability of each word of `categories_` in each kernel, then of all other words, column after column; where there are
-        columns of words. `means_` and `covariances_` hold zeros and ones for these columns, which mean nothing.
-    indicator_features_ : ndarray of int
-        The columns of whose missing cells it is told, with `add_indicator`. `means_` and `covariances_` have a column for each
-        behind all others, `probabilities_` two: of a cell that is known, and of one that is missing.
+        Probability of each category in each kernel, then of all other values, column after column; where there are categories.
+        `means_` and `covariances_` hold zeros and ones for these columns, which mean nothing.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -327,15 +309,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         "training": [StrOptions({"em", "conditional"})],
         "pull": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "missing": [StrOptions({"marginalize", "error"})],
-        "add_indicator": ["boolean"],
-        "categorical_features": [StrOptions({"from_dtype"}), "array-like", dict, None],
-        "min_frequency": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="neither"),
-            None,
-        ],
-        "category_prior": [Interval(Real, 0, None, closed="left")],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", Columns, None],
         "unlabeled": "no_validation",
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -379,11 +353,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         training: str = "conditional",
         pull: float | str = 0.0,
         n_folds: int = 4,
-        missing: str = "marginalize",
-        add_indicator: bool = False,
         categorical_features: Any = "from_dtype",
-        min_frequency: float | None = None,
-        category_prior: float = 1.0,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         warm_start: bool = False,
@@ -419,11 +389,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.training = training
         self.pull = pull
         self.n_folds = n_folds
-        self.missing = missing
-        self.add_indicator = add_indicator
         self.categorical_features = categorical_features
-        self.min_frequency = min_frequency
-        self.category_prior = category_prior
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.warm_start = warm_start
@@ -432,10 +398,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
-
-    @property
-    def _takes_holes(self) -> bool:
-        return self.missing != "error"
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -469,8 +431,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         self : SharedKernelClassifier
             The fitted estimator.
         """
-        if is_matrix(y):  # each row once for every class that has a share in it
-            X, y, sample_weight = spread_out(X, y, sample_weight)
         return self._fit_labels(X, y, sample_weight, X_val, y_val)
 
     def _fit_labels(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
@@ -480,17 +440,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             X,
             y,
             sample_weight,
-            self.unlabeled,
-            self.unlabeled_weight,
-            self.n_jobs,
-            holes=self._takes_holes,
+            unlabeled=self.unlabeled,
+            unlabeled_weight=self.unlabeled_weight,
         )
         self._check_words(data)
         if (
             data.levels is not None and min(data.levels) > 0
         ):  # without numbers kernels have no shape
             config = replace(config, kernel=replace(config.kernel, covariance_type="diag"))
-        with named_features(getattr(self, "feature_names_in_", None)):
+        with named_features(data.columns):
             resolved = resolve_auto(config, data, self._say)
             network = fit_shared_kernel(
                 data, resolved.config, fit_monitor(self, X, y, sample_weight)
@@ -507,6 +465,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 )
         if config.start.previous is None:
             self._n_kernels_asked = network.n_kernels_asked
+        self.columns_ = data.columns
         self._keep(network, resolved.config, resolved.selection)
         self.weight_seen_ = data.weight
         self._keep_deciding(
@@ -581,13 +540,13 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             self.unlabeled,
             self.unlabeled_weight,
             self.n_jobs,
-            reset=not begun,
         )
-        with one_blas_thread(), named_features(getattr(self, "feature_names_in_", None)):
+        with one_blas_thread(), named_features(batch.columns):
             if begun:
                 network = self._stream_network(stream, batch.weight).step(batch.rows, batch.probes)
             else:
                 network = begin(surveyed(batch.rows, labels), config, stream, batch.probes)
+        self.columns_ = batch.columns
         self._keep_stream(network, labels)
         return self
 
@@ -650,11 +609,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     def _kernel(self) -> Any:
         """The family of the fitted kernels, without a floor."""
-        columns = known_columns(self)
         return family_for(
-            self.covariance_type_,
-            np.zeros(self.means_.shape[1]),
-            None if columns is None else columns.levels,
+            self.covariance_type_, np.zeros(self.means_.shape[1]), self.columns_.levels
         )
 
     def _kernels(self) -> Kernels:
@@ -662,7 +618,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return kernels_of(self.means_, self.covariances_, getattr(self, "probabilities_", None))
 
     def _validation_rows(self, X_val: Any, y_val: Any, data: TrainingData) -> SampledRows:
-        x, codes = validation_rows(self, X_val, y_val, data.classes, holes=self._takes_holes)
+        x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
         return rows_apart(x.astype(np.float64), codes, data)
 
     def _keep_deciding(
@@ -694,13 +650,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 self.validation_log_proba_ = deciding.networks[0].judged
 
     def _lend_words(self, other: "SharedKernelClassifier", probability: np.ndarray | None) -> None:
-        """Another network over the same columns has the same words."""
+        """Another network over the same columns has the same categories."""
+        other.columns_ = self.columns_
         if probability is not None:
-            known = np.array(
-                ["known"], object
-            )  # what tells of missing cells is a column of words like others to it
-            patterns = [known for _ in getattr(self, "indicator_features_", ())]
-            other.categories_, other.probabilities_ = [*self.categories_, *patterns], probability
+            other.probabilities_ = probability
 
     def _config(self, seed: int | None = None) -> SharedKernelConfig:
         """The parameters as records."""
@@ -716,7 +669,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 self.covariance_type,
                 self.covariance_floor,
                 self.kernel_prior,
-                self.category_prior,
                 bool(self.standardize),
             ),
             StartConfig(
@@ -930,7 +882,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         model.classes_, model.class_prior_ = labels, prior
         model.means_, model.covariances_, model.mixing_ = means, covariances, mixing
         model.owners_ = labels[np.argmax(mixing * prior, axis=1)]
-        model.n_features_in_ = means.shape[1]
+        model.columns_ = Columns.numbers(means.shape[1])
         return model
 
     # -- what a fitted network says ---------------------------------------------------------------------------------
@@ -946,10 +898,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     def _trained_type(self) -> str:
         """The family that the kernels had among the features as training saw them."""
-        asked, columns = self.covariance_type, known_columns(self)
+        asked = self.covariance_type
         if is_auto(asked) and hasattr(self, "selection_"):
             asked = str(self.selection_["covariance_type"][np.argmax(self.selection_["chosen"])])
-        words_alone = columns is not None and min(columns.levels) > 0
+        words_alone = min(self.columns_.levels) > 0
         stretched = (
             self.standardize and not words_alone and FAMILIES[asked].scaled == self.covariance_type_
         )
@@ -962,18 +914,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             return self._network()
         network, _, frame = self._network()
         # round among standardized features, kernels have variances that differ by a factor alone: the squares of the units
-        numbers = np.array(
-            [
-                categories is None
-                for categories in getattr(self, "categories_", [None] * len(frame.unit))
-            ]
-        )
+        numbers = np.array(self.columns_.levels) == 0
         unit = np.sqrt(self.covariances_[0])
         unit = np.where(numbers, unit * np.exp(np.mean(np.log(frame.unit / unit)[numbers])), 1.0)
-        columns = known_columns(self)
-        kernel = family_for(
-            trained, np.zeros(len(unit)), None if columns is None else columns.levels
-        )
+        kernel = family_for(trained, np.zeros(len(unit)), self.columns_.levels)
         frame = Frame(frame.origin, unit)
         return (
             SharedKernel(kernel, network.sharing),
@@ -1057,8 +1001,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             mine = chosen == j
             x[mine] = network.kernel.sample(kernels, j, mine.sum(), rng)
         outside: np.ndarray = frame.outside(x)
-        for place, feature in enumerate(getattr(self, "indicator_features_", ())):
-            outside[outside[:, self.n_features_in_ + place] > 0, feature] = np.nan
         return outside
 
     # -- what is missing --------------------------------------------------------------------------------------------
@@ -1086,7 +1028,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         -------
         X_filled : ndarray of shape (n_samples, n_features) or (n_draws, n_samples, n_features)
             Cells that are known are as they were. With columns of words, objects: a missing word is the most probable one, or
-            one that is drawn, None where that is any other word than those of `categories_`.
+            one that is drawn, None where that is any other value.
 
         Examples
         --------
@@ -1102,20 +1044,21 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
          [4.   8.  ]]
         """
         check_is_fitted(self)
-        x = checked_rows(self, X, holes=True, columns=known_columns(self), dtype=np.float64)
+        x = encoded_rows(self, X, dtype=np.float64)
         codes = (
             np.full(len(x), -1)
             if y is None
             else class_codes(np.asarray(y), self.classes_, self.unlabeled)
         )
         if n_draws is None:
-            return self._as_given(self._filled(x, codes))
+            return self.columns_.decode(self._filled(x, codes))
         rng = check_random_state(self.random_state if random_state is None else random_state)
         draws = [
             self._filled(x, codes, rng.uniform(size=len(x)), rng.normal(size=x.shape))
             for _ in range(n_draws)
         ]
-        return np.stack([self._as_given(draw) for draw in draws])
+        arrays = replace(self.columns_, frame=None)
+        return np.stack([arrays.decode(draw) for draw in draws])
 
     def transform(self, X: Any) -> np.ndarray:
         """Fill missing cells as `impute` does, the class summed out: a step of a pipeline before a model that takes no gaps.
@@ -1227,17 +1170,14 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         [0.5 0.5] [1. 7.] [0.75 0.75]
         """
         check_is_fitted(self)
-        columns = known_columns(self)
-        row = np.asarray(x, dtype=np.float64) if columns is None else columns.coded(_one_row(x))[0]
-        n_patterns = 0 if columns is None else len(columns.patterns)
-        check_shape("x", row, (self.n_features_in_ + n_patterns,))
+        levels = self.columns_.levels
+        row = self.columns_.encode(_one_row(x))[0] if any(levels) else np.asarray(x, np.float64)
+        check_shape("x", row, (self.n_features_in_,))
         at = (
             np.flatnonzero(~np.isnan(row)).tolist()
             if given is None
             else self._positions(given, "given")
         )
-        if given is not None:  # which cells are missing is known in any case
-            at = [*at, *range(self.n_features_in_, len(row))]
         rest = [i for i in range(self.n_features_in_) if i not in at]
         if not rest or not np.isfinite(row[at]).all():
             what = (
@@ -1278,13 +1218,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         model = SharedKernelClassifier.from_parameters(
             kernels.mean, kernels.covariance, mixing, class_prior, self.classes_, family.name
         )
+        model.columns_ = self.columns_.select(at)
         if isinstance(kernels, ProductKernels):
-            model.categories_, model.probabilities_ = (
-                [self.categories_[i] for i in at],
-                np.asarray(kernels.probability),
-            )
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_[at]
+            model.probabilities_ = np.asarray(kernels.probability)
         return model
 
     # -- model choice -----------------------------------------------------------------------------------------------
@@ -1377,7 +1313,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def _subkernels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Subkernels, Frame]:
         """The family, the kernels and their subkernels by some labeled rows, in a frame, and that frame."""
         check_is_fitted(self)
-        X = checked_rows(self, X, holes=self._takes_holes, columns=known_columns(self))
+        X = encoded_rows(self, X)
         codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
         plain, kernels, frame = self._trained_network()
         kernel = plain.kernel
@@ -1563,8 +1499,6 @@ register(
             **FEATURE_NAMES,
             "sharing_": Field("floats", ("M", "K"), low=0.0, high=1 + 1e-9),
             "parents_": Field("integers", ("M",)),
-            "categories_": CATEGORIES,
-            "indicator_features_": Field("integers", ("I",), distinct=True),
             "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
             "selection_": Field("dict"),
             "history_": HISTORY,
@@ -1582,7 +1516,7 @@ register(
         },
         not_kept=frozenset({"_stream", "validation_log_proba_"}),
         check="kernelpool.app.files.checks:shared_kernel",
-        probe=lambda model: model._as_given(model.means_[:, : model.n_features_in_]),
+        probe=lambda model: model.columns_.decode(model.means_),
         onnx="kernelpool.app.onnx.networks:shared_kernel",
     )
 )

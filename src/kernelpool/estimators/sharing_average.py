@@ -18,10 +18,8 @@ from ..kernels import FAMILIES, NaturalParams
 from ..networks.shared_kernel import SharedKernel
 from ..registry import (
     BOOL,
-    CATEGORIES,
     CLASSES,
     COUNT,
-    FEATURE_NAMES,
     EstimatorRecord,
     Field,
     register,
@@ -29,9 +27,9 @@ from ..registry import (
 from ..rows import Block, Rows
 from ..training.config import SharedKernelConfig, is_learned
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
+from ..training.prepare import check_degree, named_features, training_data
 from ..training.shared_kernel import FittedNetwork, fit_from_common_starts
-from ..training.validation import check_degree, named_features, training_data
-from ._base import DensityClassifier, RowFunction, fit_monitor
+from .base import DensityClassifier, RowFunction, fit_monitor
 from .shared_kernel import SharedKernelClassifier, volume_of
 
 Member = tuple[SharedKernel, NaturalParams, Array]
@@ -89,14 +87,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         None is plain EM.
     starving : {"move", "drop", "keep"}, default="move"
         What becomes of kernels that lose their rows.
-    missing : {"marginalize", "error"}, default="marginalize"
-        What NaN in X means: a missing cell, which is integrated out, or an error; see `SharedKernelClassifier`.
-    categorical_features : "from_dtype", sequence of str, int or bool, dict, or None, default="from_dtype"
+    categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold words, as in `SharedKernelClassifier`.
-    min_frequency : int, float or None, default=None
-        How many rows, or which part of those in which it is known, a word must be in to be told apart.
-    category_prior : float, default=1.0
-        Rows' worth of belief, for each kernel and column of words, that all levels are alike.
     unlabeled : int, float, str or None, default=None
         The label that marks rows without a label.
     unlabeled_weight : float, default=1.0
@@ -183,10 +175,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         overlap_step: str = "next",
         acceleration: str | None = "squarem",
         starving: str = "move",
-        missing: str = "marginalize",
         categorical_features: Any = "from_dtype",
-        min_frequency: float | None = None,
-        category_prior: float = 1.0,
         unlabeled: Any = None,
         unlabeled_weight: float = 1.0,
         random_state: Any = None,
@@ -215,20 +204,13 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.overlap_step = overlap_step
         self.acceleration = acceleration
         self.starving = starving
-        self.missing = missing
         self.categorical_features = categorical_features
-        self.min_frequency = min_frequency
-        self.category_prior = category_prior
         self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
-
-    @property
-    def _takes_holes(self) -> bool:
-        return self.missing != "error"
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -259,10 +241,8 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             X,
             y,
             sample_weight,
-            self.unlabeled,
-            self.unlabeled_weight,
-            self.n_jobs,
-            holes=self._takes_holes,
+            unlabeled=self.unlabeled,
+            unlabeled_weight=self.unlabeled_weight,
         )
         if data.levels is not None:
             members[0]._check_words(data)
@@ -271,9 +251,10 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
                     replace(config, kernel=replace(config.kernel, covariance_type="diag"))
                     for config in configs
                 ]
-        with named_features(getattr(self, "feature_names_in_", None)):
+        with named_features(data.columns):
             networks = fit_from_common_starts(data, configs, fit_monitor(self, X, y, sample_weight))
-            self._keep(members, networks, configs)
+            self.columns_ = data.columns
+        self._keep(members, networks, configs)
         if any(network.fit.outcome is Outcome.INTERRUPTED for network in networks):
             raise KeyboardInterrupt(
                 f"interrupted; {len(networks)} of {len(members)} networks were kept"
@@ -321,11 +302,7 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
         self.estimators_ = members[: len(networks)]
         for member, network, config in zip(members, networks, configs, strict=False):
             member._keep(network, config)
-            member.n_features_in_ = self.n_features_in_
-            if hasattr(self, "categories_"):
-                member.categories_ = self.categories_
-            if hasattr(self, "feature_names_in_"):
-                member.feature_names_in_ = self.feature_names_in_
+            member.columns_ = self.columns_
         self.weights_ = np.full(len(networks), 1 / len(networks))
         self.n_iter_ = max(member.n_iter_ for member in self.estimators_)
         self.converged_ = all(member.converged_ for member in self.estimators_)
@@ -446,9 +423,8 @@ register(
             "n_iter_": COUNT,
             "converged_": BOOL,
         },
-        optional={**FEATURE_NAMES, "categories_": CATEGORIES},
         check="kernelpool.app.files.checks:sharing_average",
-        probe=lambda model: model._as_given(model.estimators_[0].means_),
+        probe=lambda model: model.columns_.decode(model.estimators_[0].means_),
         onnx="kernelpool.app.onnx.networks:sharing_average",
     )
 )

@@ -27,9 +27,8 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
+from ..tables.columns import Columns
 from ..tables.encoder import TableEncoder
-from ..tables.words import TableColumns
-from ..training.validation import known_columns
 
 INSIDE = ("best_estimator_", "estimator_")
 """Where wrappers keep the estimator that they fitted: searches, thresholds, RejectClassifier."""
@@ -127,9 +126,9 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
             break
         wrappers.append(inner)
         inner = getattr(inner, attribute)
-    columns = known_columns(inner)
-    if (
-        columns is not None
+    columns = inner.columns_ if hasattr(inner, "columns_") else None
+    if columns is not None and any(
+        columns.levels
     ):  # the model inside that takes words is, to those who ask, a model of their codes
         transforms.append(Pipeline([("words", Coding(columns))]))
         inner = of_codes(inner)
@@ -139,7 +138,7 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
 class Coding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A table of words and numbers as the numbers that a model makes of it."""
 
-    def __init__(self, columns: TableColumns) -> None:
+    def __init__(self, columns: Columns) -> None:
         self.columns = columns
 
     def fit(self, X: Any, y: Any = None) -> "Coding":
@@ -148,11 +147,12 @@ class Coding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> np.ndarray:
         """Words as codes, (n, d)."""
-        return self.columns.coded(X)
+        return self.columns.encode(X)
 
     def inverse_transform(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Columns as they were, by name."""
-        table, names = self.columns.decoded(np.asarray(x, np.float64)), self.columns.names
+        x, names = np.asarray(x, np.float64), self.columns.names
+        table = replace(self.columns, frame=None).decode(x)
         columns = zip(table.T, self.columns.categories, strict=True)
         made = [
             column if words is not None else column.astype(np.float64) for column, words in columns
@@ -161,7 +161,7 @@ class Coding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def unknown_words(self, X: Any) -> dict[str, int]:
         """How many cells of each column of words hold one that the model does not tell apart."""
-        return self.columns.unknown_words(X)
+        return self.columns.unknown(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -169,21 +169,12 @@ class Coding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def of_codes(estimator: Any) -> Any:
     """The same fitted classifier for rows that are coded already, and whose columns have no names."""
-    other, columns = copy(estimator), known_columns(estimator)
+    if hasattr(estimator, "columns_"):
+        return estimator._with_columns(estimator.columns_.of_codes())
+    other = copy(estimator)
     other.__dict__.pop("feature_names_in_", None)
     if isinstance(other.__dict__.get("estimators_"), list):  # which may have seen names too
-        other.estimators_ = [
-            of_codes(part) if known_columns(part) is None else part for part in other.estimators_
-        ]
-    if columns is not None:
-        other.categories_ = [
-            np.array([str(code) for code in range(n - 1)], object) if n else None
-            for n in columns.levels
-        ]
-        other.__dict__.pop(
-            "indicator_features_", None
-        )  # coded rows hold what tells of missing cells by themselves
-        other.n_features_in_ = len(columns.levels)
+        other.estimators_ = [of_codes(part) for part in other.estimators_]
     return other
 
 
@@ -256,12 +247,10 @@ def _(transformer: StandardScaler, features: list[Feature]) -> list[Feature]:
 @features_after.register
 def _(transformer: Coding, features: list[Feature]) -> list[Feature]:
     told = zip(features, transformer.columns.categories, strict=True)
-    found = [
+    return [
         f if words is None else replace(f, words=tuple(str(word) for word in words))
         for f, words in told
     ]
-    names = [f"{features[i].name} missing" for i in transformer.columns.patterns]
-    return [*found, *(Feature(name, words=("known",), made=True) for name in names)]
 
 
 @features_after.register

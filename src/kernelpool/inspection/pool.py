@@ -237,8 +237,8 @@ def _parzen_pool(estimator: Any) -> Pool:
         estimator.radius_**2 * estimator._profile.variance(len(back)) * (back**2).sum(axis=1),
         mean.shape,
     )
-    if hasattr(estimator, "categories_"):  # of words: zeros and ones
-        numbers = np.array([words is None for words in estimator.categories_])
+    if any(estimator.columns_.levels):  # of categories: zeros and ones
+        numbers = np.array(estimator.columns_.levels) == 0
         mean, variance = np.where(numbers, mean, 0.0), np.where(numbers, variance, 1.0)
     return Pool(
         share / share.sum(),
@@ -296,7 +296,7 @@ def describe_competitive(estimator: Any) -> Description:
     }
     if estimator.local:
         placed |= {"mean": estimator.means_, "variance": estimator.covariances_}
-    if hasattr(estimator, "categories_"):  # of numbers and words, not of features
+    if any(estimator.columns_.levels):  # of numbers and indicators, not of features
         placed = {}
     place = ", each with a place of its own," if estimator.local else ""
     rows = f"the rows{place} of {_classes(estimator)} in {_features(estimator)}"
@@ -364,9 +364,7 @@ def _shapes(estimator: Any) -> dict[str, Any]:
     )  # of words: zeros and ones
     variance = family(np.zeros(kernels.mean.shape[1])).variances(kernels)
     covariance = kernels.covariance if family.matrices else None
-    d = len(kernels.mean[0]) - len(
-        getattr(estimator, "indicator_features_", ())
-    )  # without what tells of missing cells
+    d = len(kernels.mean[0]) - len(())  # without what tells of missing cells
     kernels = Kernels(kernels.mean[:, :d], kernels.covariance)
     variance = np.broadcast_to(variance, (len(kernels.mean), estimator.means_.shape[1]))[:, :d]
     covariance = None if covariance is None else covariance[..., :d, :d]

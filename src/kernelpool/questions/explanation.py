@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators._base import explain_classifier, explained_rows
+from ..estimators.base import explain_classifier, explained_rows
 from ..inspection.explanation import ExplainedFeature, Explanation
 from ..inspection.pipeline import Unwrapped, unwrap
 

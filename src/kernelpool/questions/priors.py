@@ -34,7 +34,7 @@ from ..arrays import to_numpy
 from ..errors import KernelpoolError
 from ..inspection.pipeline import INSIDE, unwrap
 from ..text import percent, shown
-from ..training.validation import class_prior_for
+from ..training.prepare import class_prior_for
 
 
 @dataclass(frozen=True)

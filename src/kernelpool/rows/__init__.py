@@ -29,7 +29,7 @@ from .columns import (
 from .dask import DaskRows
 from .frame import Frame, max_abs_value
 from .in_memory import ArrayRows
-from .missing import RowsWithMissing, rows_in_memory, with_missing
+from .missing import RowsWithMissing, has_missing, rows_in_memory, with_missing
 from .spread import Spread, Survey, spread, survey
 from .threads import one_blas_thread
 
@@ -49,6 +49,7 @@ __all__ = [
     "as_rows",
     "column_like",
     "has_float_type",
+    "has_missing",
     "is_lazy",
     "is_lazy_frame",
     "lives_elsewhere",

@@ -81,7 +81,7 @@ class Columns:
             return categorical_features
         by_type = isinstance(categorical_features, str)
         if not _is_table(X) and (by_type or categorical_features is None):
-            shape = X.shape if hasattr(X, "shape") else np.shape(X)
+            shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
             return cls.numbers(shape[1] if len(shape) == 2 else 1)
         cells, names, frame = _cells(X)
         chosen = (

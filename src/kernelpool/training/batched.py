@@ -20,9 +20,15 @@ from ..tables.batches import (
     checked_batches,
     number_source,
 )
-from ..tables.words import TableColumns
-from .labels import distinct_labels, is_unlabeled, with_two_classes
-from .survey import TrainingData, surveyed, zero_where_constant
+from ..tables.columns import Columns
+from .prepare import (
+    TrainingData,
+    distinct_labels,
+    is_unlabeled,
+    surveyed,
+    with_two_classes,
+    zero_where_constant,
+)
 
 IN_MEMORY = 64 << 20
 """Bytes of rows that are kept when they have been read: so much, and they are as fast as an array."""
@@ -224,21 +230,17 @@ def batched_training_data(
     sample_weight: Any,
     unlabeled: Any,
     unlabeled_weight: float,
-    n_jobs: int | None,
-    *,
-    holes: bool = False,
 ) -> TrainingData:
     """As `training_data`, from a source that is read in batches."""
     source = number_source(X, y, sample_weight)
-    data = _batched(estimator, source, y, unlabeled, unlabeled_weight, n_jobs, holes=holes)
+    data = _batched(source, y, unlabeled, unlabeled_weight, estimator.n_jobs, holes=True)
     columns = getattr(source, "columns", None)
-    if isinstance(columns, TableColumns):
-        estimator.categories_, data.levels = list(columns.categories), columns.levels
+    if isinstance(columns, Columns):
+        data.columns = columns
     return data
 
 
 def _batched(
-    estimator: Any,
     source: Any,
     y: Any,
     unlabeled: Any,
@@ -282,10 +284,10 @@ def _batched(
         raise KernelpoolError(
             "sample_weight is zero for every labeled row; at least one must be positive."
         )
-    _remember(estimator, n_features, source.names)
-    names = getattr(estimator, "feature_names_in_", None)
+    names = None if source.names is None else tuple(map(str, source.names))
+    columns = Columns((None,) * n_features, names)
     if seen.kept is not None:
-        return _in_memory(seen.kept, classes, order, n_jobs, names)
+        return _in_memory(seen.kept, classes, order, n_jobs, columns)
     coded: Any = CodedBatches(source, n_features, codes, unlabeled_weight)
     if seen.spool is not None:
         coded = SpooledBatches(seen.spool, np.append(np.argsort(order), -1))
@@ -293,7 +295,7 @@ def _batched(
     if (
         seen.has_holes
     ):  # means and variances of what is known take two more passes, and the start another
-        return surveyed(rows, classes, names)
+        return surveyed(rows, classes, columns)
     variance = seen.squares / seen.total
     if not np.isfinite(variance).all():
         worst = int(np.argmax(~np.isfinite(variance)))
@@ -311,6 +313,7 @@ def _batched(
         float(seen.n_rows),
         mean,
         variance,
+        columns,
         seen.samples(order),
     )
 
@@ -320,7 +323,7 @@ def _in_memory(
     classes: np.ndarray,
     order: np.ndarray,
     n_jobs: int | None,
-    names: np.ndarray | None,
+    columns: Columns,
 ) -> TrainingData:
     """What was kept, as an array: all follows as if it had been one."""
     place = np.append(np.argsort(order), -1)
@@ -331,7 +334,7 @@ def _in_memory(
         if kept[0].weight is None
         else np.concatenate([np.asarray(batch.weight) for batch in kept])
     )
-    return surveyed(as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs), classes, names)
+    return surveyed(as_rows(np.ascontiguousarray(x), y, weight, n_jobs=n_jobs), classes, columns)
 
 
 def _classes(source: NumberSource, seen: _FirstPass, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -352,11 +355,12 @@ def _as_objects(values: list[Any]) -> np.ndarray:
     return out
 
 
-def batched_query_rows(estimator: Any, X: Any, n_jobs: int | None, *, holes: bool = False) -> Rows:
+def batched_query_rows(estimator: Any, X: Any) -> Rows:
     """Rows of a source, to be judged; columns are matched by name where the estimator knows names."""
-    names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
-    source = number_source(X, names=None if names is None else names.tolist())
-    return BatchRows(QueryRows(source, d, type(estimator).__name__, holes), d, n_jobs=n_jobs)
+    names, d = estimator.columns_.names, estimator.n_features_in_
+    source = number_source(X, names=None if names is None else list(names))
+    name = type(estimator).__name__
+    return BatchRows(QueryRows(source, d, name, True), d, n_jobs=estimator.n_jobs)
 
 
 @dataclass(frozen=True)
@@ -382,19 +386,9 @@ class LabeledQueryRows:
             yield RowBatch(batch.x, np.array([*code_of, -1])[batch.target.index], batch.weight)
 
 
-def batched_labeled_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, n_jobs: int | None, *, holes: bool = False
-) -> Rows:
+def batched_labeled_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     """Rows of a source and their classes, to be judged and compared."""
-    names, d = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
-    source = number_source(X, y, sample_weight, names=None if names is None else names.tolist())
-    rows = LabeledQueryRows(source, d, type(estimator).__name__, estimator.classes_, holes)
-    return BatchRows(rows, d, n_jobs=n_jobs)
-
-
-def _remember(estimator: Any, n_features: int, names: list[str] | None) -> None:
-    """What scikit-learn's validate_data sets."""
-    estimator.n_features_in_ = n_features
-    estimator.__dict__.pop("feature_names_in_", None)
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, object)
+    names, d = estimator.columns_.names, estimator.n_features_in_
+    source = number_source(X, y, sample_weight, names=None if names is None else list(names))
+    rows = LabeledQueryRows(source, d, type(estimator).__name__, estimator.classes_, True)
+    return BatchRows(rows, d, n_jobs=estimator.n_jobs)

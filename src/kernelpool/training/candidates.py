@@ -13,8 +13,8 @@ from ..starts import opened
 from ..starts.grown import needs, split
 from .config import SharedKernelConfig, StartConfig
 from .held_out import SampledRows, fold_data
+from .prepare import TrainingData
 from .shared_kernel import MixtureTraining, Starts
-from .survey import TrainingData
 
 
 @dataclass(frozen=True)

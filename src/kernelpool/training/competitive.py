@@ -12,7 +12,7 @@ from ..networks.competitive import Competitive, Cost, GradientStep, NeuronParams
 from ..rows import Frame, Rows, one_blas_thread
 from ..starts import sample_rows
 from .monitor import FitMonitor, OnSweep
-from .survey import TrainingData
+from .prepare import TrainingData
 
 START_LENGTH = 4.0
 """Of the first weight vectors, for features of unit variance: steep enough that neurons begin with opinions of their own."""

@@ -34,8 +34,6 @@ class KernelConfig:
     """Smallest variance along a feature, as a part of the variance of that feature in the data."""
     prior: str | None = None
     """"conjugate", "auto" or None."""
-    category_prior: float = 1.0
-    """Rows' worth of belief that all levels of a column of words are alike."""
     standardize: bool = False
     """Whether a family that depends on the units of single features sees them with variance one."""
 

@@ -15,8 +15,8 @@ from .config import PreviousFit, SharedKernelConfig, StartConfig
 from .cross_fit import Selection
 from .folds import stratified_folds
 from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data
+from .prepare import TrainingData
 from .shared_kernel import FittedNetwork, Starts
-from .survey import TrainingData
 
 MOST_HELD_OUT = 10_000
 """Rows that are held out of more than `MOST_ROWS`."""

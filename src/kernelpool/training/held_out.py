@@ -28,7 +28,7 @@ from ..errors import KernelpoolError
 from ..rows import Block, Frame, Rows, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
 from .folds import stratified_folds
-from .survey import TrainingData
+from .prepare import TrainingData
 
 MOST_ROWS = 20_000
 """Rows are drawn to the host up to about this many."""

@@ -38,9 +38,9 @@ from ..networks.parzen_kernels import (
 )
 from ..networks.parzen_reduction import Reducer
 from ..rows import ArrayRows, BatchRows, Block, Frame, MissingCells, Rows, as_rows, on_host
+from ..tables.columns import Columns
 from ..tables.words import Indicators
-from .survey import TrainingData, mean_and_variance
-from .validation import training_data
+from .prepare import TrainingData, mean_and_variance, training_data
 
 LOO_ROWS, LOO_PAIRS = 4096, 1 << 24
 """Rows that are left out, one at a time, to choose a radius: a random sample of so many, or of so many pairs with kernels."""
@@ -96,6 +96,7 @@ class ParzenRows:
     """Levels of the columns of words whose indicators are the last columns."""
     word_distance: float = 0.0
     """Between two words of such a column."""
+    columns: Columns = Columns(())  # noqa: RUF009
     holed: np.ndarray | None = None
     """The rows as they are judged, NaN where a cell is missing: those of `x` are filled. None where nothing is missing."""
 
@@ -161,11 +162,9 @@ class ParzenRows:
         return replace(self.part(order[first]), weight=weight)
 
 
-def labeled(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, holes: bool = False
-) -> ParzenRows:
+def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
     """Checked rows of positive weight, in NumPy: they are the network, so they must fit into memory."""
-    data = training_data(estimator, X, y, sample_weight, None, 1.0, None, holes=holes)
+    data = training_data(estimator, X, y, sample_weight)
     _check_in_memory(data)
     codes = on_host(data.rows.y)  # type: ignore[attr-defined]
     if (codes < 0).any():
@@ -196,7 +195,16 @@ def labeled_rows(data: TrainingData) -> ParzenRows:
         frame = Frame(np.where(numbers, data.mean, 0.0), np.ones(len(numbers)))
         variance = np.where(numbers, data.variance, 1.0)
     return ParzenRows(
-        x[at], codes[at], weight[at], at, data.classes, frame, variance, len(x), data.levels
+        x[at],
+        codes[at],
+        weight[at],
+        at,
+        data.classes,
+        frame,
+        variance,
+        len(x),
+        data.levels,
+        columns=data.columns,
     )
 
 

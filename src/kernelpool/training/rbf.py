@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_X_y
 
 from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespace, to_numpy
 from ..em import Outcome
@@ -24,11 +24,11 @@ from ..rows import Block, Rows, as_rows, column_like, is_lazy, lives_elsewhere
 from ..starts import ClassSample
 from ..starts.sample import Sample, sample_block
 from ..sums import Sums, record
+from ..tables.columns import Columns
 from .config import FitConfig, KernelConfig
 from .monitor import Progress
+from .prepare import FLOATS, TrainingData, check_elsewhere, given_weights, mean_and_variance
 from .shared_kernel import MixtureTraining
-from .survey import TrainingData, mean_and_variance
-from .validation import FLOATS, check_elsewhere, given_weights
 
 LARGEST_TARGET = 1e140
 
@@ -387,11 +387,19 @@ def regression_data(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     if lives_elsewhere(X):
-        check_elsewhere(estimator, X, reset=True)
+        check_elsewhere(type(estimator).__name__, X)
+        columns = Columns.numbers(X.shape[1])
         y = _targets_elsewhere(X, y)
     else:
-        X, y = validate_data(
-            estimator, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
+        columns = Columns.learn(X, None)
+        X, y = check_X_y(
+            X,
+            y,
+            dtype=FLOATS,
+            multi_output=True,
+            y_numeric=True,
+            ensure_min_samples=2,
+            estimator=estimator,
         )
         y = np.asarray(y, np.float64)
     as_given = sample_weight is None or is_lazy(X)
@@ -418,7 +426,7 @@ def regression_data(
     x_mean, x_variance = mean_and_variance(rows)
     class_weight = np.array([float(sums.weight)])
     data = TrainingData(
-        rows, np.zeros(1, int), class_weight, 0.0, float(sums.count), x_mean, x_variance
+        rows, np.zeros(1, int), class_weight, 0.0, float(sums.count), x_mean, x_variance, columns
     )
     return data, Values(mean, scale), y.ndim == 1
 

@@ -22,7 +22,7 @@ from .candidates import Candidate, CandidateFits
 from .config import SharedKernelConfig, is_auto
 from .folds import stratified_folds
 from .held_out import Loss, choose, draw_rows, held_out_loss, n_folds
-from .survey import TrainingData
+from .prepare import TrainingData
 
 FIRST_SHARING = 0.1
 """Sharing while networks grow: nearly separate mixtures, in which no row is far from every kernel of its class."""

@@ -22,18 +22,16 @@ from ..rows import Block, Rows, as_rows, max_abs_value, one_blas_thread
 from ..squarem import Squarem
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
 from .config import FitConfig, KernelConfig, PenaltyConfig, SharedKernelConfig, is_learned
-from .labels import label_name
+from .frames import family_for, frame_of, frame_of_table, kernels_of
 from .monitor import FitMonitor, OnSweep
-from .survey import TrainingData, feature_name
-from .validation import (
+from .prepare import (
+    TrainingData,
     check_columns,
     check_positive,
     check_shape,
     class_prior_of,
-    family_for,
-    frame_of,
-    frame_of_table,
-    kernels_of,
+    feature_name,
+    label_name,
 )
 
 DEFAULT_PER_CLASS = 5
@@ -209,11 +207,10 @@ class MixtureTraining:
         self.is_stretched, self.type_in_data_units = kernel.is_stretched, kernel.type_in_data_units
         d, n_classes = len(data.mean), len(data.classes)
         floor = kernel.floor * variance
-        words = data.levels, kernel.category_prior
         self.kernel: Any = family_for(
-            kernel.covariance_type, match_array(floor, like=data.rows.backend), *words
+            kernel.covariance_type, match_array(floor, like=data.rows.backend), data.levels
         )
-        self.host_kernel: Any = family_for(kernel.covariance_type, floor, *words)
+        self.host_kernel: Any = family_for(kernel.covariance_type, floor, data.levels)
         self.data, self.variance, self.class_prior = data, variance, class_prior
         self.kernel_prior, self.accelerated, self.starving = (
             kernel.prior,
@@ -556,7 +553,7 @@ class Starts:
         feature = int(np.argmin((seen > 0).all(axis=0)))
         j = int(np.argmin(seen[:, feature] > 0))
         raise KernelpoolError(
-            f"{feature_name(feature, self.data.feature_names)} of X is missing in every row of class "
+            f"{feature_name(feature, self.data.columns)} of X is missing in every row of class "
             f"{label_name(self.classes[self.owners[j]])}, whose kernels no class with that feature may use: its density there "
             f"is unknown. Raise sharing above 0, or leave the feature out."
         )

@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import validate_data
 
 from ..arrays import is_array, match_array, to_numpy
 from ..errors import KernelpoolError
@@ -43,19 +42,21 @@ from ..networks.shared_kernel import EStepParams, Params, SharedKernel, Totals, 
 from ..penalties import Conjugate, NoPenalty, Penalty
 from ..rows import ArrayRows, Block, Frame, Rows, as_rows, column_like, is_lazy, lives_elsewhere
 from ..tables.batches import is_source
-from ..tables.words import learn_columns
+from ..tables.columns import Columns
 from .config import KernelConfig, SharedKernelConfig, is_auto, is_learned
-from .labels import class_codes, codes_of_known, distinct_labels, label_name, with_two_classes
-from .shared_kernel import MixtureTraining, fit_shared_kernel
-from .survey import TrainingData, check_finite
-from .validation import (
-    FLOATS,
-    check_elsewhere,
+from .prepare import (
+    TrainingData,
+    check_finite,
+    class_codes,
     class_prior_of,
+    codes_of_known,
+    complete_numbers,
+    distinct_labels,
     given_weights,
-    known_columns,
-    refuse_missing,
+    label_name,
+    with_two_classes,
 )
+from .shared_kernel import MixtureTraining, fit_shared_kernel
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
@@ -398,6 +399,7 @@ class MiniBatch(NamedTuple):
     rows: Rows
     probes: ArrayRows
     weight: float
+    columns: Columns
 
 
 def stream_classes(known: np.ndarray | None, given: Any) -> np.ndarray:
@@ -422,28 +424,13 @@ def mini_batch(
     unlabeled: Any,
     unlabeled_weight: float,
     n_jobs: int | None,
-    *,
-    reset: bool,
 ) -> MiniBatch:
     """Rows of one call to `partial_fit`."""
     if is_lazy(X) or is_source(X, y):
         raise KernelpoolError(
             f"partial_fit takes a mini-batch that is in memory; got {type(X).__name__}. Call it for each part, or use fit."
         )
-    if lives_elsewhere(X):
-        check_elsewhere(estimator, X, reset=reset)
-    else:
-        if (
-            known_columns(estimator) is not None
-            or learn_columns(X, estimator.categorical_features) is not None
-        ):
-            raise KernelpoolError(
-                "partial_fit takes numbers alone, and X has columns of words; leave them out, or use fit."
-            )
-        refuse_missing(X, "partial_fit")
-        X = validate_data(
-            estimator, X, dtype=FLOATS, reset=reset, ensure_min_samples=2 if reset else 1
-        )
+    columns, X = complete_numbers(estimator, X, "partial_fit")
     labels = to_numpy(y) if is_array(y) else np.asarray(y)
     labels = labels if labels.ndim == 1 else column_or_1d(labels, warn=True)
     if len(labels) != X.shape[0]:
@@ -470,7 +457,8 @@ def mini_batch(
         check_finite(rows)
     every = max(1, X.shape[0] // N_PROBES)
     probes = ArrayRows(np.asarray(to_numpy(X[::every, ...]), np.float64), codes[::every], n_jobs=1)
-    return MiniBatch(rows, probes, float(len(codes) if weight is None else weight.sum()))
+    total = float(len(codes) if weight is None else weight.sum())
+    return MiniBatch(rows, probes, total, columns)
 
 
 # -- the beginning --------------------------------------------------------------------------------------------------------

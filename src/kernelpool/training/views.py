@@ -13,7 +13,7 @@ import numpy as np
 
 from ..lbfgs import maximize
 from ..networks.neighborhood import neighborhood_objective
-from ..tables.words import indicators_of
+from ..tables.columns import indicators_of
 
 FARTHEST = 8.0
 """Warped features are cut here, in standard deviations: beyond the training rows a power may run away."""

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from ...errors import ModelFileError
 from ...kernels import FAMILIES
 from ...registry import Field, record_of
+from ...tables.columns import Columns
 from ...training.parzen import profile_of
-from ...training.validation import known_columns
+from ...training.prepare import known_columns
 from ...training.views import indicator_view
 from .container import short
 
@@ -57,6 +58,10 @@ def check_field(
         _check_number(field, where, value)
         if field.size:
             sizes[field.size] = int(value)
+    elif field.kind == "columns":
+        if not isinstance(value, Columns):
+            raise refused(where, "columns", type(value).__name__)
+        sizes[field.size] = len(value)
     elif field.kind in ("list", "tuple", "dict"):
         _check_parts(field, where, value, sizes)
     elif field.kind == "model":
@@ -277,9 +282,7 @@ def _check_close(name: str, found: Any, expected: Any) -> None:
 
 def shared_kernel(model: Any, sizes: Sizes) -> None:
     """Of a SharedKernelClassifier."""
-    words_alone = hasattr(model, "categories_") and all(
-        words is not None for words in model.categories_
-    )  # without a shape
+    words_alone = min(model.columns_.levels) > 0  # without a shape
     allowed = ["auto", model.covariance_type_]
     if model.standardize:  # among features of one unit each
         allowed += [
@@ -289,11 +292,8 @@ def shared_kernel(model: Any, sizes: Sizes) -> None:
         raise ModelFileError(
             f"covariance_type_ must be the covariance_type asked for; got {model.covariance_type_!r}."
         )
-    patterns = getattr(model, "indicator_features_", np.zeros(0, int))
-    if sizes["D"] != sizes["d"] + len(patterns) or (patterns >= sizes["d"]).any():
-        raise ModelFileError(
-            "means_ must have a column for each feature, and one for each of indicator_features_."
-        )
+    if sizes["D"] != sizes["d"]:
+        raise ModelFileError("means_ must have a column for each feature.")
     if model.n_kernels_ != sizes["M"]:
         raise ModelFileError(
             f"n_kernels_ must be the number of kernels, {sizes['M']}; got {model.n_kernels_}."
@@ -301,14 +301,14 @@ def shared_kernel(model: Any, sizes: Sizes) -> None:
     _check_members("owners_", model.owners_, model.classes_)
     if hasattr(model, "deciding_networks_"):
         _check_deciding(model, sizes)
-    if hasattr(model, "categories_") or hasattr(model, "probabilities_"):
+    if any(model.columns_.levels) or hasattr(model, "probabilities_"):
         _check_words(model, sizes)
 
 
 def _check_words(model: Any, sizes: Sizes) -> None:
     """Every column of words has a table in each kernel, which sums to one."""
-    if not (hasattr(model, "categories_") and hasattr(model, "probabilities_")):
-        raise ModelFileError("categories_ and probabilities_ must be there together.")
+    if not (any(model.columns_.levels) and hasattr(model, "probabilities_")):
+        raise ModelFileError("Categories and probabilities_ must be there together.")
     columns = known_columns(model)
     assert columns is not None
     ends = np.cumsum([0, *(n for n in columns.levels if n)])
@@ -477,9 +477,9 @@ def rbf(model: Any, sizes: Sizes) -> None:
     """Of an RBFNetworkClassifier or RBFNetworkRegressor."""
     (n_weights, n_outputs), on_path = model.readout_.shape, model.training == "path"
     _check_shown(model, sizes, indicators=on_path)
-    if not on_path and (hasattr(model, "categories_") or hasattr(model, "probabilities_")):
+    if not on_path and (any(model.columns_.levels) or hasattr(model, "probabilities_")):
         _check_words(model, sizes)
-    if on_path and hasattr(model, "categories_") != hasattr(model, "word_distance_"):
+    if on_path and any(model.columns_.levels) != hasattr(model, "word_distance_"):
         raise ModelFileError("categories_ and word_distance_ must be there together.")
     expected = sizes["M"] + (sizes["D"] if on_path else 0) + 1
     if n_weights != expected:

@@ -27,6 +27,7 @@ from sklearn.base import BaseEstimator
 
 from ...arrays import is_array, is_numpy_array, to_numpy
 from ...errors import ModelFileError
+from ...tables.columns import Columns
 from .container import NAMES, is_shape, short
 
 MOST_CODE_POINT = 0x10FFFF
@@ -80,6 +81,15 @@ class Writer:
         return self._other(value, where)
 
     def _other(self, value: Any, where: str) -> Any:
+        if isinstance(value, Columns):
+            return {
+                "columns": [
+                    self.value(part, f"{where}/{i}")
+                    for i, part in enumerate(
+                        (value.categories, value.names, value.frame, value.types, value.coded)
+                    )
+                ]
+            }
         if isinstance(value, Same):
             return {"same": value.parameter}
         if isinstance(value, np.random.RandomState):
@@ -180,6 +190,7 @@ class Reader:
             "random_state": self._random_state,
             "model": self._model,
             "same": self._same,
+            "columns": self._columns,
         }
 
     def value(self, node: Any) -> Any:
@@ -275,6 +286,23 @@ class Reader:
                 f"A float that is no number is 'nan', 'inf' or '-inf'; got {short(node)}."
             )
         return float(node["float"])
+
+    def _columns(self, node: dict[str, Any]) -> Columns:
+        try:
+            columns = Columns(*self._list(node, "columns"))
+            texts = [*(columns.names or ()), *columns.types]
+            texts += [t for values in columns.categories if values is not None for t in values]
+            if (
+                all(isinstance(text, str) for text in texts)
+                and columns.frame in (None, "pandas", "polars", "pyarrow")
+                and len(columns.names or columns.categories) == len(columns) > 0
+                and len(columns.types or columns.categories) == len(columns)
+                and all(len(v) == len(set(v)) for v in columns.categories if v is not None)
+            ):
+                return columns
+        except (TypeError, ValueError, AttributeError):
+            pass
+        raise ModelFileError("Columns must be names, categories and types of columns.")
 
     def _same(self, node: dict[str, Any]) -> Same:
         if not isinstance(node["same"], str) or not node["same"].isidentifier() or len(node) > 1:

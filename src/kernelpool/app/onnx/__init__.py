@@ -130,10 +130,6 @@ def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
         raise KernelpoolError(
             f"{type(estimator).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
         )
-    if hasattr(estimator, "indicator_features_"):
-        raise KernelpoolError(
-            "add_indicator=True cannot be exported to ONNX, whose graphs take no missing cells; fit without."
-        )
     return [
         step for step in _one_by_one(steps) if step is not None and not isinstance(step, str)
     ], estimator
@@ -263,7 +259,7 @@ def _convert_network(scope: Any, operator: Any, container: Any) -> None:
         _dtype(container.get_options(model, {"precision": None})["precision"], operator.inputs),
     )
     given = [variable.full_name for variable in operator.inputs]
-    words = hasattr(model, "categories_")
+    words = any(model.columns_.levels)
     x = coded(g, given, model) if words else beside(g, [g.cast(name, g.dtype) for name in given])
     answers = resolve(record.onnx)(g, x, model)
     if hasattr(model, "classes_"):
@@ -416,8 +412,8 @@ def _word_columns(step: Any, places: list[int], names: list[str]) -> set[int]:
         return _word_columns(parts[0], places, names) if parts else set()
     if isinstance(step, TableEncoder):
         return {names.index(word) for word in step.words}
-    if record_of(step) is not None and hasattr(step, "categories_"):
-        return {at for at, words in zip(places, step.categories_, strict=True) if words is not None}
+    if record_of(step) is not None and any(step.columns_.levels):
+        return {at for at, n in zip(places, step.columns_.levels, strict=True) if n}
     if isinstance(step, ColumnTransformer):
         found: set[int] = set()
         for _, part, spec in step.transformers_:

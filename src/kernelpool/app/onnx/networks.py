@@ -17,11 +17,12 @@ from ...networks.parzen import log_prior_scale
 from ...networks.parzen_kernels import INSIDE
 from ...registry import record_of, resolve
 from ...rows import Frame, max_abs_value
-from ...tables.words import indicators_of
+from ...tables.columns import indicators_of
 from ...training.competitive import weights_in
+from ...training.frames import family_for, kernels_of, mixture_frame
 from ...training.parzen import LONGEST_ODDS
 from ...training.pooling import LOWEST
-from ...training.validation import family_for, kernels_of, known_columns, mixture_frame
+from ...training.prepare import known_columns
 from ...training.views import FARTHEST, View
 from .graph import Graph
 
@@ -243,7 +244,7 @@ def _code(g: Graph, x: str, i: int) -> str:
 def coded(g: Graph, columns: list[str], model: Any) -> str:
     """Columns, each (n, 1), as rows of numbers: words by their codes, an empty one by the code after the last, (n, d)."""
     parts = []
-    for column, words in zip(columns, model.categories_, strict=True):
+    for column, words in zip(columns, model.columns_.categories, strict=True):
         if words is None:
             parts.append(g.cast(column, g.dtype))
             continue

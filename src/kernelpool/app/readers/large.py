@@ -13,8 +13,8 @@ import numpy as np
 
 from ...errors import TableError
 from ...tables.batches import Cells, NumberBatch
+from ...tables.columns import Columns
 from ...tables.encoder import TableEncoder
-from ...tables.words import TableColumns
 from ...text import quoted
 from .columns import CATEGORY, NUMBER, FeatureColumn, Features, Gaps, check_columns, fitted_features
 from .labels import TargetColumn, distinct_cells, feature_names, refuse_unlabeled
@@ -142,14 +142,14 @@ class LargeTable:
         )
 
     @property
-    def columns(self) -> TableColumns | None:
+    def columns(self) -> Columns | None:
         """The columns and their words; None where all are numbers."""
         words = [
             np.array(self.words[f.name], object) if f.kind == CATEGORY else None
             for f in self.features
         ]
         names = tuple(f.name for f in self.features)
-        return None if all(one is None for one in words) else TableColumns(tuple(words), names)
+        return None if all(one is None for one in words) else Columns(tuple(words), names)
 
     def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
         """The classes, sorted, and how many rows each has."""
@@ -167,7 +167,7 @@ class LargeNumbers:
     rows: LargeTable
     encoder: TableEncoder | None = None
     """None where columns go to the estimator by their names: numbers,"""
-    columns: TableColumns | None = None
+    columns: Columns | None = None
     """and words by their codes, where there are any."""
     everything: bool = False
     """Whether rows that are held out are there too."""
@@ -192,7 +192,7 @@ class LargeNumbers:
                 x = (
                     _matrix(batch.table)
                     if self.columns is None
-                    else self.columns.coded(batch.table)
+                    else self.columns.encode(batch.table)
                 )
             codes = batch.codes
             if not self.everything and batch.held_out.any():

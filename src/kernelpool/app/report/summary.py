@@ -22,7 +22,7 @@ from ...inspection.pipeline import Unwrapped, unwrap
 from ...inspection.pool import Pool, describe, refusals
 from ...questions import feature_importance
 from ...text import text_of
-from ...training.labels import is_unlabeled
+from ...training.prepare import is_unlabeled
 from .data import BLOCK, Table, Target, blocks, data_of, some
 from .evaluation import evaluation_of, judge, regression_of
 from .explorer import MOST_POINTS, explorer_of

@@ -7,7 +7,7 @@ import numpy as np
 
 from ....arrays import to_numpy
 from ....errors import KernelpoolError
-from ....estimators._base import DensityClassifier
+from ....estimators.base import DensityClassifier
 from ....estimators.reject import Decision, RejectClassifier
 from ....estimators.shared_kernel import SharedKernelClassifier
 from ....inspection.metrics import ambiguity_of

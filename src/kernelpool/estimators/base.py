@@ -25,9 +25,10 @@ from ..inspection.pipeline import of_codes
 from ..inspection.pool import describe
 from ..rows import Block, Rows, is_lazy, map_column
 from ..tables.batches import is_source
+from ..tables.columns import Columns
 from ..training.batched import batched_labeled_rows
 from ..training.monitor import FitMonitor, SklearnCallbacks
-from ..training.validation import checked_rows, class_prior_for, known_columns, query_rows
+from ..training.prepare import class_prior_for, encoded_rows, query_rows
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -82,7 +83,43 @@ def fit_monitor(estimator: Any, X: Any, y: Any, sample_weight: Any) -> FitMonito
     )
 
 
-class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
+    """The fitted state of an estimator is one frozen record, `_fitted`, that `fit` sets whole at its end.
+
+    A public attribute ``name_`` is the field ``name`` of the record; where that is None, there is no such attribute. The number
+    and the names of the features are those of the record's `columns`. A fit that fails or is interrupted before its end leaves
+    the estimator as it was.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_") and not name.startswith("_"):
+            record = self.__dict__.get("_fitted")
+            columns = self.__dict__.get("columns_") if record is None else record.columns
+            if columns is not None and name == "n_features_in_":
+                return len(columns)
+            if columns is not None and name == "feature_names_in_":
+                if columns.names is not None:
+                    return np.array(columns.names, dtype=object)
+            elif record is not None and name[:-1] in record.__dataclass_fields__:
+                value = getattr(record, name[:-1])
+                if value is not None:
+                    return value
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in self.__dict__ or "columns_" in self.__dict__
+
+    def _with_columns(self, columns: Columns) -> Self:
+        """A copy of the fitted estimator for the same rows in another form, such as codes."""
+        other = copy(self)
+        if "_fitted" in self.__dict__:
+            other._fitted = replace(self._fitted, columns=columns)
+        else:
+            other.columns_ = columns
+        return other
+
+
+class ProbabilityClassifier(ClassifierMixin, Estimator):
     """Labels and probabilities from scores, one a row and class: the class with the highest is named, the first of equals.
 
     A subclass says by `_scores(rows)` how the scores of a block of rows are computed. Where they are not logarithms of
@@ -91,14 +128,10 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
 
     classes_: np.ndarray
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """A fit that was interrupted or failed may have seen the features; it has no classes unless it has kept a network."""
-        return hasattr(self, "classes_")
-
     @property
     def _takes_holes(self) -> bool:
         """Whether cells of X may be missing."""
-        return False
+        return True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -117,12 +150,7 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
     def _rows(self, X: Any) -> Rows:
         """Rows to be judged, checked."""
         check_is_fitted(self)
-        return query_rows(self, X, self.n_jobs, holes=self._takes_holes)
-
-    def _as_given(self, x: np.ndarray) -> np.ndarray:
-        """Rows as a user would write them: words in place of codes."""
-        columns = known_columns(self)
-        return x if columns is None else columns.decoded(x)
+        return query_rows(self, X)
 
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         """What `transform` makes of the scores of every row."""
@@ -163,9 +191,7 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         if not is_source(X, y):
             return float(super().score(X, y, sample_weight))
         check_is_fitted(self)
-        found = self._scores(
-            batched_labeled_rows(self, X, y, sample_weight, self.n_jobs, holes=self._takes_holes)
-        ).then(argmax_class)
+        found = self._scores(batched_labeled_rows(self, X, y, sample_weight)).then(argmax_class)
         right, total = found.rows.total(_n_right, found.function, *found.params)
         if not total > 0:
             raise KernelpoolError("X has no rows with a label: there is nothing to score.")
@@ -262,16 +288,14 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
         names = getattr(
             self, "feature_names_in_", [f"feature {i}" for i in range(self.n_features_in_)]
         )
-        given, columns = self._as_given(x), known_columns(self)
-        if columns is not None and columns.patterns:
-            given = np.hstack([given.astype(object), x[:, given.shape[1] :] > 0])
-            names = [*names, *(f"{names[i]} missing" for i in columns.patterns)]
+        levels, table = self.columns_.levels, replace(self.columns_, frame=None)
+        given = table.decode(x)
         features = [
             ExplainedFeature(
                 str(name),
                 (i,),
                 given[:, i].tolist(),
-                None if columns is not None and columns.levels[i] else 1.0,
+                None if levels[i] else 1.0,
             )
             for i, name in enumerate(names)
         ]
@@ -294,14 +318,13 @@ class ProbabilityClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):  # t
 def explained_rows(estimator: Any, X: Any) -> np.ndarray:
     """One row or several as float64, checked, (n, d); cells may be missing where the estimator takes such rows."""
     finite = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    columns = known_columns(estimator)
-    if columns is not None:
+    if isinstance(estimator, Estimator) and any(estimator.columns_.levels):
         if hasattr(X, "to_frame"):
             X = X.to_frame().T
         elif not hasattr(X, "shape") or len(X.shape) == 1:
             cells = np.asarray(X, dtype=object)
             X = cells[None] if cells.ndim == 1 else cells
-        return checked_rows(estimator, X, holes=finite == "allow-nan", columns=columns)
+        return encoded_rows(estimator, X)
     if hasattr(X, "to_frame"):  # a row of a data frame
         X = X.to_frame().T.infer_objects()
     elif hasattr(X, "__dlpack__") and not is_numpy_array(X):
@@ -570,8 +593,8 @@ class DensityClassifier(ProbabilityClassifier):
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
-            Rows; objects where some columns are words, which are text, or None for a word that is not among `categories_`.
+        X : ndarray or data frame of shape (n_samples, n_features)
+            Rows, a data frame where the model was fitted to one; categories as text, None for one that was not there.
         y : ndarray of shape (n_samples,)
             Their classes.
         """
@@ -582,7 +605,7 @@ class DensityClassifier(ProbabilityClassifier):
         codes = rng.choice(
             len(self.classes_), size=n_samples, p=self._prior() / self._prior().sum()
         )
-        return self._as_given(self._sample_rows(codes, rng)), self.classes_[codes]
+        return self.columns_.decode(self._sample_rows(codes, rng)), self.classes_[codes]
 
 
 def _log_joint(log_density: Array, log_prior: Array) -> Array:

@@ -1,0 +1,712 @@
+"""From what a user passes to rows: all validation of X, y, weights, validation rows, queries and priors.
+
+Nothing here writes into an estimator. `training_data` returns a record, and the estimator keeps its `columns` at the end of the
+fit, so that a fit that fails leaves the estimator as it was. NaN, None, masked cells and pandas' NA are missing cells.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing, assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    _get_feature_names,
+)
+
+from ..arrays import is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
+from ..errors import CollapsedKernelError, KernelpoolError
+from ..kernels import FAMILIES
+from ..rows import (
+    Block,
+    DaskRows,
+    Frame,
+    Rows,
+    as_rows,
+    column_like,
+    has_float_type,
+    has_missing,
+    is_lazy,
+    is_lazy_frame,
+    lives_elsewhere,
+    map_column,
+    of_parts,
+    spread,
+    survey,
+)
+from ..starts.sample import ClassSample
+from ..tables.batches import is_source
+from ..tables.columns import Columns, is_missing
+
+FLOATS = [np.float64, np.float32]
+
+HEAVIEST, SMALLEST_VARIANCE, SMALLEST_VARIANCE_OF_FLOAT32 = 1e280, 1e-305, 1e-72
+"""Beyond these, sums of weights and squares of features leave the range of float64."""
+
+LEAST_SHARE = 1e-9
+"""A class with less than this probability in a row has none."""
+
+
+# -- training rows ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TrainingData:
+    """Rows with their labels in codes, and what was learned of them on the way."""
+
+    rows: Rows
+    classes: np.ndarray
+    class_weight: np.ndarray
+    """Weight of the labeled rows of each class, (K,)."""
+    unlabeled_weight: float
+    n_rows: float
+    mean: np.ndarray
+    """(d,)."""
+    variance: np.ndarray
+    """(d,)."""
+    columns: Columns
+    samples: list[ClassSample] | None = None
+    """Rows of each class in the units of the data, drawn while the rows were read; None where starts draw their own."""
+    observed: np.ndarray | None = None
+    """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d); None if all
+    are, everywhere."""
+
+    @property
+    def levels(self) -> tuple[int, ...] | None:
+        """How many codes each column of categories has, 0 for a number, (d,); None where all are numbers."""
+        return self.columns.levels if any(self.columns.levels) else None
+
+    def log_volume(self, frame: Frame) -> float:
+        """What the frame adds to the log-density of an average row: every feature counts in the rows in which it is known."""
+        if self.observed is None:
+            return frame.log_volume
+        return float(self.observed.sum(axis=0) / self.weight @ np.log(to_numpy(frame.unit)))
+
+    @property
+    def weight(self) -> float:
+        """Of all rows together."""
+        return float(self.class_weight.sum()) + self.unlabeled_weight
+
+
+def training_data(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    unlabeled: Any = None,
+    unlabeled_weight: float = 1.0,
+    in_memory: bool = False,
+) -> TrainingData:
+    """Check everything that can be checked before any work is done.
+
+    The estimator lends its name, `n_jobs` and `categorical_features`. Rows stay where they are; with `in_memory`, those that
+    are not in NumPy or a table are refused. Labels equal to `unlabeled` mark rows without a class.
+    """
+    name = type(estimator).__name__
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    if in_memory:
+        check_in_memory(estimator, X, y)
+    names = None
+    if is_lazy_frame(X):
+        X, y, sample_weight, names = frame_columns(X, y, sample_weight)
+    elif is_source(X, y):
+        from .batched import batched_training_data
+
+        return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight)
+    if is_matrix(y):
+        X, y, sample_weight = spread_shares(X, y, sample_weight)
+    if lives_elsewhere(X):
+        _refuse_categories(estimator)
+        check_elsewhere(name, X)
+        columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
+    else:
+        columns, X = learned_rows(estimator, X)
+    codes, classes = _coded(X, y, unlabeled)
+    weight = _weights(X, codes, sample_weight, unlabeled_weight)
+    rows = as_rows(X, column_like(X, codes), weight, n_jobs=estimator.n_jobs)
+    rows = rows.persisted() if isinstance(rows, DaskRows) else rows
+    return surveyed(rows, classes, columns)
+
+
+def learned_rows(estimator: Any, X: Any) -> tuple[Columns, np.ndarray]:
+    """What the columns of rows in memory hold, and the rows as numbers: codes of categories, NaN where a cell is missing."""
+    _get_feature_names(X)  # an error where some names are text and others are not
+    columns = Columns.learn(X, estimator.categorical_features)
+    return columns, _checked(type(estimator).__name__, X, columns, fewest=2)
+
+
+def encoded_rows(estimator: Any, X: Any, *, dtype: Any = FLOATS) -> np.ndarray:
+    """Rows in memory as a fitted estimator takes them: codes of categories, NaN where a cell is missing, (n, d)."""
+    if is_array(X) and not is_numpy_array(X):
+        X = to_numpy(X)
+    _check_feature_names(estimator, X, reset=False)
+    x = _checked(type(estimator).__name__, X, estimator.columns_, dtype=dtype)
+    _check_n_features(estimator, x, reset=False)
+    return x
+
+
+def query_rows(estimator: Any, X: Any) -> Rows:
+    """Rows of which a fitted estimator is asked, wherever they live."""
+    if is_lazy_frame(X):
+        names = estimator.columns_.names
+        X = frame_columns(X if names is None else _columns_of(X, list(names)), None, None)[0]
+    if is_source(X) and not any(estimator.columns_.levels):
+        from .batched import batched_query_rows
+
+        return batched_query_rows(estimator, X)
+    if any(estimator.columns_.levels) or not lives_elsewhere(X):
+        return as_rows(encoded_rows(estimator, X), n_jobs=estimator.n_jobs)
+    check_elsewhere(type(estimator).__name__, X, estimator.n_features_in_)
+    rows = as_rows(X, n_jobs=estimator.n_jobs)
+    if not is_lazy(X):  # what is lazy is not computed twice
+        check_finite(rows)
+    return rows
+
+
+def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]:
+    """Rows for a method that takes neither categories nor missing cells, and their columns; the estimator may be fitted."""
+    fitted = estimator.__sklearn_is_fitted__()
+    columns = estimator.columns_ if fitted else Columns.learn(X, estimator.categorical_features)
+    if any(columns.levels):
+        raise KernelpoolError(
+            f"{method} takes numbers alone, and X has columns of categories; leave them out, or use fit."
+        )
+    if lives_elsewhere(X):
+        check_elsewhere(type(estimator).__name__, X, len(columns) if fitted else None)
+        x = X
+    else:
+        x = encoded_rows(estimator, X) if fitted else learned_rows(estimator, X)[1]
+    if has_missing(x):
+        raise KernelpoolError(
+            f"{method} takes no missing values, and Input X contains NaN. impute(X) fills them."
+        )
+    return columns, x
+
+
+def validation_rows(
+    estimator: Any, X_val: Any, y_val: Any, columns: Columns, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Checked rows on which something is chosen, encoded, and the codes of their classes."""
+    if y_val is None:
+        raise KernelpoolError("y_val must be given with X_val.")
+    x = _checked(type(estimator).__name__, X_val, columns)
+    if x.shape[1] != len(columns):
+        raise ValueError(f"X_val has {x.shape[1]} features; X has {len(columns)}.")
+    labels = np.asarray(y_val)
+    if len(labels) != len(x):
+        raise KernelpoolError(
+            f"X_val has {len(x)} rows and y_val {len(labels)}; give one label a row."
+        )
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise KernelpoolError(
+            f"y_val must hold labels of y, {classes.tolist()}; got {unknown[0]!r}."
+        )
+    return x, np.searchsorted(classes, labels)
+
+
+def _checked(
+    name: str, X: Any, columns: Columns, *, fewest: int = 1, dtype: Any = FLOATS
+) -> np.ndarray:
+    """Rows in memory as scikit-learn checks them; infinite cells are refused, missing ones are NaN."""
+    checks: dict[str, Any] = {
+        "dtype": dtype,
+        "order": None,
+        "ensure_min_samples": fewest,
+        "ensure_all_finite": "allow-nan",
+        "estimator": name,
+        "input_name": "X",
+    }
+    if any(columns.levels) and not columns.coded:
+        return np.asarray(check_array(columns.encode(X), **checks))
+    try:
+        return np.asarray(check_array(_with_nan(X), **checks))
+    except (TypeError, ValueError):
+        held = Columns.learn(X).levels if not hasattr(X, "tocsr") else ()
+        if any(held):
+            label = columns.label(int(np.argmax(np.array(held) > 0)))
+            raise KernelpoolError(
+                f"{label[0].upper()}{label[1:]} of X holds categories, and the model takes it for numbers. "
+                f"Name it in categorical_features, or leave it out."
+            ) from None
+        raise
+
+
+def _with_nan(X: Any) -> Any:
+    """`X` with masked cells, None and pandas' NA turned into NaN."""
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(X.dtype if X.dtype.kind == "f" else np.float64), np.nan)
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        missing = np.vectorize(is_missing, otypes=[bool])(X) if X.size else np.zeros(X.shape, bool)
+        return np.where(missing, np.nan, X)
+    if hasattr(X, "iloc") and any(getattr(dtype, "kind", "") == "O" for dtype in X.dtypes):
+        return X.mask(X.isna(), np.nan)
+    return X
+
+
+def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
+    """One sentence for all rows that only mixtures take."""
+    if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X, y):
+        raise KernelpoolError(
+            f"{type(estimator).__name__} needs its rows in memory, in NumPy or a data frame; got {type(X).__name__}. "
+            f"SharedKernelClassifier takes rows of torch, Dask and files."
+        )
+
+
+def _refuse_categories(estimator: Any) -> None:
+    given = estimator.categorical_features
+    if given is not None and not isinstance(given, str) and len(given):
+        raise KernelpoolError(
+            f"categorical_features={given!r} needs rows in NumPy or a table; encode the categories first, or leave it out."
+        )
+
+
+def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
+    """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be names of columns."""
+    others = [
+        _columns_of(X, [name])[name] if isinstance(name, str) else name
+        for name in (y, sample_weight)
+    ]
+    X = X.drop(columns=[name for name in (y, sample_weight) if isinstance(name, str)])
+    categorical = [
+        str(name) for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"
+    ]
+    if categorical:
+        raise KernelpoolError(
+            f"Column {categorical[0]!r} of X holds {X.dtypes[categorical[0]]}, not numbers; leave it out, or encode it "
+            f"first (Dask-ML can)."
+        )
+    names = [str(name) for name in X.columns]
+    kinds = {str(dtype) for dtype in X.dtypes}
+    array = X.astype("float32" if kinds == {"float32"} else "float64").to_dask_array()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # strings of pandas become objects
+        columns = [column.to_dask_array() if is_lazy_frame(column) else column for column in others]
+    return array, *columns, names  # type: ignore[return-value]
+
+
+def _columns_of(X: Any, names: list[str]) -> Any:
+    absent = [name for name in names if name not in X.columns]
+    if absent:
+        raise KernelpoolError(
+            f"X has no column {absent[0]!r}; there are {[str(name) for name in X.columns]}."
+        )
+    return X[names]
+
+
+def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
+    """What scikit-learn's validate_data checks of arrays that it does not take, without a look at the rows."""
+    if is_array(X) and not is_writeable_array(X):
+        raise ValueError(
+            f"X is an array of {type(X).__module__.partition('.')[0]}, whose arrays cannot be written into; pass "
+            f"numpy.asarray(X), or torch.from_dlpack(X) to stay on its device."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {n_features} features as input."
+        )
+    if not has_float_type(X):
+        raise ValueError(
+            f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64')."
+        )
+
+
+# -- labels -------------------------------------------------------------------------------------------------------------
+
+
+def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
+    """Codes 0..K-1, -1 where the class is not known, where y lives; and the classes."""
+    if not is_lazy(y):
+        y, n = column_or_1d(to_numpy(y) if is_array(y) else _as_labels(y), warn=True), X.shape[0]
+        if len(y) != n and n == n:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
+            )
+    classes = with_two_classes(np.unique(np.concatenate(of_parts(y, distinct_labels, unlabeled))))
+    return map_column(y, class_codes, classes, unlabeled, dtype=np.int64), classes
+
+
+def _as_labels(y: Any) -> np.ndarray:
+    labels = np.asarray(y)
+    if labels.dtype.kind in "OU" and not isinstance(y, np.ndarray):
+        # NumPy turns [1, 'a'] into strings; look at what was passed
+        labels = np.empty(len(y), object) if np.ndim(y) == 1 or labels.ndim == 1 else labels
+        if labels.dtype == object and labels.ndim == 1:
+            labels[:] = list(y)
+    return labels
+
+
+def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
+    """Which labels are the one that marks rows without a class, (n,)."""
+    if marker is None:
+        return (
+            np.array([label is None for label in labels])
+            if labels.dtype == object
+            else np.zeros(len(labels), bool)
+        )
+    if isinstance(marker, float) and marker != marker:
+        if labels.dtype == object:
+            return np.array([label is not None and is_missing(label) for label in labels], bool)
+        return np.asarray(labels != labels)
+    return np.asarray(labels == marker) & np.ones(len(labels), bool)
+
+
+def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
+    """The distinct labels of rows that have one."""
+    known = labels[~is_unlabeled(labels, marker)]
+    if known.dtype == object:
+        kinds = {"text" if isinstance(label, str | bytes) else "a number" for label in known}
+        if len(kinds) > 1:
+            other = next(
+                label
+                for label in known
+                if isinstance(label, str | bytes) != isinstance(known[0], str | bytes)
+            )
+            raise KernelpoolError(
+                f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} and {label_name(other)}. "
+                f"Convert y to str, or name the label of unlabeled rows with unlabeled=."
+            )
+        if kinds == {"text"} and not any(isinstance(label, bytes) for label in known):
+            known = known.astype(str)
+        if kinds == {"a number"}:
+            known = np.asarray(known.tolist())
+    if known.dtype.kind == "f" and np.isnan(known).any():
+        raise ValueError(
+            "Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan."
+        )
+    if known.dtype.kind == "f":
+        assert_all_finite(known, input_name="y")
+    if len(known):
+        check_classification_targets(known)
+    return np.unique(known)
+
+
+def with_two_classes(classes: np.ndarray) -> np.ndarray:
+    """The same classes, at least two."""
+    if len(classes) < 2:
+        found = f"1 class: {label_name(classes[0])}" if len(classes) else "no labeled row"
+        raise KernelpoolError(
+            f"y must contain at least two classes; found {found}. "
+            f"For one density without classes, use scikit-learn's GaussianMixture."
+        )
+    return classes
+
+
+def label_name(label: Any) -> str:
+    """A label as a user would type it."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def class_codes(labels: np.ndarray, classes: np.ndarray, marker: Any) -> np.ndarray:
+    """Codes 0..K-1 of labels, -1 where there is none, (n,)."""
+    codes = np.full(len(labels), -1, np.int64)
+    known = ~is_unlabeled(labels, marker)
+    given = labels[known]
+    codes[known] = np.searchsorted(
+        classes, given.astype(classes.dtype) if given.dtype == object else given
+    )
+    return codes
+
+
+def codes_of_known(labels: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
+    """Codes of labels if every one of them is among the sorted classes, (n,); None otherwise."""
+    if labels.dtype.kind == "O" or (labels.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        return None
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return codes if bool((classes[codes] == labels).all()) else None
+
+
+def is_matrix(y: Any) -> bool:
+    """Whether `y` holds class probabilities rather than labels."""
+    if isinstance(y, list | tuple):
+        return len(y) > 0 and isinstance(y[0], list | tuple | np.ndarray) and len(y[0]) > 1
+    return hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
+
+
+def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    r"""Class probabilities in place of labels: each row once for every class, with weights :math:`w_n t_{nk}`.
+
+    .. math:: L = \sum_{nk} w_n t_{nk} \log P(C_k)\, p(x_n \mid C_k)
+    """
+    if lives_elsewhere(X) or is_lazy_frame(X) or is_source(X):
+        raise KernelpoolError("Class probabilities need rows in memory, in NumPy or a table.")
+    table = np.asarray(y, dtype=np.float64)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n != len(table):
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{n}, {len(table)}]"
+        )
+    classes = (
+        np.array([str(name) for name in y.columns])
+        if hasattr(y, "columns")
+        else np.arange(table.shape[1])
+    )
+    total = table.sum(axis=1)
+    bad = ~np.isfinite(total) | (table < 0).any(axis=1) | (np.abs(total - 1) > 1e-6)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise KernelpoolError(
+            f"y as a matrix must hold class probabilities, rows that sum to one; "
+            f"row {row} holds {table[row].tolist()[:8]}."
+        )
+    if (table.sum(axis=0) <= 0).any():
+        raise KernelpoolError(
+            f"y gives class {classes[int(np.argmin(table.sum(axis=0)))]!s} no share in any row; "
+            f"leave it out."
+        )
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    at, codes = np.nonzero(table > LEAST_SHARE)
+    return _safe_indexing(X, at), classes[codes], table[at, codes] * weight[at]
+
+
+# -- weights ------------------------------------------------------------------------------------------------------------
+
+
+def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) -> Any:
+    """sample_weight times `unlabeled_weight` where there is no label; None where every row counts once."""
+    weight = (
+        sample_weight if sample_weight is None or is_lazy(X) else given_weights(X, sample_weight)
+    )
+    if unlabeled_weight != 1 and (is_lazy(codes) or (codes < 0).any()):
+        factor = map_column(codes, _factor, unlabeled_weight, dtype=np.float64)
+        weight = factor if weight is None else weight * factor.astype(weight.dtype)
+    return None if weight is None else column_like(X, weight)
+
+
+def _factor(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
+    return np.where(codes < 0, unlabeled_weight, 1.0)
+
+
+def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
+    """`sample_weight`, checked, in NumPy; ones where it is None."""
+    like = X if is_numpy_array(X) else np.empty((X.shape[0], 1))
+    given = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
+    weight = np.asarray(_check_sample_weight(given, like, dtype=FLOATS, ensure_non_negative=True))
+    with np.errstate(over="ignore"):
+        check_total_weight(float(weight.sum(dtype=np.float64)))
+    return weight
+
+
+def check_total_weight(total: float) -> None:
+    """Weights whose sum leaves the range in which moments can be taken are refused by their own name."""
+    if total > HEAVIEST or 0 < total < 1 / HEAVIEST:
+        raise KernelpoolError(
+            f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got {total:g}. Multiply all "
+            f"weights by a constant: only their proportions count."
+        )
+
+
+# -- means, variances and what is observed ------------------------------------------------------------------------------
+
+
+def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
+    """Rows whose labels are coded, with what two passes over them tell; without `columns`, all are numbers."""
+    columns = Columns.numbers(rows.n_features) if columns is None else columns
+    known = rows.total(survey, len(classes))
+    if not known.class_weight.any():
+        raise KernelpoolError(
+            "sample_weight is zero for every labeled row; at least one must be positive."
+        )
+    check_total_weight(float(known.class_weight.sum()) + known.unlabeled_weight)
+    never = np.flatnonzero(known.observed.sum(axis=0) <= 0)
+    if len(never):
+        raise KernelpoolError(
+            f"{feature_name(never[0], columns)} of X is missing in every row, so nothing can be learned of it; leave it out."
+        )
+    mean, variance = mean_and_variance(rows, known.scale.mean)
+    observed = known.observed if known.scale.weight.ndim else None  # weights feature by feature
+    weights = known.class_weight, known.unlabeled_weight, float(known.n_rows)
+    return TrainingData(rows, classes, *weights, mean, variance, columns, observed=observed)
+
+
+def feature_name(feature: Any, columns: Columns) -> str:
+    """A feature as a user would name it, at the beginning of a sentence."""
+    return f"Feature {feature if columns.names is None else repr(columns.names[feature])}"
+
+
+def check_finite(rows: Rows) -> None:
+    """No cell is infinite; NaN is a missing cell."""
+    n_infinite = int(rows.total(_n_infinite))
+    if n_infinite:
+        raise ValueError(f"Input X contains infinity in {n_infinite} cells; drop them first.")
+
+
+def _n_infinite(block: Block) -> Any:
+    xp = namespace(block.x)
+    return xp.sum(xp.astype(xp.isinf(block.x), xp.int64))
+
+
+def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of every feature, by a pass about `origin`: the mean itself, so that an offset costs nothing."""
+    origin = rows.total(spread, np.zeros(rows.n_features)).mean if origin is None else origin
+    about_mean = rows.total(spread, origin)
+    mean, variance, second = (
+        np.asarray(to_numpy(a))
+        for a in (origin + about_mean.mean, about_mean.variance, about_mean.second)
+    )
+    if not np.isfinite(second).all():
+        check_finite(rows)
+        worst = int(np.argmax(~np.isfinite(second)))
+        raise KernelpoolError(
+            f"Feature {worst} of X is too large to be squared in float64; divide X by a constant."
+        )
+    narrow = rows.eps > 1e-10
+    least = SMALLEST_VARIANCE_OF_FLOAT32 if narrow else SMALLEST_VARIANCE
+    small = np.where(variance > 0, variance < least, (mean != 0) & (np.abs(mean) < least**0.5))
+    if small.any():
+        what = "told apart in float32" if narrow else "squared in float64"
+        raise KernelpoolError(
+            f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant."
+        )
+    return zero_where_constant(mean, variance, rows.eps)
+
+
+def zero_where_constant(
+    mean: np.ndarray, variance: np.ndarray, eps: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, with no variance where there is only what rounding alone would leave."""
+    return mean, np.where(variance <= (8 * eps * np.abs(mean)) ** 2, 0.0, variance)
+
+
+def known_columns(estimator: Any) -> Columns | None:
+    """The columns of a fitted estimator where some hold categories; None where all are numbers."""
+    return estimator.columns_ if any(estimator.columns_.levels) else None
+
+
+# -- parameters -----------------------------------------------------------------------------------------------------------
+
+
+def check_degree(sharing: float, name: str) -> None:
+    """A degree of sharing lies in [0, 1]."""
+    if not 0 <= sharing <= 1:
+        raise KernelpoolError(f"{name} must lie in [0, 1]; got {sharing}.")
+
+
+def class_prior_of(given: Any, data: TrainingData) -> np.ndarray:
+    """The class priors given, or the shares of the classes among the labeled rows."""
+    if given is None:
+        return np.asarray(data.class_weight / data.class_weight.sum())
+    return class_prior_for(given, data.classes, data.class_weight / data.class_weight.sum())
+
+
+def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Class priors from "balanced", a dict of some labels, or one number a class; `shares` (K,) are those of the rows."""
+    if isinstance(given, str):
+        if given != "balanced":
+            raise KernelpoolError(
+                f"class_prior must be 'balanced', a dict or one number a class; got {given!r}."
+            )
+        return np.full(len(classes), 1 / len(classes))
+    if not isinstance(given, Mapping):
+        return checked_class_prior(given, len(classes))
+    labels = classes.tolist()
+    unknown = [label for label in given if label not in labels]
+    if unknown:
+        raise KernelpoolError(
+            f"class_prior names {unknown[0]!r}, which is none of the classes {labels}."
+        )
+    named = np.array([label in given for label in labels])
+    prior = np.array([float(given.get(label, 0.0)) for label in labels])
+    left = 1 - prior.sum()
+    if not np.isfinite(left) or prior.min() < 0 or left < -1e-6 or (named.all() and left > 1e-6):
+        raise KernelpoolError(
+            f"class_prior must be shares that sum to one, over all classes; got {dict(given)}."
+        )
+    rest = np.where(named, 0.0, shares)
+    if not named.all() and rest.sum() > 0:
+        prior = prior + max(left, 0.0) * rest / rest.sum()
+    return np.asarray(prior / prior.sum())
+
+
+def checked_class_prior(given: Any, n_classes: int) -> np.ndarray:
+    """The class priors given, one for each class."""
+    prior = np.asarray(
+        check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")
+    )
+    check_shape("class_prior", prior, (n_classes,))
+    check_columns("class_prior", prior[:, None])
+    return prior
+
+
+def check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
+    """The array has just this shape."""
+    if array.shape != shape:
+        raise KernelpoolError(f"{name} must have shape {shape}; got {array.shape}.")
+
+
+def check_columns(name: str, array: np.ndarray) -> None:
+    """Every column is a distribution."""
+    total = array.sum(axis=0)
+    if array.min() < 0 or not np.allclose(total, 1, atol=1e-6):
+        what = (
+            "must not be negative"
+            if array.min() < 0
+            else f"must sum to one, column by column; the sums are {total.round(6).tolist()}"
+        )
+        raise KernelpoolError(f"{name} {what}.")
+
+
+def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> None:
+    """Variances above zero, matrices symmetric and positive definite."""
+    if FAMILIES[covariance_type].matrices:
+        matrices = covariances.reshape(-1, *covariances.shape[-2:])
+        asymmetry = np.abs(matrices - matrices.swapaxes(1, 2)).max(axis=(1, 2))
+        bad = (np.linalg.eigvalsh(matrices)[:, 0] <= 0) | (
+            asymmetry > 1e-8 * np.abs(matrices).max(axis=(1, 2))
+        )
+        wanted = "symmetric and positive definite"
+    else:
+        bad = covariances.reshape(len(covariances), -1).min(axis=1) <= 0
+        wanted = "positive (variances, not deviations)"
+    if bad.any():
+        raise KernelpoolError(
+            f"{name} must be {wanted}; that of kernel {int(np.argmax(bad))} is not."
+        )
+
+
+def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:
+    """The family that `covariances` belong to, by their shape."""
+    # of families with covariances alike the first one registered is meant: shipped ones come before others
+    alike = {FAMILIES[name].shape(1009, 1013): name for name in reversed(list(FAMILIES))}
+    fits = [
+        name
+        for name in FAMILIES
+        if name in alike.values() and FAMILIES[name].shape(*shape) == covariances.shape
+    ]
+    if named is not None:
+        if named not in FAMILIES:
+            raise KernelpoolError(
+                f"covariance_type must be one of {list(FAMILIES)}; got {named!r}."
+            )
+        check_shape("covariances", covariances, FAMILIES[named].shape(*shape))
+        return named
+    if len(fits) != 1:
+        found = (
+            f"may be of type {fits[0]} or {fits[1]}: say covariance_type="
+            if fits
+            else "fits none of the covariance types"
+        )
+        raise KernelpoolError(
+            f"covariances of shape {covariances.shape} for means of shape {shape} {found}."
+        )
+    return fits[0]
+
+
+@contextmanager
+def named_features(columns: Columns) -> Iterator[None]:
+    """The error of a kernel that collapses in here names the feature as the user does."""
+    try:
+        yield
+    except CollapsedKernelError as error:
+        name = None if columns.names is None else columns.names[error.feature]
+        raise CollapsedKernelError(error.kernel, error.feature, error.variance, name) from None
