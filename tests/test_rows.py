@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory, spread
-from kernelpool.rows.threads import ThreadTuner, map_threads
+from kernelpool.rows.threads import over_threads
 
 
 def counted(block):
@@ -24,82 +24,6 @@ def test_every_row_is_visited_once(n, n_jobs):
     np.testing.assert_allclose(rows.total(counted), [n, x.sum(), weight.sum()])
     np.testing.assert_array_equal(rows.each(lambda block: block.x[:, 1] * 2), x[:, 1] * 2)
     np.testing.assert_array_equal(rows.each(lambda block: block.x), x)
-
-
-@pytest.mark.parametrize("width", [64, 20_000])
-def test_rows_by_class_are_the_same_rows_with_those_of_one_class_together(width):
-    rng = np.random.default_rng(0)
-    x, y, weight = (
-        rng.normal(size=(3000, 2)),
-        rng.integers(-1, 4, size=3000),
-        rng.uniform(size=3000),
-    )
-    y[y == 2] = 1  # a code that does not occur
-    plain = ArrayRows(x, y, weight, frame=Frame(np.ones(2), np.full(2, 2.0)), width=width)
-    rows = plain.by_class()
-    seen = []
-
-    def look(block):
-        assert sum(span.stop - span.start for span in block.classes.values()) == len(block.x)
-        for code, span in block.classes.items():
-            assert span.start < span.stop
-            assert (block.y[span] == code).all()
-        seen.append(np.column_stack([block.x, block.y, block.weight]))
-        return len(block.x)
-
-    assert rows.total(look) == 3000
-    expected = np.column_stack([(x - 1) / 2, y, weight])
-    np.testing.assert_array_equal(
-        *(np.array(sorted(map(tuple, a))) for a in (np.concatenate(seen), expected))
-    )
-    np.testing.assert_array_equal(
-        rows.each(lambda block: block.x), expected[:, :2]
-    )  # answers keep the order of the rows
-    assert ArrayRows(x).by_class().total(counted)[0] == 3000
-
-
-def paced(costs, calls):
-    """Which calls went to the threads, where a call costs costs[threads](call)."""
-    tuner, chosen = ThreadTuner(), []
-    for call in range(calls):
-        chosen.append(tuner.use_threads())
-        tuner.record(chosen[-1], costs[chosen[-1]](call))
-    return chosen
-
-
-def test_threads_are_left_where_they_do_not_pay():
-    slower = paced({True: lambda _: 0.02, False: lambda _: 0.01}, 60)
-    assert slower[:6] == [True] * 4 + [False] * 2
-    assert [i + 1 for i, threads in enumerate(slower) if threads][4:] == [
-        ThreadTuner.AGAIN,
-        ThreadTuner.AGAIN + 1,
-        ThreadTuner.AGAIN + 2,
-    ]
-    faster = paced({True: lambda _: 0.01, False: lambda _: 0.02}, 120)
-    assert [i for i, threads in enumerate(faster) if not threads] == [4]
-
-
-def test_a_late_thread_and_a_small_loss_are_no_reason_to_leave_them():
-    late = paced({True: lambda call: 0.02 if call % 2 else 0.006, False: lambda _: 0.01}, 120)
-    assert sum(late) == 119
-    assert sum(paced({True: lambda _: 0.012, False: lambda _: 0.01}, 120)) == 119
-
-
-def test_threads_are_taken_again_when_the_machine_changes_and_never_left_for_long_sums():
-    changed = paced({True: lambda call: 0.02 if call < 10 else 0.001, False: lambda _: 0.01}, 60)
-    assert not any(changed[4:49])
-    assert all(changed[49:])
-    worse = paced({True: lambda call: 0.006 if call < 10 else 0.02, False: lambda _: 0.01}, 30)
-    assert not any(worse[14:])
-    assert all(paced({True: lambda call: 1.0, False: lambda _: 0.01}, 60))
-
-
-def test_the_pace_is_kept_only_where_the_number_of_threads_is_left_open(monkeypatch):
-    x = np.ones((40_000, 2))
-    for n_jobs, expected in ((None, {"counted"}), (2, set())):
-        rows = ArrayRows(x, width=2000, n_jobs=n_jobs)
-        rows.total(counted)
-        assert set(rows._tuners) == expected
 
 
 def test_threads_and_blocks_do_not_change_a_bit():
@@ -222,7 +146,7 @@ def test_blas_threads_in_a_process_of_their_own():
     assert "4 passed" in run.stdout
 
 
-def test_homes_are_told_apart():
+def test_backends_are_chosen_by_the_type_of_x():
     da = pytest.importorskip("dask.array")
     assert isinstance(as_rows(np.ones((2, 2))), ArrayRows)
     assert isinstance(as_rows(da.ones((2, 2))), DaskRows)
@@ -242,7 +166,7 @@ def test_an_empty_cluster_says_so():
     ("n", "most"), [(1, 10), (10, 10), (11, 10), (65, 10), (100_000, 15_420), (100_000, 2818)]
 )
 def test_blocks_are_of_equal_size_and_an_even_number(n, most):
-    size = in_memory._even(n, most)
+    size = in_memory._equal_blocks(n, most, 8)
     n_blocks = -(-n // size)
     assert 1 <= size <= most
     assert n_blocks == 1 or n_blocks % 2 == 0
@@ -258,19 +182,19 @@ def test_rows_far_outside_the_frame_are_held_within_its_bounds():
     np.testing.assert_allclose(frame.inside(x), [[1e100, -1e100], [1e100, 2e10]])
 
 
-@pytest.mark.parametrize("n_threads", [2, 3, 8])
-def test_pieces_are_shared_out_in_order_and_faults_come_back(n_threads):
-    pieces = [range(i, i + 1) for i in range(20)]
-    assert map_threads(lambda piece: piece.start**2, pieces, n_threads) == [i**2 for i in range(20)]
-    for wrong in (0, 7, 19):
+@pytest.mark.parametrize("n_threads", [1, 3, 8])
+def test_every_task_is_done_once_and_faults_come_back(n_threads):
+    done = []
+    over_threads(done.append, 20, n_threads)
+    assert sorted(done) == list(range(20))
+    for wrong in (0, 19):
         with pytest.raises(IndexError, match="mine"):
-            map_threads(lambda piece, wrong=wrong: fault(piece, wrong), pieces, n_threads)
+            over_threads(lambda task, wrong=wrong: fault(task, wrong), 20, n_threads)
 
 
-def fault(piece, wrong):
-    if piece.start == wrong:
+def fault(task, wrong):
+    if task == wrong:
         raise IndexError("mine")
-    return 0
 
 
 def test_a_sweep_within_a_sweep_does_not_wait_for_ever():

@@ -17,7 +17,6 @@ from ..errors import KernelpoolError
 from .frame import Frame
 from .in_memory import ArrayRows
 from .missing import RowsWithMissing, rows_in_memory
-from .threads import ThreadTuner
 
 T = TypeVar("T")
 
@@ -70,7 +69,6 @@ class BatchRows:
         )
         self.frame, self.width, self.n_jobs, self.sort = frame, width, n_jobs, sort
         self.backend, self.eps = np.zeros(0), float(np.finfo(self.dtype).eps)
-        self._tuners: dict[str, ThreadTuner] = {}
 
     def _like(self, **changes: Any) -> "BatchRows":
         settings = {
@@ -112,7 +110,7 @@ class BatchRows:
                 rows = rows_in_memory(
                     x, y, weight, frame=frame, width=self.width, n_jobs=self.n_jobs
                 )
-                yield rows.visited_once(self._tuners) if isinstance(rows, ArrayRows) else rows
+                yield rows
         if self.n_rows is not None and n_rows != self.n_rows:
             raise KernelpoolError(
                 f"X gave {self.n_rows} rows at first and {n_rows} when it was read again; a source must give the same rows "

@@ -44,10 +44,12 @@ def rows_in_memory(
     frame: Frame | None = None,
     width: int = 64,
     n_jobs: int | None = None,
+    keep: bool = True,
 ) -> "ArrayRows | RowsWithMissing":
     """Rows of an array in which NaN marks missing cells."""
+    settings: dict[str, Any] = {"frame": frame, "width": width, "n_jobs": n_jobs, "keep": keep}
     if not has_missing(x):
-        return ArrayRows(x, y, weight, frame=frame, width=width, n_jobs=n_jobs)
+        return ArrayRows(x, y, weight, **settings)
     missing = np.isnan(to_numpy(x))
     incomplete = missing.any(axis=1)
     complete, others = np.flatnonzero(~incomplete), np.flatnonzero(incomplete)
@@ -56,7 +58,7 @@ def rows_in_memory(
     for kind, index in ((ArrayRows, complete), (IncompleteRows, others)):
         if len(index):
             taken = [None if a is None else _taken(a, index) for a in (x, y, weight)]
-            parts.append(kind(*taken, frame=frame, width=width, n_jobs=n_jobs))
+            parts.append(kind(*taken, **settings))
     return RowsWithMissing(parts, np.concatenate([complete, others]), (x, y, weight))
 
 
@@ -68,27 +70,21 @@ def _taken(a: Array, index: np.ndarray) -> Array:
 class IncompleteRows(ArrayRows):
     """Rows each of which misses a cell, sorted by pattern."""
 
-    def framed(self, frame: Frame, width: int) -> "IncompleteRows":
-        return IncompleteRows(
-            self.x, self.y, self.weight, frame=frame.like(self.x), width=width, n_jobs=self.n_jobs
-        )
-
     def by_class(self) -> "IncompleteRows":
         return self  # sorted by pattern already
 
-    def _block(self, i: int) -> Block:
-        block = super()._block(i)
-        if block.missing is None:
-            xp, unknown = namespace(block.x), namespace(block.x).isnan(block.x)
-            known = ~to_numpy(unknown)
-            new = np.flatnonzero(np.concatenate([[True], (known[1:] != known[:-1]).any(axis=1)]))
-            ends = [*new[1:].tolist(), len(known)]
-            block.missing = MissingCells(
-                xp.astype(~unknown, block.x.dtype),
-                xp.asarray(known[new].astype(np.float64), device=device(block.x)),
-                tuple(slice(start, end) for start, end in zip(new.tolist(), ends, strict=True)),
-            )
-            block.x = xp.where(unknown, xp.zeros_like(block.x), block.x)
+    def _make_block(self, span: slice) -> Block:
+        block = super()._make_block(span)
+        xp, unknown = namespace(block.x), namespace(block.x).isnan(block.x)
+        known = ~to_numpy(unknown)
+        new = np.flatnonzero(np.concatenate([[True], (known[1:] != known[:-1]).any(axis=1)]))
+        ends = [*new[1:].tolist(), len(known)]
+        block.missing = MissingCells(
+            xp.astype(~unknown, block.x.dtype),
+            xp.asarray(known[new].astype(np.float64), device=device(block.x)),
+            tuple(slice(start, end) for start, end in zip(new.tolist(), ends, strict=True)),
+        )
+        block.x = xp.where(unknown, xp.zeros_like(block.x), block.x)
         return block
 
 

@@ -1,4 +1,4 @@
-"""Work shared out over threads, one BLAS thread for each."""
+"""Tasks shared among threads, one BLAS thread for each."""
 
 import os
 from collections import deque
@@ -12,7 +12,6 @@ from typing import ClassVar, Generic, TypeVar
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
-Piece = TypeVar("Piece")
 
 
 @lru_cache
@@ -21,7 +20,7 @@ def _controller() -> ThreadpoolController:
 
 
 def n_threads_for(n_jobs: int | None) -> int:
-    """None takes as many as BLAS may, so joblib, threadpoolctl and OPENBLAS_NUM_THREADS are all obeyed."""
+    """None takes as many as BLAS may: joblib, threadpoolctl and OPENBLAS_NUM_THREADS are obeyed."""
     if n_jobs is None:
         return _OneBlasThread.allowed()
     n_cores = (
@@ -30,43 +29,10 @@ def n_threads_for(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
 
 
-class ThreadTuner:
-    """Whether threads pay, found by trying: over small arrays they wait for each other longer than they work.
-
-    Threads have the benefit of the doubt, for now and then one of them is late. Sums that take long are left to them unasked.
-    """
-
-    PATIENCE = 0.1
-    """Seconds beyond which a sum is never tried on one thread."""
-    LOSS = 1.25
-    """How many times longer threads must take to be left."""
-    AGAIN = 50
-    """Calls after which they are tried once more."""
-
-    def __init__(self) -> None:
-        self._n_calls = 0
-        self._seconds = {threads: deque[float](maxlen=3) for threads in (True, False)}
-
-    def use_threads(self) -> bool:
-        """Which way to go now."""
-        self._n_calls += 1
-        if (
-            self._n_calls <= 4 or min(self._seconds[True]) > self.PATIENCE
-        ):  # the first call makes what later ones find made
-            return True
-        if not self._seconds[False]:
-            return False
-        if self._n_calls % self.AGAIN < 3:  # a few times, since the first finds them asleep
-            return True
-        return min(self._seconds[True]) <= self.LOSS * min(self._seconds[False])
-
-    def record(self, threads: bool, seconds: float) -> None:
-        """What it took."""
-        self._seconds[threads].append(seconds)
-
-
 class OrderedSum(Generic[T]):
-    """A sum whose terms come from several threads and are added in their order, so that rounding is always the same."""
+    """A sum of terms from several threads, added in their order: rounding is always the same, and
+    no more terms are held than are early.
+    """
 
     def __init__(self) -> None:
         self._lock, self._early, self._n_added = Lock(), dict[int, T](), 0
@@ -82,23 +48,25 @@ class OrderedSum(Generic[T]):
                 self._n_added += 1
 
 
-def map_threads(work: Callable[[Piece], T], pieces: list[Piece], n_threads: int) -> list[T]:
-    """`work` of every piece, in order; each thread takes the next piece when it is free, and the calling one is among them.
+def over_threads(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
+    """`work(0)` to `work(n_tasks - 1)`; each thread takes the next task when it is free, and the
+    calling one is among them.
 
-    So a sweep wakes n_threads - 1 threads, not one for each piece, and never waits for a thread that has not begun.
+    So a sweep wakes n_threads - 1 threads, not one for each task, and never waits for a thread
+    that has not begun.
     """
-    done: list[T | None] = [None] * len(pieces)
-    left = deque(range(len(pieces)))
+    left = deque(range(n_tasks))
 
     def take() -> None:
         while left:
             try:
-                i = left.popleft()
+                task = left.popleft()
             except IndexError:  # another thread was quicker
                 return
-            done[i] = work(pieces[i])
+            work(task)
 
-    helpers = [_threads(n_threads - 1).submit(take) for _ in range(n_threads - 1)]
+    n_helpers = max(min(n_threads, n_tasks) - 1, 0)
+    helpers = [_threads(n_helpers).submit(take) for _ in range(n_helpers)]
     try:
         take()
     finally:
@@ -107,7 +75,6 @@ def map_threads(work: Callable[[Piece], T], pieces: list[Piece], n_threads: int)
         wait(begun)
     for helper in begun:
         helper.result()
-    return done  # type: ignore[return-value]
 
 
 @lru_cache
@@ -120,10 +87,10 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
 
 
 class _OneBlasThread:
-    """BLAS is held at one thread while any fit needs it; the last one to leave restores what the first one found.
+    """BLAS is held at one thread while any fit needs it; the last to leave restores the number.
 
-    Others set the same number too, k-means for one, and may hold it when the first fit comes and let go before the last one
-    leaves. So a library that no longer has the one thread it was given is left as it is: somebody else has restored it.
+    Others set the same number too, k-means for one, and may do so before the first fit and restore
+    it before the last one ends. So a library that no longer has one thread is left as it is.
     """
 
     lock = Lock()
@@ -162,7 +129,9 @@ def _blas_threads() -> int:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS at one thread; a training holds it for all its sweeps, since letting go and taking hold again costs more."""
+    """Hold BLAS at one thread; a training does so for all its sweeps, which costs less than to do
+    so in each.
+    """
     _OneBlasThread.enter()
     try:
         yield
