@@ -1,0 +1,133 @@
+"""The base of classifiers whose networks take complete numbers alone: RBF networks, EM-Log, neurons and Parzen networks.
+
+Categories become indicators, and missing cells imputations from one small mixture; of a row of which nothing is known the answer
+is the class prior. The networks themselves see neither. Rows are in memory.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import safe_log
+from ..rows import as_rows
+from ..tables.columns import Columns
+from ..training.imputation import ImputationMixture, imputation_mixture, imputations, imputed
+from ..training.prepare import (
+    TrainingData,
+    check_in_memory,
+    encoded_rows,
+    surveyed,
+    training_data,
+    validation_rows,
+)
+from .base import ProbabilityClassifier, Transform
+
+LEAST_LOG = -745.0
+"""Below it exp is zero: logarithms of zero are averaged as if they were this small."""
+
+
+class TabularClassifier(ProbabilityClassifier):
+    """Labels and probabilities from a network of complete numbers.
+
+    ``fit`` of a subclass takes its rows from `_complete_data` and ends with a record that has, beside what the network needs, the
+    fields `columns`, `classes`, `imputer` and `class_share` that `_complete_data` returns. `_network_log_proba` of a subclass
+    answers complete rows.
+    """
+
+    _imputes = True
+    """Whether a mixture for imputations is fitted. A pool, which imputes for all its members, sets it to False on a member: rows
+    with missing cells are then refused."""
+
+    def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of complete numbers (n, D), as `Columns.indicators` makes them, (n, K)."""
+        raise NotImplementedError
+
+    # -- fitting --------------------------------------------------------------------------------------------------------
+
+    def _complete_data(
+        self, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any = None
+    ) -> tuple[TrainingData, dict[str, Any]]:
+        """Checked training rows as complete numbers, and the fields of the fitted record that are the same for all networks."""
+        data = training_data(self, X, y, sample_weight, unlabeled=unlabeled, in_memory=True)
+        rows: Any = data.rows
+        imputer = None
+        if self._imputes:
+            imputer = imputation_mixture(np.asarray(rows.x, np.float64), rows.weight, data.columns)
+        shared = {
+            "columns": data.columns,
+            "classes": data.classes,
+            "imputer": imputer,
+            "class_share": np.asarray(data.class_weight / data.class_weight.sum()),
+        }
+        if data.observed is None and data.levels is None:
+            return data, shared
+        z = self._complete(rows.x, data.columns, imputer)
+        complete = as_rows(z, rows.y, rows.weight, n_jobs=self.n_jobs)
+        columns = data.columns if data.levels is None else None
+        return surveyed(complete, data.classes, columns), shared
+
+    def _validation_data(
+        self, X_val: Any, y_val: Any, shared: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Checked validation rows as complete numbers, and the codes of their classes."""
+        x, codes = validation_rows(self, X_val, y_val, shared["columns"], shared["classes"])
+        return self._complete(x, shared["columns"], shared["imputer"]), codes
+
+    def _complete(
+        self, x: np.ndarray, columns: Columns, imputer: ImputationMixture | None
+    ) -> np.ndarray:
+        """One copy of encoded rows as complete numbers, (n, D)."""
+        self._check_imputes(x, imputer)
+        x = np.asarray(x, np.float64) if np.isnan(x).any() or any(columns.levels) else x
+        return columns.indicators(x if imputer is None else imputed(imputer, x))
+
+    def _check_imputes(self, x: np.ndarray, imputer: ImputationMixture | None) -> None:
+        if imputer is None and np.isnan(x).any():
+            raise ValueError(
+                f"Input X contains NaN; this {type(self).__name__} was told that there is none."
+            )
+
+    # -- answers ----------------------------------------------------------------------------------------------------------
+
+    def _encoded(self, X: Any) -> np.ndarray:
+        """Checked rows, encoded, (n, d) float64."""
+        check_is_fitted(self)
+        check_in_memory(self, X)
+        return np.asarray(encoded_rows(self, X), np.float64)
+
+    def _averaged(
+        self, x: np.ndarray, answer: Callable[[np.ndarray], np.ndarray], *, log: bool = False
+    ) -> np.ndarray:
+        """`answer` of encoded rows as complete numbers, (n, ...); its mean over imputations where cells are missing.
+
+        With `log`, answers are logarithms, and the mean is that of what they are logarithms of.
+        """
+        columns, imputer = self._fitted.columns, self._fitted.imputer
+        self._check_imputes(x, imputer)
+        incomplete = np.isnan(x).any(axis=1)
+        if not incomplete.any():
+            return answer(columns.indicators(x))
+        draws = imputations(imputer, x[incomplete])  # (S, n, d)
+        flat = answer(columns.indicators(draws.reshape(-1, x.shape[1])))
+        each = flat.reshape(len(draws), -1, *flat.shape[1:])
+        if log:
+            mean = logsumexp(np.maximum(each, LEAST_LOG), axis=0) - np.log(len(draws))
+        else:
+            mean = each.mean(axis=0)
+        out = np.empty((len(x), *mean.shape[1:]))
+        out[incomplete] = mean
+        if not incomplete.all():
+            out[~incomplete] = answer(columns.indicators(x[~incomplete]))
+        return out
+
+    def _log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of encoded rows, (n, K); of a row of which nothing is known, the class prior."""
+        found = self._averaged(x, self._network_log_proba, log=True)
+        nothing = np.isnan(x).all(axis=1, keepdims=True)
+        return np.where(nothing, safe_log(self._fitted.class_share), found)
+
+    def _map_scores(self, X: Any, transform: Transform) -> Any:
+        return transform(self._log_proba(self._encoded(X)))

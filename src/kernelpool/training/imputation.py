@@ -1,0 +1,134 @@
+r"""Imputations of missing cells from one small mixture, for the networks that take complete numbers alone.
+
+.. math:: x_h \sim \sum_j P(j \mid x_o)\, p(x_h \mid x_o, j)
+
+with :math:`x_o` the known cells of a row and :math:`x_h` the missing ones. All rows share the points of one low-discrepancy
+sequence, a coordinate for the kernel and one for each feature, so that the imputations of a row depend on the row alone. The one
+copy on which a network is trained takes points that are made from the content of each row instead: shared points would give all
+rows the same quantile.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from ..arrays import safe_log
+from ..networks.shared_kernel import SharedKernel
+from ..rows import Block, Frame, as_rows
+from ..starts.sample import content_key, sample_rows
+from ..tables.columns import Columns
+from .config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
+from .frames import family_for, kernels_of, mixture_frame
+from .prepare import surveyed
+from .shared_kernel import fit_shared_kernel
+
+N_DRAWS = 8
+"""Imputations of a row, over which predictions are averaged."""
+
+MOST_ROWS, ROWS_A_FEATURE, MOST_KERNELS, MOST_FULL = 1000, 20, 6, 40
+"""Rows that the mixture is fitted to, about; rows for each feature that a kernel needs; most kernels; and numbers up to which
+they have full covariances."""
+
+
+@dataclass(frozen=True)
+class ImputationMixture:
+    """A fitted mixture over encoded rows."""
+
+    columns: Columns
+    covariance_type: str
+    means: np.ndarray
+    """(M, d)."""
+    covariances: np.ndarray
+    mixing: np.ndarray
+    """(M,)."""
+    probabilities: np.ndarray | None
+    """Of the categories, (M, W); None where all columns are numbers."""
+
+    def _kernel(self) -> tuple[Any, Any, Frame]:
+        """The family, its kernels in a frame, and the frame."""
+        kernel = family_for(
+            self.covariance_type, np.zeros(self.means.shape[1]), self.columns.levels
+        )
+        kernels = kernels_of(self.means, self.covariances, self.probabilities)
+        frame = mixture_frame(kernel, kernels, self.mixing)
+        return kernel, kernel.into(kernels, frame), frame
+
+    def draw(self, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d) or (1, 1 + d)."""
+        kernel, kernels, frame = self._kernel()
+        params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))
+        rows = as_rows(x, np.arange(len(x))).framed(frame, sum(params.weight.shape))
+        point = np.broadcast_to(uniform, (len(x), uniform.shape[1]))
+        network = SharedKernel(kernel, np.ones((len(self.mixing), 1)))
+        log_share = safe_log(self.mixing)[:, None]
+        drawn = rows.each(_drawn, network, params, log_share, point[:, 0], ndtri(point[:, 1:]))
+        return np.where(np.isnan(x), frame.outside(np.asarray(drawn)), x)
+
+
+def _drawn(
+    block: Block, network: SharedKernel, params: Any, log_share: Any, pick: Any, noise: Any
+) -> Any:
+    """Rows whose `y` are their positions, with their missing cells drawn."""
+    return network.fill(block, params, log_share, pick[block.y], noise[block.y, :])
+
+
+def imputation_mixture(
+    x: np.ndarray, weight: np.ndarray | None, columns: Columns, seed: int = 0
+) -> ImputationMixture:
+    """A small mixture of encoded rows, whose cells may be missing; it takes no labels."""
+    sample, one = as_rows(x, np.zeros(len(x), int), weight), np.arange(1)
+    if len(x) > MOST_ROWS:
+        ((chosen, weights),) = sample_rows(sample, 1, seed, MOST_ROWS)
+        sample = as_rows(chosen, np.zeros(len(chosen), int), weights)
+        x = chosen
+    data = surveyed(sample, one, columns)
+    n_numbers = sum(not n for n in columns.levels)
+    family = "diag" if not n_numbers else "full" if n_numbers <= MOST_FULL else "tied"
+    n_kernels = int(np.clip(len(x) // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
+    fitted = fit_shared_kernel(
+        data,
+        SharedKernelConfig(
+            KernelConfig(family, 1e-3, "conjugate"),
+            StartConfig(n_kernels),
+            fit=FitConfig(max_iter=50, tol=1e-3, seed=seed),
+        ),
+    )
+    return ImputationMixture(
+        columns.of_codes(),
+        family,
+        fitted.means,
+        fitted.covariances,
+        np.asarray(fitted.mixing)[:, 0],
+        fitted.probability,
+    )
+
+
+def imputations(mixture: ImputationMixture, x: np.ndarray, n_draws: int = N_DRAWS) -> np.ndarray:
+    """Rows with their missing cells drawn, (n_draws, n, d): a function of each row alone."""
+    n, d = x.shape
+    points = np.clip(_sequence(n_draws, 1 + d), 1e-6, 1 - 1e-6)
+    drawn = mixture.draw(np.tile(x, (n_draws, 1)), np.repeat(points, n, axis=0))
+    return drawn.reshape(n_draws, n, d)
+
+
+def _sequence(n: int, d: int) -> np.ndarray:
+    """Points in the unit cube, (n, d): Sobol's sequence, scrambled."""
+    if d > qmc.Sobol.MAXDIM:
+        return np.random.default_rng(0).random((n, d))
+    return np.asarray(qmc.Sobol(d, rng=0).random(n))
+
+
+def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
+    """One copy of the rows with their missing cells drawn, (n, d): equal rows are drawn alike, in any order."""
+    incomplete = np.isnan(x).any(axis=1)
+    if not incomplete.any():
+        return x
+    some, out = x[incomplete], x.copy()
+    frame = mixture._kernel()[2]
+    key = content_key(frame.inside(some), 0)[:, None] * 2.0**20
+    uniform = np.column_stack([content_key(key, i) for i in range(1 + x.shape[1])])
+    out[incomplete] = mixture.draw(some, uniform)
+    return out
