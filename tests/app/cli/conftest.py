@@ -9,13 +9,14 @@ from typer.testing import CliRunner
 
 from kernelpool.app.cli.app import app
 
-from .tables import QUICK, colors, write_csv
+from .tables import NAMES, QUICK, colors, write_csv
 
 
 class Ran:
     """What a command printed, and how it ended."""
 
-    def __init__(self, result):
+    def __init__(self, words, input=None):
+        result = CliRunner().invoke(app, [str(word) for word in words], input=input)
         self.code, self.out, self.err = result.exit_code, result.stdout, result.stderr
         self.text = " ".join((self.out + self.err).split())
         if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -33,18 +34,27 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
     def call(*words, code=0, input=None):
-        ran = Ran(CliRunner().invoke(app, [str(word) for word in words], input=input))
+        ran = Ran(words, input)
         assert ran.code == code, (ran.code, ran.out, ran.err)
         return ran
 
     return call
 
 
+def fit(folder, rows):
+    data = write_csv(folder / "data.csv", NAMES, rows)
+    model = str(folder / "model.safetensors")
+    assert Ran(["fit", data, "--target", "color", "-o", model, *QUICK]).code == 0
+    return data, model
+
+
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory):
     """A data file and the model of its rows."""
-    folder = tmp_path_factory.mktemp("fitted")
-    data = write_csv(folder / "data.csv", ["a", "b", "color"], colors())
-    model = str(folder / "model.safetensors")
-    Ran(CliRunner().invoke(app, ["fit", data, "--target", "color", "-o", model, *QUICK]))
-    return data, model
+    return fit(tmp_path_factory.mktemp("fitted"), colors())
+
+
+@pytest.fixture(scope="session")
+def blurred(tmp_path_factory):
+    """The same for classes that overlap."""
+    return fit(tmp_path_factory.mktemp("blurred"), colors(400, 1, 1.5))

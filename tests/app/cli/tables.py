@@ -4,7 +4,8 @@ import csv
 
 import numpy as np
 
-QUICK = ("--model", "shared-kernel", "--kernels", "3")
+QUICK = ("--model", "shared-kernel", "--set", "n_kernels=3", "--set", "training=em")
+NAMES = ["a", "b", "color"]
 
 
 def write_csv(path, names, rows, **words):
@@ -15,22 +16,11 @@ def write_csv(path, names, rows, **words):
     return str(path)
 
 
-def colors(n=90, seed=0):
-    """Three classes far enough apart that any model tells them: two features and a word."""
+def colors(n=90, seed=0, apart=5.0):
+    """Three classes, two features; 5 apart any model separates them, 1.5 apart there are errors."""
     rng = np.random.default_rng(seed)
     code = np.arange(n) % 3
-    x = rng.normal(size=(n, 2)) + 5 * np.array([[0, 0], [1, 0], [0, 1]])[code]
-    return [
-        [f"{a:.3f}", f"{b:.3f}", ("red", "green", "blue")[k]]
-        for (a, b), k in zip(x, code, strict=True)
-    ]
-
-
-def blurred(n=300, seed=1):
-    """The same with classes that overlap, so that there are errors to count."""
-    rng = np.random.default_rng(seed)
-    code = np.arange(n) % 3
-    x = rng.normal(size=(n, 2)) + 1.5 * np.array([[0, 0], [1, 0], [0, 1]])[code]
+    x = rng.normal(size=(n, 2)) + apart * np.array([[0, 0], [1, 0], [0, 1]])[code]
     return [
         [f"{a:.3f}", f"{b:.3f}", ("red", "green", "blue")[k]]
         for (a, b), k in zip(x, code, strict=True)
@@ -39,3 +29,7 @@ def blurred(n=300, seed=1):
 
 def features(rows):
     return np.array([[float(cell) for cell in row[:2]] for row in rows])
+
+
+def labels(rows):
+    return np.array([row[2] for row in rows])

@@ -1,5 +1,6 @@
-"""`kernelpool predict` and `sample`: the same answers as in Python, in every format, whatever the columns are called."""
+"""`kernelpool predict`: what the library answers, in every format, and rows that are rejected."""
 
+import csv
 import io
 import json
 from pathlib import Path
@@ -12,302 +13,219 @@ import pyarrow.parquet as pq
 import pytest
 
 import kernelpool
-from kernelpool.app.readers import sources
+from kernelpool import questions
+from kernelpool.app.readers import files
 
-from .tables import QUICK, blurred, colors, features, write_csv
+from .tables import NAMES, QUICK, colors, features, labels, write_csv
+
+
+def table(rows):
+    x = features(rows)
+    return pa.table({"a": x[:, 0], "b": x[:, 1]})
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.fixture
 def expected(fitted):
     """The answers by the library itself."""
-    model, x = (
-        kernelpool.load(fitted[1]),
-        pa.table({"a": features(colors())[:, 0], "b": features(colors())[:, 1]}),
-    )
+    model, x = kernelpool.load(fitted[1]), table(colors())
     return model.predict(x), model.predict_proba(x), model.score_samples(x)
 
 
-def in_pieces(monkeypatch, n_bytes):
-    monkeypatch.setattr(sources, "BLOCK", n_bytes)
-    monkeypatch.setattr(sources, "HEAD", 64)
-
-
-def check(table, expected):
+def check(found, expected):
     label, probability, density = expected
     names = ["label", "probability_blue", "probability_green", "probability_red", "log_density"]
-    assert table.column_names == names
-    assert table.column("label").to_pylist() == label.tolist()
-    found = np.column_stack([table.column(name).to_numpy() for name in names[1:4]])
-    np.testing.assert_allclose(found, probability, rtol=1e-14)
-    np.testing.assert_allclose(table.column("log_density").to_numpy(), density, rtol=1e-14)
+    assert found.column_names == names
+    assert found.column("label").to_pylist() == label.tolist()
+    columns = np.column_stack([found.column(name).to_numpy() for name in names[1:4]])
+    np.testing.assert_allclose(columns, probability, rtol=1e-14)
+    np.testing.assert_allclose(found.column("log_density").to_numpy(), density, rtol=1e-14)
 
 
-def test_csv_parquet_arrow_and_json_lines_hold_the_same(run, fitted, expected):
+def test_every_format_holds_the_same_however_rows_are_cut(run, fitted, expected, monkeypatch):
     data, model = fitted
     for name in ("out.csv", "out.parquet", "out.feather", "out.jsonl"):
         run("predict", model, data, "-o", name)
     check(pcsv.read_csv("out.csv"), expected)
     check(pq.read_table("out.parquet"), expected)
     check(feather.read_table("out.feather"), expected)
-    check(
-        pa.Table.from_pylist(
-            [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
-        ),
-        expected,
-    )
+    lines = Path("out.jsonl").read_text().splitlines()
+    check(pa.Table.from_pylist([json.loads(line) for line in lines]), expected)
     check(pcsv.read_csv(io.BytesIO(run("predict", model, data).out.encode())), expected)
-
-
-def test_answers_do_not_depend_on_how_rows_are_cut_into_batches(run, fitted, expected, monkeypatch):
-    in_pieces(monkeypatch, 200)
-    data, model = fitted
-    run("predict", model, data, "-o", "out.parquet")
-    check(pq.read_table("out.parquet"), expected)
-    assert pq.ParquetFile("out.parquet").num_row_groups > 1
+    monkeypatch.setattr(files, "BLOCK", 200)
+    run("predict", model, data, "-o", "cut.parquet")
+    check(pq.read_table("cut.parquet"), expected)
+    assert pq.ParquetFile("cut.parquet").num_row_groups > 1
 
 
 def test_columns_are_matched_by_name(run, fitted, expected):
-    rows = [[c, b, a] for a, b, c in colors()]
-    run(
-        "predict",
-        fitted[1],
-        write_csv("turned.csv", ["color", "b", "a"], rows),
-        "-o",
-        "out.parquet",
-    )
+    rows = [[c, "z", b, a] for a, b, c in colors()]
+    data = write_csv("turned.csv", ["color", "id", "b", "a"], rows)
+    ran = run("predict", fitted[1], data, "-o", "out.parquet")
     check(pq.read_table("out.parquet"), expected)
-    run(
-        "predict",
-        fitted[1],
-        write_csv("bare.csv", ["b", "a"], [row[1:] for row in rows]),
-        "-o",
-        "bare.parquet",
-    )
-    check(pq.read_table("bare.parquet"), expected)
+    assert "the model does not use 'id'" in ran.err
+    lacking = write_csv("d.csv", ["a", "c"], [[1, 2]])
+    error = run("predict", fitted[1], lacking, "-o", "x.csv", "--json", code=3).json["error"]
+    assert (error["missing_columns"], error["extra_columns"]) == (["b"], ["c"])
+    assert "it lacks 'b'. It has 'c' besides." in error["message"]
+    named = write_csv("e.csv", ["a", "b", "label"], [[1, 2, 3]])
+    assert "of its own" in run("predict", fitted[1], named, "--keep", "label", code=3).err
+    assert "no column 'x' to keep" in run("predict", fitted[1], named, "--keep", "x", code=3).err
 
 
-def test_missing_and_extra_columns_are_named(run, fitted):
-    data = write_csv("d.csv", ["a", "c", "id"], [[1, 2, 3]])
-    ran = run("predict", fitted[1], data, "-o", "out.csv", "--json", code=3)
-    assert ran.json["error"]["missing_columns"] == ["b"]
-    assert ran.json["error"]["extra_columns"] == ["c", "id"]
-    assert "it lacks 'b'. It has 'c', 'id' besides." in ran.json["error"]["message"]
-    data = write_csv("e.csv", ["a", "b", "id"], [[1, 2, 3]])
-    ran = run("predict", fitted[1], data)
-    assert "e.csv: the model does not use 'id'." in ran.err
-    assert ran.out.splitlines()[0].startswith("label")
-    assert "does not use" not in run("predict", fitted[1], data, "--drop", "id").err
-    assert (
-        run("predict", fitted[1], data, "--keep", "id").out.splitlines()[0].startswith("id,label")
-    )
-
-
-def test_columns_left_out_at_fit_may_stay_in_the_data(run):
-    rows = [[i, *row] for i, row in enumerate(colors())]
-    data = write_csv("d.csv", ["id", "a", "b", "color"], rows)
-    run("fit", data, "-t", "color", *QUICK, "--drop", "id")
-    assert (
-        run("predict", "d.safetensors", data, "--keep", "id").out.splitlines()[-1].startswith("89,")
-    )
-
-
-def test_kept_columns_must_not_be_called_like_answers(run, fitted):
-    data = write_csv("d.csv", ["a", "b", "label"], [[1, 2, 3]])
-    assert "'label' of its own" in run("predict", fitted[1], data, "--keep", "label", code=3).err
-    assert (
-        "no column 'x' to keep"
-        in run("predict", fitted[1], data, "--drop", "label", "--keep", "x", code=3).err
-    )
-
-
-def test_rows_with_missing_or_bad_cells_get_no_answer_and_the_others_do(run, fitted, monkeypatch):
-    rows = [row[:2] for row in colors()]
-    whole = run(
-        "predict", fitted[1], write_csv("e.csv", ["a", "b"], rows), "--reject"
-    ).out.splitlines()
-    in_pieces(monkeypatch, 100)
-    rows[10][0] = rows[80][0] = rows[80][1] = ""
-    rows[20][1], rows[30][1] = "many", "inf"
+def test_cells_that_are_missing_or_unreadable(run, fitted):
+    rows = [["", "4.9"], ["x", "4.9"], ["inf", "4.9"], ["", ""], [1, 2]]
     data = write_csv("d.csv", ["a", "b"], rows)
-    ran = run("predict", fitted[1], data, "-o", "out.csv", "--reject")
-    found = Path("out.csv").read_text().splitlines()
-    bad = {21, 31}  # those whose cells cannot be read; where cells are missing the others speak
-    assert [line for i, line in enumerate(found) if i not in {*bad, 11, 81}] == [
-        line for i, line in enumerate(whole) if i not in {*bad, 11, 81}
-    ]
-    assert {found[i] for i in bad} == {",incomplete,,,,"}
-    assert "2 rows with missing cells judged by the cells that are known" in ran.text
-    assert "'b' (2, first in d.csv, row 21)" in ran.text
-    assert "90 rows: " in ran.text
-    assert "incomplete 2" in ran.text
-    told = run("predict", fitted[1], data, "-o", "out.jsonl", "--json").json
-    assert (told["n_rows"], told["incomplete"], sum(told["labels"].values())) == (90, 2, 88)
-    ran = run(
-        "evaluate",
-        fitted[1],
-        write_csv("f.csv", ["a", "b", "color"], [[1, 2, "red"], [3, "many", "red"]]),
-        code=3,
-    )
-    assert "f.csv, row 2, column 'b': 'many'" in ran.err
-    assert "fitted on numbers" in ran.err
+    ran = run("predict", fitted[1], data, "-o", "out.csv", "--json").json
+    model, rows = kernelpool.load(fitted[1]), read("out.csv")
+    known = pa.table({"a": [np.nan, np.nan], "b": [4.9, np.nan]})
+    found = np.array([[float(row[f"probability_{c}"]) for c in model.classes_] for row in rows])
+    probability = np.asarray(model.predict_proba(known))
+    np.testing.assert_allclose(found[:4], probability[[0, 0, 0, 1]], rtol=1e-12)
+    np.testing.assert_allclose(found[3], np.ones(3) / 3, atol=0.02)  # the class frequencies
+    assert ran["unreadable"] == {"a": 2}
+    assert ran["rows_with_missing_cells"] == 4
+    ran = run("predict", fitted[1], data)
+    assert "2 cells that are no finite numbers are taken as missing: 'a' 2." in ran.err
+    data = write_csv("d.csv", ["a", "b"], [["1,5", "4.9"]])
+    assert "--text decimal=," in run("predict", fitted[1], data, code=3).err
+    run("predict", fitted[1], data, "--text", "decimal=,")
 
 
-def test_a_row_of_which_nothing_is_known_gets_the_frequencies_of_the_classes(run, fitted):
-    data = write_csv("d.csv", ["a", "b"], [["", 1], ["", ""]])
-    found = run("predict", fitted[1], data, "-o", "out.csv").text
-    assert "2 rows with missing cells judged by the cells that are known" in found
-    last = [float(cell) for cell in Path("out.csv").read_text().splitlines()[2].split(",")[1:]]
-    np.testing.assert_allclose(
-        last, [1 / 3, 1 / 3, 1 / 3, 0], atol=1e-9
-    )  # and the density of nothing is one
-
-
-def test_a_file_without_a_row_that_can_be_read_is_refused(run, fitted):
-    data = write_csv("d.csv", ["a", "b"], [["inf", 1], [2, "inf"]])
-    assert (
-        "2 missing cells in 2 of 2 rows"
-        in run("predict", fitted[1], data, "-o", "out.csv", code=3).text
-    )
-    assert not Path("out.csv").exists()
-
-
-def test_refused_rows_have_no_label(run):
-    data = write_csv("d.csv", ["a", "b", "color"], blurred(900))
-    run("fit", data, "-t", "color", *QUICK)
+def test_rejected_rows_have_no_label(run, blurred):
     new = write_csv("new.csv", ["a", "b"], [[0.75, 0.0], [-1.5, -1], [900, -900]])
-    run("predict", "d.safetensors", new, "-o", "out.parquet", "--reject")
+    run("predict", blurred[1], new, "-o", "out.parquet", "--ambiguity", 0.2, "--novelty", 0.02)
     found = pq.read_table("out.parquet")
     assert found.column("decision").to_pylist() == ["ambiguous", "accepted", "novel"]
-    labels = found.column("label").to_pylist()
-    assert labels[0] is labels[2] is None
-    assert labels[1] == "red"
-    both = run("predict", "d.safetensors", new, "--ambiguity", "0.9", "-q").out.splitlines()
+    assert found.column("label").to_pylist() == [None, "red", None]
+    both = run("predict", blurred[1], new, "--ambiguity", "0.9", "-q").out.splitlines()
     assert [line.split(",")[1] for line in both[1:]] == ["accepted"] * 3
 
 
-def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run):
-    rows = blurred(900)
-    data = write_csv("d.csv", ["a", "b", "color"], rows)
-    run("fit", data, "-t", "color", *QUICK)
-    found = run("evaluate", "d.safetensors", data, "--novelty", 0.1, "--json").json
-    assert found["counted"] == "rows held out"
-    assert (
-        found["decisions"]["novel"] == 17
-    )  # j = floor(0.1 * 181) = 18: the rows below the 18th lowest of 180
-    assert "at most" in run("predict", "d.safetensors", data, "--novelty", 1, code=2).err
+def test_novelty_is_the_share_of_held_out_rows_below_the_threshold(run, blurred):
+    """j = floor(0.1 (n + 1)): the rows below the j-th lowest of n held-out densities are novel."""
+    summary = kernelpool.app.files.read_header(blurred[1])["summary"]["held_out_densities"]
+    n, lowest = summary["n_rows"], np.array(summary["lowest"])
+    assert n in (79, 80, 81)
+    j = int(0.1 * (n + 1))
+    x, model = table(colors(400, 1, 1.5)), kernelpool.load(blurred[1])
+    novel = int((np.asarray(model.score_samples(x)) < np.sort(lowest)[j - 1]).sum())
+    found = run("evaluate", *blurred[::-1], "--novelty", 0.1, "--json").json
+    assert found["decisions"]["novel"] == novel > 0
+    assert "at most" in run("predict", *blurred[::-1], "--novelty", 1, code=2).err
 
 
-def test_what_cannot_refuse_says_so(run):
-    data = write_csv("d.csv", ["a", "b", "color"], colors())
-    run("fit", data, "-t", "color", "-m", "neurons", "-k", 2)
-    assert (
-        "does not know how likely a row is"
-        in run("predict", "d.safetensors", data, "--novelty", 0.1, code=4).err
-    )
-    assert (
-        "only ambiguous ones are refused" in run("predict", "d.safetensors", data, "--reject").err
-    )
-    assert "knows no densities" in run("sample", "d.safetensors", code=4).err
-    run("fit", data, "-t", "color", *QUICK, "--holdout", 0, "-o", "all.st")
-    assert "without rows held out" in run("predict", "all.st", data, "--novelty", 0.1, code=4).err
+def test_what_cannot_reject_says_so(run):
+    data = write_csv("d.csv", NAMES, colors())
+    run("fit", data, "-t", "color", "-m", "rbf", "--holdout", 0)
+    for words in (["--novelty", 0.1], ["--sets", 0.1]):
+        ran = run("predict", "d.safetensors", data, *words, code=4)
+        assert "not possible: the model" in ran.err
+    ran = run("predict", "d.safetensors", data, "--reject")
+    assert "only ambiguous ones are rejected" in ran.err
 
 
-def test_a_saved_reject_classifier_decides_by_its_own_thresholds(run):
+def test_models_that_were_saved_from_python(run):
     rows = colors()
-    x, y = (
-        pa.table({"a": features(rows)[:, 0], "b": features(rows)[:, 1]}),
-        np.array([row[2] for row in rows]),
-    )
-    inner = kernelpool.SharedKernelClassifier.prbf(3, random_state=0).fit(x, y)
+    x, y = table(rows), labels(rows)
+    settings = {"training": "em", "random_state": 0}
+    inner = kernelpool.SharedKernelClassifier(3, **settings).fit(x, y)
     wary = kernelpool.RejectClassifier(inner, ambiguity=0.0, novelty=None).fit(x, y)
     kernelpool.save(wary, "wary.st")
     data = write_csv("d.csv", ["a", "b"], [row[:2] for row in rows])
     decided = [line.split(",")[1] for line in run("predict", "wary.st", data).out.splitlines()[1:]]
-    assert decided == [
-        "ambiguous" if label == "ambiguous" else "accepted" for label in wary.predict(x)
-    ]
+    refused = wary.predict(x) == "ambiguous"
+    assert decided == np.where(refused, "ambiguous", "accepted").tolist()
     assert "ambiguous" in decided
-
-
-def test_a_model_fitted_to_an_array_takes_columns_in_their_order(run):
-    rows = colors()
-    model = kernelpool.SharedKernelClassifier.prbf(3, random_state=0).fit(
-        features(rows), [row[2] for row in rows]
-    )
-    kernelpool.save(model, "m.st")
-    data = write_csv("d.csv", ["p", "q", "color"], rows)
-    assert "2 columns without names; there are 3" in run("predict", "m.st", data, code=3).text
-    found = run("predict", "m.st", data, "--drop", "color").out.splitlines()[1:]
-    assert [line.split(",")[0] for line in found] == model.predict(features(rows)).tolist()
-    assert "pass --target" in run("evaluate", "m.st", data, code=2).err
-    assert (
-        run("evaluate", "m.st", data, "--target", "color", "--json").json["counted"] == "all rows"
-    )
+    bare = kernelpool.SharedKernelClassifier(3, **settings).fit(features(rows), y)
+    kernelpool.save(bare, "bare.st")
+    found = run("predict", "bare.st", data).out.splitlines()[1:]
+    assert [line.split(",")[0] for line in found] == bare.predict(features(rows)).tolist()
+    full = write_csv("full.csv", ["p", "q", "color"], rows)
+    assert "2 columns without names; there are 3" in run("predict", "bare.st", full, code=3).text
+    assert "pass --target" in run("evaluate", "bare.st", full, code=2).err
+    found = run("evaluate", "bare.st", full, "--target", "color", "--json").json
+    assert found["error"] == np.mean(bare.predict(features(rows)) != y)
 
 
 def test_not_a_model(run, fitted):
     Path("text.st").write_text("hello")
     for name in ("nothing.st", "text.st", fitted[0], "."):
-        ran = run("predict", name, fitted[0], code=4)
-        assert "Traceback" not in ran.err
+        assert "Traceback" not in run("predict", name, fitted[0], code=4).err
     assert "is not a model file" in run("predict", "text.st", fitted[0], code=4).err
     swapped = run("predict", fitted[0], fitted[1], code=4).err
     assert "the model comes first, then the data" in swapped
     assert "no such file" in run("predict", "nothing.st", fitted[0], code=4).err
-    kernelpool.save(
-        kernelpool.RBFNetworkRegressor(2).fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]),
-        "r.st",
-    )
-    assert "RBFNetworkRegressor predicts numbers" in run("check", "r.st", fitted[0], code=4).err
 
 
 def test_outputs(run, fitted):
     data, model = fitted
     assert "name it .csv" in run("predict", model, data, "-o", "out.xls", code=2).err
-    run("predict", model, data, "-o", "out.xls", "--format", "csv")
-    before = Path("out.xls").read_bytes()
-    assert (
-        "exists already"
-        in run("predict", model, data, "-o", "out.xls", "--format", "csv", code=6).err
-    )
-    assert Path("out.xls").read_bytes() == before
+    words = ("predict", model, data, "-o", "out.xls", "--format", "csv")
+    run(*words)
+    assert "exists already" in run(*words, code=6).err
     assert "--format jsonl" in run("predict", model, data, "--json", code=2).out
-    assert run("predict", model, data, "-o", "o.csv", "--json").json["labels"] == {
-        "blue": 30,
-        "green": 30,
-        "red": 30,
-    }
-    assert [path.name for path in Path().iterdir() if path.name.endswith(".part")] == []
+    found = run("predict", model, data, "-o", "o.csv", "--json").json
+    assert found["labels"] == {"blue": 30, "green": 30, "red": 30}
+    assert not list(Path().glob("*.part"))
 
 
-def test_samples_have_the_law_of_the_model(run, fitted):
-    _, model = fitted
-    run("sample", model, "-n", 4000, "-o", "s.parquet", "--seed", 1)
-    found = pq.read_table("s.parquet")
-    assert found.column_names == ["a", "b", "color"]
-    assert found.num_rows == 4000
-    x = features(colors())
-    drawn = np.column_stack([found.column("a").to_numpy(), found.column("b").to_numpy()])
-    # kernels match the first moments of the rows, 72 of which were fitted: four standard errors of their mean
-    np.testing.assert_allclose(drawn.mean(axis=0), x.mean(axis=0), atol=4 * x.std() / np.sqrt(72))
-    np.testing.assert_allclose(drawn.std(axis=0), x.std(axis=0), rtol=0.15)
-    run("sample", model, "-n", 4000, "-o", "again.parquet", "--seed", 1)
-    assert pq.read_table("again.parquet").equals(found)
-    run("sample", model, "-n", 4000, "-o", "other.parquet", "--seed", 2)
-    assert not pq.read_table("other.parquet").equals(found)
-    assert set(found.column("color").to_pylist()) == {"red", "green", "blue"}
+def test_explanations_are_those_of_the_library(run, blurred):
+    run("predict", blurred[1], blurred[0], "-o", "why.csv", "--explain")
+    rows = read("why.csv")
+    x = table(colors(400, 1, 1.5)).slice(0, 1)
+    (first,) = questions.explain(kernelpool.load(blurred[1]), x)
+    start = f"against {first.against} {first.log_odds:+.2f}: {first.features[0].name} "
+    assert rows[0]["why"].startswith(start)
+    assert all(row["why"].count(",") == 1 for row in rows)  # two features
 
 
-def test_onnx_says_the_same(run, fitted, expected):
-    pytest.importorskip("onnx", reason="export needs onnx: pip install '.[onnx]'")
-    runtime = pytest.importorskip(
-        "onnxruntime", reason="needs onnxruntime to run what was exported"
-    )
-    run("export", fitted[1], "-o", "m.onnx")
-    session = runtime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
-    label, probability = session.run(
-        ["label", "probabilities"], {"X": features(colors()).astype(np.float32)}
-    )
-    assert label.tolist() == expected[0].tolist()
-    np.testing.assert_allclose(probability, expected[1], atol=1e-5)
-    assert "exists already" in run("export", fitted[1], "-o", "m.onnx", code=6).err
+def test_sets_hold_the_true_class(run, blurred):
+    new = write_csv("new.csv", NAMES, colors(300, 9, 1.5))
+    run("predict", blurred[1], new, "-o", "sets.csv", "--sets", "0.2", "--keep", "color")
+    inside = np.mean([row["color"] in row["set"].split("|") for row in read("sets.csv")])
+    assert 0.66 < inside < 0.95  # 80 calibration rows: 0.8 with a standard deviation of 0.045
+    run("predict", blurred[1], new, "-o", "classes.csv", "--sets", "0.2", "--per-class")
+    assert [r["set"] for r in read("classes.csv")] != [r["set"] for r in read("sets.csv")]
+    far = write_csv("far.csv", NAMES, [[1e4, 1e4, "red"]])
+    run("predict", blurred[1], far, "-o", "far-sets.csv", "--sets", "0.2")
+    assert read("far-sets.csv")[0]["set"] == ""
+    assert "between 0 and 1" in run("predict", blurred[1], new, "--sets", "0", code=2).text
+    words = ("--sets", "0.1", "--class-prior", "balanced")
+    assert "leave --class-prior out" in run("predict", blurred[1], new, *words, code=2).text
+
+
+def test_other_class_frequencies(run, blurred):
+    path, rows = blurred[1], colors(300, 9, 1.5)
+    new, model = write_csv("new.csv", NAMES, rows), kernelpool.load(path)
+    for text, prior in (("balanced", "balanced"), ("red=0.9", {"red": 0.9})):
+        run("predict", path, new, "-o", "p.csv", "--class-prior", text, "--force")
+        expected = questions.with_class_prior(model, prior).predict_proba(table(rows))
+        found = [[float(r[f"probability_{c}"]) for c in model.classes_] for r in read("p.csv")]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    with open(new, encoding="utf-8") as file:
+        ran = run("predict", path, "-", "--class-prior", "estimated", input=file.read())
+    assert "Class frequencies of 300 rows" in ran.err
+    assert "CLASS=SHARE pairs" in run("predict", path, new, "--class-prior", "some", code=2).text
+    assert "pink" in run("predict", path, new, "--class-prior", "pink=0.5", code=2).text
+
+
+def test_text_targets_and_categories_come_back(run):
+    odd = 'comma, "quote"\nnewline'
+    rows = [[a, b, c.replace("red", odd)] for a, b, c in colors()]
+    write_csv("d.csv", ["a", odd, "color"], rows)
+    run("fit", "d.csv", "-t", "color", *QUICK)
+    run("predict", "d.safetensors", "d.csv", "-o", "out.csv")
+    found = read("out.csv")
+    assert f"probability_{odd}" in found[0]
+    assert [row["label"] for row in found].count(odd) == 30
+    rows = [[a, "xy"[i % 2], c] for i, (a, _, c) in enumerate(colors())]
+    write_csv("w.csv", NAMES, rows)
+    run("fit", "w.csv", "-t", "color", *QUICK)
+    new = write_csv("new.csv", ["a", "b"], [[1, "x"], [1, "z"], [1, ""]])
+    found = run("predict", "w.safetensors", new, "-o", "new-out.csv", "--json").json
+    assert found["unknown"] == {"b": 1}

@@ -1,13 +1,13 @@
 """The commands together, and how errors become exit codes.
 
-A command is imported when it is called, so that `--help` and `--version` need no scikit-learn. Whatever a command raises for
-its user (`CommandError`, `TableError`) is printed without a traceback, as JSON where `--json` asks for it, and ends the process
-with its code. Anything else is a fault of ours and keeps its traceback.
+A command is imported when it is called, so that `--help` and `--version` need no scikit-learn. What
+a command raises for its user (`CommandError`, `TableError`) is printed without a traceback, as JSON
+with `--json`, and ends the process with its code. Anything else is a fault of ours and keeps its
+traceback.
 """
 
 import functools
 import os
-import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -23,19 +23,14 @@ EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {MEANINGS[code]}" for
 COMMANDS = {
     "fit": "Fit a model to a table and write it to a file.",
     "predict": "Predict the classes of new rows.",
-    "evaluate": "Judge a model on rows whose classes are known.",
-    "check": "Say whether new rows are like those that a model was fitted to.",
-    "compare": "Judge two models on the same rows, whose classes are known.",
-    "report": "Write a report (HTML) on a model and the rows it was fitted to.",
-    "explore": "Look at new rows and the kernels of a model from all sides, in a page (HTML).",
-    "sample": "Draw new rows from a model that knows densities.",
-    "certify": "State how many new rows a model misclassifies at most.",
-    "size": "Say how many test rows it takes to certify a network of few kernels.",
+    "evaluate": "Measure the error of models on rows whose classes are known.",
+    "report": "Write a report (HTML) on a model and rows.",
+    "check": "Test whether new rows are like those that a model was fitted to.",
     "export": "Write a model as ONNX, to be run by onnxruntime and others.",
-    "info": "Say what is in a model file.",
+    "info": "Describe a model file.",
     "demo": "Take a first look, on generated data, in under a minute.",
 }
-"""Each is a function of its own name in a module of its own name; the first sentence of its docstring stands here as well."""
+"""A function of this name in a module of this name, and the first sentence of its docstring."""
 
 
 def load_command(name: str) -> TyperCommand:
@@ -43,9 +38,7 @@ def load_command(name: str) -> TyperCommand:
     single = typer.Typer(
         add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
     )
-    from .options import expanded
-
-    single.command(name)(guarded(expanded(getattr(import_module(f".{name}", __package__), name))))
+    single.command(name)(guarded(getattr(import_module(f".{name}", __package__), name)))
     command = typer.main.get_command(single)
     assert isinstance(command, TyperCommand)
     return command
@@ -72,7 +65,8 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="kernelpool",
     cls=Commands,
-    help="Classifiers that pool kernels: fit them to tables, see how good they are, and let them say when they do not know.",
+    help="Classifiers that pool kernels: fit them to tables, measure how good they are, and let "
+    "them reject rows that are ambiguous or novel.",
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=True,
@@ -88,18 +82,14 @@ def _version(wanted: bool) -> None:
         raise typer.Exit()
 
 
+@app.callback()
 def _common(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Say which version this is.", callback=_version, is_eager=True
-        ),
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None:
     pass
-
-
-app.callback()(_common)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -113,38 +103,22 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except CommandError as error:
-            screen.fail(error.code, error.message, error.details)
+            screen.fail(error.code, str(error), error.details)
         except TableError as error:
-            advice = f" {as_options(error.advice)}" if error.advice else ""
-            screen.fail(Exit.DATA, f"{error.message}{advice}", error.details)
+            screen.fail(Exit.DATA, str(error), error.details)
         except KeyboardInterrupt as error:
             screen.fail(Exit.INTERRUPTED, f"Interrupted{f': {error}' if str(error) else ''}.", {})
-        except typer.Abort:  # Ctrl-C or the end of input where a question was asked
+        except typer.Abort:  # Ctrl-C or the end of input at a question
             screen.fail(Exit.INTERRUPTED, "Interrupted: nothing was saved.", {})
 
     return guard
-
-
-def as_options(advice: str) -> str:
-    """Parameters of functions, as advice of a `TableError` names them, as options of the command line."""
-
-    def option(found: re.Match[str]) -> str:
-        name, value = found[1], found[2]
-        if value == "False":
-            return f"--no-{name}"
-        flag = "--text-target" if name == "as_text" else f"--{name.replace('_', '-')}"
-        if value in (None, "True"):
-            return flag
-        return f"{flag} {value if value == repr('') or ' ' in value else value[1:-1]}"
-
-    return re.sub(r"\b([a-z_]+)=(True|False|'[^']*')?", option, advice)
 
 
 def run(arguments: list[str]) -> int:
     """The command line as a process: streams that are closed or full end it cleanly."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as the process lives)
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (as long as the process lives)
     try:
         app(arguments, prog_name="kernelpool")
         code: int = Exit.DONE
@@ -162,9 +136,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _stdout_failed(error: OSError) -> int:
-    os.dup2(
-        os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-    )  # or the end of the process would flush it again
-    if not isinstance(error, BrokenPipeError):  # whoever read our output has enough
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())  # or the end of the process would flush it again
+    if not isinstance(error, BrokenPipeError):  # whoever reads the output has enough
         Screen().complain(f"stdout: {(error.strerror or str(error)).lower()}.")
     return Exit.OUTPUT

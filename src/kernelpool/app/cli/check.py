@@ -1,4 +1,4 @@
-"""`kernelpool check`: whether new rows are still like those of the fit."""
+"""`kernelpool check`: whether new rows are like those of the fit."""
 
 from typing import Annotated, Any
 
@@ -8,109 +8,88 @@ import typer
 from ...errors import KernelpoolError
 from ...questions import DriftReference
 from ...questions.priors import prior_from_probability
-from ...text import percent, plural, shown
-from ..readers.columns import Gaps
-from ..readers.sources import source
+from ...text import percent, shown
+from ..readers.files import Source
 from . import options as o
-from .output import CommandError, Exit
-from .saved import Saved, open_saved
+from .loaded import LoadedModel, load_model
+from .output import CommandError, Exit, Screen
 
 ALARM = "End with exit code 7 where the p-value is below this."
-MOST = 20
-"""Features that are listed."""
+MOST_LISTED = 20
+"""Features in the table."""
+
+MOST_SAMPLED = 1_000_000
+"""Rows whose probabilities are kept to estimate class frequencies."""
 
 
 def check(
     model: o.ModelPath,
     data: o.Data,
-    drop: o.Drop = None,
+    text: o.Text = None,
     alarm: Annotated[
-        float | None, o.judging("--alarm", metavar="P", min=0, max=1, help=ALARM)
+        float | None, o.evaluation("--alarm", metavar="P", min=0, max=1, help=ALARM)
     ] = None,
     confidence: o.Confidence = 0.95,
-    *,
-    screen: o.ScreenOptions,
-    style: o.TextOptions,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
-    """Say whether new rows are like those that a model was fitted to.
+    """Test whether new rows are like those that a model was fitted to.
 
-    Compares every feature, and the density of the model, with what was counted at the fit; names the features that have moved;
-    and estimates how frequent the classes are among the new rows. No labels are needed.
+    Compares every feature, and the density of the model, with counts of the rows of the fit; names
+    the features that have changed; and estimates how frequent the classes are among the new rows.
+    No labels are needed.
 
     Example: kernelpool check irises.safetensors new.csv --alarm 0.01
     """
-    saved = open_saved(model, screen)
-    reference = reference_of(saved)
-    rows, gaps = source(data, style), Gaps()
-    spare = {
-        *({saved.target} if saved.target is not None else ()),
-        *(drop or ()),
-        *saved.set_drop(),
-    }
+    screen = Screen(as_json, quiet)
+    loaded, source = load_model(model, screen), Source(data, o.text_style(text))
+    reference, shares = _reference(loaded), class_shares(loaded)
     counts: Any = None
     density: Any = None
-    probability = AnswerSample()
-    for _, table, _ in saved.batches(rows, screen, spare, "Checking", gaps):
-        found, score = reference.count(table, saved.model)
+    sample = ProbabilitySample()
+    for _, table in loaded.tables(source, screen, "Checking"):
+        found, score = reference.count(table, loaded.model)
         counts = found if counts is None else counts + found
         density = score if density is None else density + score
-        probability.add(table, saved.model)
-    if counts is None or not counts.n_rows:
-        raise CommandError(Exit.DATA, f"{rows.label}: no row is complete: nothing can be checked.")
-    report = reference.compare(counts, density)
-    if gaps.rows:
-        screen.warn(
-            f"{plural(gaps.rows, 'row')} left out, for cells that are missing or no finite number: {gaps.told()}."
-        )
-    screen.result(str(report))
+        if shares is not None:
+            sample.add(loaded.model.predict_proba(table))
+    drift = reference.compare(counts, density)
+    screen.result(str(drift))
     screen.table(
-        "What moved most",
-        ["feature", "rows that moved", "p", "p, adjusted"],
+        "What changed most",
+        ["feature", "rows that changed", "p", "p, adjusted"],
         [
-            [
-                shown(part.name, 40),
-                percent(part.distance),
-                f"{part.p_value:.2g}",
-                f"{part.adjusted:.2g}",
-            ]
-            for part in report.parts[:MOST]
+            [shown(p.name, 40), percent(p.distance), f"{p.p_value:.2g}", f"{p.adjusted:.2g}"]
+            for p in drift.parts[:MOST_LISTED]
         ],
     )
-    record: dict[str, Any] = {
-        "rows": rows.label,
-        **report.to_dict(),
-        "moved": report.moved(),
-        "class_frequencies": None,
-    }
-    shares = class_shares(saved)
+    record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
     if shares is not None:
-        estimate = prior_from_probability(probability.rows(), shares, saved.classes, confidence)
+        estimate = prior_from_probability(sample.rows(), shares, loaded.classes, confidence)
         screen.result(str(estimate))
+        if drift.moved():
+            screen.result(
+                "These frequencies hold only where nothing but they has changed: features have."
+            )
         record["class_frequencies"] = estimate.to_dict()
     screen.answer(record)
-    if alarm is not None and report.p_value < alarm:
+    if alarm is not None and drift.p_value < alarm:
         raise typer.Exit(Exit.REFUTED)
 
 
-class AnswerSample:
-    """Probabilities of rows that are read in batches: of all rows, or of every second, fourth, ... where there are many."""
-
-    MOST = 1_000_000
-    """Rows."""
+class ProbabilitySample:
+    """Probabilities of all rows, or of every second, fourth, ... where there are many."""
 
     def __init__(self) -> None:
         self.parts: list[np.ndarray] = []
         self.every, self.n_seen = 1, 0
 
-    def add(self, table: Any, model: Any) -> None:
-        """Rows of a table."""
-        n = len(table)
-        at = np.arange(-self.n_seen % self.every, n, self.every)
-        self.n_seen += n
-        if not len(at):
-            return
-        self.parts.append(np.asarray(model.predict_proba(table))[at])
-        while sum(map(len, self.parts)) > self.MOST:
+    def add(self, probability: Any) -> None:
+        """Those of a batch, (n, K)."""
+        at = np.arange(-self.n_seen % self.every, len(probability), self.every)
+        self.n_seen += len(probability)
+        self.parts.append(np.asarray(probability)[at])
+        while sum(map(len, self.parts)) > MOST_SAMPLED:
             self.every *= 2
             self.parts = [np.concatenate(self.parts)[::2]]
 
@@ -119,29 +98,22 @@ class AnswerSample:
         return np.concatenate(self.parts)
 
 
-def reference_of(saved: Saved) -> DriftReference:
-    """What the model file says of the rows of the fit."""
-    told = saved.summary.get("reference")
-    if told is None:
-        raise CommandError(
-            Exit.MODEL,
-            f"{shown(saved.path, 200)} does not say what the rows of its fit were like: fit it with this version of "
-            f"kernelpool, from a table with names of columns.",
-        )
+def _reference(loaded: LoadedModel) -> DriftReference:
+    """The counts of the rows of the fit in the model file."""
     try:
-        return DriftReference.from_dict(told)
+        return DriftReference.from_dict(loaded.summary["reference"])
+    except KeyError:
+        what = "has no counts of the rows of its fit: fit it by `kernelpool fit`."
+        raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}") from None
     except KernelpoolError as error:
-        raise CommandError(Exit.MODEL, f"{shown(saved.path, 200)}: {shown(error, 200)}") from None
+        raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)}: {shown(error, 200)}") from None
 
 
-def class_shares(saved: Saved) -> np.ndarray | None:
-    """Frequencies of the classes at the fit, where the file tells them."""
-    told = saved.summary.get("class_shares")
-    if (
-        not isinstance(told, list)
-        or len(told) != len(saved.classes)
-        or not all(isinstance(n, float | int) for n in told)
-    ):
+def class_shares(loaded: LoadedModel) -> np.ndarray | None:
+    """Frequencies of the classes at the fit, where the file has them, (K,)."""
+    try:
+        shares = np.array(loaded.summary["class_shares"], np.float64)
+    except (KeyError, TypeError, ValueError):
         return None
-    shares = np.array(told, np.float64)
-    return shares / shares.sum() if (shares >= 0).all() and shares.sum() > 0 else None
+    fits = shares.shape == loaded.classes.shape and (shares >= 0).all() and shares.sum() > 0
+    return shares / shares.sum() if fits else None

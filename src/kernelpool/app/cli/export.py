@@ -3,51 +3,41 @@
 from pathlib import Path
 from typing import Annotated
 
+from ... import to_onnx
 from ...errors import KernelpoolError
 from ...text import listed, plural, shown
-from ..onnx import to_onnx
 from . import options as o
-from .output import CommandError, Exit, check_free, placed
-from .saved import open_saved
+from .loaded import load_model
+from .output import CommandError, Exit, Screen, check_free, placed
+
+OUTPUT = "File to write; the name of MODEL with the ending .onnx unless given."
 
 
 def export(
     model: o.ModelPath,
-    output: Annotated[
-        str | None,
-        o.output(
-            "--output",
-            "-o",
-            help="File to write. [default: the name of MODEL, ending in .onnx]",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
+    output: Annotated[str | None, o.output("--output", "-o", help=OUTPUT, metavar="FILE")] = None,
     precision: Annotated[
         o.Precision, o.output("--precision", help="mixed is float32 outside and float64 inside.")
     ] = o.Precision.MIXED,
     force: o.Force = False,
-    *,
-    screen: o.ScreenOptions,
+    as_json: o.Json = False,
 ) -> None:
     """Write a model as ONNX, to be run by onnxruntime and others.
 
-    Its input X has the columns of the fit in their order; a model with categories has an input for each column
-    instead, under its name. The outputs are label, probabilities and, where known, log_density and score_samples; the mean and
-    the deviation where the model predicts numbers.
+    Its input X has the columns of the fit in their order; a model with categories has an input for
+    each column instead, under its name. The outputs are label, probabilities and, where known,
+    log_density and score_samples.
 
     Example: kernelpool export irises.safetensors -o irises.onnx
     """
-    path = output or f"{model.removesuffix('.safetensors')}.onnx"
+    screen, path = Screen(as_json), output or f"{model.removesuffix('.safetensors')}.onnx"
     check_free(path, force)
-    saved = open_saved(model, screen, numeric=True)
+    loaded = load_model(model, screen)
     try:
-        graph = to_onnx(saved.model, precision=str(precision))
+        graph = to_onnx(loaded.rejecting or loaded.model, precision=str(precision))
     except KernelpoolError as error:
-        missing = "pip install" in str(error)
-        raise CommandError(
-            Exit.EXTRA if missing else Exit.MODEL, f"{shown(model, 200)}: {error}"
-        ) from None
+        code = Exit.EXTRA if "pip install" in str(error) else Exit.MODEL
+        raise CommandError(code, f"{shown(model, 200)}: {error}") from None
     with placed(path, force) as beside:
         Path(beside).write_bytes(graph.SerializeToString())
     inputs, outputs = (

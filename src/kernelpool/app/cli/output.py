@@ -1,8 +1,8 @@
-"""What people see, what machines read instead, and where commands write.
+"""Text and progress for people, JSON for programs, and files that are written.
 
-Results go to stdout, everything said along the way to stderr, so that results can be piped. Nothing is ever read as rich's
-markup, and a stderr that is full or closed ends no command. No file is replaced unless `--force` says so, and files appear
-whole or not at all.
+Results go to stdout, everything else to stderr, so that results can be piped. Nothing is read as
+rich's markup, and a stderr that is full or closed ends no command. No file is replaced without
+`--force`, and files appear completely or not at all.
 """
 
 import json
@@ -17,7 +17,9 @@ from typing import Any, NoReturn, Self
 
 from ...text import plain, shown
 
-NAME_IT = "--json tells about the run; with it, name the output with -o. For rows as JSON, use --format jsonl."
+NAME_IT = (
+    "--json describes the run: name the output with -o, or use --format jsonl for rows as JSON."
+)
 
 BAR_AFTER = 2.0
 """Seconds before a progress bar appears."""
@@ -46,7 +48,7 @@ MEANINGS = {
     Exit.MODEL: "the model file cannot be used, or not for this",
     Exit.FIT: "the model cannot be fitted with these settings to these data",
     Exit.OUTPUT: "the output exists already, or cannot be written",
-    Exit.REFUTED: "`certify --at-most`: the claim could not be certified; `check --alarm`: rows have moved",
+    Exit.REFUTED: "`evaluate --at-most`: not certified; `check --alarm`: rows have changed",
     Exit.EXTRA: "a package that the command needs is not installed",
     Exit.INTERRUPTED: "interrupted",
 }
@@ -57,32 +59,32 @@ class CommandError(Exception):
 
     def __init__(self, code: Exit, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.code, self.message, self.details = code, message, details
+        self.code, self.details = code, details
 
 
 class Screen:
-    """Where a command speaks. With `--json` it says one JSON object at the end and nothing else."""
+    """Where a command writes. With `--json` that is one JSON object at the end and nothing else."""
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
-        self.as_json, self.quiet = as_json, quiet
+        self.as_json, self.silent = as_json, as_json or quiet
 
     def say(self, text: str) -> None:
-        """A line on the way, for people."""
-        if not self.as_json and not self.quiet:
-            _tell(text)
+        """A line along the way, for people."""
+        if not self.silent:
+            _print(text)
 
     def warn(self, text: str) -> None:
         """A line that should not be missed."""
         if not self.as_json:
-            _tell(f"Warning: {text}", "yellow")
+            _print(f"Warning: {text}", "yellow")
 
     def result(self, text: str) -> None:
-        """A line of the answer, for people."""
+        """A line of the result, for people."""
         if not self.as_json:
             _console().print(text, markup=False, highlight=False, soft_wrap=True)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table of the answer, for people."""
+        """A table of the result, for people."""
         if self.as_json:
             return
         from rich.box import SIMPLE_HEAD
@@ -98,25 +100,17 @@ class Screen:
         _console().print(table)
 
     def answer(self, record: dict[str, Any]) -> None:
-        """The answer, for machines."""
+        """The result, for programs."""
         if self.as_json:
             print(json.dumps(plain(record), allow_nan=False), flush=True)
 
     def fail(self, code: Exit, message: str, details: dict[str, Any]) -> NoReturn:
-        """End the command with an error, for people or for machines."""
+        """End the command with an error."""
         import typer
 
         if self.as_json:
-            self.answer(
-                {
-                    "error": {
-                        "code": int(code),
-                        "meaning": MEANINGS[code],
-                        "message": message,
-                        **details,
-                    }
-                }
-            )
+            error = {"code": int(code), "meaning": MEANINGS[code], "message": message, **details}
+            self.answer({"error": error})
         else:
             self.complain(message)
         raise typer.Exit(int(code))
@@ -130,8 +124,7 @@ class Screen:
 
     def working(self, title: str, total: float | None = None) -> "Working":
         """A progress bar for what follows, once it has taken two seconds."""
-        silent = self.as_json or self.quiet
-        return Working(title, total, visible=not silent and sys.stderr.isatty(), silent=silent)
+        return Working(title, total, self.silent)
 
 
 def _console(stderr: bool = False) -> Any:
@@ -140,21 +133,26 @@ def _console(stderr: bool = False) -> Any:
     return Console(stderr=stderr)
 
 
-class Working:
-    """A progress bar on stderr that appears after two seconds and goes away when the work is done."""
+def _print(text: str, style: str | None = None) -> None:
+    with suppress(OSError):  # a closed stderr ends no command
+        _console(stderr=True).print(
+            text, markup=False, highlight=False, soft_wrap=True, style=style
+        )
 
-    def __init__(
-        self, title: str, total: float | None, visible: bool, silent: bool = False
-    ) -> None:
-        self.title, self.total, self.visible, self.silent = title, total, visible, silent
-        self.done, self.note = 0.0, ""
+
+class Working:
+    """A progress bar on stderr that appears after two seconds and vanishes at the end."""
+
+    def __init__(self, title: str, total: float | None, silent: bool) -> None:
+        self.state: dict[str, Any] = {"description": title, "total": total, "completed": 0}
+        self.state["note"] = ""
+        self.silent = silent
         self._bar: Any = None
-        self._task: Any = None
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
 
     def __enter__(self) -> Self:
-        if self.visible:
+        if not self.silent and sys.stderr.isatty():
             self._timer = threading.Timer(BAR_AFTER, self._show)
             self._timer.daemon = True
             self._timer.start()
@@ -169,26 +167,15 @@ class Working:
             columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
             columns += [TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn()]
             self._bar = Progress(*columns, console=_console(stderr=True), transient=True)
-            self._task = self._bar.add_task(
-                self.title, total=self.total, completed=self.done, note=self.note
-            )
+            self._bar.add_task(**self.state)
             self._bar.start()
 
-    def at(
-        self, done: float, note: str = "", title: str | None = None, total: float | None = None
-    ) -> None:
-        """So far."""
+    def at(self, completed: float, note: str = "", **state: Any) -> None:
+        """So far; `description` and `total` may change."""
         with self._lock:
-            self.done, self.note, self.title, self.total = (
-                done,
-                note,
-                title or self.title,
-                total or self.total,
-            )
+            self.state |= {"completed": completed, "note": note, **state}
             if self._bar is not None:
-                self._bar.update(
-                    self._task, completed=done, note=note, description=self.title, total=self.total
-                )
+                self._bar.update(self._bar.task_ids[0], **self.state)
 
     def line(self, text: str) -> None:
         """A line above the bar, which stays; without a terminal as well."""
@@ -196,7 +183,7 @@ class Working:
             return
         with self._lock:
             if self._bar is None:
-                _tell(text)
+                _print(text)
             else:
                 with suppress(OSError):
                     self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -209,13 +196,6 @@ class Working:
             if self._bar is not None:
                 self._bar.stop()
                 self._bar = None
-
-
-def _tell(text: str, style: str | None = None) -> None:
-    with suppress(OSError):  # nobody can be told that nobody can be told
-        _console(stderr=True).print(
-            text, markup=False, highlight=False, soft_wrap=True, style=style
-        )
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
@@ -257,7 +237,7 @@ def format_of(path: str, given: str | None) -> str:
 
 @contextmanager
 def placed(path: str, force: bool) -> Iterator[str]:
-    """A name beside `path` to write to; the file is moved to `path` at the end, or removed if anything went wrong.
+    """A name beside `path` to write to; the file is moved to `path` at the end, or removed.
 
     Without `force` a file that another process has put there in the meantime is kept.
     """

@@ -1,0 +1,256 @@
+"""One fit of the command line: rows held out, the fit, its evaluation, and what the file records."""
+
+import shlex
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from ... import PooledClassifier
+from ...inspection import hold_out, row_keys, stratified_folds
+from ...inspection.metrics import Metrics
+from ...questions import DriftReference
+from ...text import plural, shown
+from ..readers.table import Rows, fingerprint
+from .models import NOT_SETTABLE
+from .output import CommandError, Exit, Screen, Working
+
+MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
+"""Held-out rows whose scores are kept for sets of classes; features that are watched for drift."""
+
+LOWEST = 1000
+"""Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
+
+
+@dataclass
+class FitJob:
+    """One fit to rows in memory."""
+
+    rows: Rows
+    estimator: Any
+    screen: Screen
+    holdout: float
+    cv: int | None
+    refit: bool
+    seed: int
+    model: Any = None
+    metrics: Metrics | None = None
+    """Of held-out rows."""
+    test: np.ndarray | None = None
+    """Positions of the rows that the model was not fitted to."""
+    interrupted: str | None = None
+    seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+    held_out: dict[str, Any] = field(default_factory=dict)
+    """What the model file keeps of held-out rows: densities, calibration, reference for drift."""
+
+    def run(self) -> None:
+        """Fit and evaluate."""
+        known = np.array([label is not None for label in self.rows.y], bool)
+        self.classes = np.unique(np.asarray(self.rows.y[known].tolist()))
+        self.codes = np.full(len(known), -1)
+        self.codes[known] = np.searchsorted(self.classes, self.rows.y[known].tolist())
+        everything, start = np.arange(len(known)), time.perf_counter()
+        key = row_keys(self.rows.table, seed=self.seed)  # equal rows are held out together
+        if self.cv is not None:
+            self._cross_validate(self.cv, key)
+            self._final(self.estimator, everything)
+            self._reference(everything, None)
+        else:
+            out = hold_out(self.codes, self.holdout, key=key)
+            train, test = np.flatnonzero(~out), np.flatnonzero(out)
+            self._final(self.estimator, train)
+            if len(test):
+                self.test, table = test, self.rows.table.take(test)
+                probability = self._evaluate(self.model, table, test)
+                self._keep_scores(table, self.codes[test], probability)
+            self._reference(train, self.test)
+            again = self.refit and self.interrupted is None
+            if again and self._final(clone(self.estimator), everything):
+                self.test = None
+        self.seconds = time.perf_counter() - start
+
+    def _cross_validate(self, n_folds: int, key: np.ndarray) -> None:
+        most = np.bincount(self.codes[self.codes >= 0]).max()
+        if most < n_folds:
+            raise CommandError(
+                Exit.FIT, f"--cv {n_folds}: no class has so many rows; the largest has {most}."
+            )
+        fold = stratified_folds(self.codes, n_folds, key=key)
+        for k in range(n_folds):
+            model, test = clone(self.estimator), np.flatnonzero(fold == k)
+            try:
+                self._fit(model, np.flatnonzero(fold != k), f"Fold {k + 1} of {n_folds}:")
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("the folds were not finished; nothing was saved") from None
+            self._evaluate(model, self.rows.table.take(test), test)
+
+    def _final(self, model: Any, at: np.ndarray) -> bool:
+        """Fit to some rows; an interrupted fit counts if it left a model that predicts."""
+        try:
+            self._fit(model, at, "Fitting")
+        except KeyboardInterrupt as error:
+            self.interrupted = str(error) or "interrupted"
+            if not self._predicts(model):
+                if self.model is None:
+                    raise KeyboardInterrupt("nothing has been fitted yet") from None
+                self.interrupted = (
+                    "interrupted while fitting to all rows; the evaluated model is kept"
+                )
+                return False
+        self.model = model
+        return True
+
+    def _predicts(self, model: Any) -> bool:
+        try:
+            model.predict_proba(self.rows.table.slice(0, 1))
+        except (AttributeError, NotFittedError):
+            return False
+        return True
+
+    def _fit(self, model: Any, at: np.ndarray, title: str) -> None:
+        """With a progress bar; what goes wrong is reported as the command line does."""
+        name, parameters = type(model).__name__, model.get_params(deep=False)
+        with (
+            self.screen.working(f"{title} {name}", parameters.get("max_iter")) as bar,
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            if "callback" in parameters:
+                pool = isinstance(model, PooledClassifier)
+                watch = _watch_pool(bar, title) if pool else _watch_sweeps(bar)
+                model.set_params(callback=watch)
+            try:
+                model.fit(*self.rows.at(at))
+            except ValueError as error:
+                raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
+            except MemoryError:
+                what = plural(len(at), "row")
+                raise CommandError(Exit.FIT, f"{name}: not enough memory for {what}.") from None
+            finally:
+                if "callback" in parameters:  # a function cannot be saved
+                    model.set_params(callback=None)
+        for text in dict.fromkeys(shown(warning.message, 400) for warning in caught):
+            if text not in self.warnings:
+                self.warnings.append(text)
+                self.screen.warn(text)
+
+    # -- held-out rows -----------------------------------------------------------------------------
+
+    def _evaluate(self, model: Any, table: Any, at: np.ndarray) -> np.ndarray:
+        """Add held-out rows to the metrics; their probabilities, (n, K)."""
+        probability = np.zeros((len(at), len(self.classes)))
+        known = np.searchsorted(self.classes, model.classes_)  # a fold may lack a class
+        probability[:, known] = model.predict_proba(table)
+        found = Metrics.of(self.codes[at], probability)
+        self.metrics = found if self.metrics is None else self.metrics + found
+        return probability
+
+    def _keep_scores(self, table: Any, codes: np.ndarray, probability: np.ndarray) -> None:
+        """Lowest densities for novelty; scores of some rows for their own classes, for sets."""
+        least = -np.finfo(np.float64).max
+        if hasattr(self.model, "score_samples"):
+            score = np.nan_to_num(self.model.score_samples(table), nan=least, neginf=least)
+            lowest = np.sort(score)[:LOWEST]
+            self.held_out["held_out_densities"] = {"n_rows": len(score), "lowest": lowest}
+        some = np.unique(np.linspace(0, len(codes) - 1, MOST_CALIBRATION).astype(int))
+        own = some, codes[some]
+        scores = {"codes": codes[some], "probability": probability[own]}
+        if hasattr(self.model, "log_density"):
+            density = np.asarray(self.model.log_density(table.take(some)))
+            density = density[np.arange(len(some)), codes[some]]
+            scores["density"] = np.nan_to_num(density, nan=least, neginf=least)
+        if len(self.model.classes_) == len(self.classes):
+            self.held_out["calibration"] = scores
+
+    def _reference(self, train: np.ndarray, test: np.ndarray | None) -> None:
+        """What the rows are like, for `kernelpool check`: counts, and no rows."""
+        if len(self.rows.kinds) <= MOST_WATCHED:
+            held = None if test is None else self.rows.table.take(test)
+            found = DriftReference.of(self.rows.table.take(train), self.model, held)
+            self.held_out["reference"] = found.to_dict()
+
+    # -- results -----------------------------------------------------------------------------------
+
+    @property
+    def evaluated_by(self) -> str | None:
+        """How the error was measured."""
+        if self.metrics is None:
+            return None
+        return "held-out rows" if self.cv is None else f"{self.cv} folds"
+
+    def record(self) -> dict[str, Any]:
+        """For programs."""
+        settings = self.model.get_params(deep=False)
+        members = None
+        if isinstance(self.model, PooledClassifier):
+            pairs = zip(self.model.members_, self.model.weights_.tolist(), strict=True)
+            members = [{"name": name, "weight": weight} for name, weight in pairs]
+        return {
+            "estimator": type(self.model).__name__,
+            "settings": {n: v for n, v in settings.items() if n not in NOT_SETTABLE},
+            "members": members,
+            "n_rows": len(self.rows.y),
+            "n_features": len(self.rows.kinds),
+            "classes": self.classes,
+            "evaluated_by": self.evaluated_by,
+            "held_out": None if self.metrics is None else self.metrics.rate(0.05).to_dict(),
+            "log_loss": None if self.metrics is None else self.metrics.log_loss,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "warnings": self.warnings,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """For the model file."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        return {
+            **self.record(),
+            "command": command_line(),
+            "source": self.rows.source,
+            "target": self.rows.target,
+            "features": self.rows.kinds,
+            "seed": self.seed,
+            "fingerprint": fingerprint(self.rows.table),
+            "class_shares": counts / counts.sum(),
+            **self.held_out,
+        }
+
+
+def command_line() -> str:
+    """The command, as it could be typed again."""
+    return shlex.join(["kernelpool", *sys.argv[1:]])
+
+
+def _watch_pool(bar: Working, title: str) -> Callable[[Any], None]:
+    """A line for every member that was tried, and what is left."""
+    tried = 0
+
+    def watch(info: Any) -> None:
+        nonlocal tried
+        tried += 1
+        n_all = tried + len(info.left)
+        loss = f"log-loss {info.loss:.4f}, " if np.isfinite(info.loss) else ""
+        pool = f"; pool {info.pool_loss:.4f}" if info.outcome == "kept" else ""
+        outcome = f"{loss}{info.outcome}, {info.seconds:.1f} s{pool}"
+        bar.line(f"{title} {info.name}: {outcome}; {len(info.left) or 'none'} left")
+        following = f"{title} {info.left[0]}" if info.left else title
+        bar.at(tried, f"{tried} of {n_all} tried", description=following, total=n_all)
+
+    return watch
+
+
+def _watch_sweeps(bar: Working) -> Callable[[Any], bool]:
+    """Every sweep on a progress bar; never stops the fit."""
+
+    def watch(info: Any) -> bool:
+        bar.at(info.sweep, f"sweep {info.sweep}, objective {info.objective:.4f}")
+        return False
+
+    return watch

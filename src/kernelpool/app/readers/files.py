@@ -1,0 +1,381 @@
+"""Files, folders and stdin as batches of columns.
+
+The first bytes of a file tell its format, not its name: Parquet, Arrow (file or stream, as Feather
+is), or delimited text, which may be compressed. Text is parsed by `pyarrow.csv.open_csv` with every
+column as text: `table` decides what is a number, so that a cell can be named by its row. stdin,
+pipes and text in other encodings than UTF-8 are copied to a temporary file first, which is read as
+often as needed.
+"""
+
+import codecs
+import csv
+import io
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from ...errors import TableError
+from ...text import listed, plural, quoted, shown
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
+COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+ENDINGS = (".gz", ".bz2", ".zst")
+NOT_TABLES = {
+    rb"PK\x03\x04": "an Excel workbook (.xlsx) or another zip archive",
+    rb"\xd0\xcf\x11\xe0": "an Excel workbook (.xls) or another Office file",
+    rb"\x80[\x02-\x05]": "a Python pickle",
+    rb"\x93NUMPY": "a NumPy array",
+    rb"\x89HDF": "an HDF5 file",
+    rb"SQLite format 3": "an SQLite database",
+    rb"%PDF": "a PDF document",
+    rb"FEA1": "Feather version 1",
+    rb'\s*[\[{]\s*["\[{0-9\]}]': "JSON",
+    rb"(?i)\s*<(!doctype|html|\?xml)\b": "HTML or XML",
+}
+"""Patterns of the first bytes of files that are no tables."""
+
+HEAD = 1 << 20
+"""Bytes that are inspected to tell what a file is."""
+
+BLOCK = 1 << 24
+"""Bytes of text that are parsed at a time; a row must fit."""
+
+CELLS = 1 << 20
+"""Cells of a batch of Parquet."""
+
+DELIMITERS = ",;\t|"
+SEPARATOR_LINE = re.compile(r'"?sep=(.)"?(\r\n|\n|\r)')
+"""What spreadsheets write before the header to name the delimiter."""
+
+
+@dataclass(frozen=True)
+class TextStyle:
+    """How text files are written; None detects it."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    header: bool = True
+    missing: tuple[str, ...] = ()
+    """Text that stands for a missing cell, besides `table.MISSING`."""
+
+
+class Batch(NamedTuple):
+    """Some rows of one file."""
+
+    file: str
+    first_row: int
+    """Number of its first row within the file, from 1; the header is not counted."""
+    rows: Any
+    """pyarrow.RecordBatch."""
+    typed: bool
+    """Whether the file has types; all columns of text files are strings."""
+
+    def place(self, row: int, name: str) -> str:
+        """A cell, for messages."""
+        return f"{self.file}, row {self.first_row + row}, column {quoted(name)}"
+
+
+@dataclass
+class Source:
+    """Rows of a file, of the files of a folder, or of stdin (`-`)."""
+
+    path: str
+    style: TextStyle = field(default_factory=TextStyle)
+    names: list[str] = field(default_factory=list)
+    """Names of the columns, known from the first batch on, or when `batches` has ended."""
+
+    def __post_init__(self) -> None:
+        self.label, self._copy = shown(self.path, 200), None
+        if self.path == "-":
+            if sys.stdin is None or sys.stdin.closed:
+                raise TableError("stdin is closed: there are no data to read.")
+            self.label, self.files = "stdin", [self._spooled(sys.stdin.buffer)]
+            return
+        try:
+            mode = os.stat(self.path).st_mode
+            if stat.S_ISDIR(mode):
+                folder = Path(self.path)
+                self.files = sorted(str(p) for p in folder.rglob("*") if _is_data(p, folder))
+                self.label = f"{self.label} ({plural(len(self.files), 'file')})"
+            elif stat.S_ISREG(mode):
+                self.files = [self.path]
+            else:
+                with open(self.path, "rb") as pipe:
+                    self.files = [self._spooled(pipe)]
+        except OSError as error:
+            raise TableError(f"{self.label}: {_reason(error)}.") from None
+        if not self.files:
+            raise TableError(
+                f"{self.label}: no data files in this folder; expected {', '.join(SUFFIXES)} "
+                f"(or .gz of text)."
+            )
+
+    def _spooled(self, stream: Any) -> str:
+        self._copy: Any = tempfile.NamedTemporaryFile()  # noqa: SIM115 (as long as the source lives)
+        shutil.copyfileobj(stream, self._copy, BLOCK)
+        self._copy.flush()
+        return str(self._copy.name)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the files together."""
+        return sum(map(os.path.getsize, self.files))
+
+    def batches(self) -> Iterator[Batch]:
+        """Every batch of every file; all files must have the same columns, in any order."""
+        import pyarrow as pa
+
+        for path in self.files:
+            name = self.label if self._copy is not None else shown(path, 200)
+            row = 0
+            with ExitStack() as stack:
+                try:
+                    names, pieces, typed = _opened(path, name, self.style, stack)
+                    extra = {} if path == self.path or self._copy else _partition(path, self.path)
+                    names = [*names, *extra]
+                    self._check_names(names, name)
+                    for piece in pieces:
+                        if typed:
+                            piece.validate(full=True)  # a damaged file may hold wrong lengths
+                        added = [pa.repeat(pa.scalar(v), piece.num_rows) for v in extra.values()]
+                        rows = pa.record_batch([*piece.columns, *added], names=names)
+                        if rows.num_rows:
+                            yield Batch(name, row + 1, rows, typed)
+                        row += rows.num_rows
+                except OSError as error:
+                    raise TableError(f"{name}: {_reason(error)}.") from None
+                except (pa.ArrowException, MemoryError) as error:  # wrong lengths ask for memory
+                    text = shown(str(error).strip().split("\n")[0] or type(error).__name__, 300)
+                    after = f"damaged after row {row}: " if row else ""
+                    raise TableError(f"{name}: {after}{text}") from None
+
+    def _check_names(self, names: list[str], file: str) -> None:
+        twice = [name for name, n in Counter(names).items() if n > 1]
+        if not names or twice:
+            what = f"several columns are named {listed(twice)}" if twice else "no columns"
+            raise TableError(f"{file}: {what}.", "Give each column its own name." * bool(twice))
+        self.names = self.names or names
+        expected, found = set(self.names), set(names)
+        lacks = [name for name in self.names if name not in found]
+        besides = [name for name in names if name not in expected]
+        if lacks or besides:
+            text = [f"lacks {listed(lacks)}"] * bool(lacks)
+            text += [f"has {listed(besides)} besides"] * bool(besides)
+            raise TableError(
+                f"{file}: its columns differ from those of {shown(self.files[0])}: "
+                f"it {' and '.join(text)}."
+            )
+
+
+def stem_of(path: str) -> str:
+    """The name of a data file without its folder and its endings."""
+    name = Path(path).resolve().name
+    for endings in (ENDINGS, SUFFIXES):
+        stem, suffix = os.path.splitext(name)
+        name = stem if suffix.lower() in endings else name
+    return name
+
+
+def _is_data(path: Path, folder: Path) -> bool:
+    """Whether it is a data file of the folder, or of folders `key=value` inside it."""
+    inside = all("=" in part for part in path.relative_to(folder).parts[:-1])
+    known = stem_of(path.name) != path.name and path.suffix.lower() != path.name.lower()
+    return inside and known and path.is_file() and not path.name.startswith((".", "_"))
+
+
+def _partition(path: str, folder: str) -> dict[str, Any]:
+    """Columns that folders `key=value` stand for, as Hive writes them."""
+    found = {}
+    for part in Path(path).relative_to(folder).parts[:-1]:
+        key, value = map(unquote, part.split("=", 1))
+        whole = re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", value)
+        missing = value == "__HIVE_DEFAULT_PARTITION__"
+        found[key] = None if missing else int(value) if whole else value
+    return found
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _opened(
+    path: str, name: str, style: TextStyle, stack: ExitStack
+) -> tuple[list[str], Iterator[Any], bool]:
+    """The names of the columns of a file, its record batches, and whether they have types."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open(path, "rb") as file:
+        head = file.read(HEAD)
+    if not head:
+        raise TableError(f"{name}: the file is empty.")
+    if head[:4] == b"PAR1":
+        parquet = pq.ParquetFile(path, pre_buffer=False, buffer_size=HEAD)
+        names = parquet.schema_arrow.names
+        return names, parquet.iter_batches(batch_size=max(64, CELLS // max(1, len(names)))), True
+    if head[:6] == b"ARROW1":
+        arrow = pa.ipc.open_file(stack.enter_context(pa.OSFile(path)))
+        pieces = (arrow.get_batch(i) for i in range(arrow.num_record_batches))
+        return arrow.schema.names, pieces, True
+    if head[:4] == b"\xff\xff\xff\xff":
+        stream = pa.ipc.open_stream(stack.enter_context(pa.OSFile(path)))
+        return stream.schema.names, stream, True
+    kind = next((kind for magic, kind in NOT_TABLES.items() if re.match(magic, head[:1000])), None)
+    if kind is not None:
+        raise TableError(
+            f"{name}: this is {kind}.",
+            "Save the table as CSV, Parquet or Arrow (Feather version 2).",
+        )
+    return (*_text(path, name, head, style, stack), False)
+
+
+# -- delimited text --------------------------------------------------------------------------------
+
+
+def _text(
+    path: str, name: str, head: bytes, style: TextStyle, stack: ExitStack
+) -> tuple[list[str], Iterator[Any]]:
+    """The names of the columns, and the rows as record batches of strings."""
+    import pyarrow as pa
+
+    codec = next((codec for magic, codec in COMPRESSED.items() if head.startswith(magic)), None)
+    if codec is not None:
+        with pa.input_stream(path, compression=codec) as stream:
+            head = stream.read(HEAD)
+    encoding = style.encoding or _encoding(head)
+    if encoding not in ("utf-8", "utf-8-sig"):
+        copy = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 (the stack closes it)
+        with pa.input_stream(path, compression=codec) as stream:
+            _transcode(stream, copy, name, encoding)
+        copy.seek(0)
+        path, codec, head = copy.name, None, copy.read(HEAD)
+    text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(head)
+    start = len(text) - len(text.lstrip("\r\n"))
+    separator = SEPARATOR_LINE.match(text, start)
+    start = start if separator is None else separator.end()
+    body = text[start:]
+    if not body.strip():
+        raise TableError(f"{name}: the file is empty.")
+    style = replace(style, delimiter=style.delimiter or (separator[1] if separator else None))
+    first, delimiter, n_lines = _first_row(name, body, style)
+    skipped = len(re.findall(r"\r\n|\r|\n", text[:start])) + n_lines * style.header
+    return first, _parsed(path, codec, name, first, delimiter, skipped, stack)
+
+
+def _encoding(head: bytes) -> str:
+    """UTF-16 by its mark; otherwise UTF-8 where the first bytes are, and else Latin-1."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def _transcode(stream: Any, copy: Any, name: str, encoding: str) -> None:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        while piece := stream.read(BLOCK):
+            copy.write(decoder.decode(piece).encode())
+        copy.write(decoder.decode(b"", True).encode())
+        copy.flush()
+    except UnicodeError:
+        raise TableError(
+            f"{name}: not {encoding} text.", "Pass another --text encoding=NAME."
+        ) from None
+
+
+def _first_row(name: str, body: str, style: TextStyle) -> tuple[list[str], str, int]:
+    """Names of the columns, the delimiter, and the number of lines of the first row."""
+
+    def cells(delimiter: str) -> tuple[list[str], int]:
+        reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter)
+        return next(reader, []), reader.line_num
+
+    try:
+        delimiter = style.delimiter or max(DELIMITERS, key=lambda d: len(cells(d)[0]))
+        first, n_lines = cells(delimiter)
+    except csv.Error:
+        raise TableError(
+            f"{name}: the first line has no delimiter in {csv.field_size_limit():,} characters."
+        ) from None
+    if not style.header:
+        return [f"c{i + 1}" for i in range(len(first))], delimiter, n_lines
+    if body.startswith("#"):
+        line = body.split("\n")[0].strip()
+        raise TableError(f"{name}: the first line is a comment: {quoted(line)}.", "Delete it.")
+    names = [cell.strip() for cell in first]
+    if all(_is_number(cell) for cell in names) and names != [str(i) for i in range(len(names))]:
+        raise TableError(
+            f"{name}: the first line looks like data: {listed(first)}.",
+            "Add a line of names, or pass --text header=no.",
+        )
+    return names, delimiter, n_lines
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(
+    path: str,
+    codec: str | None,
+    name: str,
+    names: list[str],
+    delimiter: str,
+    skipped: int,
+    stack: ExitStack,
+) -> Iterator[Any]:
+    """Record batches of strings; errors name the row."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    keys, row = [str(i) for i in range(len(names))], 0
+    try:
+        reader = arrow_csv.open_csv(
+            stack.enter_context(pa.input_stream(path, compression=codec)),
+            arrow_csv.ReadOptions(
+                use_threads=False, block_size=BLOCK, column_names=keys, skip_rows=skipped
+            ),
+            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(keys, pa.string()), strings_can_be_null=False
+            ),
+        )
+        for batch in reader:
+            yield batch
+            row += batch.num_rows
+    except pa.ArrowInvalid as error:
+        text = str(error)
+        if "Could not skip" in text or "Empty CSV" in text:  # a header, and nothing below it
+            return
+        at = re.search(r"Row #(\d+): ", text)
+        where = f"{name}, " + (f"row {int(at[1]) - skipped}" if at else f"after row {row}")
+        cells = re.search(r"Expected (\d+) columns, got (\d+): (.*)", text)
+        if cells is not None:
+            found = f"{plural(int(cells[2]), 'cell')} where the header has {cells[1]}"
+            raise TableError(f"{where}: {found}: {quoted(cells[3])}.") from None
+        if "straddling" in text:
+            raise TableError(f"{where}: a row is longer than {BLOCK:,} bytes.") from None
+        if "UTF8" in text:
+            column = re.search(r"In CSV column #(\d+)", text)
+            where += f", column {quoted(names[int(column[1])])}" if column else ""
+            advice = "Pass its encoding, such as --text encoding=latin-1."
+            raise TableError(f"{where}: not UTF-8 text.", advice) from None
+        raise TableError(f"{where}: {shown(text, 300)}") from None

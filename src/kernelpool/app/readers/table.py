@@ -1,0 +1,476 @@
+"""Cells as numbers and categories, and the target as classes.
+
+Typed files tell what their columns hold. A column of a text file holds numbers if all its cells are
+numbers or missing, and categories otherwise; where most of its different cells are numbers, the
+others are named by row and refused. The tables made here have columns of float64 (NaN = missing)
+and of strings (null = missing): `kernelpool.tables.Columns` takes such tables from Python as well.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from ...errors import TableError
+from ...text import did_you_mean, listed, plural, quoted
+from .files import Batch, Source, TextStyle
+
+NUMBER, CATEGORY = "number", "category"
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
+"""What text files write for a missing number."""
+
+PERHAPS_MISSING = ("-", "--", ".", "unknown", "missing", "none", "nil", "na", "n.a.", "nothing")
+"""Text, in lower case, that may stand for a missing number; only the user can tell."""
+
+PLAIN_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+ODD_NUMBERS = {
+    r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?": "a thousands separator",
+    r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?": "a decimal comma",
+    r"[+-]?\s*[$€£¥]\s*[\d.,]+|[+-]?[\d.,]+\s*[$€£¥]": "an amount of money",
+    r"[+-]?[\d.,]+\s*%": "a percentage",
+}
+DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?$"
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+
+MOST_CATEGORIES = 256
+"""A column with more different cells than this is a name or a text."""
+
+FEW = 20
+"""So many different values may be categories or classes, however few rows there are."""
+
+ROWS_A_CLASS = 3
+"""With fewer rows a class than this, on average, a target holds no classes."""
+
+MARKED = 64
+"""First rows by which the rows of a fit are known again."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in memory: an Arrow table of features, and a label for each, None where there is none."""
+
+    table: Any
+    y: np.ndarray
+    kinds: dict[str, str]
+    """Of the features: `NUMBER` or `CATEGORY`."""
+    target: str
+    source: str
+    numbers: np.ndarray
+    """Numbers of the rows in the source, from 1."""
+    kept: list[str] | None = None
+    """Text of the columns to show beside the numbers of rows."""
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Columns that no model can learn from, and why."""
+
+    def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Some of the rows."""
+        return self.table.take(index), self.y[index]
+
+
+def check_columns(wanted: Sequence[str], source: Source, purpose: str) -> None:
+    """Columns that are asked for must be there."""
+    absent = sorted(set(wanted) - set(source.names))
+    if absent:
+        hint = did_you_mean(absent[0], source.names) if len(absent) == 1 else "."
+        raise TableError(
+            f"{source.label}: there is no column {listed(absent, 12)} {purpose}{hint} "
+            f"There are {listed(source.names, 12)}."
+        )
+
+
+# -- cells -----------------------------------------------------------------------------------------
+
+
+def as_text(column: Any) -> Any:
+    """Cells as text without space around it; empty ones are null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_boolean(column.type):
+        return pc.utf8_lower(column.cast(pa.string()))
+    text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+
+
+def numbers(column: Any, style: TextStyle) -> tuple[np.ndarray, np.ndarray]:
+    """Cells as float64, NaN where one is missing; and where a cell is no finite number, (n,) both."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, bad = column.type, np.zeros(len(column), bool)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif kind_of(kind) == CATEGORY:
+        text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        missing = pc.is_in(text, value_set=pa.array([*MISSING, *style.missing]))
+        text = pc.if_else(missing, pa.scalar(None, pa.string()), text)
+        text = pc.replace_substring_regex(text, r"^\+", "")
+        if style.decimal != ".":
+            text = pc.replace_substring(text, style.decimal, ".")
+        good = pc.fill_null(pc.match_substring_regex(text, PLAIN_NUMBER), True)
+        bad = ~good.to_numpy(zero_copy_only=False)
+        column = pc.if_else(good, text, pa.scalar(None, pa.string()))
+    x = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    infinite = np.isinf(x)
+    return np.where(infinite, np.nan, x), bad | infinite
+
+
+def kind_of(kind: Any) -> str | None:
+    """What a column of an Arrow type holds; None for neither numbers nor categories."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return NUMBER
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    if text or types.is_boolean(kind):
+        return CATEGORY
+    return NUMBER if types.is_null(kind) else None
+
+
+def odd_number(cell: str, style: TextStyle) -> tuple[str, str]:
+    """What a cell that is no number looks like, and what to do; empty where it is like nothing."""
+    text = cell.strip()
+    if text.lower() in PERHAPS_MISSING or text.lower() in MISSING:
+        advice = f"If {quoted(text)} stands for a missing cell, pass --text missing={text}."
+        return "a missing cell?", advice
+    found = (kind for pattern, kind in ODD_NUMBERS.items() if re.fullmatch(pattern, text))
+    kind = next(found, "")
+    if kind == "a decimal comma" and style.decimal == ".":
+        return kind, "Pass --text decimal=,."
+    kind = "a thousands separator" if kind == "a decimal comma" else kind
+    return kind, "Write numbers with digits and a decimal point alone." if kind else ""
+
+
+def table_of(
+    batch: Batch, kinds: Mapping[str, str], style: TextStyle
+) -> tuple[Any, dict[str, int]]:
+    """The columns that a fitted model takes, and of each the number of cells that are no numbers.
+
+    Those are missing in the table; a column without any number is refused.
+    """
+    import pyarrow as pa
+
+    columns, unreadable = [], {}
+    for name, kind in kinds.items():
+        column = batch.rows.column(name)
+        if kind == CATEGORY:
+            columns.append(as_text(column))
+            continue
+        if kind_of(column.type) is None:
+            raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} are no numbers.")
+        x, bad = numbers(column, style)
+        if bad.any():
+            unreadable[name] = int(bad.sum())
+            if np.isnan(x).all():
+                at = int(np.argmax(bad))
+                raise TableError(
+                    f"{batch.place(at, name)}: {quoted(column[at])} is not a number, nor is any "
+                    f"other cell there.",
+                    odd_number(str(column[at]), style)[1] or "The model was fitted to numbers.",
+                )
+        columns.append(pa.array(x))
+    return pa.table(columns, names=list(kinds)), unreadable
+
+
+def fingerprint(table: Any) -> str:
+    """Of the first rows, however the source is cut into batches."""
+    mark = blake2b(digest_size=16)
+    for name, column in zip(table.column_names, table.slice(0, MARKED).columns, strict=True):
+        mark.update(f"{name}\0{column.to_pylist()}\0".encode(errors="backslashreplace"))
+    return mark.hexdigest()
+
+
+# -- labels ----------------------------------------------------------------------------------------
+
+
+def cells_of(batch: Batch, name: str) -> np.ndarray:
+    """Labels of a batch: text, whole numbers, fractions; None where one is missing, (n,)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = batch.rows.column(name)
+    if pa.types.is_null(column.type):
+        return np.full(len(column), None, object)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type) or "binary" in str(column.type):
+        raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} cannot be a class.")
+    coded = column.dictionary_encode()
+    distinct = coded.dictionary
+    if kind_of(distinct.type) != NUMBER:
+        distinct = as_text(distinct)
+    values = [_label(value) for value in distinct.to_pylist()]
+    found = np.array([*values, None], object)
+    return found[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
+
+
+def _label(value: Any) -> Any:
+    if value is None or value != value:
+        return None
+    if not isinstance(value, int | str) and np.isfinite(float(value)):
+        return int(value) if value == value // 1 else float(value)
+    return value
+
+
+def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarray:
+    """Labels, whole numbers or text; None stays None. TableError where they can be no classes."""
+    known = np.array([cell is not None for cell in cells], bool)
+    distinct, n_rows = sorted(set(cells[known].tolist()), key=str), int(known.sum())
+    many = len(distinct) > FEW and not as_words
+    if many and all(_is_number(v) for v in distinct) and any(float(v) % 1 for v in distinct):
+        raise TableError(
+            f"Column {quoted(name)} holds {len(distinct):,} different fractional numbers such as "
+            f"{listed(distinct[:3])}: a measurement, not classes.",
+            f"If they are classes, pass --columns {name}=words. Numbers are predicted from Python, "
+            f"by kernelpool.EMLogRegressor.",
+        )
+    if many and n_rows < ROWS_A_CLASS * len(distinct):
+        raise TableError(
+            f"Column {quoted(name)} holds {len(distinct):,} different values in "
+            f"{plural(n_rows, 'row')}, such as {listed(distinct[:3])}: too many for classes.",
+            "Is --target the right column?",
+        )
+    if len(distinct) < 2:
+        found = f"only {quoted(distinct[0])}" if distinct else "nothing"
+        raise TableError(
+            f"Column {quoted(name)} must hold at least two classes; found {found} in "
+            f"{plural(len(cells), 'row')}."
+        )
+    whole = not as_words and all(
+        isinstance(v, int) or (isinstance(v, str) and WHOLE.fullmatch(v)) for v in distinct
+    )
+    labels = np.asarray([int(v) if whole else str(v) for v in cells[known].tolist()])
+    if known.all():
+        return labels
+    out = np.full(len(cells), None, object)
+    out[known] = labels.tolist()
+    return out
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
+
+
+def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
+    """Positions of labels among the classes of a model; -1 where there is no label."""
+    known = {None: -1} | {str(label): code for code, label in enumerate(classes.tolist())}
+    cells = cells_of(batch, name)
+    codes = np.array([known.get(None if c is None else str(c), -2) for c in cells.tolist()], int)
+    if (codes == -2).any():
+        at = int(np.argmax(codes == -2))
+        raise TableError(
+            f"{batch.place(at, name)}: the model knows no class {quoted(cells[at])}, only "
+            f"{listed(classes.tolist(), 8)}."
+        )
+    return codes
+
+
+# -- tables with classes ---------------------------------------------------------------------------
+
+
+def read_rows(
+    source: Source,
+    target: str | None,
+    *,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    kinds: Mapping[str, str] | None = None,
+    unlabeled: str = "refuse",
+) -> Rows:
+    """All rows of a source with their labels.
+
+    Parameters
+    ----------
+    source : Source
+    target : str or None
+        Column that holds the classes; None is an error that lists the columns.
+    drop, keep : sequence of str
+        Columns to leave out; and such ones whose text is shown beside the numbers of rows.
+    kinds : dict of str to str, optional
+        What some columns hold, whatever they look like; the target may be a `CATEGORY`.
+    unlabeled : {"refuse", "drop", "use"}
+        What becomes of rows without a class.
+    """
+    batches = list(source.batches())
+    names = feature_names(source, target, [*drop, *keep])
+    assert target is not None
+    check_columns(list(kinds or {}), source, "whose kind is given")
+    if not batches:
+        raise TableError(f"{source.label}: no rows below the header.")
+    cells = np.concatenate([cells_of(batch, target) for batch in batches])
+    given = dict(kinds or {})
+    as_words = given.pop(target, NUMBER) == CATEGORY
+    table, found, left_out = features_of(batches, names, source.style, given)
+    y, at = classes_of(target, cells, as_words), np.arange(len(cells))
+    without = np.array([cell is None for cell in cells], bool)
+    if without.any() and unlabeled == "refuse":
+        raise TableError(
+            f"{plural(int(without.sum()), 'row')} of {len(cells):,} without a class in column "
+            f"{quoted(target)}, the first is row {int(np.argmax(without)) + 1}.",
+            "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
+            missing={target: int(without.sum())},
+        )
+    if without.any() and unlabeled == "drop":
+        at = np.flatnonzero(~without)
+        table, y = table.take(at), np.asarray(y[at].tolist())
+    kept = kept_text(batches, keep)
+    kept = None if kept is None else [kept[i] for i in at]
+    return Rows(
+        table.combine_chunks(),
+        y,
+        found,
+        target,
+        source.label,
+        at + 1,
+        kept,
+        tuple(left_out.items()),
+    )
+
+
+def kept_text(batches: Sequence[Batch], keep: Sequence[str]) -> list[str] | None:
+    """Columns that identify rows, as one text a row; None where there are none."""
+    if not keep:
+        return None
+    columns = [[str(v) for batch in batches for v in batch.rows.column(name)] for name in keep]
+    if len(keep) > 1:
+        columns = [[f"{n} {v}" for v in column] for n, column in zip(keep, columns, strict=True)]
+    return [", ".join(row) for row in zip(*columns, strict=True)]
+
+
+def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> list[str]:
+    """The columns of a source less the target and those to drop, checked."""
+    if target is None:
+        raise TableError(
+            f"{source.label}: name the column that holds the classes; there are "
+            f"{listed(source.names, 40)}.",
+            "Pass --target.",
+        )
+    check_columns([target], source, "for the target")
+    check_columns(drop, source, "to leave out")
+    left_out = {target, *drop}
+    names = [name for name in source.names if name not in left_out]
+    if "" in names:
+        at = source.names.index("") + 1
+        raise TableError(
+            f"{source.label}: column {at} has no name (row numbers are often written so).",
+            "Name it, or pass --drop ''.",
+        )
+    if not names:
+        raise TableError(f"{source.label}: no column is left to learn from.")
+    return names
+
+
+def features_of(
+    batches: Sequence[Batch], names: Sequence[str], style: TextStyle, given: Mapping[str, str]
+) -> tuple[Any, dict[str, str], dict[str, str]]:
+    """The features as a table, the kind of each, and why columns are left out.
+
+    One TableError names all columns of numbers that hold other cells as well.
+    """
+    import pyarrow as pa
+
+    columns, kinds, left_out, odd = {}, {}, {}, {}
+    for name in names:
+        kind = given.get(name) or _typed_kind(batches, name)
+        if kind is None:
+            left_out[name] = "it holds dates or times"
+            continue
+        parts = [batch.rows.column(name) for batch in batches]
+        if kind == NUMBER:
+            cells, bad = zip(*(numbers(part, style) for part in parts), strict=True)
+            first = next((i for i, where in enumerate(bad) if where.any()), None)
+            if first is not None:
+                at = int(np.argmax(bad[first]))
+                if name in given or batches[first].typed or _numberlike(parts, style):
+                    odd[name] = batches[first].place(at, name), str(parts[first][at])
+                    continue
+                kind = CATEGORY
+        if kind == NUMBER:
+            column = pa.array(np.concatenate(cells))
+        else:
+            column = pa.chunked_array([as_text(part) for part in parts], pa.string())
+        why = None if name in given else _teaches_nothing(column, kind)
+        if why is not None:
+            left_out[name] = why
+        else:
+            columns[name], kinds[name] = column, kind
+    if odd:
+        raise _not_numbers(odd, style)
+    if not kinds:
+        reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in left_out.items())
+        raise TableError(f"No column is left to learn from: {reasons}.")
+    return pa.table(columns), kinds, left_out
+
+
+def _typed_kind(batches: Sequence[Batch], name: str) -> str | None:
+    """What a column holds by its type; None for dates, and numbers for text of unknown type."""
+    import pyarrow as pa
+
+    for batch in batches:
+        kind = batch.rows.column(name).type
+        if pa.types.is_temporal(kind):
+            return None
+        if kind_of(kind) is None:
+            raise TableError(
+                f"{batch.file}, column {quoted(name)}: {kind} is neither a number nor text.",
+                f"Leave it out with --drop {quoted(name)}.",
+            )
+        if batch.typed and kind_of(kind) == CATEGORY:
+            return CATEGORY
+    return NUMBER
+
+
+def _numberlike(parts: Sequence[Any], style: TextStyle) -> bool:
+    """Whether most of the different cells are numbers, are written in an odd way, or are missing."""
+    distinct = {cell for part in parts for cell in part.unique().to_pylist()}
+    alike = [
+        bool(cell.strip() in MISSING or _is_number(cell) or odd_number(cell, style)[0])
+        for cell in distinct
+    ]
+    return 2 * sum(alike) >= len(alike)
+
+
+def _teaches_nothing(column: Any, kind: str) -> str | None:
+    """Why no model can learn from a column; None where one can."""
+    import pyarrow.compute as pc
+
+    n_rows = len(column)
+    if kind == NUMBER:
+        x = column.to_numpy()
+        counts = n_rows > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all())
+        return (
+            "it has no value at all" if np.isnan(x).all() else "it counts the rows" * counts or None
+        )
+    distinct = column.unique().drop_null()
+    some = listed(distinct[:2].to_pylist())
+    if not len(distinct):
+        return "it has no value at all"
+    if pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
+        return f"it holds dates such as {some}"
+    if len(distinct) > FEW and len(distinct) > n_rows / 2:
+        return f"nearly every row has a value of its own ({len(distinct):,} in {n_rows:,}: {some})"
+    if len(distinct) > MOST_CATEGORIES:
+        return f"it has {len(distinct):,} different values such as {some}"
+    return None
+
+
+def _not_numbers(odd: Mapping[str, tuple[str, str]], style: TextStyle) -> TableError:
+    cells, advice = [], []
+    for place, cell in odd.values():
+        kind, remedy = odd_number(cell, style)
+        cells.append(f"{place}: {quoted(cell)}{f' ({kind})' if kind else ''}")
+        advice.append(remedy or "Take a column for categories with --columns COLUMN=words.")
+    rest = f"; and {plural(len(odd) - 8, 'other column')}" if len(odd) > 8 else ""
+    return TableError(
+        f"Not a number: {'; '.join(cells[:8])}{rest}.",
+        " ".join(dict.fromkeys(advice)),
+        not_numbers=list(odd),
+    )

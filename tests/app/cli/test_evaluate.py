@@ -1,0 +1,189 @@
+"""`evaluate`, `check`, `report`, `export` and `info`: numbers beside scikit-learn's and SciPy's."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import beta, binomtest
+from sklearn.metrics import confusion_matrix, log_loss
+
+import kernelpool
+from kernelpool import questions
+from kernelpool.app.files import read_header
+
+from .tables import NAMES, QUICK, colors, features, labels, write_csv
+
+ROWS = colors(150, 9, 1.5)
+Y = labels(ROWS)
+
+
+def table(rows=ROWS):
+    x = features(rows)
+    return pa.table({"a": x[:, 0], "b": x[:, 1]})
+
+
+@pytest.fixture
+def model(blurred):
+    return blurred[1]
+
+
+@pytest.fixture
+def new(tmp_path):
+    return write_csv(tmp_path / "new.csv", NAMES, ROWS)
+
+
+def test_evaluate_is_what_others_compute(run, model, new):
+    found = run("evaluate", model, new, "--json").json
+    fitted = kernelpool.load(model)
+    probability, classes = np.asarray(fitted.predict_proba(table())), fitted.classes_
+    predicted = classes[probability.argmax(axis=1)]
+    wrong = int((predicted != Y).sum())
+    interval = binomtest(wrong, 150).proportion_ci(0.95, "exact")
+    expected = [wrong / 150, *interval, beta.ppf(0.95, wrong + 1, 150 - wrong)]
+    numbers = [found[name] for name in ("error", "low", "high", "certified")]
+    np.testing.assert_allclose(numbers, expected, rtol=1e-6)
+    np.testing.assert_allclose(found["log_loss"], log_loss(Y, probability), rtol=1e-12)
+    brier = ((probability - (Y[:, None] == classes)) ** 2).sum(axis=1).mean()
+    np.testing.assert_allclose(found["brier"], brier, rtol=1e-12)
+    assert found["confusion"] == confusion_matrix(Y, predicted).tolist()
+    sure, correct = probability.max(axis=1), predicted == Y
+    bins = np.digitize(sure, np.arange(0.1, 1, 0.1))
+    gaps = [
+        abs(sure[bins == b].mean() - correct[bins == b].mean()) * (bins == b).mean()
+        for b in np.unique(bins)
+    ]
+    np.testing.assert_allclose(found["calibration_error"], sum(gaps), rtol=1e-9)
+    tried = run("evaluate", model, new, "--json", "--tried", 10, "--confidence", 0.9).json
+    bound = beta.ppf(1 - 0.1 / 10, wrong + 1, 150 - wrong)
+    np.testing.assert_allclose(tried["certified"], bound, rtol=1e-6)
+    assert tried["high"] < found["high"]
+    run("evaluate", model, new, "--at-most", found["certified"] + 0.001)
+    ran = run("evaluate", model, new, "--at-most", found["certified"] - 0.001, code=7)
+    assert "Not certified" in ran.out
+
+
+def test_evaluate_for_people(run, model, new):
+    ran = run("evaluate", model, new, "--reject", "--importance")
+    for text in ("Error:", "always the most frequent class: 66.7 %", "Log-loss:", "Calibration:"):
+        assert text in ran.out
+    for text in (
+        "Certified:",
+        "Confusion",
+        "Decisions:",
+        "Accepted:",
+        "green",
+        "without a feature",
+    ):
+        assert text in ran.out
+    found = run("evaluate", model, new, "--importance", "--json").json["importance"]
+    expected = questions.feature_importance(kernelpool.load(model), table(), Y)
+    np.testing.assert_allclose(found["importance"], expected.importance)
+    assert found["names"] == ["a", "b"]
+
+
+def test_rows_that_cannot_be_evaluated(run, model, blurred):
+    assert "too low" in run("evaluate", model, blurred[0]).err
+    other = write_csv("o.csv", NAMES, [[0, 0, "red"], [1, 1, "pink"]])
+    ran = run("evaluate", model, other, code=3)
+    message = "o.csv, row 2, column 'color': the model knows no class 'pink', only 'blue', 'green'"
+    assert message in ran.err
+    bare = write_csv("p.csv", ["a", "b"], [[0, 0]])
+    assert "no column 'color' for the target" in run("evaluate", model, bare, code=3).err
+    empty = write_csv("q.csv", NAMES, [[0, 0, ""]])
+    assert "no row has a class" in run("evaluate", model, empty, code=3).err
+    assert (
+        "no rows below the header"
+        in run("evaluate", model, write_csv("r.csv", NAMES, []), code=3).err
+    )
+    assert "and the data" in run("evaluate", model, code=2).err
+
+
+def test_several_models_are_compared_by_mcnemars_test(run, model, blurred, new):
+    words = ("-m", "shared-kernel", "--set", "training=em", "--set", "covariance_type=spherical")
+    run("fit", blurred[0], "-t", "color", *words, "-o", "other.st")
+    found = run("evaluate", model, "other.st", new, "--json").json
+    (compared,) = found["models"][0]["comparisons"]
+    wrong = [np.asarray(kernelpool.load(m).predict(table())) != Y for m in (model, "other.st")]
+    only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
+    assert (compared["only_first"], compared["only_second"]) == only
+    assert [m["error"] for m in found["models"]] == [wrong[0].mean(), wrong[1].mean()]
+    assert compared["p_value"] == pytest.approx(binomtest(only[0], max(sum(only), 1)).pvalue)
+    n = int(wrong[1].sum())  # two models: each bound is wrong with half of 0.05
+    bound = beta.ppf(1 - 0.025, n + 1, 150 - n)
+    assert found["models"][1]["certified"] == pytest.approx(bound)
+    assert "Models on the same rows" in run("evaluate", model, "other.st", new).out
+    two = [row for row in colors(90) if row[2] != "red"]
+    run("fit", write_csv("two.csv", NAMES, two), "-t", "color", *QUICK, "-o", "two.st")
+    assert "different classes" in run("evaluate", model, "two.st", new, code=4).text
+
+
+def test_check_finds_what_changed(run, model, new):
+    calm = run("check", model, new, "--json").json
+    assert calm["moved"] == []
+    assert calm["p_value"] > 0.01
+    shifted = [[float(a) + 3, b, color] for a, b, color in ROWS]
+    write_csv("moved.csv", NAMES, shifted)
+    moved = run("check", model, "moved.csv", "--json", "--alarm", "0.5", code=7).json
+    assert set(moved["moved"]) == {"a", "log-density"}
+    ran = run("check", model, "moved.csv")
+    assert "What changed most" in ran.out
+    assert "hold only where nothing but they has changed" in ran.text
+    summary = read_header(model)["summary"]["reference"]
+    assert set(summary) == {"bins", "n_rows", "counts", "density"}  # counts, and no rows
+    reference = questions.DriftReference.from_dict(summary)
+    report = reference.compare(*reference.count(table(shifted), kernelpool.load(model)))
+    assert [part["p_value"] for part in moved["parts"]] == [part.p_value for part in report.parts]
+    kernelpool.save(kernelpool.load(model), "bare.st")
+    assert "has no counts of the rows of its fit" in run("check", "bare.st", new, code=4).text
+
+
+def test_check_estimates_class_frequencies(run, model):
+    rows = colors(600, 5, 1.5)
+    few = [row for row in rows if row[2] != "red"] + [row for row in rows if row[2] == "red"][:5]
+    found = run("check", model, write_csv("few.csv", NAMES, few), "--json").json
+    red = next(r for r in found["class_frequencies"]["classes"] if r["label"] == "red")
+    assert red["low"] <= 5 / len(few) + 0.02
+    assert red["share"] < 0.1 < red["trained"]
+
+
+def test_reports(run, model, blurred, new):
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
+    named = [[f"k{i}", *row] for i, row in enumerate(colors(90, 2, 1.5))]
+    write_csv("d.csv", ["id", *NAMES], named)
+    ran = run("fit", "d.csv", "-t", "color", *QUICK, "--report", "r.html", "--keep", "id")
+    assert "Report: r.html" in ran.out
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "(k" in page
+    assert "color" in page
+
+
+def test_onnx_computes_the_same(run, model):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX needs onnxruntime")
+    ran = run("export", model, "-o", "m.onnx", "--json").json
+    session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
+    outputs = dict(
+        zip(
+            ran["outputs"], session.run(None, {"X": features(ROWS).astype(np.float32)}), strict=True
+        )
+    )
+    expected = kernelpool.load(model).predict_proba(table())
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+    assert "exists already" in run("export", model, "-o", "m.onnx", code=6).err
+
+
+def test_info_describes_a_model_file(run, fitted):
+    text = run("info", fitted[1]).text
+    for part in (
+        "3 full Gaussian kernels",
+        "'blue', 'green', 'red'",
+        "2: 'a', 'b'",
+        "Target: color",
+    ):
+        assert part in text
+    found = run("info", fitted[1], "--json").json
+    assert found["classes"] == ["blue", "green", "red"]
+    assert found["features"] == {"a": "number", "b": "number"}
+    assert found["settings"]["n_kernels"] == 3
+    assert found["held_out"]["n_rows"] == 18
+    assert "is not a model file" in run("info", fitted[0], code=4).err

@@ -1,0 +1,417 @@
+"""Files as they come: every format, encoding and oddity is read alike or refused with a reason."""
+
+import csv
+import datetime
+import decimal
+import gzip
+import math
+import os
+import string
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelpool.app.readers import files
+from kernelpool.app.readers.files import Source, TextStyle, stem_of
+from kernelpool.app.readers.table import (
+    CATEGORY,
+    NUMBER,
+    codes_of,
+    fingerprint,
+    read_rows,
+    table_of,
+)
+from kernelpool.errors import TableError
+
+NAMES = ["a", "b", "color"]
+ROWS = [[f"{i / 4}", f"{(7 * i) % 90 - 3.5}", ("red", "green", "blue")[i % 3]] for i in range(90)]
+
+
+def text(delimiter=",", end="\n", decimal="."):
+    cells = [[a.replace(".", decimal), b.replace(".", decimal), c] for a, b, c in ROWS]
+    return end.join([*map(delimiter.join, [NAMES, *cells]), ""])
+
+
+def table(**extra):
+    columns = {name: [row[i] for row in ROWS] for i, name in enumerate(NAMES)}
+    numbers = {name: [float(cell) for cell in columns[name]] for name in "ab"}
+    return pa.table({**columns, **numbers, **extra})
+
+
+def read(path, target="color", style=None, **options):
+    return read_rows(Source(str(path), style or TextStyle()), target, **options)
+
+
+def same(rows):
+    """Whether these are the rows above, in any order of the columns."""
+    found = rows.table.select(["a", "b"]).to_pydict()
+    expected = table().to_pydict()
+    return all(found[name] == expected[name] for name in "ab") and (
+        rows.y.tolist() == expected["color"]
+    )
+
+
+@pytest.fixture
+def d(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "d.csv"
+
+
+# -- formats ---------------------------------------------------------------------------------------
+
+QUOTED = '"' + text().replace(",", '","').replace("\n", '"\n"').removesuffix('"')
+FORMS = {
+    "plain": (text().encode(), {}),
+    "byte order mark": (b"\xef\xbb\xbf" + text().encode(), {}),
+    "CRLF": (text(end="\r\n").encode(), {}),
+    "CR": (text(end="\r").encode(), {}),
+    "semicolons": (text(";").encode(), {}),
+    "tabs": (text("\t").encode(), {}),
+    "pipes": (text("|").encode(), {}),
+    "sep=": (b"sep=;\r\n" + text(";").encode(), {}),
+    "decimal comma": (text(";", decimal=",").encode(), {"decimal": ","}),
+    "UTF-16": (text().encode("utf-16"), {}),
+    "latin-1": (text().replace("red", "réd").encode("latin-1"), {}),
+    "an encoding": (text().replace("red", "réd").encode("cp437"), {"encoding": "cp437"}),
+    "gzip": (gzip.compress(text().encode()), {}),
+    "no last end of line": (text().rstrip("\n").encode(), {}),
+    "blank lines": (b"\n" + text().replace("\n", "\n\n").encode(), {}),
+    "space after commas": (text(", ").encode(), {}),
+    "quotes": (QUOTED.encode(), {}),
+    "given delimiter": (text("~").encode(), {"delimiter": "~"}),
+    "other missing": (
+        text().replace("\n", "\nunknown,1,\n", 1).encode(),
+        {"missing": ("unknown",)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_text_in_all_its_forms_holds_the_same_rows(d, name):
+    content, style = FORMS[name]
+    d.write_bytes(content)
+    rows = read(d, style=TextStyle(**style), unlabeled="drop")
+    rows.y[rows.y == "réd"] = "red"
+    assert same(rows)
+    assert rows.kinds == {"a": NUMBER, "b": NUMBER}
+
+
+def test_typed_files_folders_and_pipes_hold_the_same_rows(d):
+    whole = table()
+    pq.write_table(whole, "a.parquet", row_group_size=7)
+    feather.write_feather(whole, "b.feather")
+    with pa.OSFile("c.arrows", "wb") as sink, pa.ipc.new_stream(sink, whole.schema) as stream:
+        stream.write_table(whole, max_chunksize=11)
+    pq.write_table(whole.set_column(2, "color", whole.column("color").dictionary_encode()), "e.pq")
+    Path("f").mkdir()
+    pq.write_table(whole.slice(0, 30), "f/1.parquet")
+    lines = [["b", "color", "a"], *([b, c, a] for a, b, c in ROWS[30:60])]
+    Path("f/2.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    feather.write_feather(whole.slice(60), "f/3.arrow")
+    for name in ("f/.hidden.csv", "f/notes.md"):
+        Path(name).write_text("x")
+    for name in ("a.parquet", "b.feather", "c.arrows", "e.pq", "f"):
+        assert same(read(name)), name
+    for name in ("a.parquet", "c.arrows"):
+        os.mkfifo("pipe")
+        if os.fork() == 0:
+            Path("pipe").write_bytes(Path(name).read_bytes())
+            os._exit(0)
+        source = Source("pipe")
+        assert same(read_rows(source, "color"))
+        assert same(read_rows(source, "color"))  # a copy is kept
+        os.wait()
+        Path("pipe").unlink()
+
+
+def test_folders_of_hive_are_columns(d):
+    for key in ("1", "2", "x%20y", "__HIVE_DEFAULT_PARTITION__"):
+        Path(f"f/part={key}").mkdir(parents=True)
+        pq.write_table(table().slice(0, 30), f"f/part={key}/1.parquet")
+    rows = read("f", kinds={"part": CATEGORY})
+    assert rows.table.column("part").to_pylist()[::30] == ["1", "2", None, "x y"]
+
+
+cell = st.text(string.printable + "éß數", max_size=8)
+
+
+@given(st.lists(st.tuples(cell, cell, st.sampled_from("uv")), min_size=3, max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, written):
+    path = tmp_path_factory.mktemp("csv") / "d.csv"
+    # one line end inside of cells, as Arrow's readers do; \x00 and lone \r have no meaning in CSV
+    clean = [[c.replace("\r", "") for c in row] for row in written]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["p", "q", "y"], *clean])
+    found = [row for batch in Source(str(path)).batches() for row in batch.rows.to_pylist()]
+    assert [list(row.values()) for row in found] == clean
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=False), min_size=2, max_size=40))
+@settings(max_examples=40, deadline=None)
+def test_numbers_that_pandas_writes_are_read_to_the_last_bit(tmp_path_factory, numbers):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path_factory.mktemp("csv") / "d.csv"
+    numbers = [0.5, *numbers]
+    frame = pandas.DataFrame({"x": numbers, "y": [i % 2 for i in range(len(numbers))]})
+    frame.to_csv(path, index=False)
+    rows = read(path, "y", kinds={"x": NUMBER})
+    np.testing.assert_array_equal(rows.table.column("x").to_numpy(), numbers)
+    assert rows.y.dtype.kind == "i"
+
+
+def test_small_blocks_change_nothing_but_the_batches(d, monkeypatch):
+    quoted = [[a, b, f"{c}\n,second line"] for a, b, c in ROWS]
+    with open(d, "w", newline="") as file:
+        csv.writer(file).writerows([NAMES, *quoted])
+    monkeypatch.setattr(files, "BLOCK", 300)
+    batches = list(Source(str(d)).batches())
+    assert len(batches) > 3
+    assert [batch.first_row for batch in batches[:2]] == [1, batches[0].rows.num_rows + 1]
+    assert read(d).y.tolist() == [row[2] for row in quoted]
+    d.write_text("a,b,color\n1,2,red\n" + "9" * 1000 + ",2,red\n")
+    with pytest.raises(TableError, match=r"after row .: a row is longer than 300 bytes"):
+        read(d)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\n\n\n", "the file is empty"),
+        (b"sep=;\n\n", "the file is empty"),
+        (b"a,b,color", "no rows below the header"),
+        (b"a,b,color\n", "no rows below the header"),
+        (b"a,b,color\n1,2,red\n", "at least two classes; found only 'red' in 1 row"),
+        (b"a,b,color\n1,2,red\n3,4\n", "row 2: 2 cells where the header has 3: '3,4'"),
+        (b"a,b,color\n1,2,red\n3,4,blue,5\n", "row 2: 4 cells where the header has 3"),
+        (b"\nsep=,\na,b,color\n1,2,red\n\n3\n", "row 2: 1 cell where"),
+        (b"a,a,color\n1,2,red\n", "several columns are named 'a'"),
+        (b"a,,color\n1,2,red\n3,4,blue\n", "column 2 has no name"),
+        (b"1,2,red\n3,4,blue\n", "no column 'color' for the target"),
+        (b"a,b,Color\n3,4,blue\n", "did you mean 'Color'"),
+        (b"1,2,3\n3,4,5\n", "looks like data: '1', '2', '3'"),
+        (b"# a comment\n3,4,5\n", "the first line is a comment"),
+        (b"a,b,color\n1,inf,red\n1,2,blue\n", "row 1, column 'b': 'inf'"),
+        (b"a,b,color\n1,1e999,red\n1,2,blue\n", "row 1, column 'b': '1e999'"),
+        (b"color\nred\nblue\n", "no column is left to learn from"),
+        (b"a,b,color\n1,x,red\n2,3,blue\n", "row 1, column 'b': 'x'"),
+        (b"a,b,color\n1,$5,red\n2,3,blue\n", "'$5' (an amount of money)"),
+        (b"a,b,color\n1,5%,red\n2,3,blue\n", "'5%' (a percentage)"),
+        (b'a,b,color\n1,"5,000",red\n2,3,blue\n', "'5,000' (a thousands separator)"),
+        (b"a;b;color\n1;5,5;red\n2;3,4;blue\n", "(a decimal comma). Pass --text decimal=,"),
+        (b"a,b,color\n1,-,red\n2,3,blue\n", "pass --text missing=-"),
+        (b"a,color\n2020-01-01,red\n2020-01-02,blue\n", "it holds dates such as '2020-01-01'"),
+        (b"PAR1 but not really", "d.csv"),
+        (b"ARROW1 but not really", "d.csv"),
+        (b"\x1f\x8b but not really", "d.csv"),
+        (b"PK\x03\x04", "an Excel workbook"),
+        (b"\x80\x04\x95", "a Python pickle"),
+        (b'[{"a": 1}]', "this is JSON"),
+        (b"<!DOCTYPE html>", "this is HTML"),
+        (b"FEA1", "Feather version 1"),
+        (bytes(range(256)) * 10, "d.csv"),
+        (b"a,b,color\n1,2,red\n3,4,\n5,6,blue\n", "1 row of 3 without a class in column 'color'"),
+        (b"x,y,color\n" + b"".join(b"%d,2,%d.5\n" % (i, i) for i in range(99)), "a measurement"),
+        (b"x,y,color\n" + b"".join(b"%d,2,k%d\n" % (i, i) for i in range(99)), "too many for"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_reason(d, content, message):
+    d.write_bytes(content)
+    with pytest.raises(TableError) as error:
+        read(d)
+    assert message in str(error.value)
+
+
+def test_bytes_that_are_no_utf8_far_down_are_named_by_their_row(d, monkeypatch):
+    monkeypatch.setattr(files, "HEAD", 100)
+    monkeypatch.setattr(files, "BLOCK", 400)
+    d.write_bytes(text().encode() + b"1,2,\xff\n")
+    with pytest.raises(TableError, match=r"row 91, column 'color': not UTF-8.*encoding=latin-1"):
+        read(d)
+
+
+def test_damaged_missing_and_unequal_files(d):
+    pq.write_table(table(), "d.parquet")
+    feather.write_feather(table(), "d.feather")
+    for name in ("d.parquet", "d.feather"):
+        whole = Path(name).read_bytes()
+        Path(name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(TableError, match=name):
+            read(name)
+    with pytest.raises(TableError, match=r"none\.csv: no such file"):
+        read("none.csv")
+    Path("f").mkdir()
+    with pytest.raises(TableError, match="no data files in this folder"):
+        read("f")
+    Path("f/1.csv").write_text("a,b,color\n1,2,red\n")
+    Path("f/2.csv").write_text("a,c,color\n1,2,red\n")
+    with pytest.raises(TableError, match=r"2\.csv: its columns differ.*lacks 'b' and has 'c'"):
+        read("f")
+    with pytest.raises(TableError, match="name the column that holds the classes; there are 'a'"):
+        read("f/1.csv", None)
+
+
+def test_headers(d):
+    d.write_text(text().split("\n", 1)[1])
+    rows = read(d, "c3", TextStyle(header=False))
+    assert list(rows.kinds) == ["c1", "c2"]
+    assert len(rows.y) == 90
+    d.write_text("0,1,2\n" + text().split("\n", 1)[1])  # as pandas writes arrays
+    assert len(read(d, "2").y) == 90
+    assert [stem_of(n) for n in ("x/d.csv", "d.csv.gz", "d.CSV", "d.model")] == [*"ddd", "d.model"]
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def test_kinds_of_columns_in_text_and_in_typed_files(d):
+    n, flags = 90, [i % 4 == 0 for i in range(90)]
+    extra = {
+        "flag": flags,
+        "money": pa.array([decimal.Decimal(i % 7) / 4 for i in range(n)], pa.decimal128(10, 2)),
+        "small": pa.array([i % 5 for i in range(n)], pa.int8()),
+        "word": [("x", "y", None)[i % 3] for i in range(n)],
+        "digits": [f"{i % 3}" for i in range(n)],
+    }
+    whole = table(**extra)
+    pq.write_table(whole, "d.parquet")
+    with open(d, "w", newline="") as file:
+        csv.writer(file).writerows([whole.column_names, *(r.values() for r in whole.to_pylist())])
+    typed, plain = read("d.parquet"), read(d)
+    numbers = dict.fromkeys(["money", "small"], NUMBER)
+    words = dict.fromkeys(["flag", "word"], CATEGORY)
+    assert typed.kinds == {"a": NUMBER, "b": NUMBER} | numbers | words | {"digits": CATEGORY}
+    assert plain.kinds == {**typed.kinds, "digits": NUMBER}
+    for name in (*numbers, "word"):
+        assert typed.table.column(name).equals(plain.table.column(name)), name
+    assert typed.table.column("money").to_pylist()[:3] == [0, 0.25, 0.5]
+    assert set(typed.table.column("flag").to_pylist()) == {"true", "false"}
+    assert read(d, kinds={"digits": CATEGORY}).kinds["digits"] == CATEGORY
+    assert read("d.parquet", kinds={"digits": NUMBER}).kinds["digits"] == NUMBER
+    with pytest.raises(TableError, match="row 1, column 'word': 'x'"):
+        read("d.parquet", kinds={"word": NUMBER})
+    with pytest.raises(TableError, match="no column 'none' whose kind is given"):
+        read(d, kinds={"none": NUMBER})
+
+
+def test_columns_that_teach_nothing_are_left_out_unless_their_kind_is_given(d):
+    dates = [datetime.date(2020, 1, 1 + i % 28) for i in range(90)]
+    extra = {
+        "when": dates,
+        "day": [str(day) for day in dates],
+        "row": list(range(1, 91)),
+        "name": [f"n{i}" for i in range(90)],
+        "nothing": pa.nulls(90),
+        "blank": [""] * 90,
+    }
+    pq.write_table(table(**extra), "d.parquet")
+    rows = read("d.parquet")
+    assert list(rows.kinds) == ["a", "b"]
+    reasons = dict(rows.left_out)
+    assert list(reasons) == list(extra)
+    assert reasons["row"] == "it counts the rows"
+    assert "90 in 90" in reasons["name"]
+    assert read("d.parquet", kinds={"name": CATEGORY}).kinds["name"] == CATEGORY
+    assert read("d.parquet", drop=["name"]).left_out[-1][0] == "blank"
+    for column in ([[1, 2]] * 90, [b"\x00"] * 90, [{"u": 1}] * 90):
+        pq.write_table(table(odd=column), "d.parquet")
+        with pytest.raises(TableError, match=r"column 'odd': .* is neither a number nor text"):
+            read("d.parquet")
+
+
+def test_missing_cells(d):
+    c = [None if i == 3 else math.nan if i == 5 else 1.0 * (i % 7) for i in range(90)]
+    pq.write_table(table(c=c), "d.parquet")
+    found = read("d.parquet").table.column("c").to_numpy()
+    assert np.flatnonzero(np.isnan(found)).tolist() == [3, 5]
+    cells = ["", "NA", "N/A", "?", "null", "NaN", "+1", ".5", "1e3", " 2 "]
+    d.write_text("x,w,y\n" + "".join(f"{v},{v},{i % 2}\n" for i, v in enumerate(cells)))
+    rows = read(d, "y", kinds={"w": CATEGORY})
+    assert rows.table.column("x").to_pylist()[6:] == [1, 0.5, 1000, 2]
+    assert np.isnan(rows.table.column("x").to_numpy()[:6]).all()
+    assert rows.table.column("w").to_pylist() == [None, *cells[1:-1], "2"]  # NA may be Namibia
+
+
+def test_cells_of_new_rows(d):
+    d.write_text("b,a\n1,x\nx,2\ninf, \n")
+    source = Source(str(d))
+    (batch,) = source.batches()
+    kinds = {"a": CATEGORY, "b": NUMBER}
+    found, unreadable = table_of(batch, kinds, source.style)
+    assert found.column("a").to_pylist() == ["x", "2", None]
+    np.testing.assert_array_equal(found.column("b").to_numpy(), [1, np.nan, np.nan])
+    assert unreadable == {"b": 2}
+    d.write_text("a,b\nx,1\n")
+    (batch,) = Source(str(d)).batches()
+    with pytest.raises(TableError, match="row 1, column 'a': 'x' is not a number, nor is any"):
+        table_of(batch, dict.fromkeys("ab", NUMBER), TextStyle())
+    assert fingerprint(table()) == fingerprint(pa.concat_tables([table(), table()]).slice(0, 80))
+    assert fingerprint(table()) != fingerprint(table().slice(1))
+
+
+# -- targets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["0", "1"], [0, 1]),
+        (["007", "012"], ["007", "012"]),
+        (["1.0", "2.0"], ["1.0", "2.0"]),
+        (["-1", "1"], [-1, 1]),
+        (["True", "False"], ["False", "True"]),
+        (["NA", "DE"], ["DE", "NA"]),
+        (["+", "-"], ["+", "-"]),
+        (["99999999999999999999", "1"], ["1", "99999999999999999999"]),
+        (pa.array([3, 5], pa.uint8()), [3, 5]),
+        (pa.array([3.0, 5.0]), [3, 5]),
+        (pa.array([0.5, 1.5]), ["0.5", "1.5"]),
+        (pa.array([True, False]), ["false", "true"]),
+        (
+            pa.array([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]),
+            ["2020-01-01", "2021-01-01"],
+        ),
+        (pa.array([decimal.Decimal("1"), decimal.Decimal("2")]), [1, 2]),
+        (pa.array(["u", "v"]).dictionary_encode(), ["u", "v"]),
+    ],
+)
+def test_targets_keep_their_type_and_are_known_again(d, labels, classes):
+    if isinstance(labels, list):
+        d.write_text("x,y\n" + "".join(f"{i / 3},{labels[i % 2]}\n" for i in range(10)))
+        path = d
+    else:
+        path = "d.parquet"
+        pq.write_table(pa.table({"x": [0.1, 0.2], "y": labels}), path)
+    rows = read(path, "y", kinds={"x": NUMBER})
+    assert np.unique(rows.y).tolist() == classes
+    (batch,) = Source(str(path)).batches()
+    assert (
+        np.asarray(classes)[codes_of(batch, "y", np.asarray(classes))].tolist() == rows.y.tolist()
+    )
+    text = read(path, "y", kinds={"x": NUMBER, "y": CATEGORY})
+    assert np.unique(text.y).tolist() == sorted(map(str, classes))
+
+
+def test_rows_without_a_class_and_names_of_rows(d):
+    d.write_text("id,z,x,y\n" + "".join(f"k{i},{i},{i / 2},{'uv '[i % 3]}\n" for i in range(9)))
+    used = read(d, "y", unlabeled="use", keep=["id"])
+    assert used.y.tolist() == [*"uv", None] * 3
+    dropped = read(d, "y", unlabeled="drop", keep=["id", "z"])
+    assert dropped.y.tolist() == [*"uv"] * 3
+    assert dropped.numbers.tolist() == [1, 2, 4, 5, 7, 8]
+    assert dropped.kept[2] == "id k3, z 3"
+    assert list(dropped.kinds) == ["x"]
+    (batch,) = Source(str(d)).batches()
+    assert codes_of(batch, "y", np.array(["u", "v"])).tolist() == [0, 1, -1] * 3
+    with pytest.raises(TableError, match="row 2, column 'y': the model knows no class 'v', only"):
+        codes_of(batch, "y", np.array(["u"]))
