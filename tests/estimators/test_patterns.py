@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 import kernelpool
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
-from kernelpool.inspection.pool import describe
+from kernelpool.inspection.describe import describe
 
 
 def some_rows(n=400, seed=0, informative=True):

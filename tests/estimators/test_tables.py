@@ -18,7 +18,7 @@ from kernelpool import (
     ReducedParzenClassifier,
 )
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
-from kernelpool.inspection.pool import describe
+from kernelpool.inspection.describe import describe
 
 TOWNS = ("Athens", "Oslo", "Rome")
 LEVELS = {"town": 4, "yes": 3}

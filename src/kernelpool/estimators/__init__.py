@@ -1,7 +1,4 @@
-"""Thin scikit-learn shells around the networks.
-
-All of them are imported together, so that each is in the registry as soon as one is asked for.
-"""
+"""Thin scikit-learn shells around the networks."""
 
 from .competitive import CompetitiveNeuronsClassifier
 from .conformal import ConformalClassifier

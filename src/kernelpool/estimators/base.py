@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
 from ..errors import KernelpoolError
+from ..inspection.describe import describe
 from ..inspection.explanation import (
     BackgroundModel,
     ExplainedFeature,
@@ -22,7 +23,6 @@ from ..inspection.explanation import (
 from ..inspection.marginals import Marginals
 from ..inspection.notebook import NotebookMixin
 from ..inspection.pipeline import of_codes
-from ..inspection.pool import describe
 from ..rows import Block, Rows, is_lazy, map_column
 from ..tables.batches import is_source
 from ..tables.columns import Columns

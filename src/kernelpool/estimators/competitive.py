@@ -12,25 +12,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..arrays import Array, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError
+from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, NeuronEStepParams, NeuronParams
-from ..registry import (
-    BOOL,
-    CLASSES,
-    COUNT,
-    FEATURE_NAMES,
-    FLOAT,
-    HISTORY,
-    EstimatorRecord,
-    Field,
-    register,
-)
 from ..rows import Block, Frame, Rows
+from ..text import plural
 from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.prepare import training_data
 from .base import RowFunction, Transform, fit_monitor, identity
-from .describing import DESCRIPTION, TableClassifier
+from .describing import TableClassifier
 
 
 class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
@@ -363,6 +354,21 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         """
         return self._posterior(self._rows(X))()
 
+    def _describe(self) -> Description:
+        share, n_features = np.asarray(self.mixing_), len(self.location_)
+        shapes: dict[str, Any] = {}
+        if not any(self.columns_.levels):  # with categories neurons see indicators
+            weight = np.asarray(self.weights_).reshape(len(share), -1, n_features + 1)
+            shapes["weight"] = weight[:, :, :-1]
+            if self.local:
+                shapes |= {"mean": self.means_, "variance": self.covariances_}
+        place = ", each with a place of its own," if self.local else ""
+        return Description(
+            f"A mixture of {plural(len(share), 'neuron')} that compete for the rows{place} of "
+            f"{classes_text(self)} in {features_text(self)}{training_text(self)}",
+            Pool(share / share.sum(), word="neuron", **shapes),
+        )
+
 
 def _mean_output(block: Block, network: Competitive, e_step_params: NeuronEStepParams) -> Array:
     return network.probability(block, e_step_params)
@@ -376,40 +382,3 @@ def _neuron_posterior(
 
 def _decision(probability: Array) -> Array:
     return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability
-
-
-register(
-    EstimatorRecord(
-        CompetitiveNeuronsClassifier,
-        describe="kernelpool.inspection.pool:describe_competitive",
-        command="neurons",
-        size_parameter="n_neurons",
-        depends_on_units=False,
-        fitted={
-            **CLASSES,
-            "mixing_": Field("shares", ("M",)),
-            "weights_": Field("floats"),
-            "location_": Field("floats", ("D",)),
-            "scale_": Field("floats", ("D",), low=0.0, open_low=True),
-            "history_": HISTORY,
-            "bound_history_": Field("floats", ("B",), finite=False),
-            "penalty_history_": Field("floats", ("B",), finite=False),
-            "objective_": FLOAT,
-            "n_iter_": COUNT,
-            "converged_": BOOL,
-        },
-        optional={
-            **FEATURE_NAMES,
-            **DESCRIPTION,
-            "means_": Field("floats", ("M", "D")),
-            "covariances_": Field("floats", ("M", "D"), low=0.0, open_low=True),
-        },
-        check="kernelpool.app.files.checks:competitive",
-        probe=lambda model: (
-            model.columns_.decode(np.zeros((1, model.n_features_in_)))
-            if any(model.columns_.levels)
-            else model.location_[None, :]
-        ),
-        onnx="kernelpool.app.onnx.networks:neurons",
-    )
-)

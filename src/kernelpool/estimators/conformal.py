@@ -32,8 +32,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
+from ..inspection.describe import Description, describe
 from ..inspection.pipeline import knows_log_density, log_density
-from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
+from ..text import plural
 from .meta import MetaClassifier
 
 SCORES = ("auto", "probability", "density", "both")
@@ -382,22 +383,12 @@ class ConformalClassifier(MetaClassifier):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
 
-
-register(
-    EstimatorRecord(
-        ConformalClassifier,
-        describe="kernelpool.inspection.pool:describe_conformal",
-        fitted={
-            "estimators_": Field("list", parts=(Field("model"),), size="L"),
-            "calibration_probability_": Field("floats", ("C",), low=0.0, high=1.0 + 1e-9),
-            "calibration_density_": Field("floats", ("C",), finite=False),
-            "calibration_codes_": Field("integers", ("C",), low=0),
-            "calibration_folds_": Field("integers", ("C",), low=0),
-            "calibration_weights_": Field("floats", ("C",), low=0.0),
-        },
-        optional={**FEATURES, **FEATURE_NAMES},
-        parameters={"estimator": Field("model")},
-        required=frozenset({"estimator"}),
-        check="kernelpool.app.files.checks:conformal",
-    )
-)
+    def _describe(self) -> Description:
+        inside, n_models = describe(self.estimators_[0]), len(self.estimators_)
+        several = f"The first of {n_models}: " if n_models > 1 else ""
+        within = "within each class" if self.per_class else "over all rows"
+        return Description(
+            f"{several}{inside.sentence} Its sets lack the true class with a probability of "
+            f"{100 * self.error:g} %, {within}, by {plural(len(self.calibration_codes_), 'row')}.",
+            inside.pool,
+        )

@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, match_array, namespace, safe_log, shares_of, to_numpy
-from ..registry import Field
 from ..rows import Block, Frame, Rows, RowsWithMissing, as_rows, is_lazy_frame, lives_elsewhere
 from ..starts.sample import content_key, sample_rows
 from ..tables.batches import is_source
@@ -154,12 +153,6 @@ def log_density_in_view(network: Any, view: View | None, x: np.ndarray) -> np.nd
 
 DESCRIBED_ROWS, MOST_FULL = 1000, 40
 """Rows, about, from which such a network learns what missing cells may be, and numbers up to which its kernels are full."""
-
-DESCRIPTION = {
-    "describing_network_": Field("model", classes=("SharedKernelClassifier",)),
-    "class_shares_": Field("shares", ("K",)),
-}
-"""What such networks may hold in a model file."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import KernelpoolError
-from ..registry import BOOL, COUNT, FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
 from ..training.parzen import EditedRows, RoundInfo, multi_edit
 from .parzen import ParzenClassifier
 
@@ -223,22 +222,3 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
         if self.verbose:
             print(f"MultiEdit: round {info.round}, {info.n_dropped} dropped, {info.n_kept} left")
         return self.callback is not None and bool(self.callback(info))
-
-
-register(
-    EstimatorRecord(
-        MultiEdit,
-        fitted={
-            **FEATURES,
-            "sample_indices_": Field("integers", ("S",), distinct=True),
-            "history_": Field("integers", ("H",)),
-            "n_rounds_": COUNT,
-            "quiet_": BOOL,
-            "spared_classes_": Field("labels", ("P",)),
-            "classifier_": Field("model"),
-        },
-        optional=FEATURE_NAMES,
-        parameters={"classifier": Field("model", options=(None,))},
-        check="kernelpool.app.files.checks:multi_edit",
-    )
-)

@@ -14,22 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, Float64, as_float64, device, is_numpy_array, namespace, safe_log
 from ..errors import KernelpoolError
+from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import Kernels, Product, ProductKernels, Tied
 from ..networks.parzen import ParzenParams, kernel_posterior, log_prior_scale
 from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile, log_ways
-from ..registry import (
-    BOOL,
-    CLASSES,
-    COUNT,
-    FEATURE_NAMES,
-    EstimatorRecord,
-    Field,
-    register,
-)
 from ..rows import Block, Frame, MissingCells, Rows
 from ..tables.columns import Columns
 from ..tables.words import Indicators
+from ..text import plural
 from ..training.held_out import split
 from ..training.parzen import (
     LONGEST_ODDS,
@@ -469,6 +462,23 @@ class ParzenNetwork(DensityClassifier):
         x[:, indicators.numbers] += slice_scale[:, None] * deviates * scale
         return x
 
+    def _kernel_pool(self) -> Pool:
+        codes = np.searchsorted(self.classes_, self.kernel_classes_)
+        prior = np.asarray(self.class_prior_)
+        votes = np.bincount(codes, self.kernel_weights_, minlength=len(prior))
+        share = self.kernel_weights_ * (prior / np.where(votes > 0, votes, 1))[codes]
+        mean = np.asarray(self.kernels_, np.float64)
+        back = np.diag(self._scale)  # from where distances are taken to the units of the data
+        if hasattr(self, "metric_"):
+            back = back @ np.linalg.inv(self.metric_)
+        spread = self.radius_**2 * self._profile.variance(len(back)) * (back**2).sum(axis=1)
+        variance = np.broadcast_to(spread, mean.shape)
+        if any(self.columns_.levels):  # of categories: zeros and ones
+            numbers = np.array(self.columns_.levels) == 0
+            mean, variance = np.where(numbers, mean, 0.0), np.where(numbers, variance, 1.0)
+        rows = np.asarray(self.kept_indices_)
+        return Pool(share / share.sum(), np.eye(len(prior))[codes], mean, variance, rows=rows)
+
 
 def _shares(data: ParzenRows) -> np.ndarray:
     """Of the classes, by weight, (K,)."""
@@ -798,6 +808,14 @@ class ParzenClassifier(ParzenNetwork):
             self._profile, self._network(), self.temperature_, observed
         )
         return found
+
+    def _describe(self) -> Description:
+        return Description(
+            f"A {self._profile.noun} of radius {self.radius_:.4g} at each of "
+            f"{len(self.kernels_):,} training rows in {features_text(self)}; the one of "
+            f"{classes_text(self)} with the most votes wins.",
+            self._kernel_pool(),
+        )
 
 
 class ReducedParzenClassifier(ParzenNetwork):
@@ -1138,6 +1156,16 @@ class ReducedParzenClassifier(ParzenNetwork):
         if self.verbose:
             print(f"ReducedParzenClassifier: {line}")
 
+    def _describe(self) -> Description:
+        edited = len(self.edited_indices_)
+        left = "" if edited == self.n_rows_ else f", {edited:,} of which editing had left"
+        return Description(
+            f"{plural(len(self.kernels_), self._profile.noun)} of radius {self.radius_:.4g}, "
+            f"chosen from {self.n_rows_:,} training rows{left}, for {classes_text(self)} in "
+            f"{features_text(self)}.",
+            self._kernel_pool(),
+        )
+
 
 def _resampler(editor: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """The positions of the rows that a resampler keeps, as a function of rows and codes."""
@@ -1157,83 +1185,3 @@ def _resampler(editor: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 def _print_round(info: RoundInfo) -> bool:
     print(f"MultiEdit: round {info.round}, {info.n_dropped} dropped, {info.n_kept} left")
     return False
-
-
-PARZEN_FITTED = {
-    **CLASSES,
-    "class_prior_": Field("shares", ("K",)),
-    "kernels_": Field("floats", ("M", "d"), float32=True),
-    "kernel_classes_": Field("labels", ("M",)),
-    "kernel_weights_": Field("floats", ("M",), low=0.0, float32=True),
-    "kept_indices_": Field("integers", ("M",), distinct=True),
-    "radius_": Field("float", low=0.0, open_low=True),
-    "_votes": Field("floats", ("K",), low=0.0),
-    "_prior_given": BOOL,
-    "_origin": Field("floats", ("d",)),
-    "_unit": Field("floats", ("d",), low=0.0, open_low=True),
-    "_log_volume": Field("float"),
-}
-PARZEN_OPTIONAL = {
-    **FEATURE_NAMES,
-    "temperature_": Field("float", low=0.0, open_low=True),
-    "scale_": Field("floats", ("d",), low=0.0, open_low=True),
-    "radii_": Field("floats", ("R",), low=0.0),
-    "radius_errors_": Field("floats", ("R",), low=0.0),
-    "radius_losses_": Field("floats", ("R",), finite=False),
-    "metric_": Field("floats", ("d", "d")),
-    "_fitted_prior": Field("shares", ("K",)),
-    "word_distance_": Field("float", low=0.0, open_low=True),
-    "filled_": Field("integers", ("M", "d")),
-}
-
-register(
-    EstimatorRecord(
-        ParzenClassifier,
-        describe="kernelpool.inspection.pool:describe_parzen",
-        command="parzen",
-        keeps_rows=True,
-        depends_on_units=False,
-        has_density=True,
-        fitted=PARZEN_FITTED,
-        optional=PARZEN_OPTIONAL,
-        parameters={"kernel": Field("choice", options=tuple(PROFILES))},
-        rebuilt={"_trees": lambda model: model._build_trees()},
-        check="kernelpool.app.files.checks:parzen",
-        probe=lambda model: model.columns_.decode(model.kernels_),
-        onnx="kernelpool.app.onnx.networks:parzen",
-    )
-)
-
-register(
-    EstimatorRecord(
-        ReducedParzenClassifier,
-        describe="kernelpool.inspection.pool:describe_reduced_parzen",
-        command="reduced-parzen",
-        keeps_rows=True,
-        depends_on_units=False,
-        has_density=True,
-        fitted={
-            **PARZEN_FITTED,
-            "full_radius_": Field("float", low=0.0, open_low=True),
-            "criterion_": Field("floats", ("C",), finite=False),
-            "edited_indices_": Field("integers", ("E",), distinct=True),
-            "n_rows_": COUNT,
-            "n_choices_": replace(COUNT, options=(None,)),
-        },
-        optional={
-            **PARZEN_OPTIONAL,
-            "curve_": Field("list", parts=(Field("tuple", parts=(COUNT, Field("float"))),)),
-            "full_error_": Field("float"),
-            "validation_error_": Field("float", low=0.0, high=1.0),
-            "n_tried_": COUNT,
-        },
-        parameters={
-            "kernel": Field("choice", options=tuple(PROFILES)),
-            "edit": Field("model", classes=("MultiEdit",), options=("auto", True, False)),
-        },
-        rebuilt={"_trees": lambda model: model._build_trees()},
-        check="kernelpool.app.files.checks:parzen",
-        probe=lambda model: model.columns_.decode(model.kernels_),
-        onnx="kernelpool.app.onnx.networks:parzen",
-    )
-)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
-from ..registry import CLASSES, EstimatorRecord, Field, register
+from ..inspection.describe import Description, Pool, classes_text, describe, features_text
 from ..rows import Block, Rows, with_missing
 from ..tables.columns import Columns
 from ..text import plural
@@ -564,6 +564,38 @@ class PooledClassifier(DensityClassifier):
             x[mine] = z if self.network_views_[i] < 0 else views[self.network_views_[i]].inverse(z)
         return x
 
+    def _describe(self) -> Description:
+        """The members and their weights; the kernels are those of the networks of its densities."""
+        members = sorted(zip(self.weights_, self.members_, strict=True), reverse=True)
+        names = "; ".join(f"{name} ({weight:.2f})" for weight, name in members)
+        how = "multiplied" if self.pooling_ == "log_linear" else "added"
+        return Description(
+            f"A pool of {plural(len(members), 'member')} for {classes_text(self)} in "
+            f"{features_text(self)}, whose probabilities are weighted and {how}: {names}. "
+            f"Held-out log-loss {self.loss_:.3f} a row.",
+            self._density_kernels(),
+        )
+
+    def _density_kernels(self) -> Pool | None:
+        """In the units of the data; networks over warped features have no Gaussian kernels there."""
+        straight = (self.view_exponents_ == 1).all(axis=1)
+        parts: list[tuple[Any, ...]] = []
+        for i in np.flatnonzero(self.density_weights_):
+            view, member = int(self.network_views_[i]), int(self.network_members_[i])
+            if view >= 0 and not straight[view]:
+                continue
+            pool: Any = describe(self.networks_[i]).pool
+            center = self.view_centers_[view] if view >= 0 else 0.0
+            scale = self.view_scales_[view] if view >= 0 else 1.0
+            name = self.members_[member] if member >= 0 else "density alone"
+            share = self.density_weights_[i] * pool.share
+            mean, variance = pool.mean * scale + center, pool.variance * scale**2
+            parts.append((share, pool.class_posterior, mean, variance, [name] * len(pool)))
+        if not parts:
+            return None
+        share, posterior, mean, variance, group = map(np.concatenate, zip(*parts, strict=True))
+        return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, group)))
+
 
 class _Pool:
     """The networks of a pool and how they are heard; one object, so that homes of rows hand it on as it is."""
@@ -712,48 +744,3 @@ def _position(views: list[View], view: View | None) -> int:
             return i
     views.append(view)
     return len(views) - 1
-
-
-def _probe(model: PooledClassifier) -> np.ndarray:
-    """Rows on which a file is tried: the first words, and numbers from the middle."""
-    if any(model.columns_.levels):
-        return model.columns_.decode(np.zeros((1, model.n_features_in_)))
-    return (
-        model.view_centers_[:1] if len(model.view_centers_) else np.zeros((1, model.n_features_in_))
-    )
-
-
-register(
-    EstimatorRecord(
-        PooledClassifier,
-        command="pool",
-        keeps_rows=True,
-        depends_on_units=False,
-        has_density=True,
-        fitted={
-            **CLASSES,
-            "class_prior_": Field("shares", ("K",)),
-            "members_": Field("list", parts=(Field("str"),), size="L"),
-            "weights_": Field("floats", ("L",), low=0),
-            "pooling_": Field("choice", options=KINDS),
-            "loss_": Field("float"),
-            "networks_": Field("list", parts=(Field("model"),), size="N"),
-            "network_members_": Field("integers", ("N",), low=-1),
-            "network_views_": Field("integers", ("N",), low=-1),
-            "density_weights_": Field("floats", ("N",), low=0),
-            "view_centers_": Field("floats", ("V", "D")),
-            "view_scales_": Field("floats", ("V", "D"), low=0, open_low=True),
-            "view_exponents_": Field("floats", ("V", "D")),
-            "view_warp_centers_": Field("floats", ("V", "D")),
-            "view_warp_scales_": Field("floats", ("V", "D"), low=0, open_low=True),
-            "view_metrics_": Field("floats", ("V", "D", "D")),
-            "trials_": Field("dict"),
-        },
-        parameters={"members": Field("list", options=("auto",), parts=(Field("member"),))},
-        not_kept=frozenset({"held_out_proba_", "held_out_log_density_"}),
-        onnx="kernelpool.app.onnx.networks:pooled",
-        describe="kernelpool.inspection.pool:describe_pooled",
-        check="kernelpool.app.files.checks:pooled",
-        probe=lambda model: _probe(model),
-    )
-)

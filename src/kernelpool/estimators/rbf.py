@@ -14,6 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, Float64, as_float64, namespace, safe_log, to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
+from ..inspection.describe import (
+    Description,
+    Pool,
+    classes_text,
+    features_text,
+    gaussian_shapes,
+    gaussians_text,
+    training_text,
+)
 from ..kernels import FAMILIES, Diag, Kernels, Spherical
 from ..kernels.gaussian import LOG_2_PI
 from ..networks.em_log import ACTIVATIONS, Hidden, Layer, OutputLayer
@@ -21,20 +30,9 @@ from ..networks.least_squares import LeastSquares
 from ..networks.logistic import Logistic
 from ..networks.parzen_kernels import distances_along, squared_distances
 from ..networks.readout import ClassTargets, Values
-from ..registry import (
-    BOOL,
-    CLASSES,
-    COLUMNS,
-    COUNT,
-    FEATURE_NAMES,
-    FLOAT,
-    HISTORY,
-    EstimatorRecord,
-    Field,
-    register,
-)
 from ..rows import Block, Frame, Rows, one_blas_thread
 from ..starts.sample import content_key
+from ..text import plural
 from ..training.config import KernelConfig
 from ..training.cross_fit import Selection
 from ..training.folds import stratified_folds
@@ -63,7 +61,7 @@ from ..training.readout_path import (
 )
 from ..training.views import learned_metric
 from .base import Estimator, RowFunction, Transform, log_softmax
-from .describing import DESCRIPTION, TableClassifier, filled_rows
+from .describing import TableClassifier, filled_rows
 
 HELD_OUT_FOLDS, FEW_ROWS = 4, 500
 """One of so many folds is held out where width and ridge are chosen; each in turn where rows are few."""
@@ -223,6 +221,36 @@ class RBFNetwork(Estimator):
             p(x|j) / exp(activation_log_scale_), or P(j|x) where `activation` is "normalized".
         """
         return self._of_columns(X, _activation)
+
+    def _describe(self) -> Description:
+        share = np.asarray(self.mixing_)
+        task = f"for {classes_text(self)}" if hasattr(self, "classes_") else "for real outputs"
+        # with categories the kernels are in the space of the indicators
+        shapes = {} if hasattr(self, "word_distance_") else gaussian_shapes(self)
+        pool = Pool(share / share.sum(), weight=np.asarray(self.readout_)[: len(share)], **shapes)
+        if self.training == "path":
+            few = (
+                f", each of at most {self.max_features} of them,"
+                if hasattr(self, "kernel_features_")
+                else ""
+            )
+            return Description(
+                f"A radial basis function network: {plural(len(self.means_), 'Gaussian kernel')} "
+                f"of one width in {features_text(self)}{few} and a logistic output layer {task} on "
+                f"them and on the features; width and ridge are the best of "
+                f"{plural(self.n_iter_, 'setting')}.",
+                pool,
+            )
+        n = plural(len(self.means_), f"{gaussians_text(self)} Gaussian kernel")
+        two_stage = self.training == "two_stage"
+        how = "the two layers trained one after the other" if two_stage else ""
+        return Description(
+            f"A radial basis function network: {n} in {features_text(self)} and a "
+            f"{self.readout.replace('_', '-')} output layer {task}, "
+            f"{how or 'both layers trained together'} ({self.training})"
+            f"{training_text(self, fitted='')}",
+            pool,
+        )
 
 
 def _of_block_columns(
@@ -1249,89 +1277,3 @@ def _deviation(columns: Array, spread: Float64, noise: Float64) -> Array:
     xp = namespace(columns)
     lever = xp.sum(columns * _outputs(columns, spread).T, axis=0)
     return ((1 + xp.clip(lever, min=0.0))[:, None] * noise.value) ** 0.5
-
-
-RBF_FITTED = {
-    "means_": Field("floats", ("M", "D")),
-    "covariance_type_": Field("family"),
-    "covariances_": Field("covariances"),
-    "mixing_": Field("shares", ("M",)),
-    "temperature_": Field("float", low=0.0, open_low=True),
-    "activation_log_scale_": Field("floats", ("M",)),
-    "strength_": FLOAT,
-    "loss_": FLOAT,
-    "history_": HISTORY,
-    "n_iter_": COUNT,
-    "best_iter_": COUNT,
-    "converged_": BOOL,
-}
-"""What both networks hold in a model file."""
-
-RBF_PARAMETERS = {
-    "hidden": Field(
-        "model",
-        classes=(
-            "SharedKernelClassifier",
-            "RBFNetworkClassifier",
-            "RBFNetworkRegressor",
-            "FrozenEstimator",
-        ),
-        options=PLACES,
-    )
-}
-
-register(
-    EstimatorRecord(
-        RBFNetworkClassifier,
-        describe="kernelpool.inspection.pool:describe_rbf",
-        command="rbf",
-        depends_on_units=False,
-        fitted={
-            **CLASSES,
-            **RBF_FITTED,
-            "readout_": Field("floats", ("R", "o")),
-            "_smallest": Field("float", low=0.0, high=1.0, open_low=True),
-        },
-        optional={
-            **FEATURE_NAMES,
-            "width_": Field("float", low=0.0, open_low=True),
-            "path_setting_": Field("tuple", parts=(COUNT, COUNT)),
-            "metric_": Field("floats", ("D", "D")),
-            "kernel_features_": Field("bools", ("M", "D")),
-            **DESCRIPTION,
-            "word_distance_": Field("float", low=0.0, open_low=True),
-            "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
-        },
-        parameters=RBF_PARAMETERS,
-        check="kernelpool.app.files.checks:rbf",
-        probe=lambda model: (
-            model.columns_.decode(np.zeros((1, model.n_features_in_)))
-            if any(model.columns_.levels)
-            else model.means_
-        ),
-        not_kept=frozenset({"validation_log_proba_"}),
-        onnx="kernelpool.app.onnx.networks:rbf_classifier",
-    )
-)
-
-register(
-    EstimatorRecord(
-        RBFNetworkRegressor,
-        describe="kernelpool.inspection.pool:describe_rbf",
-        command="rbf-regressor",
-        depends_on_units=False,
-        fitted={
-            **COLUMNS,
-            **RBF_FITTED,
-            "readout_": Field("floats", ("M+1", "o")),
-            "noise_variance_": Field("floats", ("o",), low=0.0),
-            "_spread": Field("floats", ("M+1", "M+1")),
-            "_flat": BOOL,
-        },
-        optional=FEATURE_NAMES,
-        parameters=RBF_PARAMETERS,
-        check="kernelpool.app.files.checks:rbf",
-        probe=lambda model: model.means_,
-        onnx="kernelpool.app.onnx.networks:rbf_regressor",
-    )
-)

@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
+from ..inspection.describe import Description, describe, refusals
 from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
 from ..inspection.pipeline import unwrap
-from ..registry import FEATURE_NAMES, FEATURES, EstimatorRecord, Field, register
 from ..training.reject import NOTHING_BELOW, ambiguity_threshold, is_novel, novelty_threshold
 from .meta import MetaClassifier, checked_weights
 
@@ -523,6 +523,10 @@ class RejectClassifier(MetaClassifier):
         "log_density", "log p(x|C_k) of every class.", "(n_samples, n_classes)"
     )
 
+    def _describe(self) -> Description:
+        inside = describe(self.estimator_)
+        return Description(f"{inside.sentence} {refusals(self)}", inside.pool)
+
 
 def _scores_of_drawn_rows(estimator: Any) -> np.ndarray:
     """Log-densities of rows that are drawn from a fitted model, (n,)."""
@@ -552,22 +556,3 @@ def _refusal_label(name: str, given: Any, below: int, word: str, classes: np.nda
     if found in taken:
         raise KernelpoolError(f"A class is called {found!r}: name another {name}.")
     return found
-
-
-register(
-    EstimatorRecord(
-        RejectClassifier,
-        describe="kernelpool.inspection.pool:describe_reject",
-        fitted={
-            "estimator_": Field("model"),
-            "ambiguity_threshold_": Field("float", low=-1.0, high=1.0, options=(None,)),
-            "novelty_threshold_": Field("float", low=-1.8e308, high=1.8e308, options=(None,)),
-            "ambiguous_label_": Field("label"),
-            "novel_label_": Field("label"),
-        },
-        optional={**FEATURES, **FEATURE_NAMES},
-        parameters={"estimator": Field("model")},
-        required=frozenset({"estimator"}),
-        check="kernelpool.app.files.checks:reject",
-    )
-)

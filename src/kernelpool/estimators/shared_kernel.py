@@ -15,24 +15,24 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ..arrays import logsumexp, namespace, safe_log
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
+from ..inspection.describe import (
+    Description,
+    classes_text,
+    features_text,
+    gaussians_text,
+    shared_pool,
+    sharing_of,
+    sharing_text,
+    training_text,
+)
 from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, ProductKernels
 from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
 from ..penalties import DISTANCES, STEPS, Overlap
 from ..penalties.penalty import Subkernels
-from ..registry import (
-    BOOL,
-    CLASSES,
-    COUNT,
-    FEATURE_NAMES,
-    FLOAT,
-    HISTORY,
-    EstimatorRecord,
-    Field,
-    register,
-)
 from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
 from ..tables.columns import Columns
+from ..text import plural
 from ..training.conditional import ConditionalConfig
 from ..training.config import (
     FitConfig,
@@ -1403,6 +1403,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """
         return -2 * self.log_likelihood(X, y, sample_weight) + 2 * self.n_parameters()
 
+    def _describe(self) -> Description:
+        n = plural(len(self.means_), f"{gaussians_text(self)} Gaussian kernel")
+        split = ", split by class in the end," if self.split_by_class else ""
+        return Description(
+            f"{n} {sharing_text(sharing_of(self))} {classes_text(self)}{split} in "
+            f"{features_text(self)}{training_text(self)}",
+            shared_pool(self),
+        )
+
 
 def _log_density(
     block: Block,
@@ -1475,48 +1484,3 @@ def _kernel_posterior(
     class_prior: Any,
 ) -> Any:
     return network.kernel_posterior(block, natural_params, mixing, class_prior)
-
-
-register(
-    EstimatorRecord(
-        SharedKernelClassifier,
-        describe="kernelpool.inspection.pool:describe_shared_kernel",
-        command="shared-kernel",
-        has_density=True,
-        fitted={
-            **CLASSES,
-            "class_prior_": Field("shares", ("K",)),
-            "means_": Field("floats", ("M", "D")),
-            "covariance_type_": Field("family"),
-            "covariances_": Field("covariances"),
-            "mixing_": Field("shares", ("M", "K")),
-            "owners_": Field("labels", ("M",)),
-            "n_kernels_": COUNT,
-            "overlap_penalty_": Field("float", low=0.0),
-            "sharing_degree_": Field("float", low=0.0, high=1.0, finite=False),
-        },
-        optional={
-            **FEATURE_NAMES,
-            "sharing_": Field("floats", ("M", "K"), low=0.0, high=1 + 1e-9),
-            "parents_": Field("integers", ("M",)),
-            "probabilities_": Field("floats", ("M", "W"), low=0.0, high=1.0, open_low=True),
-            "selection_": Field("dict"),
-            "history_": HISTORY,
-            "objective_": FLOAT,
-            "n_iter_": COUNT,
-            "converged_": BOOL,
-            "_n_kernels_asked": COUNT,
-            "weight_seen_": FLOAT,
-            "kernel_prior_": Field("choice", options=(None, "conjugate")),
-            "deciding_networks_": Field(
-                "list", parts=(Field("model", classes=("SharedKernelClassifier",)),)
-            ),
-            "conditional_loss_": FLOAT,
-            "class_shares_": Field("shares", ("K",)),
-        },
-        not_kept=frozenset({"_stream", "validation_log_proba_"}),
-        check="kernelpool.app.files.checks:shared_kernel",
-        probe=lambda model: model.columns_.decode(model.means_),
-        onnx="kernelpool.app.onnx.networks:shared_kernel",
-    )
-)

@@ -13,18 +13,23 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..arrays import Array, logsumexp, namespace, safe_log, shares_of
 from ..em import Outcome
 from ..errors import KernelpoolError, StarvedKernelWarning, warn
+from ..inspection.describe import (
+    Description,
+    Pool,
+    classes_text,
+    features_text,
+    gaussians_text,
+    member_name,
+    member_weights,
+    shared_pool,
+    sharing_name,
+    training_text,
+)
 from ..inspection.marginals import Marginals, MixtureParams
 from ..kernels import FAMILIES, NaturalParams
 from ..networks.shared_kernel import SharedKernel
-from ..registry import (
-    BOOL,
-    CLASSES,
-    COUNT,
-    EstimatorRecord,
-    Field,
-    register,
-)
 from ..rows import Block, Rows
+from ..text import plural
 from ..training.config import SharedKernelConfig, is_learned
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.prepare import check_degree, named_features, training_data
@@ -370,6 +375,42 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
             x[drawn == i] = member._sample_rows(codes[drawn == i], rng)
         return x
 
+    def _describe(self) -> Description:
+        """The kernels of all networks, one network after the other."""
+        members = self.estimators_
+        pools = [shared_pool(member) for member in members]
+
+        def joined(name: str) -> np.ndarray | None:
+            parts = [getattr(pool, name) for pool in pools]
+            if self.covariance_type == "tied" and name == "covariance":  # one matrix a network
+                parts = [
+                    np.broadcast_to(c, (len(p), *c.shape))
+                    for c, p in zip(parts, pools, strict=True)
+                ]
+            return None if parts[0] is None else np.concatenate(parts)
+
+        weighted = zip(member_weights(self), pools, strict=True)
+        named = zip(members, pools, strict=True)
+        pool = Pool(
+            np.concatenate([weight * pool.share for weight, pool in weighted]),
+            joined("class_posterior"),
+            joined("mean"),
+            joined("variance"),
+            joined("covariance"),
+            group=tuple(name for m, pool in named for name in [member_name(m)] * len(pool)),
+        )
+        strengths = dict.fromkeys(f"{member.overlap_penalty_:g}" for member in members)
+        names = "sharing " + ", ".join(dict.fromkeys(sharing_name(member) for member in members))
+        names += "" if list(strengths) == ["0"] else f"; overlap penalty {', '.join(strengths)}"
+        sizes = sorted({len(member.means_) for member in members})
+        size = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        return Description(
+            f"An average of {plural(len(members), 'network')} ({names}), each of {size} "
+            f"{gaussians_text(self)} Gaussian kernels for {classes_text(self)} in "
+            f"{features_text(self)}{training_text(self)}",
+            pool,
+        )
+
 
 def _average_log_density(
     block: Block,
@@ -405,26 +446,3 @@ def _joint_posterior(
         for i, (network, natural_params, mixing) in enumerate(members)
     ]
     return xp.concat(columns, axis=1)
-
-
-register(
-    EstimatorRecord(
-        SharingAverageClassifier,
-        describe="kernelpool.inspection.pool:describe_sharing_average",
-        command="sharing-average",
-        has_density=True,
-        fitted={
-            **CLASSES,
-            "class_prior_": Field("shares", ("K",)),
-            "weights_": Field("shares", ("L",)),
-            "estimators_": Field(
-                "list", parts=(Field("model", classes=("SharedKernelClassifier",)),), size="L"
-            ),
-            "n_iter_": COUNT,
-            "converged_": BOOL,
-        },
-        check="kernelpool.app.files.checks:sharing_average",
-        probe=lambda model: model.columns_.decode(model.estimators_[0].means_),
-        onnx="kernelpool.app.onnx.networks:sharing_average",
-    )
-)

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..text import shorten
-from .pool import Pool, describe
+from .describe import Pool, describe
 
 MINUS = "\N{MINUS SIGN}"
 MOST_ROWS, MOST_FEATURES, MOST_CLASSES, LONGEST = 10, 4, 2, 40

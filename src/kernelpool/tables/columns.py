@@ -61,6 +61,10 @@ class Columns:
     types: tuple[str, ...] = ()
     coded: bool = False
 
+    def __post_init__(self) -> None:
+        if self.frame not in (None, "pandas", "polars", "pyarrow"):
+            raise ValueError(f"frame must be a library of data frames; got {self.frame!r}.")
+
     @classmethod
     def numbers(cls, n_columns: int) -> "Columns":
         """Columns of numbers without names."""

@@ -9,7 +9,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
-from ..registry import FEATURES, EstimatorRecord, Field, register
 from ..text import shorten
 
 WORDS = (
@@ -272,20 +271,3 @@ def _words(X: Any, name: str) -> list[Any]:
         None if gap else cell if isinstance(cell, str) else str(cell)
         for cell, gap in zip(cells, gaps, strict=True)
     ]
-
-
-register(
-    EstimatorRecord(
-        TableEncoder,
-        fitted={
-            **FEATURES,
-            "feature_names_in_": Field("names", ("d",)),
-            "categories_": Field("list", parts=(Field("names", ("c",)),), size="W"),
-            "mean_": Field("floats", ("q",)),
-            "scale_": Field("floats", ("q",), low=1e-150),
-        },
-        parameters={"words": Field("list", parts=(Field("str"),)), "standardize": Field("bool")},
-        check="kernelpool.app.files.checks:table_encoder",
-        onnx="kernelpool.app.onnx.networks:table_encoder",
-    )
-)

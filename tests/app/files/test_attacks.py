@@ -28,13 +28,9 @@ def taken_apart(name, path):
 
 def nested(depth):
     """Classifiers around classifiers around a model."""
-    node = {"class": "SharedKernelClassifier", "parameters": {}, "fitted": None}
+    node = {"model": "SharedKernelClassifier", "parameters": {}, "fitted": None}
     for _ in range(depth):
-        node = {
-            "class": "RejectClassifier",
-            "parameters": {"estimator": {"model": node}},
-            "fitted": None,
-        }
+        node = {"model": "RejectClassifier", "parameters": {"estimator": node}, "fitted": None}
     return node
 
 
@@ -81,7 +77,7 @@ ATTACKS = {
     "a long shape": (long_shape, "0 objects cannot have shape"),
     "many values": (many_values, "holds more than 1048576 values"),
     "models inside models": (deep_models, "nested too deep"),
-    "threads": (many_threads, "n_jobs must be at least -256"),
+    "threads": (many_threads, "n_jobs must be at most 256"),
     "a long word": (long_word, "out of range"),
 }
 
@@ -103,9 +99,8 @@ def test_attacks_cost_little_memory(tmp_path):
         paths.append(str(tmp_path / f"attack{i}"))
         (tmp_path / f"attack{i}").write_bytes(file.sealed(*change(file)))
     code = textwrap.dedent(f"""
-        import kernelpool, resource
+        import kernelpool.app.files, resource
         from kernelpool.errors import ModelFileError
-        kernelpool.app.files
         before = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (before + (1 << 30),) * 2)
         resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
@@ -127,8 +122,7 @@ def test_loading_costs_some_times_the_size_of_the_file(path):
     model = kernelpool.ParzenClassifier(radius=1.0, algorithm="blocks").fit(X, y)
     kernelpool.save(model, path)
     code = textwrap.dedent(f"""
-        import resource, kernelpool
-        kernelpool.app.files
+        import kernelpool.app.files, resource
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         kernelpool.load({str(path)!r})
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

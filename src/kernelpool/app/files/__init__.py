@@ -14,10 +14,9 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ...errors import ModelFileError
-from .container import digest_of, parse_json, read_contents, read_metadata, write_contents
+from .codec import Writer
+from .container import digest_of, read_contents, read_metadata, write_contents
 from .header import FORMAT_VERSION, header_for, header_of, model_of
-from .models import schema_of, write_model
-from .values import Writer
 
 __all__ = ["FORMAT_VERSION", "load", "read_header", "save"]
 
@@ -34,8 +33,8 @@ def save(
 ) -> None:
     """Write a fitted estimator to one file that `load` can read and that holds no code.
 
-    The file is written beside `path` and moved into place when it is complete: a crash leaves the old file or the new one. What
-    is written is read back and checked first, so a file that cannot be loaded is not written.
+    The file is written beside `path` and moved into place when it is complete: a crash leaves the old file or the
+    new one.
 
     Parameters
     ----------
@@ -75,14 +74,12 @@ def save(
     >>> header["estimator"], header["classes"], header["summary"], header["units"]
     ('SharedKernelClassifier', [0, 1], {'rows': 200}, ['m', 'm'])
     """
-    schema_of(estimator)
+    writer = Writer()
+    model = writer.model(estimator)
     check_is_fitted(estimator)
-    writer = Writer(write_model)
-    model = write_model(writer, estimator, "")
     header = {**header_for(estimator, summary, units), "model": model}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False)
     metadata = {"format": "kernelpool", "format_version": str(FORMAT_VERSION), "header": text}
-    model_of(parse_json(text, "header"), writer.arrays)  # what cannot be read is not written
     metadata["sha256"] = digest_of(metadata, writer.arrays)
     write_contents(path, metadata, writer.arrays)
 

@@ -1,7 +1,7 @@
 """What a model file says of itself: versions, and what is told beside the model."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -10,14 +10,11 @@ import sklearn
 
 from ...errors import ModelFileError
 from ...inspection.pipeline import unwrap
+from .codec import read_model
 from .container import check_depth, clipped, parse_json, short
-from .models import rebuilt_model
 
 FORMAT_VERSION = 1
 """Of the files that `save` writes. It rises when a reader of the old version could misunderstand a new file."""
-
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""How the header of a version becomes that of the next; `load` applies them one after the other."""
 
 HEADER = {
     "library_version",
@@ -33,7 +30,7 @@ HEADER = {
 
 
 def header_of(metadata: dict[str, str]) -> dict[str, Any]:
-    """The header, in today's format."""
+    """The header, checked."""
     if metadata.get("format") != "kernelpool":
         raise ModelFileError(
             f"This is a safetensors file, but not one of kernelpool's: its format is {short(metadata.get('format'))}."
@@ -46,23 +43,12 @@ def header_of(metadata: dict[str, str]) -> dict[str, Any]:
     header = parse_json(metadata["header"], "header")
     if not isinstance(header, dict):
         raise ModelFileError("The header must be a JSON object.")
-    return _migrated(header, int(number))
-
-
-def _migrated(header: dict[str, Any], number: int) -> dict[str, Any]:
-    if number > FORMAT_VERSION:
+    if int(number) != FORMAT_VERSION:
         raise ModelFileError(
             f"The file has format version {number}, written by kernelpool {short(header.get('library_version'))}; "
-            f"this is kernelpool {_library_version()}, which reads versions up to {FORMAT_VERSION}. "
-            f"Upgrade it: pip install --upgrade kernelpool."
+            f"this is kernelpool {_library_version()}, which reads version {FORMAT_VERSION}. "
+            f"Upgrade it (pip install --upgrade kernelpool), or save the model anew."
         )
-    while number < FORMAT_VERSION:
-        if number not in MIGRATIONS:
-            raise ModelFileError(
-                f"The file has format version {number}, which kernelpool {_library_version()} does not read. "
-                f"Load and save it again with a version in between; the changelog names it."
-            )
-        header, number = MIGRATIONS[number](header), number + 1
     return _checked_header(header)
 
 
@@ -90,8 +76,14 @@ def _checked_header(header: dict[str, Any]) -> dict[str, Any]:
 
 def model_of(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """The estimator that the header describes; the two must say the same."""
-    estimator = rebuilt_model(header["model"], arrays)
-    for word, found in _at_a_glance(estimator).items():
+    estimator = read_model(header["model"], arrays)
+    try:
+        glance = _at_a_glance(estimator)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"The model in the file does not fit together: {clipped(error)}"
+        ) from None
+    for word, found in glance.items():
         if header[word] != found:
             raise ModelFileError(
                 f"The header says {word} is {short(header[word])}; the model says {short(found)}."

@@ -21,11 +21,19 @@ from ...atomic import write_atomically
 from ...errors import KernelpoolError
 from ...estimators.conformal import ConformalClassifier
 from ...estimators.reject import RejectClassifier
-from ...registry import estimators, record_of, resolve
 from ...tables.encoder import TableEncoder
 from ...text import shorten
 from .graph import IR_VERSION, OPSETS, Graph
-from .networks import beside, coded, imputed, one_hot, ordinal, refused
+from .networks import (
+    CONVERTERS,
+    beside,
+    coded,
+    imputed,
+    one_hot,
+    ordinal,
+    refused,
+    table_encoder,
+)
 
 __all__ = ["register_converters", "to_onnx"]
 
@@ -119,14 +127,13 @@ def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
             refuses, estimator = True, estimator.estimator_
         else:
             break
-    record = record_of(estimator)
     if isinstance(estimator, ConformalClassifier):
         raise KernelpoolError(
             "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export one of its classifiers, such "
             "as model.estimators_[0], and compare its answers with calibration_probability_ and calibration_density_."
         )
-    if record is None or record.onnx is None:
-        known = ", ".join(sorted(record.name for record in estimators() if record.onnx is not None))
+    if type(estimator) not in CONVERTERS:
+        known = ", ".join(sorted(cls.__name__ for cls in CONVERTERS))
         raise KernelpoolError(
             f"{type(estimator).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
         )
@@ -157,17 +164,13 @@ def register_converters() -> None:
         raise KernelpoolError(
             "to_onnx needs skl2onnx: pip install '.[onnx]' in kernelpool's folder."
         ) from None
-    for record in estimators():
-        if record.onnx is None and record.cls is not RejectClassifier:
-            continue
-        convert, parse = _convert_network, _parse_network
-        if record.cls is RejectClassifier:
-            convert, parse = _convert_reject, _parse_reject
-        elif issubclass(record.cls, TableEncoder):
-            convert, parse = _convert_encoder, _parse_encoder
+    converters: dict[type, Any] = dict.fromkeys(CONVERTERS, (_convert_network, _parse_network))
+    converters[RejectClassifier] = (_convert_reject, _parse_reject)
+    converters[TableEncoder] = (_convert_encoder, _parse_encoder)
+    for cls, (convert, parse) in converters.items():
         update_registered_converter(
-            record.cls,
-            f"Kernelpool{record.name}",
+            cls,
+            f"Kernelpool{cls.__name__}",
             _no_shapes,
             convert,
             parser=parse,
@@ -191,15 +194,12 @@ def _dtype(asked: Any, inputs: Sequence[Any]) -> np.dtype:
 
 def _network_outputs(model: Any) -> dict[str, list[Any]]:
     """Names and shapes of what a network returns."""
-    record = record_of(model)
-    assert record is not None
     if not hasattr(model, "classes_"):
         several: list[Any] = [None] if model._flat else [None, int(model.readout_.shape[1])]
         return {"prediction": several, "std": several}
     k = len(model.classes_)
-    describes = record.has_density and np.any(
-        getattr(model, "density_weights_", 1)
-    )  # a pool may have no densities
+    # a pool may have no densities
+    describes = hasattr(model, "log_density") and np.any(getattr(model, "density_weights_", 1))
     densities: dict[str, list[Any]] = (
         {"log_density": [None, k], "score_samples": [None]} if describes else {}
     )
@@ -250,9 +250,6 @@ def _parse_network(scope: Any, model: Any, inputs: Any, custom_parsers: Any = No
 
 def _convert_network(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
-    record = record_of(model)
-    assert record is not None
-    assert record.onnx is not None
     g = Graph(
         scope,
         container,
@@ -261,7 +258,7 @@ def _convert_network(scope: Any, operator: Any, container: Any) -> None:
     given = [variable.full_name for variable in operator.inputs]
     words = any(model.columns_.levels)
     x = coded(g, given, model) if words else beside(g, [g.cast(name, g.dtype) for name in given])
-    answers = resolve(record.onnx)(g, x, model)
+    answers = CONVERTERS[type(model)](g, x, model)
     if hasattr(model, "classes_"):
         code = g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
         answers["label"] = g.op("Gather", g.constant(np.asarray(model.classes_)), code)
@@ -303,10 +300,7 @@ def _parse_encoder(scope: Any, model: Any, inputs: Any, custom_parsers: Any = No
 
 def _convert_encoder(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
-    record = record_of(model)
-    convert = (
-        ENCODERS[type(model)] if record is None or record.onnx is None else resolve(record.onnx)
-    )
+    convert = ENCODERS[type(model)]
     g = Graph(scope, container, _dtype(None, operator.outputs))
     columns = [variable.full_name for variable in operator.inputs]
     if len(columns) != model.n_features_in_ and type(model) is not SimpleImputer:
@@ -329,7 +323,12 @@ NOT_CONVERTED = (
 )
 """What skl2onnx raises where it has no answer."""
 
-ENCODERS = {SimpleImputer: imputed, OneHotEncoder: one_hot, OrdinalEncoder: ordinal}
+ENCODERS = {
+    SimpleImputer: imputed,
+    OneHotEncoder: one_hot,
+    OrdinalEncoder: ordinal,
+    TableEncoder: table_encoder,
+}
 """Transformers for which the converters of skl2onnx do not do: see there."""
 
 
@@ -412,7 +411,7 @@ def _word_columns(step: Any, places: list[int], names: list[str]) -> set[int]:
         return _word_columns(parts[0], places, names) if parts else set()
     if isinstance(step, TableEncoder):
         return {names.index(word) for word in step.words}
-    if record_of(step) is not None and any(step.columns_.levels):
+    if type(step) in CONVERTERS and any(step.columns_.levels):
         return {at for at, n in zip(places, step.columns_.levels, strict=True) if n}
     if isinstance(step, ColumnTransformer):
         found: set[int] = set()

@@ -5,17 +5,27 @@ are those of the estimators: the same frame, the same floors of probabilities, t
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...errors import KernelpoolError
+from ...estimators import (
+    CompetitiveNeuronsClassifier,
+    ParzenClassifier,
+    PooledClassifier,
+    RBFNetworkClassifier,
+    RBFNetworkRegressor,
+    ReducedParzenClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+)
 from ...kernels import Gaussian, Kernels, Product
 from ...kernels.gaussian import LOG_2_PI
 from ...networks.em_log import LARGEST
 from ...networks.parzen import log_prior_scale
 from ...networks.parzen_kernels import INSIDE
-from ...registry import record_of, resolve
 from ...rows import Frame, max_abs_value
 from ...tables.columns import indicators_of
 from ...training.competitive import weights_in
@@ -189,13 +199,12 @@ def _network_answers(g: Graph, x: str, model: Any) -> tuple[list[Answers], list[
     views = [_seen(g, x, view) for view in model._views()]
     said, jacobians = [], []
     for network, v in zip(model.networks_, model.network_views_, strict=True):
-        record = record_of(network)
-        if record is None or record.onnx is None:
+        if type(network) not in CONVERTERS:
             raise KernelpoolError(
                 f"A pool with a {type(network).__name__} cannot be exported to ONNX: it has no converter."
             )
         rows, jacobian = (x, None) if v < 0 else views[v]
-        said.append(resolve(record.onnx)(g, rows, network))
+        said.append(CONVERTERS[type(network)](g, rows, network))
         jacobians.append(jacobian)
     return said, jacobians
 
@@ -544,6 +553,18 @@ def neurons(g: Graph, x: str, model: Any) -> Answers:
     probability = str(g.op("Where", voted, divided, even))
     return {"scores": probability, "probabilities": probability}
 
+
+CONVERTERS: dict[type, Callable[[Graph, str, Any], Answers]] = {
+    SharedKernelClassifier: shared_kernel,
+    SharingAverageClassifier: sharing_average,
+    PooledClassifier: pooled,
+    ParzenClassifier: parzen,
+    ReducedParzenClassifier: parzen,
+    RBFNetworkClassifier: rbf_classifier,
+    RBFNetworkRegressor: rbf_regressor,
+    CompetitiveNeuronsClassifier: neurons,
+}
+"""The networks that can be exported."""
 
 # -- refusals -----------------------------------------------------------------------------------------------------------
 

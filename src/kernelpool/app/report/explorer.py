@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from ...arrays import to_numpy
+from ...inspection.describe import Pool
 from ...inspection.metrics import ambiguity_of
 from ...inspection.pipeline import Unwrapped, of_codes
-from ...inspection.pool import Pool
 from ...text import text_of
 from .records import ExploredKernel, Explorer
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...errors import KernelpoolError
+from ...inspection.describe import Pool
 from ...inspection.pipeline import Unwrapped
-from ...inspection.pool import Pool
 from ...text import text_of
 from .data import blocks
 from .plots.plane import Plane, plane_of

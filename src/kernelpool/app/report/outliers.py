@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...estimators.shared_kernel import SharedKernelClassifier
+from ...inspection.describe import Pool
 from ...inspection.pipeline import Unwrapped
-from ...inspection.pool import Pool
 from ...text import text_of
 from .kernels import whitened
 from .records import OddFeature, Outlier, Outliers, Scores

@@ -18,8 +18,8 @@ from ...arrays import is_array, to_numpy
 from ...errors import KernelpoolError
 from ...estimators.conformal import ConformalClassifier
 from ...estimators.reject import RejectClassifier
+from ...inspection.describe import Pool, describe, refusals
 from ...inspection.pipeline import Unwrapped, unwrap
-from ...inspection.pool import Pool, describe, refusals
 from ...questions import feature_importance
 from ...text import text_of
 from ...training.prepare import is_unlabeled

@@ -13,8 +13,8 @@ import sklearn
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
+from ...inspection.describe import member_name
 from ...inspection.pipeline import Unwrapped
-from ...inspection.pool import member_name
 from ...text import text_of
 from .records import History, MemberRow, Parameter, Rerun, Selection, Training, Tried
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ....estimators.competitive import CompetitiveNeuronsClassifier
 from ....estimators.rbf import RBFNetwork
-from ....inspection.pool import member_name
+from ....inspection.describe import member_name
 from .style import DARK, axes_for, color_of, model_in, refuse, tidy
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))

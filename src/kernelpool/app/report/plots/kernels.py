@@ -10,9 +10,9 @@ from ....errors import KernelpoolError
 from ....estimators.base import DensityClassifier
 from ....estimators.reject import Decision, RejectClassifier
 from ....estimators.shared_kernel import SharedKernelClassifier
+from ....inspection.describe import Pool, describe
 from ....inspection.metrics import ambiguity_of
 from ....inspection.pipeline import Unwrapped
-from ....inspection.pool import Pool, describe
 from ....training.reject import is_novel
 from ..kernels import class_posterior_by_rows
 from .plane import Plane, plane_of

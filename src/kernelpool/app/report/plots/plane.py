@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ....errors import KernelpoolError
+from ....inspection.describe import Pool
 from ....inspection.pipeline import Unwrapped
-from ....inspection.pool import Pool
 
 SHRINKAGE = 0.1
 """Of covariances within classes towards round ones, so that many features and few rows have directions too."""

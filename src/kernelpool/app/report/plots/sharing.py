@@ -9,7 +9,7 @@ import numpy as np
 from ....errors import KernelpoolError
 from ....estimators.shared_kernel import SharedKernelClassifier
 from ....estimators.sharing_average import SharingAverageClassifier
-from ....inspection.pool import member_name, member_weights
+from ....inspection.describe import member_name, member_weights
 from .style import COLORS, DARK, axes_for, model_in, refuse
 
 MOST_NUMBERS = 160
