@@ -25,7 +25,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -450,21 +450,35 @@ def read_model(node: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
     """At zero and at its own centers the answers are finite, and probabilities sum to one."""
-    most = sum(array.size + 1 for array in arrays.values())
-    if not 0 <= getattr(model, "n_features_in_", 0) <= most:
+    d, most = getattr(model, "n_features_in_", 0), sum(array.size + 1 for array in arrays.values())
+    if not 0 <= d <= most:
         raise ModelFileError("The model in the file has more features than the file has numbers.")
-    found = unwrap(model)
-    asked = found.inner if found.transforms else model
-    d = min(getattr(asked, "n_features_in_", 0), most)
+    if any(isinstance(step, TableEncoder) for step in unwrap(model).steps):
+        return
     stored = [a for a in arrays.values() if a.ndim == 2 and a.shape[1] == d and a.dtype.kind == "f"]
-    x = np.concatenate([np.zeros((1, d)), *(a[:PROBES] for a in stored)])[:PROBES]
-    if hasattr(asked, "predict_proba"):
-        answer = np.asarray(asked.predict_proba(x))
-        if answer.shape != (len(x), len(asked.classes_)) or not np.isfinite(answer).all():
+    x: Any = np.concatenate([np.zeros((1, d)), *(a[:PROBES] for a in stored)])[:PROBES]
+    columns = _columns(model)
+    if columns is not None:  # codes within range
+        x[:, np.array(columns.levels) > 0] = 0
+        x = replace(columns, frame=None).decode(x)
+    if hasattr(model, "predict_proba"):
+        answer = np.asarray(model.predict_proba(x))
+        if answer.shape != (len(x), len(model.classes_)) or not np.isfinite(answer).all():
             raise ModelFileError("The probabilities of the model in the file are not finite.")
         if np.abs(answer.sum(axis=1) - 1).max() > 1e-6:
             raise ModelFileError("The probabilities of the model in the file do not sum to one.")
-    if hasattr(asked, "predict"):
-        answer = np.asarray(asked.predict(x))
+    if hasattr(model, "predict"):
+        answer = np.asarray(model.predict(x))
         if len(answer) != len(x) or (answer.dtype.kind == "f" and not np.isfinite(answer).all()):
             raise ModelFileError("The predictions of the model in the file are not finite.")
+
+
+def _columns(model: Any) -> Any:
+    """The columns of the table that a model takes; None for transformers and pipelines, which take numbers."""
+    if isinstance(model, estimators.RejectClassifier):
+        return _columns(model.estimator_)
+    if isinstance(model, estimators.ConformalClassifier):
+        return _columns(model.estimators_[0])
+    if isinstance(model, FrozenEstimator):
+        return _columns(model.estimator)
+    return None if isinstance(model, OTHERS) else getattr(model, "columns_", None)
