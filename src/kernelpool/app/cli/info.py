@@ -1,7 +1,7 @@
 """`kernelpool info`: what is in a model file."""
 
-from ...inspection.pipeline import unwrap
 from ...inspection.describe import describe
+from ...inspection.pipeline import unwrap
 from ...text import listed, percent, plural, shown
 from . import options as o
 from .loaded import load_model
