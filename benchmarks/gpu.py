@@ -18,7 +18,12 @@ import numpy as np
 import torch
 
 from benchmarks.shared_kernel import start
-from kernelpool import ParzenClassifier, RBFNetworkClassifier, SharedKernelClassifier
+from kernelpool import (
+    EMLogClassifier,
+    ParzenClassifier,
+    RBFNetworkClassifier,
+    SharedKernelClassifier,
+)
 from kernelpool.arrays import fused_sums, match_array
 from kernelpool.kernels import FAMILIES
 from kernelpool.networks.shared_kernel import Params, SharedKernel
@@ -267,7 +272,7 @@ def methods():
             "rbf em_log",
             50_000,
             32,
-            RBFNetworkClassifier(32, training="em_log", max_iter=20, random_state=0),
+            EMLogClassifier(32, training="em_log", max_iter=20, random_state=0),
         ),
         ("parzen", 20_000, 20_000, ParzenClassifier("gaussian", radius=1.5)),
     ]

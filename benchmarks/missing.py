@@ -213,9 +213,7 @@ def sweep_seconds(family, X, y, n_kernels):
     kernels = kernel.place([(start[:n_kernels], start, np.ones(len(start)))])
     network = SharedKernel(kernel, np.ones((n_kernels, 2)))
     params = Params(kernels, np.full((n_kernels, 2), 1 / n_kernels), np.full(2, 0.5))
-    rows = as_rows(X, y, n_jobs=1).framed(
-        Frame(np.zeros(d), np.ones(d)), kernel.n_features(d) + 35
-    )
+    rows = as_rows(X, y, n_jobs=1).framed(Frame(np.zeros(d), np.ones(d)), kernel.n_features(d) + 35)
     seconds = []
     with threadpool_limits(1):
         for _ in range(6):

@@ -26,48 +26,53 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from kernelpool import RBFNetworkClassifier, RBFNetworkRegressor
+from kernelpool import EMLogClassifier, EMLogRegressor, RBFNetworkClassifier
 from kernelpool.datasets import load_ionosphere, load_pima, load_wdbc
-from papers.em_log import NETWORKS
+from papers import em_log
 
 SETS = {"wdbc": load_wdbc, "ionosphere": load_ionosphere, "pima": load_pima}
 
 
+class Baseline:
+    """One of the networks that the EM-Log paper names, of twenty kernels."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def fit(self, X, y):
+        return em_log.network(self.name, X, 20, 0).fit(X, y)
+
+
 def classifiers():
-    common = {"random_state": 0, "n_jobs": 1}
+    common = {"random_state": 0}
     baselines = ("KMeans+LS", "KMeans+GR", "RBF (Netlab)", "EM+Log")
     return {
         "SVC": lambda: CalibratedClassifierCV(SVC(), ensemble=False),
         "MLPClassifier": lambda: MLPClassifier(max_iter=2000, random_state=0),
         "RBFNetworkClassifier()": lambda: RBFNetworkClassifier(**common),
-        'RBFNetworkClassifier(training="em_log_link")': lambda: RBFNetworkClassifier(
-            training="em_log_link", **common
+        "EMLogClassifier()": lambda: EMLogClassifier(**common),
+        'EMLogClassifier(covariance_type="diag")': lambda: EMLogClassifier(
+            covariance_type="diag", **common
         ),
-        'RBFNetworkClassifier(training="em_log_link", covariance_type="diag")': lambda: (
-            RBFNetworkClassifier(training="em_log_link", covariance_type="diag", **common)
-        ),
-        'RBFNetworkClassifier(training="two_stage")': lambda: RBFNetworkClassifier(
+        'EMLogClassifier(training="two_stage")': lambda: EMLogClassifier(
             training="two_stage", **common
         ),
-        **{
-            name: lambda n=name: RBFNetworkClassifier(20, **common, **NETWORKS[n])
-            for name in baselines
-        },
+        **{name: lambda n=name: Baseline(n) for name in baselines},
     }
 
 
 def regressors():
     grid = {"alpha": np.logspace(-3, 1, 5), "gamma": np.logspace(-3, 0, 5)}
     process = ConstantKernel() * RBF() + WhiteKernel()
-    common = {"random_state": 0, "n_jobs": 1}
+    common = {"random_state": 0}
     return {
         "KernelRidge": lambda: GridSearchCV(KernelRidge(kernel="rbf"), grid),
         "GaussianProcessRegressor": lambda: GaussianProcessRegressor(
             process, normalize_y=True, random_state=0
         ),
-        "RBFNetworkRegressor()": lambda: RBFNetworkRegressor(**common),
-        "RBFNetworkRegressor(100)": lambda: RBFNetworkRegressor(100, **common),
-        'RBFNetworkRegressor(training="two_stage")': lambda: RBFNetworkRegressor(
+        "EMLogRegressor()": lambda: EMLogRegressor(**common),
+        "EMLogRegressor(100)": lambda: EMLogRegressor(100, **common),
+        'EMLogRegressor(training="two_stage")': lambda: EMLogRegressor(
             training="two_stage", **common
         ),
     }

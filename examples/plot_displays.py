@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelpool import (
-    RBFNetworkClassifier,
+    EMLogClassifier,
     RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
@@ -70,7 +70,7 @@ X, y = make_ripley(1000, random_state=0)
 average = SharingAverageClassifier(
     6, sharing=(0, 0.5, 1), covariance_type="full", random_state=0
 ).fit(X, y)
-network = RBFNetworkClassifier(6, training="em_log_link", random_state=0).fit(X, y)
+network = EMLogClassifier(6, random_state=0).fit(X, y)
 
 figure, panels = plt.subplots(1, 3, figsize=(11.5, 3.6), layout="constrained")
 HistoryDisplay.from_estimator(average, ax=panels[0]).plot(ax=panels[1], gap=True)

@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Ellipse
 
-from kernelpool import RBFNetworkClassifier
+from kernelpool import EMLogClassifier
 from kernelpool.datasets import make_ellipses, make_ripley, make_strips
 
 NETWORKS = {
@@ -30,7 +30,7 @@ NETWORKS = {
         "readout": "least_squares",
         "activation": "gaussian",
         "covariance_type": "spherical",
-        "standardize": False,
+        "ridge": 0.0,
     },
     "EM-Log-Link": {"training": "em_log_link", "activation": "density", "covariance_type": "full"},
     "EM-Log-Link of shares": {"training": "em_log_link"},
@@ -65,7 +65,7 @@ def draw(axes, network, X, y):
     axes.scatter(*X[~wrong].T, c=color[~wrong], s=9, linewidths=0)
     axes.scatter(*X[wrong].T, c=color[wrong], s=28, marker="x", linewidths=1.3)
     for mean, covariance in zip(network.means_, network.covariances_, strict=True):
-        covariance = covariance * np.eye(2) if np.ndim(covariance) == 0 else covariance
+        covariance = np.diag(covariance) if np.ndim(covariance) == 1 else covariance
         value, vector = np.linalg.eigh(covariance)
         angle = np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))
         ellipse = Ellipse(
@@ -88,7 +88,7 @@ for row, (problem, (make, n_rows, n_kernels)) in zip(rows_of_axes, PROBLEMS.item
     X, y = make(n_rows, random_state=0)
     X_test, y_test = make(2 * n_rows, random_state=1)
     for axes, (name, settings) in zip(row, NETWORKS.items(), strict=True):
-        network = RBFNetworkClassifier(n_kernels, random_state=0, **settings).fit(X, y)
+        network = EMLogClassifier(n_kernels, random_state=0, **settings).fit(X, y)
         n_wrong = int((network.predict(X_test) != y_test).sum())
         draw(axes, network, X_test, y_test)
         axes.set_title(f"{problem}, {name}: {n_wrong} of {len(y_test)} in error", fontsize=10)
@@ -102,8 +102,8 @@ plt.show()
 # watches the loss of rows left out, which one more pass over the rows tells without fitting again, and keeps the best sweep.
 
 X, y = make_ripley(250, random_state=0)
-network = RBFNetworkClassifier(
-    6, hidden="random", training="em_log", activation="density", patience=40, random_state=1
+network = EMLogClassifier(
+    6, init="random", training="em_log", activation="density", patience=40, random_state=1
 ).fit(X, y)
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.plot(np.arange(1, network.n_iter_ + 1), network.history_, color=BLUE)

@@ -21,69 +21,40 @@ number of starts        `STARTS`, and their mean
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
 
-from kernelpool import RBFNetworkClassifier
+from kernelpool import EMLogClassifier
 from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
 
 from .experiment import Record, Unit, in_processes
+from .rbf_starts import mixture, trained_mixture
 
 NAME = "em-log"
 STARTS = 20
 
-ROUND: dict[str, Any] = {
-    "covariance_type": "spherical",
-    "activation": "gaussian",
-    "standardize": False,
-}
-LONG: dict[str, Any] = {
-    "covariance_type": "full",
-    "activation": "density",
-    "kernel_prior": None,
-    "standardize": False,
-}
-PRINTED: dict[str, Any] = {**LONG, "hidden": "uniform", "solver": "newton", "patience": None}
-NETLAB: dict[str, Any] = {
-    "hidden": "em",
-    "widths": "farthest",
-    "training": "two_stage",
-    "readout": "least_squares",
-}
+ROUND: dict[str, Any] = {"covariance_type": "spherical", "activation": "gaussian"}
+LONG: dict[str, Any] = {"covariance_type": "full", "activation": "density", "kernel_prior": None}
+PRINTED: dict[str, Any] = {**LONG, "init": "uniform", "readout": "newton", "patience": None}
+LS: dict[str, Any] = {"training": "two_stage", "readout": "least_squares", "ridge": 0.0}
 
 NETWORKS: dict[str, dict[str, Any]] = {
-    "Random+LS": {**ROUND, "hidden": "random", "training": "two_stage", "readout": "least_squares"},
-    "KMeans+LS": {
-        **ROUND,
-        "hidden": "kmeans",
-        "widths": "unit",
-        "training": "two_stage",
-        "readout": "least_squares",
-    },
-    "KMeans+GR": {
-        **ROUND,
-        "hidden": "kmeans",
-        "widths": "unit",
-        "training": "two_stage",
-        "readout": "ridge",
-        "strength": "gcv",
-    },
-    "RBF (Netlab)": {**ROUND, **NETLAB, "kernel_prior": None},
-    "EM+LS": {**LONG, "hidden": "em", "training": "two_stage", "readout": "least_squares"},
-    "EM+Log": {
-        **LONG,
-        "hidden": "em",
-        "training": "two_stage",
-        "readout": "logistic",
-        "strength": 0.0,
-    },
+    "Random+LS": {**ROUND, **LS, "init": "random"},
+    "KMeans+LS": {**ROUND, **LS, "init": "kmeans", "widths": "unit"},
+    "KMeans+GR": {**ROUND, **LS, "init": "kmeans", "widths": "unit", "ridge": "gcv"},
+    "RBF (Netlab)": {**ROUND, **LS, "init": "em", "widths": "farthest", "kernel_prior": None},
+    "EM+LS": {**LONG, **LS, "init": "em"},
+    "EM+Log": {**LONG, "init": "em", "training": "two_stage", "ridge": 0.0},
     "EM-Log": {**PRINTED, "training": "em_log"},
     "EM-Log-Link": {**PRINTED, "training": "em_log_link"},
 }
-"""The paper's networks by its names, and Netlab's; the last two make `max_iter` sweeps as printed."""
+"""The paper's networks by its names, and Netlab's; the last two make `max_iter` sweeps as printed.
+
+`init` "uniform" and "normal", and `widths`, are starts of `papers.rbf_starts`.
+"""
 
 PROBLEMS: dict[str, tuple[Callable[..., Any], int, int, int]] = {
     "ellipses": (make_ellipses, 200, 4, 10),
@@ -93,51 +64,63 @@ PROBLEMS: dict[str, tuple[Callable[..., Any], int, int, int]] = {
 """Data, rows to train on (twice as many to test), kernels, sweeps: figures 3 and 4, and figure 4 without orientations."""
 
 
-def start(n_kernels: int, X: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    """Step 0: the means that `hidden="uniform"` draws from this seed."""
-    first = RBFNetworkClassifier(
-        n_kernels, hidden="uniform", training="two_stage", random_state=seed, **ROUND
-    )
-    return np.asarray(first.fit(X, y).means_)
+DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
+    "uniform": lambda rng, shape: rng.uniform(-1, 1, shape),
+    "normal": lambda rng, shape: rng.normal(size=shape),
+}
+"""Means that do not depend on the rows: step 0, and the start that the conclusions name."""
+
+
+def start(n_kernels: int, n_features: int, seed: int, how: str = "uniform") -> np.ndarray:
+    """Step 0: the first means."""
+    rng = np.random.default_rng(check_random_state(seed).randint(2**31))
+    rng.integers(2**31)
+    return DRAWN[how](rng, (n_kernels, n_features))
 
 
 def network(
-    name: str, X: np.ndarray, y: np.ndarray, n_kernels: int, seed: int, n_sweeps: int | None = None
+    name: str,
+    X: np.ndarray,
+    n_kernels: int,
+    seed: int,
+    n_sweeps: int | None = None,
+    **changed: Any,
 ) -> Any:
     """One of `NETWORKS`; with `n_sweeps`, EM and k-means make as many from the means of step 0."""
-    settings = dict(NETWORKS[name])
-    if n_sweeps is not None and name.startswith("KMeans"):
-        found = KMeans(
-            n_kernels, init=start(n_kernels, X, y, seed), n_init=1, max_iter=n_sweeps
-        ).fit(X)
-        settings["hidden"] = SimpleNamespace(
-            means_=found.cluster_centers_,
-            covariances_=np.ones(n_kernels),
-            weights_=np.full(n_kernels, 1 / n_kernels),
-            covariance_type="spherical",
-        )
+    settings = {**NETWORKS[name], **changed}
+    init, widths = settings.pop("init"), settings.pop("widths", None)
+    family = settings["covariance_type"]
     if n_sweeps is not None and name.startswith("EM"):
-        settings |= {"hidden": "uniform", "max_iter": n_sweeps, "patience": None}
-        if name in (
-            "EM+LS",
-            "EM+Log",
-        ):  # an output layer without memory, solved in each sweep: the last one counts
+        settings |= {"max_iter": n_sweeps, "patience": None}
+        init = init if init in DRAWN else "uniform"
+        if name in ("EM+LS", "EM+Log"):
+            # an output layer without memory, solved in each sweep: the last one counts
             settings["training"] = "em_log"
-    return RBFNetworkClassifier(n_kernels, random_state=seed, **settings)
+    if init in DRAWN:
+        means = start(n_kernels, X.shape[1], seed, init)
+        init = mixture(means, 1.0, family)
+    elif n_sweeps is not None and name.startswith("KMeans"):
+        means = start(n_kernels, X.shape[1], seed)
+        found = KMeans(n_kernels, init=means, n_init=1, max_iter=n_sweeps).fit(X)
+        init = mixture(found.cluster_centers_, 1.0, family)
+    elif family == "spherical":  # in the units of the data
+        prior = settings.get("kernel_prior", "conjugate")
+        init = trained_mixture(X, n_kernels, init, seed, widths=widths, kernel_prior=prior)
+    return EMLogClassifier(n_kernels, init=init, random_state=seed, **settings)
 
 
 # -- figures 3 and 4 as an experiment -----------------------------------------------------------------------------
 
 METHODS: dict[str, tuple[str, str]] = {
-    "kmeans-ls": ("KMeans+LS", "damped"),
+    "kmeans-ls": ("KMeans+LS", "least_squares"),
     "em-log-link": ("EM-Log-Link", "bound"),
     "em-log-link, W = p(1 - p)": ("EM-Log-Link", "newton"),
     "em-log": ("EM-Log", "bound"),
     "em-log, W = p(1 - p)": ("EM-Log", "newton"),
-    "em-log-link, damped": ("EM-Log-Link", "damped"),
-    "ours": ("ours", "damped"),
+    "em-log-link, damped": ("EM-Log-Link", "logistic"),
+    "ours": ("ours", "logistic"),
 }
-"""By name the network and its solver; the first two are those of the figures, W = 0.25 I where nothing else is said."""
+"""By name the network and its readout; the first two are those of the figures, W = 0.25 I where nothing else is said."""
 
 PROTOCOL: dict[str, Any] = {
     "networks": repr(NETWORKS),
@@ -155,12 +138,12 @@ def draws(problem: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def fitted(problem: str, method: str, seed: int) -> Any:
     """One of `METHODS` from one start."""
-    name, solver = METHODS[method]
+    name, readout = METHODS[method]
     X, y, _, _ = draws(problem)
     _, _, n_kernels, n_sweeps = PROBLEMS[problem]
     if name == "ours":
-        return RBFNetworkClassifier(n_kernels, training="em_log_link", random_state=seed).fit(X, y)
-    return network(name, X, y, n_kernels, seed, n_sweeps).set_params(solver=solver).fit(X, y)
+        return EMLogClassifier(n_kernels, random_state=seed).fit(X, y)
+    return network(name, X, n_kernels, seed, n_sweeps, readout=readout).fit(X, y)
 
 
 def units(quick: bool = False) -> list[Unit]:
@@ -191,9 +174,7 @@ def ripley_errors(name: str, n_sweeps: int | None, n_starts: int, **settings: An
     """Test error in percent of one of `NETWORKS` on Ripley's data, six kernels, one number a start."""
     X, y = load_ripley(return_X_y=True)
     X_test, y_test = load_ripley(subset="test", return_X_y=True)
-    models = (
-        network(name, X, y, 6, seed, n_sweeps).set_params(**settings) for seed in range(n_starts)
-    )
+    models = (network(name, X, 6, seed, n_sweeps, **settings) for seed in range(n_starts))
     return [100 * (1 - model.fit(X, y).score(X_test, y_test)) for model in models]
 
 
@@ -205,26 +186,24 @@ def figure_5(n_starts: int = 20) -> dict[str, list[float]]:
         if name.startswith("EM")
     }
     for link in ("EM-Log", "EM-Log-Link"):
-        found[f"{link}, 2 sweeps, W = 0.25 I"] = ripley_errors(link, 2, n_starts, solver="bound")
-        found[f"{link}, 2 sweeps, Gaussian start"] = ripley_errors(
-            link, 2, n_starts, hidden="normal"
-        )
+        found[f"{link}, 2 sweeps, W = 0.25 I"] = ripley_errors(link, 2, n_starts, readout="bound")
+        found[f"{link}, 2 sweeps, Gaussian start"] = ripley_errors(link, 2, n_starts, init="normal")
         found[f"{link}, 200 sweeps, W = 0.25 I"] = ripley_errors(
-            link, 200, n_starts, solver="bound"
+            link, 200, n_starts, readout="bound"
         )
         found[f"{link}, 200 sweeps"] = ripley_errors(link, 200, n_starts)
     for name in ("Random+LS", "KMeans+LS", "KMeans+GR", "RBF (Netlab)", "EM+LS", "EM+Log"):
         found[name] = ripley_errors(name, None, n_starts)
     X, y = load_ripley(return_X_y=True)
     X_test, y_test = load_ripley(subset="test", return_X_y=True)
-    for hidden in ("random", "kmeans"):
+    for init in ("random", "kmeans"):
         for training in ("em_log", "em_log_link"):
             models = (
-                RBFNetworkClassifier(6, hidden=hidden, training=training, random_state=s)
+                EMLogClassifier(6, init=init, training=training, random_state=s)
                 for s in range(n_starts)
             )
             errors = [100 * (1 - model.fit(X, y).score(X_test, y_test)) for model in models]
-            found[f"default, hidden={hidden!r}, training={training!r}"] = errors
+            found[f"default, init={init!r}, training={training!r}"] = errors
     return found
 
 
@@ -236,9 +215,9 @@ def stopping(n_starts: int = 10) -> dict[str, list[float]]:
     for activation, kernel_prior in (("density", None), ("normalized", "conjugate")):
         for training in ("em_log", "em_log_link"):
             for rule, patience in (("stopped", 10), ("200 sweeps", None)):
-                model = RBFNetworkClassifier(
+                model = EMLogClassifier(
                     6,
-                    hidden="random",
+                    init="random",
                     training=training,
                     activation=activation,
                     kernel_prior=kernel_prior,
@@ -254,14 +233,12 @@ def fresh_draws(n_draws: int = 20) -> dict[str, list[float]]:
     """Test error in percent of the default on new draws of Ripley's problem, which no default was chosen by."""
     X_test, y_test = make_ripley(20_000, random_state=999)
     found: dict[str, list[float]] = {}
-    for hidden in ("random", "kmeans"):
+    for init in ("random", "kmeans"):
         for training in ("em_log", "em_log_link"):
-            name = f"default, hidden={hidden!r}, training={training!r}"
+            name = f"default, init={init!r}, training={training!r}"
             found[name] = []
             for i in range(n_draws):
-                model = RBFNetworkClassifier(
-                    6, hidden=hidden, training=training, random_state=500 + i
-                )
+                model = EMLogClassifier(6, init=init, training=training, random_state=500 + i)
                 model.fit(*make_ripley(250, random_state=1000 + i))
                 found[name].append(100 * (1 - model.score(X_test, y_test)))
     return found
@@ -270,7 +247,7 @@ def fresh_draws(n_draws: int = 20) -> dict[str, list[float]]:
 # -- what the text claims -------------------------------------------------------------------------------------------
 
 CLAIMED = (
-    ("KMeans+LS", "damped"),
+    ("KMeans+LS", "least_squares"),
     ("EM+Log", "newton"),
     ("EM-Log", "newton"),
     ("EM-Log", "bound"),
@@ -280,25 +257,20 @@ CLAIMED = (
 GRID = (1, 2, 3, 5, 8, 12, 18, 27, 40)
 
 
-def label(name: str, solver: str) -> str:
+def label(name: str, readout: str) -> str:
     """A network and its W in words."""
     return name + {"newton": ", W = p(1 - p)", "bound": ", W = 0.25 I"}.get(
-        solver, ""
+        readout, ""
     ) * name.startswith("EM-")
 
 
-def sweeps_needed(name: str, solver: str, n_starts: int = 10) -> float:
+def sweeps_needed(name: str, readout: str, n_starts: int = 10) -> float:
     """Median number of sweeps, of `GRID`, after which the training error on the strips is within one row of its least."""
     X, y, _, _ = draws("strips")
     found = []
     for seed in range(n_starts):
         wrong = [
-            int(
-                (
-                    network(name, X, y, 6, seed, n).set_params(solver=solver).fit(X, y).predict(X)
-                    != y
-                ).sum()
-            )
+            int((network(name, X, 6, seed, n, readout=readout).fit(X, y).predict(X) != y).sum())
             for n in GRID
         ]
         found.append(GRID[int(np.argmax(np.array(wrong) <= min(wrong) + 1))])
@@ -314,13 +286,10 @@ def uniform_classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     ), y
 
 
-def uniform_errors(name: str, solver: str, n_starts: int = 10) -> float:
+def uniform_errors(name: str, readout: str, n_starts: int = 10) -> float:
     """Mean test error in percent on uniform classes: 200 rows, four kernels, ten sweeps."""
     (X, y), (X_test, y_test) = uniform_classes(200, 0), uniform_classes(4000, 1)
-    models = (
-        network(name, X, y, 4, seed, 10).set_params(solver=solver).fit(X, y)
-        for seed in range(n_starts)
-    )
+    models = (network(name, X, 4, seed, 10, readout=readout).fit(X, y) for seed in range(n_starts))
     return float(np.mean([100 * np.mean(model.predict(X_test) != y_test) for model in models]))
 
 
@@ -335,9 +304,10 @@ def claims() -> str:
         "| | sweeps on the strips | error on uniform classes, percent |",
         "|---|---|---|",
     ]
-    for name, solver in CLAIMED:
+    for name, readout in CLAIMED:
         lines.append(
-            f"| {label(name, solver)} | {sweeps_needed(name, solver):.0f} | {uniform_errors(name, solver):.1f} |"
+            f"| {label(name, readout)} | {sweeps_needed(name, readout):.0f} | "
+            f"{uniform_errors(name, readout):.1f} |"
         )
     return "\n".join(lines)
 

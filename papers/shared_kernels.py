@@ -26,12 +26,15 @@ mixture's own widths the row cannot be reproduced: see `variations.py`.
 import warnings
 from typing import Any
 
-from kernelpool import RBFNetworkClassifier, SharingAverageClassifier
+import numpy as np
+
+from kernelpool import EMLogClassifier, SharingAverageClassifier
 from kernelpool.errors import UnfinishedWarning
 
 from .experiment import Record, Unit
 from .folds import Fold, folds
 from .published import columns
+from .rbf_starts import trained_mixture
 
 NAME = "shared-kernels"
 REPEATS = 5
@@ -47,15 +50,11 @@ TRAINING: dict[str, Any] = {
     "covariance_floor": 1e-6,
 }
 NETLAB: dict[str, Any] = {
-    "hidden": "em",
-    "widths": "farthest",
     "training": "two_stage",
     "readout": "least_squares",
+    "ridge": 0.0,
     "covariance_type": "spherical",
     "activation": "gaussian",
-    "kernel_prior": None,
-    "max_iter": 200,
-    "tol": 1e-6,
 }
 PROTOCOL: dict[str, Any] = {
     "sharing": SHARING,
@@ -117,7 +116,7 @@ def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, floa
             **{**TRAINING, **kwargs},
         )
         average.fit(fold.X, fold.y)
-        rbf = netlab(kernels, fold.seed).fit(fold.X, fold.y)
+        rbf = netlab(fold.X, kernels, fold.seed).fit(fold.X, fold.y)
     found = [("rbf", "", fold.error(rbf.predict(fold.X_test)))]
     found += [
         ("sharing", f"{m.sharing:g}", fold.error(m.predict(fold.X_test)))
@@ -126,6 +125,9 @@ def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, floa
     return [*found, ("average", "", fold.error(average.predict(fold.X_test)))]
 
 
-def netlab(kernels: int, seed: int) -> RBFNetworkClassifier:
+def netlab(
+    X: np.ndarray, kernels: int, seed: int, widths: str | None = "farthest"
+) -> EMLogClassifier:
     """Netlab's two-stage network: centers by EM, one width for all, least squares."""
-    return RBFNetworkClassifier(kernels, standardize=False, random_state=seed, n_jobs=1, **NETLAB)
+    hidden = trained_mixture(X, kernels, "em", seed, widths=widths, tol=1e-6)
+    return EMLogClassifier(kernels, init=hidden, random_state=seed, **NETLAB)

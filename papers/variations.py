@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelpool import RBFNetworkClassifier
 from kernelpool.errors import UnfinishedWarning
 
 from . import regularized_prbf, shared_kernels
@@ -131,17 +130,9 @@ def widths(dataset: str) -> Iterator[Row]:
     }
     for cell in wanted:
         for fold in folds(dataset, 0):
-            kwargs: dict[str, Any] = {
-                "standardize": False,
-                "random_state": fold.seed,
-                "n_jobs": 1,
-                **shared_kernels.NETLAB,
-            }
             for found, widths in zip(errors.values(), ("farthest", None), strict=True):
-                model = RBFNetworkClassifier(int(cell.kernels), **{**kwargs, "widths": widths}).fit(
-                    fold.X, fold.y
-                )
-                found.append(fold.error(model.predict(fold.X_test)))
+                model = shared_kernels.netlab(fold.X, int(cell.kernels), fold.seed, widths)
+                found.append(fold.error(model.fit(fold.X, fold.y).predict(fold.X_test)))
     published = round(float(np.mean([cell.error for cell in wanted])), 2)
     for name, found in errors.items():
         common = {

@@ -13,11 +13,12 @@ from sklearn.preprocessing import StandardScaler
 from kernelpool import (
     CompetitiveNeuronsClassifier,
     ConformalClassifier,
+    EMLogClassifier,
+    EMLogRegressor,
     MultiEdit,
     ParzenClassifier,
     PooledClassifier,
     RBFNetworkClassifier,
-    RBFNetworkRegressor,
     ReducedParzenClassifier,
     RejectClassifier,
     SharedKernelClassifier,
@@ -144,31 +145,25 @@ UNFITTED = {
     ),
     "multi-edit": (MultiEdit(random_state=0), "text"),
     "multi-edit by kernels": (MultiEdit(kernels(), random_state=0), "two"),
-    "rbf": (RBFNetworkClassifier(5, training="em_log_link", random_state=0, max_iter=20), "two"),
+    "rbf": (EMLogClassifier(5, random_state=0, max_iter=20), "two"),
     "rbf path": (RBFNetworkClassifier(20, random_state=0), "text"),
     "rbf path in a metric": (RBFNetworkClassifier(20, metric="learned", random_state=0), "text"),
     "rbf path of few features": (RBFNetworkClassifier(20, max_features=2, random_state=0), "text"),
     "rbf path of two": (
-        RBFNetworkClassifier(20, standardize=False, path_setting=(1, 2), random_state=0),
+        RBFNetworkClassifier(20, standardize=False, width=1.0, ridge=0.2, random_state=0),
         "two",
     ),
     "rbf of a mixture": (
-        RBFNetworkClassifier(
-            hidden=FrozenEstimator(kernels().fit(*rows()[:2])),
-            training="em_log_link",
-            readout="ridge",
-        ),
+        EMLogClassifier(init=FrozenEstimator(kernels().fit(*rows()[:2])), readout="least_squares"),
         "text",
     ),
     "rbf densities": (
-        RBFNetworkClassifier(
-            5, training="em_log_link", activation="density", covariance_type="diag", random_state=0
-        ),
+        EMLogClassifier(5, activation="density", covariance_type="diag", random_state=0),
         "text",
     ),
-    "rbf regressor": (RBFNetworkRegressor(5, random_state=0, max_iter=20), "numbers"),
+    "rbf regressor": (EMLogRegressor(5, random_state=0, max_iter=20), "numbers"),
     "rbf regressor of two": (
-        RBFNetworkRegressor(5, activation="gaussian", random_state=0, max_iter=20),
+        EMLogRegressor(5, activation="gaussian", random_state=0, max_iter=20),
         "pairs",
     ),
     "neurons": (CompetitiveNeuronsClassifier(4, random_state=0, max_iter=20), "two"),
@@ -250,7 +245,7 @@ ANSWERS = (
 def answers(model, X):
     """Everything that the model says of rows."""
     found = {name: np.asarray(getattr(model, name)(X)) for name in ANSWERS if hasattr(model, name)}
-    if isinstance(model, RBFNetworkRegressor):
+    if isinstance(model, EMLogRegressor):
         found["std"] = model.predict(X, return_std=True)[1]
     if hasattr(model, "sample"):
         found["sample"], found["sampled"] = model.sample(7, random_state=3)

@@ -24,10 +24,11 @@ import kernelpool
 from kernelpool import (
     CompetitiveNeuronsClassifier,
     ConformalClassifier,
+    EMLogClassifier,
+    EMLogRegressor,
     ParzenClassifier,
     PooledClassifier,
     RBFNetworkClassifier,
-    RBFNetworkRegressor,
     ReducedParzenClassifier,
     RejectClassifier,
     SharedKernelClassifier,
@@ -72,16 +73,14 @@ def estimators(rng):
         "parzen, conditional": lambda: ParzenClassifier(random_state=seed),
         "reduced parzen": lambda: ReducedParzenClassifier(0.3, random_state=seed),
         "rbf": lambda: RBFNetworkClassifier(random_state=seed),
-        "rbf, em_log": lambda: RBFNetworkClassifier(
-            3, training="em_log", max_iter=5, random_state=seed
-        ),
+        "em_log": lambda: EMLogClassifier(3, training="em_log", max_iter=5, random_state=seed),
         "neurons": lambda: CompetitiveNeuronsClassifier(2, max_iter=20, random_state=seed),
         "default": lambda: SharedKernelClassifier(random_state=seed),
         "search": lambda: SharedKernelClassifier.auto(max_iter=20, random_state=seed),
         "pool": lambda: PooledClassifier(budget="fast", random_state=seed),
         "reject": lambda: RejectClassifier(SharedKernelClassifier.prbf(**kwargs)),
         "conformal": lambda: ConformalClassifier(SharedKernelClassifier.prbf(**kwargs)),
-        "regressor": lambda: RBFNetworkRegressor(random_state=seed),
+        "regressor": lambda: EMLogRegressor(random_state=seed),
     }
 
 

@@ -10,9 +10,10 @@ from sklearn.utils import estimator_html_repr
 
 from kernelpool import (
     CompetitiveNeuronsClassifier,
+    EMLogClassifier,
+    EMLogRegressor,
     ParzenClassifier,
     RBFNetworkClassifier,
-    RBFNetworkRegressor,
     ReducedParzenClassifier,
     RejectClassifier,
     SharedKernelClassifier,
@@ -25,9 +26,9 @@ MODELS = [
     SharingAverageClassifier(4, sharing=(0, 1), random_state=0),
     ParzenClassifier("hypersphere", standardize=False, radius=1.0),
     ReducedParzenClassifier(8, random_state=0),
-    RBFNetworkClassifier(4, training="em_log_link", random_state=0),
+    EMLogClassifier(4, random_state=0),
     RBFNetworkClassifier(4, random_state=0),
-    RBFNetworkRegressor(4, random_state=0),
+    EMLogRegressor(4, random_state=0),
     CompetitiveNeuronsClassifier(3, random_state=0),
     RejectClassifier(SharedKernelClassifier.prbf(4, random_state=0), ambiguity=0.1),
 ]

@@ -7,7 +7,6 @@ from kernelpool import (
     CompetitiveNeuronsClassifier,
     ParzenClassifier,
     PooledClassifier,
-    RBFNetworkClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
@@ -179,7 +178,6 @@ def test_all_families_and_sharing(blobs, family, sharing):
     "model",
     [
         SharingAverageClassifier(6, sharing=(0, 1), random_state=0),
-        RBFNetworkClassifier(6, training="two_stage", random_state=0),
         CompetitiveNeuronsClassifier(6, random_state=0, max_iter=20),
         SharedKernelClassifier.prbf(6, overlap_penalty=0.5, random_state=0),
         SharedKernelClassifier.prbf(6, split_by_class=True, random_state=0),

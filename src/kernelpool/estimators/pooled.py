@@ -87,8 +87,8 @@ def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[Poo
     The first is never given up, so that every pool has a mixture, and with it densities. Where cells are missing, mixtures
     that know how features go together have the most to say, and are tried first.
     """
-    rbf = RBFNetworkClassifier(standardize=False, missing="error")
-    few = RBFNetworkClassifier(standardize=False, missing="error", max_features=3)
+    rbf = RBFNetworkClassifier(standardize=False)
+    few = RBFNetworkClassifier(standardize=False, max_features=3)
     parzen = ParzenClassifier(standardize=False, missing="error")
     fast = [
         PoolCandidate("tied mixture, 1 a class", _mixture("tied", 1, n_classes)),
@@ -124,7 +124,7 @@ def candidates_for(budget: str, n_classes: int, holes: bool = False) -> list[Poo
         ),
         PoolCandidate(
             "RBF network, 600 kernels",
-            RBFNetworkClassifier(600, standardize=False, missing="error"),
+            RBFNetworkClassifier(600, standardize=False),
         ),
     ]
 

@@ -5,6 +5,7 @@ is the class prior. The networks themselves see neither. Rows are in memory.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,17 @@ from .base import ProbabilityClassifier, Transform
 
 LEAST_LOG = -745.0
 """Below it exp is zero: logarithms of zero are averaged as if they were this small."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedTabular:
+    """What the fitted records of all these classifiers hold."""
+
+    columns: Columns
+    classes: np.ndarray
+    imputer: ImputationMixture | None
+    class_share: np.ndarray
+    """Weights of the classes among the labeled rows, (K,); they sum to one."""
 
 
 class TabularClassifier(ProbabilityClassifier):
@@ -131,3 +143,21 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _map_scores(self, X: Any, transform: Transform) -> Any:
         return transform(self._log_proba(self._encoded(X)))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        return self._log_proba(self._encoded(X))
+
+    def _rows_log_proba(self, rows: Any) -> np.ndarray:
+        return self._log_proba(np.asarray(rows.x, np.float64))

@@ -86,7 +86,7 @@ class LeastSquares:
         inverse = _inverse(axes, [readout.strength])
         return float(rows.total(self.left_out, layer, axes, inverse)[0]) / float(axes.count)
 
-    def doubt(self, rows: Rows, layer: Layer, readout: Readout) -> tuple[Array, Array]:
+    def uncertainty(self, rows: Rows, layer: Layer, readout: Readout) -> tuple[Array, Array]:
         """Variance of the noise about each output, (o,), and that of the weights in units of it, (M + 1, M + 1)."""
         axes = _axes(rows.total(self.squares, layer))
         xp, inverse = namespace(axes.value), _inverse(axes, [readout.strength])

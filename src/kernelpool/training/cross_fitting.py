@@ -122,7 +122,7 @@ class FoldNetwork:
 
     def judged(self, rows: LabeledRows, out: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of the rows of its fold, which may have chosen when it was to stop: none is judged by its own choice."""
-        said = self.estimator.__dict__.pop("validation_log_proba_", None)
+        said = getattr(self.estimator, "validation_log_proba_", None)
         if said is None or rows.holed is not None:
             return self.log_proba(*rows.at(out))
         return normalized(np.maximum(said, LOWEST))
@@ -345,6 +345,8 @@ def _trained(
         z = rows.holed if view is None else view.transform(rows.holed)
     train, out = (rows.fold != fold) & (rows.weight > 0), (rows.fold == fold) & (rows.weight > 0)
     network = clone(estimator)
+    if hasattr(network, "_imputes"):
+        network._imputes = False
     if (
         "random_state" in network.get_params(deep=False)
         and network.get_params(deep=False)["random_state"] is None

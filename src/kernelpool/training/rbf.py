@@ -1,445 +1,396 @@
-"""RBF networks from rows: settings and data in, both layers out.
+r"""RBF network of many kernels with one width; width and ridge are chosen on held-out rows.
 
-Ferreira & Figueiredo, "A global training algorithm for radial basis functions neural networks". The mathematics is in
-`kernelpool.networks.em_log`, `kernelpool.networks.logistic` and `kernelpool.networks.least_squares`.
+.. math::
+
+    P(C_k \mid x) \propto \exp\Big(b_k + \sum_j v_{jk}\, h_j(z) + \sum_i u_{ik}\, z_i\Big), \qquad
+    h_j(z) = \exp\Big(-\frac{1}{2 \sigma^2} \sum_{i \in S_j} (z_i - \mu_{ji})^2\Big)
+
+==================  ====================  ===========  =============================================
+symbol              here                  shape        meaning
+==================  ====================  ===========  =============================================
+:math:`z`           ``z``                 (n, d)       features, scaled and mapped by the metric
+:math:`\mu_j`       ``center``            (M, d)       k-means centers of all rows, or rows
+:math:`S_j`         ``features``          (M, d)       features of kernel j: all, or a few at random
+:math:`\sigma`      ``width``             scalar       standard deviation of all kernels
+:math:`v, u, b`     ``readout``           (M+d+1, K)   weights of kernels and features, and biases
+==================  ====================  ===========  =============================================
+
+For each width the activations are rotated to their principal components once. Divided by the
+square root of a bound of the curvature (Böhning, "Multinomial logistic regression algorithm",
+Annals of the Institute of Statistical Mathematics 44(1), 1992: a quarter of the second moments),
+the objective is nearly spherical, and L-BFGS needs about twenty steps for a ridge. Ridges go from
+strong to weak, each from the solution before, until the loss on held-out rows rises; then comes the
+next width, in units of the median squared distance of a row to its second-nearest center.
+
+Kernels of few features each (Ho, "The random subspace method for constructing decision forests",
+IEEE Transactions on Pattern Analysis and Machine Intelligence 20(8), 1998) lie at rows: in many
+features a spherical kernel is near no row, while one of two or three features represents how these
+interact. Their unit is a quarter of the variance of a feature.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import pdist
-from sklearn.utils import check_X_y
+from scipy.special import log_softmax
+from sklearn.cluster import KMeans
 
-from ..arrays import as_float64, is_array, is_numpy_array, match_array, namespace, to_numpy
-from ..em import Outcome
-from ..errors import KernelpoolError
-from ..kernels import Gaussian, Kernels
-from ..networks.em_log import EMLog, EMLogRun, Hidden, Mixture, OutputLayer, Peaks, RBFParams, train
-from ..networks.readout import Values
-from ..networks.shared_kernel import Params
-from ..penalties import Penalty
-from ..rows import Block, Rows, as_rows, column_like, is_lazy, lives_elsewhere
-from ..starts import ClassSample
-from ..starts.sample import Sample, sample_block
-from ..sums import Sums, record
-from ..tables.columns import Columns
-from .config import FitConfig, KernelConfig
-from .monitor import Progress
-from .prepare import FLOATS, TrainingData, check_elsewhere, given_weights, mean_and_variance
-from .shared_kernel import MixtureTraining
+from ..lbfgs import maximize
+from ..networks.parzen_kernels import distances_along
+from ..rows import one_blas_thread
+from ..starts.sample import content_key
+from .complete_rows import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
+from .cross_fit import Selection
+from .folds import stratified_folds
+from .views import learned_metric
 
-LARGEST_TARGET = 1e140
+WIDTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
+"""Variances of the kernels that are tried, in the unit of their layer."""
 
-ROWS_A_KERNEL = 5
-"""Fewest distinct rows for each kernel when `n_kernels` is None."""
+RIDGES = (20.0, 2.0, 0.2, 0.02, 2e-3)
+"""Strengths that are tried; half of it times the squared weights is added to the loss of all rows."""
 
-MAX_SAMPLED = 20_000
-"""Rows from which starts are made."""
+DEFAULT = (2, 1)
+"""Positions of the width and the ridge where there are too few rows to choose."""
+
+FEW_FEATURES_UNIT = 0.25
+"""Unit of the variances of kernels of few features, relative to the variance of a feature."""
+
+N_FOLDS, FEW_ROWS = 4, 500
+"""One of so many folds is held out; with fewer rows each of them in turn."""
+
+MAX_STEPS, TOLERANCE = 20, 1e-7
+"""Steps of L-BFGS for each ridge, and the relative gain of a step below which it stops."""
+
+WORSE = 1.02
+"""A held-out loss that is so many times the lowest ends the search for a ridge, or for a width."""
+
+Losses = dict[tuple[int, int], float]
+"""Held-out log-loss per row at each setting: positions in `WIDTHS` and `RIDGES`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RBFNetwork:
+    """A trained network."""
+
+    location: np.ndarray
+    """(d,)."""
+    scale: np.ndarray
+    """(d,); the network takes (x - location) / scale."""
+    metric: np.ndarray | None
+    """(d, d), a further linear map for the kernels."""
+    means: np.ndarray
+    """Centers in the units of x, (M, d)."""
+    mixing: np.ndarray
+    """Fraction of the rows that are nearest to each center, (M,)."""
+    kernel_features: np.ndarray | None
+    """Which features each kernel depends on, (M, d); None for all."""
+    width: float
+    readout: np.ndarray
+    """(M + d + 1, o)."""
+    ridge: float
+    loss: float
+    """Log-loss per row on held-out rows at the selected setting."""
+    losses: np.ndarray
+    """Width, ridge and held-out loss of every setting that was tried, (S, 3)."""
+    validation_log_proba: np.ndarray | None
+    """Of the validation rows, each by the setting that the other rows select, (n, K)."""
+
+    def activations(self, x: np.ndarray) -> np.ndarray:
+        """h_j(x), (n, M)."""
+        z, center = ((a - self.location) / self.scale for a in (x, self.means))
+        if self.metric is not None:
+            z, center = z @ self.metric.T, center @ self.metric.T
+        squared = squared_distances(z, center, self.kernel_features)
+        return np.asarray(np.exp(squared * (-0.5 / self.width**2)))
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) up to a constant of the row, (n, K)."""
+        n_kernels = len(self.means)
+        scores = self.activations(x) @ self.readout[:n_kernels]
+        linear = (x - self.location) / self.scale @ self.readout[n_kernels:-1]
+        scores = scores + linear + self.readout[-1]
+        return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+
+
+def fit_rbf(
+    rows: Labeled,
+    n_classes: int,
+    *,
+    n_kernels: int = 300,
+    init: str = "kmeans",
+    width: float | None = None,
+    ridge: float | None = None,
+    max_features: int | None = None,
+    metric: bool = False,
+    standardize: bool = True,
+    n_numbers: int | None = None,
+    seed: int = 0,
+    validation: Labeled | None = None,
+    on_setting: Callable[[int, float], None] | None = None,
+) -> RBFNetwork:
+    """Choose width and ridge on held-out rows, and train on all rows.
+
+    With `validation` rows these are held out and all of `rows` train; `on_setting` is called after
+    every setting with the number of settings so far and the loss. Only the first `n_numbers`
+    features are scaled: the others are indicators.
+    """
+    rows, _ = merge_duplicates(rows)
+    x, codes, weight = rows
+    location, variance = mean_and_variance(x, weight)
+    scale = feature_scale(variance[:n_numbers], standardize)
+    scale = np.append(scale, np.ones(x.shape[1] - len(scale)))
+    location[len(variance[:n_numbers]) :] = 0.0
+
+    def to_network(x: np.ndarray) -> np.ndarray:
+        return (np.asarray(x, np.float64) - location) / scale
+
+    z, matrix = to_network(x), np.eye(x.shape[1])
+    if metric:
+        matrix = learned_metric(z, codes, weight, np.random.default_rng(seed))
+        z = z @ matrix.T
+    train = z, codes, weight
+    settings = {"width": width, "ridge": ridge, "n_classes": n_classes}
+    hidden = {"n_kernels": n_kernels, "init": init, "max_features": max_features, "seed": seed}
+    selection: Selection | None = None
+    # the products are small: a second thread of BLAS costs more than it gains
+    with one_blas_thread():
+        if validation is not None:
+            held_out = to_network(validation[0]) @ matrix.T, *validation[1:]
+            selection = Selection(*held_out[1:], content_key(held_out[0], seed))
+            layer = _hidden_layer(train, **hidden)
+            losses, readout = _search(layer, train, held_out, selection, on_setting, **settings)
+        else:
+            fold = stratified_folds(codes, N_FOLDS, key=content_key(z, seed))
+            n_held_out = N_FOLDS if len(fold) < FEW_ROWS else 1
+            found = []
+            for f in (f for f in range(n_held_out) if (fold == f).any()):
+                some, held_out = take(train, fold != f), take(train, fold == f)
+                layer = _hidden_layer(some, **hidden)
+                found.append(_search(layer, some, held_out, None, on_setting, **settings)[0])
+            losses = _mean_losses(found)
+            layer = _hidden_layer(train, **hidden)
+            readout = _trained(layer, train, _best(losses), **settings)
+    best = _best(losses)
+    widths, ridges = np.sqrt(_variances(layer, width)), _ridges(ridge)
+    n = len(layer.center)
+    readout[n:-1] = matrix.T @ readout[n:-1] * x.shape[1] ** -0.5
+    readout = readout - readout.mean(axis=1, keepdims=True)
+    at = min(best[0], len(widths) - 1), min(best[1], len(ridges) - 1)
+    return RBFNetwork(
+        location=location,
+        scale=scale,
+        metric=matrix if metric else None,
+        means=np.linalg.solve(matrix, layer.center.T).T * scale + location,
+        mixing=layer.mixing,
+        kernel_features=layer.features,
+        width=float(widths[at[0]]),
+        readout=readout[:, 1:] - readout[:, :1] if n_classes == 2 else readout,
+        ridge=ridges[at[1]],
+        loss=losses.get(best, np.nan),
+        losses=np.array([[widths[i], ridges[r], loss] for (i, r), loss in losses.items()]).reshape(
+            -1, 3
+        ),
+        validation_log_proba=None if selection is None else selection.log_proba,
+    )
+
+
+# -- the hidden layer --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class GivenMixture:
-    """A mixture fitted before, in the units of the data."""
+class HiddenLayer:
+    """Centers of the kernels, distances of the training rows, and the unit of the variance."""
 
-    kernels: Kernels
+    center: np.ndarray
+    """(M, d)."""
+    features: np.ndarray | None
+    """(M, d)."""
+    squared: np.ndarray
+    """Squared distances of the training rows, (n, M)."""
+    unit: float
     mixing: np.ndarray
     """(M,)."""
 
 
-@dataclass(frozen=True)
-class RBFConfig:
-    """Settings of both layers but for the output layer itself."""
-
-    n_kernels: int | None
-    default_kernels: int
-    """Where `n_kernels` is None; fewer where there are few distinct rows."""
-    hidden: str | GivenMixture
-    """Where the kernels start: "kmeans", "random", "em", "uniform", "normal", or given."""
-    widths: str | None
-    """Widths in place of those of the start: "unit" or "farthest"."""
-    kernel: KernelConfig
-    training: str
-    """"two_stage", "em_log" or "em_log_link"."""
-    activation: str
-    temperature: float | None
-    """None chooses one for normalized activations and is 1 for others."""
-    once: bool
-    """Whether each sweep makes one undamped step of the output layer, as printed."""
-    patience: int | None
-    n_init: int
-    max_iter: int
-    tol: float
-    seed: int
-    standardize: bool = False
-    """Whether spherical kernels are spherical in units of the features' deviations; other families do not depend on units."""
+def _hidden_layer(
+    train: Labeled, *, n_kernels: int, init: str, max_features: int | None, seed: int
+) -> HiddenLayer:
+    x, _, weight = train
+    if max_features is not None:
+        return _layer_of_few_features(x, weight, n_kernels, max_features, seed)
+    center = _centers(x, weight, min(n_kernels, max(2, len(x) // 2)), init, seed)
+    squared = squared_distances(x, center)
+    second = min(1, len(center) - 1)
+    near = np.partition(squared[:: -(-len(x) // 2000)], second, axis=1)[:, second]
+    mass = np.bincount(squared.argmin(axis=1), weight, minlength=len(center))
+    unit = max(float(np.median(near)), 1e-12)
+    return HiddenLayer(center, None, squared, unit, mass / mass.sum())
 
 
-@dataclass(frozen=True)
-class FittedRBF:
-    """A trained network in the units of the data."""
-
-    means: np.ndarray
-    covariances: np.ndarray
-    covariance_type: str
-    mixing: np.ndarray
-    probability: np.ndarray | None
-    """Of words, (M, W)."""
-    log_scale: np.ndarray
-    """log of what each column is divided by, (M,)."""
-    temperature: float
-    loss: float
-    """A row, on rows left out."""
-    settled: bool
-    run: EMLogRun
-    output: OutputLayer
-    rows: Rows
-    """The training rows in the frame of `run`."""
-    interrupted: str | None = None
-    """What to say if the user stopped the training."""
-
-    @property
-    def network(self) -> RBFParams:
-        """Both layers in the frame of the training."""
-        return self.run.network
+def _layer_of_few_features(
+    x: np.ndarray, weight: np.ndarray, n_kernels: int, max_features: int, seed: int
+) -> HiddenLayer:
+    """Kernels at rows, each of one to `max_features` features."""
+    rng, d = np.random.default_rng(seed), x.shape[1]
+    n_kernels = min(n_kernels, max(len(x), 4 * d))
+    distinct = np.unique(x, axis=0)
+    center = distinct[rng.integers(len(distinct), size=n_kernels)]
+    size = rng.integers(1, min(max_features, d) + 1, size=n_kernels)
+    features = rng.random((n_kernels, d)).argsort(axis=1).argsort(axis=1) < size[:, None]
+    share = weight / weight.sum()
+    variance = float((share @ (x - share @ x) ** 2).mean())
+    squared = squared_distances(x, center, features)
+    unit = max(FEW_FEATURES_UNIT * variance, 1e-12)
+    return HiddenLayer(center, features, squared, unit, np.full(n_kernels, 1 / n_kernels))
 
 
-def fit_rbf(
-    data: TrainingData,
-    config: RBFConfig,
-    make_output: Callable[[Hidden], OutputLayer],
-    progress: Progress,
-) -> FittedRBF:
-    """The start whose network has the least loss on rows left out; `make_output` makes the output layer of a hidden layer."""
-    training = _RBFTraining(data, config, make_output)
-    fits: list[FittedRBF] = []
-    interrupted: str | None = None
-    with progress:
-        for i in range(training.n_starts):
-            progress.start(i)
-            try:
-                fits.append(training.fit_once(progress))
-            except KeyboardInterrupt:
-                if not fits:
-                    raise
-                interrupted = f"interrupted after {i} of {training.n_starts} starts; the best network so far was kept"
+def _centers(x: np.ndarray, weight: np.ndarray, n_kernels: int, init: str, seed: int) -> np.ndarray:
+    distinct = np.unique(x, axis=0)
+    if len(distinct) <= n_kernels:
+        return distinct
+    if init == "random":
+        return np.asarray(np.random.default_rng(seed).permutation(distinct)[:n_kernels])
+    means = KMeans(n_kernels, init="random", n_init=1, max_iter=10, random_state=seed)
+    return np.asarray(means.fit(x, sample_weight=weight).cluster_centers_)
+
+
+def squared_distances(
+    x: np.ndarray, center: np.ndarray, features: np.ndarray | None = None
+) -> np.ndarray:
+    """(n, M), along the features of each kernel."""
+    if features is not None:
+        along = distances_along(x, center, features.astype(center.dtype))
+        return np.asarray(np.maximum(along, 0))
+    squared = x @ (-2 * center.T)
+    squared += (center * center).sum(axis=1)
+    squared += (x * x).sum(axis=1)[:, None]
+    return np.asarray(np.maximum(squared, 0, out=squared))
+
+
+# -- widths and ridges -------------------------------------------------------------------------------
+
+
+def _variances(layer: HiddenLayer, width: float | None) -> Sequence[float]:
+    return [w * layer.unit for w in WIDTHS] if width is None else [width**2]
+
+
+def _ridges(ridge: float | None) -> Sequence[float]:
+    """The ridges that are tried; those that are stronger than a given one lead to it."""
+    return RIDGES if ridge is None else (*(r for r in RIDGES if r > ridge), ridge)
+
+
+def _search(
+    layer: HiddenLayer,
+    train: Labeled,
+    held_out: Labeled,
+    selection: Selection | None,
+    on_setting: Callable[[int, float], None] | None,
+    *,
+    width: float | None,
+    ridge: float | None,
+    n_classes: int,
+) -> tuple[Losses, np.ndarray]:
+    """Held-out losses along the path of widths and ridges, until they rise; and the best readout."""
+    selection = Selection(*held_out[1:]) if selection is None else selection
+    ridges, losses, best = _ridges(ridge), dict[tuple[int, int], float](), np.empty(0)
+    squared = squared_distances(held_out[0], layer.center, layer.features)
+    for i, variance in enumerate(_variances(layer, width)):
+        path = ReadoutPath(_inputs(layer.squared, variance, train[0]), *train[1:], n_classes)
+        inputs = _inputs(squared, variance, held_out[0])
+        before, lowest = min(losses.values(), default=np.inf), np.inf
+        for r, strength in enumerate(ridges):
+            readout = path.solve(strength)
+            if ridge is not None and r < len(ridges) - 1:
+                continue
+            loss = selection.add(log_softmax(inputs @ readout[:-1] + readout[-1], axis=1))
+            if loss < min(losses.values(), default=np.inf):
+                best = readout
+            losses[i, r] = loss
+            if on_setting is not None:
+                on_setting(len(losses), loss)
+            if loss > WORSE * lowest:
                 break
-            if fits[-1].run.outcome == "interrupted":
-                interrupted = f"interrupted after {fits[-1].run.n_sweeps} sweeps; the best network so far was kept"
-                break
-    best = min(fits, key=lambda fit: fit.loss if np.isfinite(fit.loss) else np.inf)
-    return replace(best, interrupted=interrupted)
+            lowest = min(lowest, loss)
+        if lowest > WORSE * min(before, lowest):
+            break
+    return losses, best
 
 
-class HiddenTraining(MixtureTraining):
-    """The hidden layer: a shared-kernel network with one class."""
-
-    def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig) -> None:
-        alone = replace(
-            data,
-            classes=np.zeros(1, int),
-            class_weight=np.array([data.weight]),
-            unlabeled_weight=0.0,
-        )
-        super().__init__(alone, kernel, fit, class_prior=np.ones(1))
-
-    def samples(self, seed: int) -> list[ClassSample]:
-        """Rows of all classes, labeled or not."""
-        drawn: Sample = self.rows.total(_sample_of, seed, MAX_SAMPLED)
-        return [drawn.of_class(0)]
-
-    def widen(self, n_kernels: int) -> None:
-        """Make blocks leave room for the columns of the output layer."""
-        self.rows = self.data.rows.framed(self.frame, self._width + 4 * n_kernels)
-
-    def mixture(self, n_kernels: int) -> Mixture:
-        """The network of so many kernels."""
-        return self._network(np.ones((n_kernels, 1)))
-
-    def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> Mixture:
-        own = self._penalty(sharing)
-        return Mixture(
-            self.kernel,
-            match_array(sharing, like=self.rows.backend),
-            own if penalty is None else own + penalty,
-        )
+def _best(losses: Losses) -> tuple[int, int]:
+    return min(losses, key=lambda setting: losses[setting]) if losses else DEFAULT
 
 
-def _sample_of(block: Block, seed: int, most: int) -> Sample:
-    xp = namespace(block.x)
-    everyone = Block(block.x, xp.zeros(block.x.shape[0], dtype=xp.int64), block.weight)
-    everyone.missing = block.missing
-    return sample_block(everyone, seed, most)
+def _trained(
+    layer: HiddenLayer,
+    train: Labeled,
+    setting: tuple[int, int],
+    *,
+    width: float | None,
+    ridge: float | None,
+    n_classes: int,
+) -> np.ndarray:
+    """The readout at one setting, (M + d + 1, K), by way of the stronger ridges."""
+    variances, ridges = _variances(layer, width), _ridges(ridge)
+    variance = variances[min(setting[0], len(variances) - 1)]
+    path = ReadoutPath(_inputs(layer.squared, variance, train[0]), *train[1:], n_classes)
+    last = min(setting[1], len(ridges) - 1) if ridge is None else len(ridges) - 1
+    for strength in ridges[: last + 1]:
+        readout = path.solve(strength)
+    return readout
 
 
-DRAWN: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
-    "uniform": lambda rng, shape: rng.uniform(-1, 1, shape),
-    "normal": lambda rng, shape: rng.normal(size=shape),
-}
-"""Means that do not look at the rows: step 0 of the paper's algorithm, and the start that its conclusions name."""
+def _mean_losses(found: list[Losses]) -> Losses:
+    """The mean over the folds of the settings that all of them tried."""
+    tried = [setting for setting in found[0] if all(setting in f for f in found)] if found else []
+    return {setting: float(np.mean([f[setting] for f in found])) for setting in tried}
 
 
-def round_kernels(kernel: Gaussian, means: np.ndarray, variance: float) -> Kernels:
-    """Kernels of one variance in every direction, in the shape of the family."""
-    m, d = means.shape
-    shape = kernel.shape(m, d)
-    covariance = (
-        np.broadcast_to(variance * np.eye(d), shape).copy()
-        if kernel.matrices
-        else np.full(shape, variance)
-    )
-    return Kernels(means, covariance)
+def _inputs(squared: np.ndarray, variance: float, x: np.ndarray) -> np.ndarray:
+    """Activations, and the features as one more direction of variance one, (n, M + d)."""
+    return np.hstack([np.exp(squared * (-0.5 / variance)), x * x.shape[1] ** -0.5])
 
 
-class _RBFTraining:
-    """What follows from the settings and the data, for any number of starts."""
+class ReadoutPath:
+    """Logistic readouts of the same inputs, each from the solution of the ridge before."""
 
     def __init__(
-        self, data: TrainingData, config: RBFConfig, make_output: Callable[[Hidden], OutputLayer]
+        self, inputs: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int
     ) -> None:
-        self.data, self.config, self.make_output = data, config, make_output
-        placed = (
-            isinstance(config.hidden, str)
-            and config.hidden in ("kmeans", "random", "em")
-            and config.widths is None
-        )
-        if data.levels is not None and not placed:
-            raise KernelpoolError(
-                "X has columns of words, of which hidden='uniform', hidden='normal', a fitted mixture and widths say nothing; "
-                "use hidden='kmeans', 'random' or 'em', and widths=None."
-            )
-        in_units_of_data = (
-            isinstance(config.hidden, GivenMixture)
-            or config.hidden in ("uniform", "normal")
-            or config.widths
-        )
-        kernel = replace(config.kernel, standardize=config.standardize and not in_units_of_data)
-        self.mixture = HiddenTraining(data, kernel, FitConfig(config.max_iter, config.tol))
-        self.rng = np.random.default_rng(config.seed)
-        self.samples: list[ClassSample] = []
-        if isinstance(config.hidden, GivenMixture):
-            self.counts, self.n_starts = [len(config.hidden.mixing)], 1
-        else:
-            self.samples = self.mixture.samples(int(self.rng.integers(2**31)))
-            fewer = min(config.default_kernels, max(1, len(self.samples[0].x) // ROWS_A_KERNEL))
-            wanted = fewer if config.n_kernels is None else config.n_kernels
-            self.counts, self.n_starts = self.mixture.counts(wanted, self.samples), config.n_init
-        self.mixture.widen(self.counts[0])
-        self.rows = self.mixture.rows
+        self.share, self.n_rows = weight / weight.sum(), weight.sum()
+        self.mean = self.share @ inputs
+        inputs -= self.mean
+        value, vector = np.linalg.eigh((inputs * self.share[:, None]).T @ inputs)
+        keep = value > 1e-10 * value[-1]
+        self.variance, self.vector = value[keep], vector[:, keep]
+        self.component = inputs @ self.vector  # (n, P)
+        self.target = np.eye(n_classes)[codes] * self.share[:, None]
+        self.weight = np.zeros((len(self.variance), n_classes))
+        self.bias = np.log(np.maximum(self.target.sum(axis=0), 1e-12))
 
-    def fit_once(self, progress: Progress) -> FittedRBF:
-        """One start."""
-        params, settled, n_sweeps = self._start()
-        em_log = self._em_log(self._temperature(params))
-        if self.config.training == "two_stage":
-            network = em_log.read(self.rows, params, once=False)
-            return self._fitted(
-                EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage"),
-                em_log,
-                settled,
-            )
+    def solve(self, ridge: float) -> np.ndarray:
+        """The readout with this ridge, (inputs + 1, K), the bias last."""
+        strength = ridge / self.n_rows
+        unit = np.sqrt(0.25 * self.variance + strength)[:, None]
+        n_classes = len(self.bias)
 
-        def on_sweep(run: EMLogRun) -> bool:
-            loss = run.history[-1] if run.history else float("nan")
-            progress.sweep(run.n_sweeps, -loss, float("nan"))
-            return False
+        def objective(flat: np.ndarray) -> tuple[np.ndarray, float]:
+            point = flat.reshape(-1, n_classes)
+            weight = point[:-1] / unit
+            scores = self.component @ weight + point[-1]
+            largest = scores.max(axis=1)
+            likelihood = np.exp(scores - largest[:, None])
+            total = likelihood.sum(axis=1)
+            log_total = np.log(total) + largest
+            fit = (self.target * scores).sum() - self.share @ log_total
+            value = fit - 0.5 * strength * (weight * weight).sum()
+            residual = self.target - likelihood * (self.share / total)[:, None]
+            slope = (self.component.T @ residual - strength * weight) / unit
+            return np.vstack([slope, residual.sum(axis=0)]).ravel(), float(value)
 
-        config = self.config
-        run = train(
-            em_log,
-            self.rows,
-            params,
-            max_iter=config.max_iter,
-            tol=config.tol,
-            patience=config.patience,
-            on_sweep=on_sweep if progress.verbose else None,
-        )
-        unfinished = (
-            run.outcome == "max_iter"
-            and run.best_sweep == run.n_sweeps
-            and config.patience is not None
-        )
-        return self._fitted(run, em_log, not unfinished)
-
-    def _em_log(self, temperature: float) -> EMLog:
-        hidden = Hidden(self.mixture.kernel, self.config.activation, temperature)
-        mixture = self.mixture.mixture(self.counts[0])
-        link = self.config.training == "em_log_link"
-        return EMLog(mixture, hidden, self.make_output(hidden), link=link, once=self.config.once)
-
-    def _temperature(self, start: Params) -> float:
-        """As given; or of 1, d and d², the one whose output layer has the least loss on rows left out at the start."""
-        if self.config.temperature is not None or self.config.activation != "normalized":
-            return float(self.config.temperature or 1)
-        losses, d = {}, self.rows.n_features
-        for temperature in sorted({1.0, float(d), float(d * d)}):
-            em_log = self._em_log(temperature)
-            network = em_log.read(self.rows, start, once=False)
-            losses[temperature] = em_log.output.score(self.rows, network.layer, network.readout)
-        return min(losses, key=lambda temperature: losses[temperature])
-
-    def _start(self) -> tuple[Params, bool, int]:
-        """First hidden layer, whether EM settled (where it ran), and its sweeps."""
-        mixture, hidden = self.mixture, self.config.hidden
-        one = np.ones((self.counts[0], 1))
-        if isinstance(hidden, GivenMixture):
-            kernels = mixture.host_kernel.into(hidden.kernels, mixture.frame)
-            return self._with_widths(mixture.start(kernels, hidden.mixing[:, None])), True, 0
-        if hidden in DRAWN:
-            means = DRAWN[hidden](self.rng, (len(one), self.rows.n_features))
-            kernels = mixture.host_kernel.into(
-                round_kernels(mixture.host_kernel, means, 1.0), mixture.frame
-            )
-        else:
-            kernels = mixture.place(
-                "random" if hidden == "random" else "kmeans", self.samples, self.counts, self.rng
-            )
-        start = mixture.start(kernels, one / len(one))
-        if hidden != "em":
-            return self._with_widths(start), True, 0
-        fit = mixture.run(start, one, np.zeros(len(one), int))
-        if fit.outcome is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt(fit.sentence(self.config.max_iter))
-        return self._with_widths(fit.params), fit.outcome is Outcome.CONVERGED, fit.n_sweeps
-
-    def _with_widths(self, params: Params) -> Params:
-        """The same kernels, all as wide as `widths` says in the units of the data."""
-        if self.config.widths is None:
-            return params
-        mixture = self.mixture
-        means, _, mixing = mixture.in_data_units(params)
-        variance = 1.0
-        if self.config.widths == "farthest":
-            variance = (
-                float(pdist(means, "sqeuclidean").max())
-                if len(means) > 1
-                else float(self.data.variance.mean())
-            )
-            if not variance > 0:
-                raise KernelpoolError(
-                    'widths="farthest" needs two centers that differ; all of them lie at one point.'
-                )
-        kernels = round_kernels(mixture.host_kernel, means, variance)
-        return mixture.start(mixture.host_kernel.into(kernels, mixture.frame), mixing)
-
-    def _fitted(self, run: EMLogRun, em_log: EMLog, settled: bool) -> FittedRBF:
-        loss = em_log.output.score(self.rows, run.network.layer, run.network.readout)
-        means, covariances, mixing = self.mixture.in_data_units(run.network.hidden)
-        log_scale, temperature = to_numpy(run.network.layer.log_scale), em_log.hidden.temperature
-        if em_log.hidden.activation != "normalized":
-            log_scale = log_scale - self.mixture.frame.log_volume / temperature
-        return FittedRBF(
-            means=means,
-            covariances=covariances,
-            covariance_type=self.mixture.type_in_data_units,
-            mixing=mixing[:, 0],
-            probability=self.mixture.probability(run.network.hidden),
-            log_scale=log_scale,
-            temperature=temperature,
-            loss=loss,
-            settled=settled,
-            run=run,
-            output=em_log.output,
-            rows=self.rows,
-        )
-
-
-# -- rows with real targets ---------------------------------------------------------------------------------------
-
-
-@record
-class TargetSums(Sums):
-    """Weighted sums of the targets about a point."""
-
-    weight: Any
-    count: Any
-    """Rows with any weight."""
-    first: Any
-    """(o,)."""
-    second: Any
-    """(o,)."""
-
-
-def _largest(block: Block) -> Peaks:
-    target, _ = Values([0.0], [1.0]).of(block)
-    xp = namespace(target)
-    return Peaks(xp.max(xp.abs(target), axis=1))
-
-
-def _target_sums(block: Block, about: list[float]) -> TargetSums:
-    target, weight = Values(about, [1.0] * len(about)).of(block)
-    xp = namespace(target)
-    return TargetSums(
-        xp.sum(weight),
-        xp.sum(xp.astype(weight > 0, xp.float64)),
-        target @ weight,
-        target**2 @ weight,
-    )
-
-
-def regression_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, n_jobs: int | None
-) -> tuple[TrainingData, Values, bool]:
-    """Rows with their targets, the scale of the targets, and whether y was one-dimensional."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
-    if lives_elsewhere(X):
-        check_elsewhere(type(estimator).__name__, X)
-        columns = Columns.numbers(X.shape[1])
-        y = _targets_elsewhere(X, y)
-    else:
-        columns = Columns.learn(X, None)
-        X, y = check_X_y(
-            X,
-            y,
-            dtype=FLOATS,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=2,
-            estimator=estimator,
-        )
-        y = np.asarray(y, np.float64)
-    as_given = sample_weight is None or is_lazy(X)
-    weight = sample_weight if as_given else column_like(X, given_weights(X, sample_weight))
-    rows = as_rows(X, y, weight, n_jobs=n_jobs)
-    if not float(namespace(rows.backend).max(rows.total(_largest).log)) < LARGEST_TARGET:
-        raise KernelpoolError(
-            "y is too large to be squared in float64, or holds NaN or infinity; rescale or clean it."
-        )
-    n_outputs = 1 if y.ndim == 1 else y.shape[1]
-    sums = rows.total(_target_sums, [0.0] * n_outputs)
-    if not float(sums.weight) > 0:
-        raise KernelpoolError("sample_weight is zero for every row; at least one must be positive.")
-    origin = [float(v) for v in sums.first / sums.weight]
-    about = rows.total(_target_sums, origin)
-    shift = [float(v) for v in about.first / about.weight]
-    variance = [
-        max(float(v) - s**2, 0.0) for v, s in zip(about.second / about.weight, shift, strict=True)
-    ]
-    mean = [o + s for o, s in zip(origin, shift, strict=True)]
-    scale = [
-        v**0.5 if v > (1e-14 * abs(m)) ** 2 else 1.0 for v, m in zip(variance, mean, strict=True)
-    ]
-    x_mean, x_variance = mean_and_variance(rows)
-    class_weight = np.array([float(sums.weight)])
-    data = TrainingData(
-        rows, np.zeros(1, int), class_weight, 0.0, float(sums.count), x_mean, x_variance, columns
-    )
-    return data, Values(mean, scale), y.ndim == 1
-
-
-def _targets_elsewhere(X: Any, y: Any) -> Any:
-    if is_lazy(y):
-        return y.astype(np.float64)
-    y = as_float64(y) if is_array(y) and not is_numpy_array(y) else np.asarray(y, np.float64)
-    if is_lazy(X):
-        return to_numpy(y)
-    y = namespace(X).asarray(y) if is_numpy_array(y) else y
-    if y.shape[0] != X.shape[0]:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {y.shape[0]}]"
-        )
-    return y
+        start = np.vstack([self.weight * unit, self.bias]).ravel()
+        point = maximize(objective, start, max_iter=MAX_STEPS, tol=TOLERANCE).point
+        point = point.reshape(-1, n_classes)
+        self.weight, self.bias = point[:-1] / unit, point[-1]
+        weight = self.vector @ self.weight
+        return np.vstack([weight, self.bias - self.mean @ weight])

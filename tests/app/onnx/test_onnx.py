@@ -59,7 +59,7 @@ def run(model, x):
 def expected(model, x):
     """What the estimator says in float64 of rows that are float32."""
     x = np.asarray(x, np.float64)
-    if isinstance(model, kernelpool.RBFNetworkRegressor):
+    if isinstance(model, kernelpool.EMLogRegressor):
         return dict(zip(("prediction", "std"), model.predict(x, return_std=True), strict=True))
     found = {"label": model.predict(x), "probabilities": model.predict_proba(x)}
     inner = model
@@ -253,9 +253,7 @@ REAL = {
         StandardScaler(), SharedKernelClassifier.prbf(8, covariance_type="diag", random_state=0)
     ),
     "bupa": make_pipeline(StandardScaler(), ParzenClassifier("gaussian", random_state=0)),
-    "wdbc": make_pipeline(
-        StandardScaler(), RBFNetworkClassifier(8, training="em_log_link", random_state=0)
-    ),
+    "wdbc": make_pipeline(StandardScaler(), kernelpool.EMLogClassifier(8, random_state=0)),
     "ionosphere": make_pipeline(StandardScaler(), CompetitiveNeuronsClassifier(6, random_state=0)),
 }
 

@@ -16,9 +16,9 @@ from sklearn.svm import LinearSVC
 
 from kernelpool import (
     CompetitiveNeuronsClassifier,
+    EMLogClassifier,
+    EMLogRegressor,
     ParzenClassifier,
-    RBFNetworkClassifier,
-    RBFNetworkRegressor,
     ReducedParzenClassifier,
     RejectClassifier,
     SharedKernelClassifier,
@@ -207,7 +207,7 @@ def test_regions_of_more_features_are_bayes_rule_on_the_two_that_are_seen(blobs)
 
 def test_a_slice_is_predicted_at_the_mean_of_the_other_features(blobs):
     X, y = blobs
-    network = RBFNetworkClassifier(5, training="em_log_link", random_state=0).fit(X, y)
+    network = EMLogClassifier(5, random_state=0).fit(X, y)
     assert KernelDisplay.from_estimator(network, X, y, features=(0, 2)).regions is None
     across, up, label = KernelDisplay.from_estimator(
         network, X, y, features=(0, 2), regions="slice"
@@ -261,7 +261,7 @@ def every_model(X, y):
     )
     yield ParzenClassifier("hypersphere", standardize=False, radius=0.5).fit(X, y)
     yield ReducedParzenClassifier(10, standardize=False, radius=0.5, random_state=0).fit(X, y)
-    yield RBFNetworkClassifier(4, training="em_log_link", random_state=0).fit(X, y)
+    yield EMLogClassifier(4, random_state=0).fit(X, y)
     yield CompetitiveNeuronsClassifier(4, local=True, random_state=0).fit(X, y)
     yield GridSearchCV(SharedKernelClassifier.prbf(random_state=0), {"n_kernels": [4]}, cv=2).fit(
         X, y
@@ -308,8 +308,8 @@ def test_a_parzen_kernel_is_drawn_as_wide_as_it_reaches(clouds):
             "its neurons have no places; fit it with local=True",
         ),
         (
-            RBFNetworkRegressor(4, random_state=0),
-            "KernelDisplay cannot draw a RBFNetworkRegressor: its kernels have no classes",
+            EMLogRegressor(4, random_state=0),
+            "KernelDisplay cannot draw a EMLogRegressor: its kernels have no classes",
         ),
     ],
 )
@@ -395,7 +395,7 @@ def test_an_average_shows_the_kernels_of_all_its_networks(clouds):
             "each of its kernels belongs to one class alone",
         ),
         (
-            RBFNetworkClassifier(4, training="em_log_link", random_state=0),
+            EMLogClassifier(4, random_state=0),
             "only kernels of a shared-kernel network are weighed by every class",
         ),
         (
@@ -437,9 +437,7 @@ def test_histories_of_the_other_networks(clouds):
     lines = HistoryDisplay.from_estimator(average).lines_
     for line, member in zip(lines, average.estimators_, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), member.history_)
-    rbf = RBFNetworkClassifier(6, training="em_log_link", random_state=0).fit(
-        *make_ripley(1000, random_state=0)
-    )
+    rbf = EMLogClassifier(6, random_state=0).fit(*make_ripley(1000, random_state=0))
     assert rbf.best_iter_ < rbf.n_iter_
     display = HistoryDisplay.from_estimator(rbf)
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), rbf.history_)

@@ -37,10 +37,11 @@ from sklearn.preprocessing import (
 
 from kernelpool import (
     CompetitiveNeuronsClassifier,
+    EMLogClassifier,
+    EMLogRegressor,
     ParzenClassifier,
     PooledClassifier,
     RBFNetworkClassifier,
-    RBFNetworkRegressor,
     ReducedParzenClassifier,
     RejectClassifier,
     SharedKernelClassifier,
@@ -331,9 +332,7 @@ def test_a_classifier_without_a_density_has_a_histogram_of_its_kernels_and_no_th
     far_off,
 ):
     x, y, x_test, y_test = far_off
-    model = RejectClassifier(
-        RBFNetworkClassifier(4, training="em_log_link", **SEED), ambiguity=0.2
-    ).fit(x, y)
+    model = RejectClassifier(EMLogClassifier(4, **SEED), ambiguity=0.2).fit(x, y)
     summary = summarize(model, x, y, x_test, y_test)
     assert summary.outliers.novelty is None
     assert summary.outliers.scores[0].n_novel is None
@@ -342,7 +341,7 @@ def test_a_classifier_without_a_density_has_a_histogram_of_its_kernels_and_no_th
 def test_regression_errors_are_scikit_learns(two_clouds):
     x, _, x_test, _ = two_clouds
     target, target_test = x[:, :1] ** 2 + [[0, 1]], x_test[:, :1] ** 2 + [[0, 1]]
-    model = RBFNetworkRegressor(6, **SEED).fit(x, target)
+    model = EMLogRegressor(6, **SEED).fit(x, target)
     first, second = summarize(model, x, target, x_test, target_test).regression
     mean, std = model.predict(x_test, return_std=True)
     assert first.rmse == pytest.approx(mean_squared_error(target_test[:, 0], mean[:, 0]) ** 0.5)
@@ -478,7 +477,7 @@ def test_encoded_columns_keep_their_names_and_scaled_ones_their_units():
 
 def test_kernels_that_know_no_class_are_told_by_their_rows(two_clouds):
     x, y = two_clouds[:2]
-    model = RBFNetworkClassifier(5, training="em_log_link", **SEED).fit(x, y)
+    model = EMLogClassifier(5, **SEED).fit(x, y)
     activation = model.activations(x)
     for row in summarize(model, x, y).kernels.rows:
         column = activation[:, row.index]
@@ -667,9 +666,7 @@ MODELS = {
     "parzen": ParzenClassifier(**SEED),
     "hyperspheres": ParzenClassifier("hypersphere", "loo", standardize=False, **SEED),
     "pca": make_pipeline(StandardScaler(), PCA(1), SharedKernelClassifier.prbf(4, **SEED)),
-    "rbf": RBFNetworkClassifier(
-        4, training="em_log_link", readout="ridge", activation="density", **SEED
-    ),
+    "rbf": EMLogClassifier(4, readout="least_squares", activation="density", **SEED),
     "rbf path": RBFNetworkClassifier(20, **SEED),
     "reduced": ReducedParzenClassifier(8, **SEED),
     "reject": RejectClassifier(
@@ -699,9 +696,7 @@ def test_every_model_has_a_summary_that_is_plain_data_and_a_page(name, two_cloud
 
 def test_a_regressor_is_told_without_what_needs_classes(two_clouds):
     x, _, x_test, _ = two_clouds
-    summary = summarize(
-        RBFNetworkRegressor(4, **SEED).fit(x, x[:, 0]), x, x[:, 0], x_test, x_test[:, 0]
-    )
+    summary = summarize(EMLogRegressor(4, **SEED).fit(x, x[:, 0]), x, x[:, 0], x_test, x_test[:, 0])
     page = render_html(summary)
     assert summary.task == "regression"
     assert summary.evaluation is None

@@ -61,7 +61,7 @@ def to_onnx(
     estimator : fitted estimator
         `PooledClassifier` (of networks that can be exported), `SharedKernelClassifier`, `SharingAverageClassifier`,
         `ParzenClassifier` and `ReducedParzenClassifier` (with a named kernel), `RBFNetworkClassifier`,
-        `RBFNetworkRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one of them, after transformers that
+        `EMLogClassifier`, `EMLogRegressor`, `CompetitiveNeuronsClassifier`; a `Pipeline` that ends with one of them, after transformers that
         skl2onnx converts; or a `RejectClassifier` around any of these, which returns ``decision`` as well: 0 for an accepted
         row, 1 for an ambiguous, 2 for a novel one.
     path : str, path or None, default=None
@@ -195,7 +195,9 @@ def _dtype(asked: Any, inputs: Sequence[Any]) -> np.dtype:
 def _network_outputs(model: Any) -> dict[str, list[Any]]:
     """Names and shapes of what a network returns."""
     if not hasattr(model, "classes_"):
-        several: list[Any] = [None] if model._flat else [None, int(model.readout_.shape[1])]
+        several: list[Any] = (
+            [None] if model.single_output_ else [None, int(model.readout_.shape[1])]
+        )
         return {"prediction": several, "std": several}
     k = len(model.classes_)
     # a pool may have no densities

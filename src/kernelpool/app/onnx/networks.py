@@ -13,15 +13,16 @@ import numpy as np
 from ...errors import KernelpoolError
 from ...estimators import (
     CompetitiveNeuronsClassifier,
+    EMLogClassifier,
+    EMLogRegressor,
     ParzenClassifier,
     PooledClassifier,
     RBFNetworkClassifier,
-    RBFNetworkRegressor,
     ReducedParzenClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
-from ...kernels import Gaussian, Kernels, Product
+from ...kernels import FAMILIES, Gaussian, Kernels, Product
 from ...kernels.gaussian import LOG_2_PI
 from ...networks.em_log import LARGEST
 from ...networks.parzen import log_prior_scale
@@ -29,10 +30,9 @@ from ...networks.parzen_kernels import INSIDE
 from ...rows import Frame, max_abs_value
 from ...tables.columns import indicators_of
 from ...training.competitive import weights_in
-from ...training.frames import family_for, kernels_of, mixture_frame
+from ...training.frames import mixture_frame
 from ...training.parzen import LONGEST_ODDS
 from ...training.pooling import LOWEST
-from ...training.prepare import known_columns
 from ...training.views import FARTHEST, View
 from .graph import Graph
 
@@ -222,6 +222,12 @@ def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
                 str(g.op("Gather", g.constant(np.nan_to_num(hot)), _code(g, x, i), axis=0))
             )
     return beside(g, parts)
+
+
+def _complete(g: Graph, x: str, model: Any) -> str:
+    """`Columns.indicators` of the encoded rows."""
+    levels = model.columns_.levels
+    return _indicators(g, x, levels) if any(levels) else x
 
 
 def _with_indicators(g: Graph, x: str, model: Any) -> str:
@@ -435,11 +441,9 @@ def _from_votes(g: Graph, log_votes: str, alone: np.ndarray, together: np.ndarra
 
 
 def _columns(g: Graph, x: str, model: Any) -> str:
-    """What the hidden layer says, without the bias, (n, M)."""
-    columns = known_columns(model)
-    levels = None if columns is None else columns.levels
-    kernel = family_for(model.covariance_type_, np.zeros(model.n_features_in_), levels)
-    kernels = kernels_of(model.means_, model.covariances_, getattr(model, "probabilities_", None))
+    """Activations of the hidden layer of an EM-Log network, (n, M)."""
+    kernel = FAMILIES[model.covariance_type_](np.zeros(model.means_.shape[1]))
+    kernels = Kernels(model.means_, model.covariances_)
     frame = mixture_frame(kernel, kernels, model.mixing_)
     by_kernel = log_densities(g, framed(g, x, frame), kernel, kernel.into(kernels, frame))
     if model.activation == "normalized":
@@ -448,65 +452,71 @@ def _columns(g: Graph, x: str, model: Any) -> str:
         )
     log_scale = model.activation_log_scale_ + frame.log_volume / model.temperature_
     largest = LARGEST if g.dtype == np.float64 else 80.0
-    return str(
-        g.op(
-            "Exp",
-            g.clip(
-                g.subtract(g.multiply(by_kernel, 1 / model.temperature_), log_scale), None, largest
-            ),
-        )
-    )
+    log_column = g.subtract(g.multiply(by_kernel, 1 / model.temperature_), log_scale)
+    return str(g.op("Exp", g.clip(log_column, None, largest)))
 
 
 def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
-    if model.training == "path":
-        layers = model._path_layers()
-        readout, n_kernels = layers.readout, len(layers.center)
-        rows = framed(g, _with_indicators(g, x, model), layers.frame)
-        seen = rows if layers.metric is None else g.matmul(rows, layers.metric.T)
-        squared = (
-            _squared(g, seen, layers.center, False)
-            if layers.seen is None
-            else _squared_along(g, rows, layers)
-        )
-        kernels = g.op("Exp", g.multiply(g.clip(squared, 0.0, None), -0.5))
-        linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
-        scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)  # (n, o)
+    readout, n_kernels = model.readout_, len(model.means_)
+    rows = framed(g, _complete(g, x, model), Frame(model.location_, model.scale_))
+    center = (model.means_ - model.location_) / model.scale_
+    if model._fitted.kernel_features is not None:
+        squared = _squared_along(g, rows, center, model.kernel_features_.astype(np.float64))
+    elif model._fitted.metric is not None:
+        mapped = g.matmul(rows, model.metric_.T / model.width_)
+        squared = _squared(g, mapped, center @ model.metric_.T / model.width_, False)
     else:
-        scores = g.add(g.matmul(_columns(g, x, model), model.readout_[:-1]), model.readout_[-1])
-    logistic = model.readout == "logistic"
+        squared = _squared(g, rows, center, False)
+    factor = -0.5 if model._fitted.metric is not None else -0.5 / model.width_**2
+    kernels = g.op("Exp", g.multiply(g.clip(squared, 0.0, None), factor))
+    linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
+    scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)
+    if readout.shape[1] == 1:
+        scores = _both_classes(g, scores, logistic=True)
+    return {"scores": scores, "probabilities": g.softmax(scores, 1)}
+
+
+def _both_classes(g: Graph, scores: str, *, logistic: bool) -> str:
+    """The score of the first of two classes before that of the second, where there is but one."""
+    shape = g.multiply(scores, 0.0)
+    other = shape if logistic else g.subtract(g.constant(np.array(1.0)), scores)
+    return str(g.op("Concat", other, scores, axis=1))
+
+
+def em_log_classifier(g: Graph, x: str, model: Any) -> Answers:
+    """Answers of an EMLogClassifier."""
+    columns = _columns(g, _complete(g, x, model), model)
+    scores = g.add(g.matmul(columns, model.readout_[:-1]), model.readout_[-1])
+    logistic = model.readout != "least_squares"
     if model.readout_.shape[1] == 1:
-        other = (
-            g.multiply(scores, 0.0) if logistic else g.subtract(g.constant(np.array(1.0)), scores)
-        )
-        scores = str(g.op("Concat", other, scores, axis=1))
+        scores = _both_classes(g, scores, logistic=logistic)
     if logistic:
         return {"scores": scores, "probabilities": g.softmax(scores, 1)}
-    raised = g.clip(scores, model._smallest, None)
+    raised = g.clip(scores, model._fitted.smallest, None)
     return {
         "scores": scores,
         "probabilities": str(g.op("Div", raised, g.total(raised, 1, keepdims=True))),
     }
 
 
-def _squared_along(g: Graph, rows: str, layers: Any) -> str:
-    """Squared distances to the centers of an RBF network along the features that each kernel sees, (n, M)."""
-    center, seen = layers.center, layers.seen
-    squares = g.add(g.matmul(g.multiply(rows, rows), seen.T), (center * center * seen).sum(axis=1))
-    return g.add(squares, g.matmul(rows, -2 * (center * seen).T))
+def _squared_along(g: Graph, rows: str, center: np.ndarray, features: np.ndarray) -> str:
+    """Squared distances to the centers of an RBF network along the features of each kernel, (n, M)."""
+    constant = (center * center * features).sum(axis=1)
+    squares = g.add(g.matmul(g.multiply(rows, rows), features.T), constant)
+    return g.add(squares, g.matmul(rows, -2 * (center * features).T))
 
 
-def rbf_regressor(g: Graph, x: str, model: Any) -> Answers:
-    """Means and deviations of an RBFNetworkRegressor."""
+def em_log_regressor(g: Graph, x: str, model: Any) -> Answers:
+    """Means and deviations of an EMLogRegressor."""
     columns = _columns(g, x, model)
     mean = g.add(g.matmul(columns, model.readout_[:-1]), model.readout_[-1])
-    spread = 0.5 * (model._spread + model._spread.T)
+    spread = 0.5 * (model.readout_covariance_ + model.readout_covariance_.T)
     inner = g.total(g.multiply(columns, g.matmul(columns, spread[:-1, :-1])), 1, keepdims=True)
     outer = g.add(g.matmul(columns, 2 * spread[:-1, -1:]), spread[-1:, -1])
-    lever = g.clip(g.add(inner, outer), 0.0, None)  # (n, 1)
-    std = str(g.op("Sqrt", g.multiply(g.add(lever, 1.0), model.noise_variance_[None, :])))
-    if model._flat:
+    leverage = g.clip(g.add(inner, outer), 0.0, None)  # (n, 1)
+    std = str(g.op("Sqrt", g.multiply(g.add(leverage, 1.0), model.noise_variance_[None, :])))
+    if model.single_output_:
         axis = g.constant(np.array([1]))
         mean, std = str(g.op("Squeeze", mean, axis)), str(g.op("Squeeze", std, axis))
     return {"prediction": mean, "std": std}
@@ -561,7 +571,8 @@ CONVERTERS: dict[type, Callable[[Graph, str, Any], Answers]] = {
     ParzenClassifier: parzen,
     ReducedParzenClassifier: parzen,
     RBFNetworkClassifier: rbf_classifier,
-    RBFNetworkRegressor: rbf_regressor,
+    EMLogClassifier: em_log_classifier,
+    EMLogRegressor: em_log_regressor,
     CompetitiveNeuronsClassifier: neurons,
 }
 """The networks that can be exported."""

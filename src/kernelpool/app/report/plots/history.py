@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ....estimators.competitive import CompetitiveNeuronsClassifier
-from ....estimators.rbf import RBFNetwork
+from ....estimators.em_log import EMLogEstimator
 from ....inspection.describe import member_name
 from .style import DARK, axes_for, color_of, model_in, refuse, tidy
 
@@ -134,14 +134,20 @@ def _history(model: Any) -> dict[str, Any]:
         raise refuse(
             "HistoryDisplay", model, "its kernels are rows, and nothing is trained step by step"
         )
+    if hasattr(model, "losses_"):
+        raise refuse("HistoryDisplay", model, "its settings were chosen from a grid")
     if not hasattr(model, "history_"):
         raise refuse(
             "HistoryDisplay", model, "it has no history_; was it made from known parameters?"
         )
-    if isinstance(model, RBFNetwork):
+    if isinstance(model, EMLogEstimator):
         if not len(model.history_):
             raise refuse("HistoryDisplay", model, "it was trained without rows left out to watch")
-        loss = "log-loss" if getattr(model, "readout", "") == "logistic" else "squared error"
+        loss = (
+            "log-loss"
+            if getattr(model, "readout", "least_squares") != "least_squares"
+            else "squared error"
+        )
         kwargs = {"ylabel": f"{loss}, rows left out", "xlabel": "sweep", "rising": False}
         return {"courses": [_course("", model.history_)], "kept": int(model.best_iter_), **kwargs}
     if isinstance(model, CompetitiveNeuronsClassifier):

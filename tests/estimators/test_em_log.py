@@ -1,0 +1,477 @@
+"""EM-Log networks: the paper, textbook formulas and scikit-learn as references."""
+
+import itertools
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from networks.test_em_log import naive_em_log
+from scipy.spatial.distance import cdist, pdist
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, make_blobs, make_friedman1
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
+
+from kernelpool import EMLogClassifier, EMLogRegressor, SharedKernelClassifier
+from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
+from kernelpool.errors import KernelpoolError, UnfinishedWarning
+from papers.rbf_starts import trained_mixture
+
+FAMILIES = ("spherical", "diag", "full", "tied")
+ACTIVATIONS = ("density", "gaussian", "normalized")
+TRAININGS = ("two_stage", "em_log", "em_log_link")
+
+
+@parametrize_with_checks([
+    EMLogClassifier(5, patience=2, random_state=0),
+    EMLogRegressor(patience=2, random_state=0),
+])  # fmt: skip
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_ripley(300, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def mixture(rows):
+    return GaussianMixture(4, random_state=0).fit(rows[0])
+
+
+# -- the paper ---------------------------------------------------------------------------------------
+
+
+def test_netlab_against_the_textbook():
+    """Least squares on Gaussians as wide as the largest distance of two centers, by NumPy's pinv."""
+    X, y = make_blobs(300, centers=3, cluster_std=2.5, random_state=0)
+    hidden = trained_mixture(X, 5, "em", 0, widths="farthest")
+    settings = {"training": "two_stage", "readout": "least_squares", "ridge": 0.0}
+    model = EMLogClassifier(init=hidden, activation="gaussian", **settings).fit(X, y)
+    width = pdist(hidden.means_, "sqeuclidean").max()
+    kernels = np.exp(-cdist(X, hidden.means_, "sqeuclidean") / (2 * width))
+    columns = np.column_stack([kernels, np.ones(len(X))])
+    expected = (columns @ np.linalg.pinv(columns) @ np.eye(3)[y]).argmax(axis=1)
+    assert np.array_equal(model.predict(X), expected)
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize("readout", ["newton", "bound"])
+def test_the_papers_rule_from_a_given_start(rows, link, readout):
+    X, y = rows
+    X = X * [2.0, 3.0] + [5.0, -7.0]
+    mean = np.array([[4.0, -6.0], [6.0, -5.0], [5.0, -4.0]])
+    given = SimpleNamespace(
+        means_=mean,
+        covariances_=np.repeat(np.eye(2)[None], 3, 0),
+        weights_=np.full(3, 1 / 3),
+        covariance_type="full",
+    )
+    network = EMLogClassifier(
+        init=given,
+        training="em_log_link" if link else "em_log",
+        activation="density",
+        readout=readout,
+        patience=None,
+        max_iter=3,
+        kernel_prior=None,
+    ).fit(X, y)
+    means, covariances, mixing, _, beta = naive_em_log(
+        X, y, mean, given.covariances_, 3, link=link, bound=readout == "bound"
+    )
+    np.testing.assert_allclose(network.means_, means, rtol=1e-5)
+    np.testing.assert_allclose(network.covariances_, covariances, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(network.mixing_, mixing, rtol=1e-5)
+    found = network.readout_[:, 0].copy()
+    found[:-1] /= np.exp(network.activation_log_scale_)
+    np.testing.assert_allclose(found, beta, rtol=1e-4)
+    assert network.n_iter_ == 3
+
+
+def ripley():
+    reason = missing_reason("ripley_train") or missing_reason("ripley_test")
+    if reason:
+        pytest.skip(reason)
+    return *load_ripley(return_X_y=True), *load_ripley(subset="test", return_X_y=True)
+
+
+def errors_on_ripley(n_starts, **settings):
+    X, y, X_test, y_test = ripley()
+    networks = (
+        EMLogClassifier(6, init="random", random_state=s, **settings).fit(X, y)
+        for s in range(n_starts)
+    )
+    return [100 * (1 - network.score(X_test, y_test)) for network in networks]
+
+
+def test_the_default_holds_on_ripleys_data():
+    errors = errors_on_ripley(5)
+    assert np.mean(errors) <= 11
+    assert max(errors) <= 14
+
+
+def test_training_stops_before_em_hurts():
+    settings = {"training": "em_log", "activation": "density", "kernel_prior": None}
+    last = errors_on_ripley(3, patience=None, max_iter=100, **settings)
+    assert np.mean(errors_on_ripley(3, **settings)) < np.mean(last) - 1
+
+
+def test_figures_3_and_4():
+    """No test errors on the ellipses; long kernels beat spherical ones on the strips (paper: 15)."""
+    X, y = make_ellipses(200, random_state=0)
+    assert (
+        EMLogClassifier(4, random_state=0).fit(X, y).score(*make_ellipses(400, random_state=1)) == 1
+    )
+    X, y = make_strips(100, random_state=0)
+    X_test, y_test = make_strips(200, random_state=1)
+    long = EMLogClassifier(6, random_state=0).fit(X, y)
+    assert (long.predict(X_test) != y_test).sum() <= 2
+    hidden = trained_mixture(X, 6, "kmeans", 0)
+    settings = {"training": "two_stage", "readout": "least_squares", "activation": "gaussian"}
+    spherical = EMLogClassifier(init=hidden, ridge=0.0, **settings).fit(X, y)
+    assert (spherical.predict(X_test) != y_test).sum() >= 10
+
+
+# -- combinations ------------------------------------------------------------------------------------
+
+EVERY = list(
+    itertools.product(
+        ("random", "kmeans", "em", "mixture"),
+        (("least_squares", 0.0), ("least_squares", "loo"), ("logistic", "loo"), ("newton", "loo"),
+         ("bound", "loo")),
+        TRAININGS,
+        ACTIVATIONS,
+        FAMILIES,
+    )
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Training stopped after max_iter")
+@pytest.mark.parametrize("chosen", [17, pytest.param(1, marks=pytest.mark.slow)])
+def test_thirty_dimensions(chosen):
+    """In their own units: variances from 1e-5 to 1e5."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, X_test, y = X[:120], X[120:160], y[:120]
+    X_test = np.vstack([X_test, X_test[:1] * 1e6])
+    for init, (readout, ridge), training, activation, family in EVERY[::chosen]:
+        if init == "mixture":
+            init = GaussianMixture(4, covariance_type=family, random_state=0, reg_covar=1e-3).fit(X)
+        settings = {"init": init, "training": training, "activation": activation, "ridge": ridge}
+        settings |= {"covariance_type": family, "max_iter": 3, "random_state": 0}
+        network = EMLogClassifier(4, readout=readout, **settings).fit(X, y)
+        p = network.predict_proba(X_test)
+        assert np.isfinite(p).all(), settings
+        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12, err_msg=str(settings))
+        if readout == "least_squares":
+            mean, std = (
+                EMLogRegressor(4, **settings).fit(X, X[:, :2]).predict(X_test[:-1], return_std=True)
+            )
+            assert np.isfinite(mean).all(), settings
+            assert (std > 0).all(), settings
+
+
+# -- invariances -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("readout", ["logistic", "least_squares"])
+def test_the_order_of_the_classes_does_not_matter(rows, readout):
+    """Through the link too: none of three classes is special."""
+    X, y = rows
+    y = y + (X[:, 0] > 0.2)
+    turned = np.array([2, 0, 1])[y]
+    settings = {"readout": readout, "activation": "gaussian", "max_iter": 4, "patience": None}
+    here, there = (
+        EMLogClassifier(5, random_state=0, **settings).fit(X, labels) for labels in (y, turned)
+    )
+    np.testing.assert_allclose(here.means_, there.means_, atol=1e-4)
+    np.testing.assert_allclose(
+        here.predict_proba(X), there.predict_proba(X)[:, [2, 0, 1]], atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_units_and_offsets_do_not_matter(rows, family):
+    X, y = rows
+    settings = {"covariance_type": family, "activation": "density", "max_iter": 5, "patience": None}
+    scaler = StandardScaler().fit(X * [1000.0, 1.0] + [1e5, -1.0])
+    moved = X * [1000.0, 1.0] + [1e5, -1.0]
+    here = EMLogClassifier(5, random_state=0, **settings).fit(moved, y)
+    there = EMLogClassifier(5, random_state=0, **settings).fit(scaler.transform(moved), y)
+    np.testing.assert_allclose(
+        here.predict_proba(moved), there.predict_proba(scaler.transform(moved)), atol=1e-6
+    )
+    settings["random_state"] = 0
+    target = X[:, 1] ** 2
+    here, there = (
+        EMLogRegressor(5, **settings).fit(x, target) for x in (moved, scaler.transform(moved))
+    )
+    np.testing.assert_allclose(
+        here.predict(moved), there.predict(scaler.transform(moved)), atol=1e-6
+    )
+
+
+def test_weights_are_repetitions(rows):
+    X, y = rows
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    elsewhere = np.where(times[:, None] == 0, 0.01 * X, X)
+    for readout, activation in (("logistic", "normalized"), ("least_squares", "density")):
+        settings = {"readout": readout, "activation": activation, "random_state": 0}
+        weighted = EMLogClassifier(5, **settings).fit(elsewhere, y, times)
+        repeated = EMLogClassifier(5, **settings).fit(np.repeat(X, times, 0), np.repeat(y, times))
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+        assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-6)
+
+
+# -- options -----------------------------------------------------------------------------------------
+
+
+def test_outputs_follow_from_the_attributes(rows, mixture):
+    X, y = rows
+    network = EMLogClassifier(init=mixture, training="two_stage", temperature=1.0).fit(X, y)
+    np.testing.assert_allclose(network.activations(X), mixture.predict_proba(X), atol=1e-8)
+    logit = mixture.predict_proba(X) @ network.readout_[:-1, 0] + network.readout_[-1, 0]
+    np.testing.assert_allclose(network.decision_function(X), logit, rtol=1e-6)
+    np.testing.assert_allclose(network.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logit)), rtol=1e-6)
+    np.testing.assert_array_equal(network.predict(X), (logit > 0).astype(int))
+    np.testing.assert_allclose(network.means_, mixture.means_, rtol=1e-12)
+
+
+def test_a_logistic_readout_is_calibrated_on_its_rows(rows):
+    """With a free bias the mean probability of a class is its share, whatever the ridge."""
+    X, y = rows
+    y = y + (X[:, 0] > 0.3)
+    network = EMLogClassifier(5, random_state=0).fit(X, y)
+    share = np.bincount(y) / len(y)
+    np.testing.assert_allclose(network.predict_proba(X).mean(axis=0), share, atol=1e-5)
+    np.testing.assert_allclose(network.readout_.sum(axis=1), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("ridge", [0.0, "loo"])
+def test_least_squares_outputs_become_probabilities(rows, ridge, n_classes):
+    X, y = rows
+    y = y if n_classes == 2 else y + (X[:, 0] > 0.2)
+    network = EMLogClassifier(8, readout="least_squares", ridge=ridge, random_state=0).fit(X, y)
+    indicator = (y[:, None] == np.arange(n_classes)).astype(float)
+    other = Ridge(network.ridge_) if ridge else LinearRegression()
+    output = other.fit(network.activations(X), indicator).predict(network.activations(X))
+    raised = np.maximum(output, 1 / (len(y) + n_classes))
+    assert (output < raised).any()
+    np.testing.assert_allclose(
+        network.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), atol=1e-5
+    )
+    np.testing.assert_array_equal(network.predict(X), output.argmax(axis=1))
+
+
+def test_rows_without_a_label_shape_the_hidden_layer_only(rows):
+    X, y = rows
+    few = np.where(np.arange(len(y)) % 5 == 0, y, None)
+    known = few != None  # noqa: E711
+    some = EMLogClassifier(5, training="two_stage", random_state=0).fit(X, few)
+    full = EMLogClassifier(5, training="two_stage", random_state=0).fit(X, y)
+    np.testing.assert_allclose(some.means_, full.means_, rtol=1e-12)
+    alone = EMLogClassifier(init=some, training="two_stage").fit(X[known], y[known])
+    np.testing.assert_allclose(some.predict_proba(X), alone.predict_proba(X), atol=1e-4)
+
+
+def test_two_stages_leave_the_kernels_where_they_are(rows):
+    X, y = rows
+    settings = {"training": "two_stage", "random_state": 0}
+    assert EMLogClassifier(4, **settings).fit(X, y).n_iter_ == 0
+    em = EMLogClassifier(4, init="em", kernel_prior=None, tol=1e-8, **settings).fit(X, y)
+    best = GaussianMixture(4, tol=1e-10, max_iter=5000, reg_covar=0, means_init=em.means_, weights_init=em.mixing_,
+                           precisions_init=np.linalg.inv(em.covariances_)).fit(X)  # fmt: skip
+    np.testing.assert_allclose(em.means_, best.means_, atol=0.02)
+    random = EMLogClassifier(4, init="random", **settings).fit(X, y)
+    assert all((np.abs(X - mean).sum(axis=1) < 1e-9).any() for mean in random.means_)
+
+
+def test_each_option_changes_something(rows):
+    X, y = rows
+    base = {"n_kernels": 5, "random_state": 0, "init": "random"}
+    expected = EMLogClassifier(**base).fit(X, y).predict_proba(X)
+    for change in (
+        {"n_kernels": 6}, {"init": "kmeans"}, {"readout": "least_squares"}, {"readout": "newton"},
+        {"training": "em_log"}, {"activation": "gaussian"}, {"temperature": 1.0}, {"ridge": 3.0},
+        {"covariance_type": "diag"}, {"patience": 1}, {"max_iter": 2, "patience": None},
+        {"kernel_prior": None}, {"random_state": 1}, {"tol": 0.01},
+    ):  # fmt: skip
+        network = EMLogClassifier(**{**base, **change}).fit(X, y)
+        assert np.abs(network.predict_proba(X) - expected).max() > 1e-6, change
+
+
+def test_the_best_sweep_is_kept(rows):
+    network = EMLogClassifier(6, init="random", random_state=3).fit(*rows)
+    assert network.n_iter_ == len(network.history_)
+    assert network.loss_ == pytest.approx(network.history_[network.best_iter_ - 1], rel=1e-9)
+    assert network.loss_ <= network.history_.min() + 1e-5
+    assert network.n_iter_ - network.best_iter_ == 10
+    assert network.converged_
+
+
+def test_the_temperature_is_that_with_the_least_loss(rows):
+    losses = {
+        t: EMLogClassifier(4, temperature=t, training="two_stage", random_state=0).fit(*rows).loss_
+        for t in (1.0, 2.0, 4.0)
+    }
+    chosen = EMLogClassifier(4, training="two_stage", random_state=0).fit(*rows)
+    assert chosen.temperature_ == min(losses, key=losses.get)
+
+
+def test_mixtures_survive_a_clone_when_frozen(rows, mixture):
+    X, y = rows
+    network = EMLogClassifier(init=FrozenEstimator(mixture), training="two_stage")
+    assert cross_val_score(network, X, y, cv=3).mean() > 0.8
+    with pytest.raises(KernelpoolError, match=r"GaussianMixture without means_.*FrozenEstimator"):
+        clone(EMLogClassifier(init=mixture)).fit(X, y)
+    shared = SharedKernelClassifier.prbf(4, random_state=0).fit(X, y)
+    network = EMLogClassifier(init=shared, training="two_stage").fit(X, y)
+    assert network.covariance_type_ == "spherical"
+    again = pickle.loads(pickle.dumps(EMLogClassifier(init=mixture).fit(X, y)))
+    assert again.score(X, y) > 0.8
+
+
+# -- regression --------------------------------------------------------------------------------------
+
+
+def test_regression_learns_a_sum_of_kernels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    center = np.array([[-1.0, 0], [1, 0.5], [0, -1]])
+    given = SimpleNamespace(
+        means_=center,
+        covariances_=np.full(3, 0.5),
+        weights_=np.ones(3),
+        covariance_type="spherical",
+    )
+    y = np.exp(-cdist(X, center, "sqeuclidean")) @ [[1.0, 2], [-3, 0], [0.5, 1]] + [10.0, -5]
+    network = EMLogRegressor(
+        init=given, training="two_stage", ridge=0.0, activation="gaussian"
+    ).fit(X, y)
+    np.testing.assert_allclose(network.predict(X), y, atol=1e-6)
+    height = 1 / (2 * np.pi * 0.5)
+    true = network.readout_[:-1] / np.exp(network.activation_log_scale_)[:, None] * height
+    np.testing.assert_allclose(true, [[1.0, 2], [-3, 0], [0.5, 1]], atol=1e-5)
+    np.testing.assert_allclose(network.readout_[-1], [10, -5], atol=1e-6)
+
+
+def test_uncertainty_is_that_of_a_linear_model():
+    """noise * (1 + z' (Z'Z + ridge)^-1 z), with the bias free."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 6, (80, 1))
+    y = np.sin(X[:, 0]) + rng.normal(0, 0.3, 80)
+    network = EMLogRegressor(6, ridge=0.4, random_state=0).fit(X, y)
+    Z = np.column_stack([network.activations(X), np.ones(80)])
+    inverse = np.linalg.inv(Z.T @ Z + 0.4 * np.diag([1.0] * 6 + [0]))
+    noise = ((y - network.predict(X)) ** 2).sum() / (80 - np.trace(Z @ inverse @ Z.T))
+    assert network.noise_variance_[0] == pytest.approx(noise, rel=1e-6)
+    _, std = network.predict(X, return_std=True)
+    np.testing.assert_allclose(
+        std, np.sqrt(noise * (1 + ((Z @ inverse) * Z).sum(axis=1))), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("ridge", ["loo", "gcv"])
+def test_regression_beats_the_mean_on_friedman(ridge):
+    X, y = make_friedman1(400, noise=1.0, random_state=0)
+    X_test, y_test = make_friedman1(400, noise=0.0, random_state=1)
+    assert EMLogRegressor(ridge=ridge, random_state=0).fit(X, y).score(X_test, y_test) > 0.7
+
+
+def test_one_and_several_outputs(rows):
+    X, _ = rows
+    y = np.column_stack([X[:, 0], X[:, 1] * 1000 + 1e6])
+    both = EMLogRegressor(6, random_state=0).fit(X, y)
+    assert both.predict(X).shape == (300, 2)
+    assert EMLogRegressor(6, random_state=0).fit(X, y[:, :1]).predict(X).shape == (300, 1)
+    assert EMLogRegressor(6, random_state=0).fit(X, y[:, 0]).predict(X).shape == (300,)
+    scaled = EMLogRegressor(6, random_state=0).fit(X, y * [7.0, 0.01] - [3.0, 5.0])
+    np.testing.assert_allclose(
+        scaled.predict(X), both.predict(X) * [7.0, 0.01] - [3.0, 5.0], rtol=1e-5, atol=1e-5
+    )
+    constant = EMLogRegressor(3, random_state=0).fit(X, np.full(300, 7.0))
+    np.testing.assert_allclose(constant.predict(X), 7.0, rtol=1e-12)
+
+
+# -- bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"init": "k-means"}, r"init must be one of .*kmeans.* or a fitted mixture; got 'k-means'"),
+        ({"init": 3}, "got int without means_, covariances_, weights_"),
+        ({"n_kernels": 301}, "n_kernels=301 is more than the 300 rows of X"),
+        ({"ridge": "gcv"}, "ridge='gcv' is for readout='least_squares'; got readout='logistic'"),
+        ({"activation": "sigmoid"}, "The 'activation' parameter"),
+    ],
+)
+def test_bad_settings(rows, settings, message):
+    with pytest.raises(ValueError, match=message):
+        EMLogClassifier(**settings).fit(*rows)
+
+
+def test_bad_mixtures(rows, mixture):
+    names = ("means_", "covariances_", "weights_", "covariance_type")
+    attributes = {name: getattr(mixture, name) for name in names}
+    for change, message in (
+        ({"covariance_type": "diag"}, "covariance_type='diag' and covariances of shape"),
+        ({"weights_": -mixture.weights_}, "expected positive numbers"),
+        ({"means_": np.zeros((4, 3))}, r"kernels of shape \(4, 3\); X has 2 features"),
+    ):
+        with pytest.raises(KernelpoolError, match=message):
+            EMLogClassifier(init=SimpleNamespace(**{**attributes, **change})).fit(*rows)
+
+
+def test_bad_targets(rows):
+    X, y = rows
+    for target, message in (
+        (None, "y to be passed"),
+        (np.where(y, 1e200, -1e200), "too large to be squared"),
+        (y[:-1], "inconsistent numbers of samples"),
+        (np.where(y, np.nan, 0.0), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            EMLogRegressor().fit(X, target)
+
+
+def test_a_training_that_is_cut_short_warns(rows):
+    with pytest.warns(UnfinishedWarning, match="max_iter=2 sweeps; the loss of rows left out was"):
+        EMLogClassifier(6, init="random", max_iter=2, random_state=0).fit(*rows)
+    with pytest.warns(UnfinishedWarning, match="after max_iter=2 sweeps; the mixture was still"):
+        EMLogClassifier(6, init="em", training="two_stage", max_iter=2, random_state=0).fit(*rows)
+
+
+@pytest.mark.parametrize("cls", [EMLogClassifier, EMLogRegressor])
+@pytest.mark.parametrize("sweep", [1, 4])
+def test_an_interrupted_fit_keeps_the_best_sweep(cls, sweep, monkeypatch):
+    from kernelpool.networks.em_log import EMLog
+
+    whole, calls = EMLog.sweep, itertools.count(1)
+
+    def interrupted(self, *args):
+        if next(calls) == sweep:
+            raise KeyboardInterrupt
+        return whole(self, *args)
+
+    monkeypatch.setattr(EMLog, "sweep", interrupted)
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    y = (x[:, 0] > 0).astype(int)
+    model = cls(4, random_state=0)
+    if sweep == 1:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(x, y)
+        with pytest.raises(NotFittedError):
+            check_is_fitted(model)
+    else:
+        with pytest.raises(KeyboardInterrupt, match="after 3 sweeps; the best network so far"):
+            model.fit(x, y)
+        assert model.score(x, y) > 0.5
