@@ -4,13 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from kernelpool.training.prepare import surveyed
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from kernelpool.rows import as_rows
 from kernelpool.training.config import KernelConfig
 from kernelpool.training.em_log import EMLogConfig, EMLogTraining
+from kernelpool.training.prepare import surveyed
 
 
 def mixture(means: np.ndarray, variance: Any, covariance_type: str = "spherical") -> Any:
