@@ -69,6 +69,7 @@ def _records() -> dict[str, type]:
 RECORDS = _records()
 
 NOT_SAVED = {
+    "_imputes",
     "_stream",
     "_trees",
     "held_out_log_density_",
