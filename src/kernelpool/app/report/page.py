@@ -4,17 +4,82 @@ The entry point is
 
     write_report(model, X, y, path, *, X_test=None, y_test=None, row_ids=None, test_row_ids=None,
                  title=None, facts=None, command=None) -> Path
+
+The template reads the results themselves: metrics, importance, drift and class priors of
+`kernelpool.inspection`, the description of the model, its attributes and parameters. Everything that comes from
+the data passes jinja2's escaping, and the page's policy (Content-Security-Policy) allows its own style and
+script, named by their hashes, and images in the page, and nothing else.
 """
 
+import ast
+import base64
+import inspect
+import json
 import os
-from collections.abc import Mapping, Sequence
+import platform
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from io import BytesIO
+from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
+from sklearn import config_context
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils import _safe_indexing
 
-from .html import write_html
-from .summary import summarize
+import kernelpool
+
+from ...atomic import write_atomically
+from ...errors import KernelpoolError
+from ...estimators import ConformalClassifier, SharedKernelClassifier
+from ...inspection.metrics import Metrics, Rate, ambiguity_of, coverage_curve
+from ...inspection.pool import refusals
+from ...questions import check_drift, estimate_class_prior, feature_importance
+from ...text import is_missing, text_of
+from . import plots
+from .explorer import explore
+from .inside import Inside
+
+ALPHA = 0.05
+"""One minus the confidence of intervals."""
+
+DASH = "\N{EN DASH}"
+"""Where there is no value."""
+
+MOST_ROWS = 20_000
+"""Of the training rows, and of the others, that pass the model; more are sampled."""
+MOST_EXPLORED, MOST_COMPARED, MOST_IMPORTANT = 800, 5000, 300
+"""Rows for the explorer, for drift and priors, and for the importance of features."""
+MOST_FEATURES = 100
+"""Features that are left out one by one."""
+MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_NEAREST, N_OUTLIERS = 40, 6, 5, 3, 8
+MOST_IN_MATRIX = 12
+"""Classes of a confusion matrix."""
+N_DRAWN, ONE_IN = 10_000, 1000
+"""Rows drawn from the model, and how rare an outlier is among them."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of the training, or others."""
+
+    name: str
+    X: Any
+    y: np.ndarray
+    """Codes of their classes, K and more for classes that the model does not know, -1 where there is none, (n,)."""
+    ids: list[str]
+    n_given: int
+    """Of which X may be a sample."""
 
 
 def write_report(
@@ -44,16 +109,15 @@ def write_report(
     path : str or path
         Where to write; a file that is there is replaced, completely or not at all.
     X_test : array-like or data frame of shape (n_test_samples, n_features), default=None
-        Rows that had no part in the training: held out, or new ones.
+        Rows that had no part in the training: held out, or new.
     y_test : array-like of shape (n_test_samples,), default=None
         Their classes; None where they are not known.
     row_ids, test_row_ids : sequence of length n_samples, default=None
-        How the report names rows, such as by number and identifier; None takes the index of a data frame, or
-        counts from 0.
+        Names of the rows, such as numbers or identifiers; None takes the index of a data frame, or counts from 0.
     title : str, default=None
         Title; None takes the name of the class of the model.
     facts : dict of str to value, default=None
-        What else is to be said of the training, such as {"Rows": "irises.csv", "Target": "species"}.
+        What else is known of the training, such as {"Rows": "irises.csv", "Target": "species"}.
     command : str, default=None
         A command line that makes the model again.
 
@@ -61,25 +125,559 @@ def write_report(
     -------
     path : Path
         Where it was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelpool import SharedKernelClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.app.report import write_report
+    >>> X, y = make_clouds(500, random_state=0)
+    >>> model = SharedKernelClassifier.prbf(6, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(model, X, y, folder + "/report.html").name
+    'report.html'
     """
-    told = dict(facts or {})
-    names: dict[str, Any] = {}
-    for prefix, ids in (("", row_ids), ("test_", test_row_ids)):
-        if ids is not None:
-            numbers = np.asarray(ids)
-            whole = numbers.dtype.kind in "iu"
-            names[f"{prefix}row_numbers"] = numbers if whole else None
-            names[f"{prefix}row_names"] = None if whole else list(ids)
-    summary = summarize(
-        model,
-        X,
-        y,
-        X_test,
-        y_test,
-        title=title,
-        source=told.get("Rows"),
-        target_name=told.get("Target"),
-        command=command,
-        **names,
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        raise KernelpoolError(f"path must name a file in a folder that exists; got {str(path)!r}.")
+    if not is_classifier(model) or not hasattr(model, "predict_proba"):
+        raise KernelpoolError(
+            f"A report needs a classifier with predict_proba; got {type(model).__name__}."
+        )
+    parts, names, notes = _parts(model, (X, X_test), (y, y_test), (row_ids, test_row_ids))
+    inside = Inside(model, parts[0].X)
+    page = {
+        "title": text_of(title) if title is not None else type(inside.model).__name__,
+        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "sentence": _sentence(inside),
+        "names": names,
+        "parts": parts,
+        "facts": facts or {},
+        "command": None if command is None else text_of(command, 2000),
+        "inside": inside,
+        "reject": inside.reject,
+        "versions": _versions(),
+        "parameters": _parameters(inside),
+        "code": _code(model),
+        "columns": _columns(inside, parts[0].X),
+        **_results(inside, parts, names, notes),
+        "notes": notes,
+    }
+    page["colors"] = _colors(parts[0].y, names)
+    page["explorer_json"] = json.dumps(
+        {**(page["explorer"] or {}), "colors": [page["colors"].get(n, "other") for n in names]},
+        separators=(",", ":"),
     )
-    return write_html(summary, path)
+    html = _environment().get_template("report.html").render(**page, **_shell())
+    write_atomically(target, [html.encode("utf-8")])
+    return target
+
+
+def _parts(
+    model: Any, tables: Any, targets: Any, ids: Any
+) -> tuple[list[Part], list[str], list[str]]:
+    """The rows, sampled where they are too many; names of classes, unknown ones last; and notes on what was left out."""
+    classes = np.asarray(model.classes_).tolist()
+    parts: list[Part] = []
+    notes: list[str] = []
+    rng = np.random.default_rng(0)
+    for name, X, y, given in zip(("training", "held-out"), tables, targets, ids, strict=True):
+        if X is None:
+            continue
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        n = X.shape[0]
+        labels = [None] * n if y is None else np.asarray(y).ravel().tolist()
+        if not n or len(labels) != n or (given is not None and len(given) != n):
+            raise KernelpoolError(
+                f"Give one class and one id for each of the {n} {name} rows, at least one."
+            )
+        if name == "held-out":  # classes that the model does not know
+            known = {*classes, -1}
+            new = {v: None for v in labels if not is_missing(v) and v not in known}
+            classes += list(new)
+        place = {label: code for code, label in enumerate(classes)}
+        codes = np.array([place.get(label, -1) for label in labels], np.int64)
+        given = range(n) if given is None and not hasattr(X, "iloc") else given
+        texts = [text_of(i) for i in (X.index if given is None else given)]
+        at = np.arange(n)
+        if n > MOST_ROWS:
+            at = np.sort(rng.choice(n, MOST_ROWS, replace=False))
+            notes.append(f"Of the {n:,} {name} rows a random {len(at):,} passed through the model.")
+        rows = _safe_indexing(X, at)
+        parts.append(Part(name, rows, codes[at], [texts[i] for i in at.tolist()], n))
+    if not parts:
+        raise KernelpoolError("A report needs rows: X or X_test; both are None.")
+    if parts[-1].name == "training":
+        notes.append("No held-out rows: the error is that of the training rows, which is too low.")
+    return parts, [text_of(label) for label in classes], notes
+
+
+def _results(
+    inside: Inside, parts: list[Part], names: list[str], notes: list[str]
+) -> dict[str, Any]:
+    """Everything that is computed of the rows, by the names that the template has for it."""
+    model, rows = inside.outer, parts[-1]
+    train = parts[0] if parts[0].name == "training" else None
+    test = rows if rows is not train else None
+    charts: dict[str, str] = {}
+    found: dict[str, Any] = {"charts": charts, "metrics": None, "curve": [], "sets": None}
+    found |= {"importance": None, "drift": None, "prior": None}
+    if (rows.y >= 0).any():
+        found |= _evaluation(inside, rows, names, charts)
+    few = _few(rows, MOST_COMPARED)
+    if test is not None and train is not None and len(inside.names) <= MOST_ROWS:
+        found["drift"] = check_drift(None, few.X, train.X)
+        if 1 < len(model.classes_) <= 30:
+            trained = np.bincount(train.y[train.y >= 0], minlength=len(model.classes_))
+            found["prior"] = estimate_class_prior(model, few.X, trained=trained / trained.sum())
+    if test is not None and 1 < len(inside.names) <= MOST_FEATURES:
+        known = np.flatnonzero((test.y >= 0) & (test.y < len(model.classes_)))[:MOST_IMPORTANT]
+        if len(known):
+            labels = np.asarray(model.classes_)[test.y[known]]
+            found["importance"] = feature_importance(model, _safe_indexing(test.X, known), labels)
+    x = [inside.rows(part.X) for part in parts]
+    scores = [inside.score(part) for part in x]
+    found["outliers"] = _outliers(inside, parts, x, scores, names, charts)
+    at = np.linspace(0, len(rows.y) - 1, min(len(rows.y), MOST_EXPLORED)).astype(int)
+    few, score = _few(rows, MOST_EXPLORED), scores[-1]
+    found["explorer"] = explore(inside, few.X, few.y, few.ids, None if score is None else score[at])
+    found["kernels"] = _kernels(inside, parts[0], x[0], names)
+    if inside.pool is None:
+        notes.append(f"{type(inside.model).__name__} has no kernels with means: none are listed.")
+    elif len(inside.numbers) > 1:
+        charts["kernels"] = _chart(
+            lambda ax: plots.plot_kernels(
+                model, parts[0].X, _labels(inside, parts[0]), regions=False, deviations=1.0, ax=ax
+            ),
+            (7.4, 4.7),
+        )
+    if plots.histories(inside.model):
+        charts["history"] = _chart(lambda ax: plots.plot_history(inside.model, ax=ax))
+    return found
+
+
+def _few(part: Part, most: int) -> Part:
+    """At most so many rows, evenly spaced."""
+    at = np.linspace(0, len(part.y) - 1, min(len(part.y), most)).astype(int)
+    ids = [part.ids[i] for i in at.tolist()]
+    return Part(part.name, _safe_indexing(part.X, at), part.y[at], ids, part.n_given)
+
+
+def _colors(y: np.ndarray, names: list[str]) -> dict[str, str]:
+    """Series of the most frequent classes: the same everywhere on the page."""
+    frequent = np.argsort(-np.bincount(y[y >= 0], minlength=len(names)), kind="stable")[:7]
+    return {names[k]: f"s{i}" for i, k in enumerate(np.sort(frequent).tolist())}
+
+
+# -- how good it is -----------------------------------------------------------------------------------------------------
+
+
+def _evaluation(
+    inside: Inside, rows: Part, names: list[str], charts: dict[str, str]
+) -> dict[str, Any]:
+    """Metrics on rows with known classes, points of the reject curve, and sets of a conformal classifier."""
+    model, reject, n_true = inside.outer, inside.reject, len(names)
+    at = np.flatnonzero(rows.y >= 0)
+    X, y = _safe_indexing(rows.X, at), rows.y[at]
+    probability = np.asarray(model.predict_proba(X), np.float64)
+    likely, labels = probability.argmax(axis=1), np.asarray(model.predict(X)).tolist()
+    refused = {} if reject is None else {reject.novel_label_: 2, reject.ambiguous_label_: 1}
+    decision = np.array([refused.get(label, 0) for label in labels])
+    place = {label: code for code, label in enumerate(np.asarray(model.classes_).tolist())}
+    named = np.array([place.get(label, code) for label, code in zip(labels, likely, strict=True)])
+    named = np.where(decision > 0, likely, named)
+    metrics = Metrics.of(y, probability, named=named, decision=decision, n_true=n_true)
+    ambiguity, wrong = ambiguity_of(probability), named != y
+    charts["calibration"] = _chart(lambda ax: plots.draw_calibration(metrics.bins, ax))
+    hit, total = np.diag(metrics.confusion), metrics.confusion.sum(axis=1)
+    recall = np.pad(hit, (0, n_true - len(hit))) / np.maximum(total, 1)
+    by_recall = np.argsort(recall, kind="stable") if n_true > MOST_IN_MATRIX else np.arange(n_true)
+    found: dict[str, Any] = {"metrics": metrics, "rate": metrics.rate(ALPHA), "sets": None}
+    found |= {"by_recall": by_recall.tolist(), "pairs": _worst_pairs(metrics.confusion, names)}
+    coverage, error, threshold = coverage_curve(ambiguity, wrong, np.ones(len(y)), decision == 2)
+    if len(coverage):
+        charts["reject"] = _chart(
+            lambda ax: plots.draw_reject_curve(ambiguity, wrong, decision, ax)
+        )
+        wanted = [int(np.abs(coverage - c).argmin()) for c in (1, 0.99, 0.95, 0.9, 0.8, 0.5)]
+        count = np.rint(coverage * len(y)).astype(int)
+        found["curve"] = [
+            (coverage[i], 1 - threshold[i], Rate.of(round(error[i] * count[i]), count[i], ALPHA))
+            for i in dict.fromkeys(wanted)
+        ]
+    if isinstance(model, ConformalClassifier):
+        sets, known = model.predict_set(X), y < len(model.classes_)
+        missed = ~sets[np.flatnonzero(known), y[known]]
+        if len(missed):
+            sizes = np.bincount(sets.sum(axis=1)).tolist()
+            found["sets"] = {"missed": Rate.of(missed.sum(), len(missed), ALPHA), "sizes": sizes}
+    return found
+
+
+def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str, int]]:
+    """(true, predicted, rows) of the most frequent errors, where a matrix would be too large."""
+    if len(names) <= MOST_IN_MATRIX:
+        return []
+    wrong = confusion * (np.arange(len(names))[:, None] != np.arange(confusion.shape[1]))
+    order = np.argsort(-wrong, axis=None, kind="stable")[: min(15, int((wrong > 0).sum()) or 1)]
+    at = zip(*np.unravel_index(order, wrong.shape), strict=True)
+    return [(names[i], names[j], int(wrong[i, j])) for i, j in at]
+
+
+# -- kernels and outliers -----------------------------------------------------------------------------------------------
+
+
+def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
+    """The greatest kernels: classes, means or categories, and nearest training rows; `x` are the rows of `part`."""
+    if inside.pool is None:
+        return []
+    pool, numbers = inside.pool, inside.numbers
+    listed = pool.largest(MOST_KERNELS)
+    weight = inside.responsibilities(part.X)
+    apart = _overlaps(inside, part)
+    complete = np.flatnonzero(~np.isnan(x[:, numbers]).any(axis=1))
+    all_traits, found = len(inside.features) <= MOST_COLUMNS, []
+    for j in listed.tolist():
+        traits = _traits(inside, j, x, None if weight is None else weight[:, j])
+        if not all_traits:
+            traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
+        near: list[Any] = []
+        if numbers and len(complete) and part.name == "training":
+            # Mahalanobis distance, in widths of the kernel
+            miss = x[complete][:, numbers] - pool.mean[j][numbers]  # type: ignore[index]
+            square = (miss * np.linalg.solve(inside.covariance(j, numbers), miss.T).T).sum(axis=1)
+            for i in np.argsort(square, kind="stable")[:N_NEAREST].tolist():
+                row = int(complete[i])
+                near.append((part.ids[row], _name(part, row, names), float(square[i]) ** 0.5))
+        posterior = pool.class_posterior[j]  # type: ignore[index]
+        order = [k for k in np.argsort(-posterior, kind="stable") if posterior[k] >= 0.005]
+        found.append(
+            {
+                "index": j,
+                "group": pool.group[j] if pool.group else "",
+                "share": float(pool.share[j]),
+                "classes": [(names[k], float(posterior[k])) for k in order[:4]],
+                "traits": traits,
+                "near": near,
+                "apart": None if apart is None else float(apart[j]),
+            }
+        )
+    return found
+
+
+def _traits(
+    inside: Inside, j: int, x: np.ndarray, weight: np.ndarray | None
+) -> list[dict[str, Any]]:
+    """Mean and width of a kernel along each number; of categories the most frequent among the rows of the kernel.
+
+    `away` says by how many standard deviations of the rows that differs from all rows.
+    """
+    pool, found = inside.pool, []
+    for i, (name, values) in enumerate(zip(inside.features, inside.categories, strict=True)):
+        known = ~np.isnan(x[:, i])
+        column, trait = x[known, i], {"name": text_of(name), "away": 0.0}
+        if values is None:
+            mean, width = float(pool.mean[j, i]), float(pool.variance[j, i]) ** 0.5  # type: ignore[union-attr, index]
+            trait |= {"mean": mean, "width": width}
+            if len(column) and np.ptp(column):
+                trait["away"] = abs(mean - float(column.mean())) / float(column.std())
+        elif weight is None or not weight[known].sum():
+            continue
+        else:
+            share = np.bincount(column.astype(int), weight[known]) / weight[known].sum()
+            k = int(share.argmax())
+            usual = float((column == k).mean())
+            trait |= {"category": _category(values, k), "share": float(share[k])}
+            trait["away"] = abs(share[k] - usual) / max((usual * (1 - usual)) ** 0.5, 1e-9)
+        found.append(trait)
+    return found
+
+
+def _category(values: Sequence[Any], code: float) -> str:
+    return text_of(values[int(code)]) if code < len(values) else "another value"
+
+
+def _overlaps(inside: Inside, part: Part) -> np.ndarray | None:
+    """How far the classes of each kernel lie apart, delta_j of the overlap penalty; None where there is no such measure."""
+    known = np.flatnonzero((part.y >= 0) & (part.y < len(inside.outer.classes_)))
+    if not isinstance(inside.model, SharedKernelClassifier) or not len(known):
+        return None
+    X = inside.found.transform(_safe_indexing(part.X, known))
+    try:
+        return np.asarray(inside.model.kernel_overlap(X, inside.model.classes_[part.y[known]]))
+    except ValueError:  # a family without a Bhattacharyya distance
+        return None
+
+
+def _outliers(
+    inside: Inside,
+    parts: list[Part],
+    x: list[np.ndarray],
+    scores: list[Any],
+    names: list[str],
+    charts: dict[str, str],
+) -> dict[str, Any] | None:
+    """The least likely rows, and how many lie below what one in ONE_IN rows drawn from the model falls below."""
+    if any(score is None for score in scores):
+        return None
+    drawn = inside.columns.encode(inside.model.sample(N_DRAWN, random_state=0)[0])
+    drawn_score = inside.model.score_samples(inside.columns.decode(drawn))
+    bound = float(np.quantile(drawn_score, 1 / ONE_IN, method="lower"))
+    novelty = None if inside.reject is None else inside.reject.novelty_threshold_
+    named = {f"{part.name} rows": score for part, score in zip(parts, scores, strict=True)}
+    lines = {f"one in {ONE_IN:,} below": bound, "novel below": novelty}
+    charts["novelty"] = _chart(lambda ax: plots.draw_novelty(named, lines, ax))
+    rows = []
+    usual = _surprise(inside, x[0][:: max(1, len(x[0]) // 100)])
+    for part, cells, score in zip(parts, x, scores, strict=True):
+        at = np.argsort(score, kind="stable")[:N_OUTLIERS]
+        labels = np.asarray(inside.outer.predict(_safe_indexing(part.X, at))).tolist()
+        odd = _odd(inside, cells[at], usual)
+        for i, label, features in zip(at.tolist(), labels, odd, strict=True):
+            row = {"part": part.name, "id": part.ids[i], "score": float(score[i]), "odd": features}
+            rows.append({**row, "label": _name(part, i, names), "named": text_of(label)})
+    below = [
+        (part.name, len(score), int((score < bound).sum()))
+        for part, score in zip(parts, scores, strict=True)
+    ]
+    return {"rows": rows, "bound": bound, "one_in": ONE_IN, "below": below}
+
+
+def _surprise(inside: Inside, x: np.ndarray) -> np.ndarray | None:
+    """-log p(x_i | the other features) of each cell, (n, d), 0 where it is missing.
+
+    That is the log-density of the row in which the cell is NaN, less that of the row.
+    """
+    n, d = x.shape
+    if d > MOST_FEATURES:
+        return None
+    without = np.repeat(x[:, None], d, axis=1)  # (n, d, d)
+    without[:, np.arange(d), np.arange(d)] = np.nan
+    whole, parts = inside.score(x), inside.score(without.reshape(-1, d))
+    if whole is None or parts is None:
+        return None
+    return np.where(np.isnan(x), 0.0, np.nan_to_num(parts.reshape(n, d) - whole[:, None]))
+
+
+def _odd(inside: Inside, x: np.ndarray, usual: np.ndarray | None) -> list[list[dict[str, Any]]]:
+    """Of each row the features that are least likely given the others, compared with other rows."""
+    surprise = None if usual is None else _surprise(inside, x)
+    if surprise is None or usual is None:
+        return [[] for _ in x]
+    excess = surprise - usual.mean(axis=0)
+    found: list[list[dict[str, Any]]] = []
+    for row, over in zip(x, excess, strict=True):
+        far = [i for i in np.argsort(-over, kind="stable")[:3].tolist() if over[i] > 2]
+        features = []
+        for i in far:
+            values, unknown = inside.categories[i], row.copy()
+            unknown[i] = np.nan
+            value: Any = float(row[i]) if values is None else _category(values, row[i])
+            feature = {"name": text_of(inside.features[i]), "value": value, "excess": over[i]}
+            if hasattr(inside.model, "impute"):
+                filled = inside.columns.encode(inside.model.impute(inside.table(unknown[None])))
+                filled = float((filled * inside.found.scale + inside.found.offset)[0, i])
+                feature["expected"] = filled if values is None else _category(values, filled)
+            features.append(feature)
+        found.append(features)
+    return found
+
+
+def _name(part: Part, row: int, names: list[str]) -> str:
+    return names[part.y[row]] if part.y[row] >= 0 else DASH
+
+
+def _labels(inside: Inside, part: Part) -> list[Any]:
+    classes = np.asarray(inside.outer.classes_).tolist()
+    return [classes[code] if 0 <= code < len(classes) else None for code in part.y.tolist()]
+
+
+# -- the data, and how the model was made -------------------------------------------------------------------------------
+
+
+def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
+    """Ranges of numbers, frequent categories, missing cells, and columns that are constant or repeat another."""
+    found: list[dict[str, Any]] = []
+    first: dict[Any, str] = {}
+    x = inside.input.encode(X)
+    for name, values, column in zip(inside.names, inside.input.categories, x.T, strict=True):
+        known, key = column[~np.isnan(column)], (values is None, column.tobytes())
+        same_as = first.setdefault(key, name)
+        about: dict[str, Any] = {
+            "name": text_of(name),
+            "n_missing": len(column) - len(known),
+            "constant": not len(known) or bool(np.ptp(known) == 0),
+            "same_as": None if same_as is name else text_of(same_as),
+        }
+        if values is not None:
+            common = (
+                None
+                if not len(known)
+                else _category(values, np.bincount(known.astype(int)).argmax())
+            )
+            about |= {"n_categories": len(values), "common": common}
+        elif len(known):
+            about |= {
+                "low": known.min(),
+                "mean": known.mean(),
+                "high": known.max(),
+                "std": known.std(),
+            }
+        found.append(about)
+    return found
+
+
+def _sentence(inside: Inside) -> str:
+    """The model inside, the steps before it and the wrappers around it."""
+    steps = [type(step).__name__ for step in inside.found.steps if isinstance(step, BaseEstimator)]
+    steps = [step for step in steps if step != "Coding"]
+    parts = [inside.description.sentence]
+    parts += [f"Rows first go through {' and '.join(steps)}."] if steps else []
+    for wrapper in inside.found.wrappers:
+        parts += (
+            [f"Selected by {type(wrapper).__name__}."]
+            if hasattr(wrapper, "best_estimator_")
+            else []
+        )
+    parts += [] if inside.reject is None else [refusals(inside.reject)]
+    return " ".join(parts)
+
+
+def _parameters(inside: Inside) -> list[tuple[str, str, bool]]:
+    """Name, value and whether it is the default; of the model inside and of wrappers other than pipelines."""
+    found = []
+    for part in (inside.model, *inside.found.wrappers):
+        if not isinstance(part, BaseEstimator) or hasattr(part, "steps"):
+            continue
+        prefix = "" if part is inside.model else f"{type(part).__name__}: "
+        defaults = inspect.signature(type(part).__init__).parameters
+        for name, value in part.get_params(deep=False).items():
+            if not isinstance(value, BaseEstimator):
+                with np.printoptions(threshold=20):
+                    text = text_of(repr(value))
+                found.append((prefix + name, text, text == repr(defaults[name].default)))
+    return sorted(found, key=lambda row: row[2])
+
+
+def _versions() -> dict[str, str]:
+    libraries = {"kernelpool": kernelpool, "scikit-learn": sklearn, "NumPy": np, "SciPy": scipy}
+    versions = {name: library.__version__ for name, library in libraries.items()}
+    return {**versions, "Python": f"{platform.python_version()}, {platform.system()}"}
+
+
+def _code(model: Any) -> str:
+    """Python that makes an estimator with the same parameters."""
+    with config_context(print_changed_only=True):
+        made = (
+            model.__repr__(N_CHAR_MAX=1_000_000)
+            if isinstance(model, BaseEstimator)
+            else repr(model)
+        )
+    origin = {"kernelpool.app.report": {"write_report"}}
+    for part in (model, *model.get_params(deep=True).values()):
+        if isinstance(part, BaseEstimator) and re.search(rf"\b{type(part).__name__}\(", made):
+            modules = type(part).__module__.split(".")
+            private = [i for i, module in enumerate(modules) if module.startswith("_")]
+            public = (
+                modules[:1] if modules[0] == "kernelpool" else modules[: min(private, default=9)]
+            )
+            origin.setdefault(".".join(public), set()).add(type(part).__name__)
+    for name in ("array", "nan", "inf"):
+        if re.search(rf"(?<![\w'\"]){name}\b", made):
+            origin.setdefault("numpy", set()).add(name)
+    lines = [
+        f"from {module} import {', '.join(sorted(names))}"
+        for module, names in sorted(origin.items())
+    ]
+    lines += ["", f"model = {made}", "model.fit(X, y)", 'write_report(model, X, y, "report.html")']
+    try:
+        ast.parse(made)
+    except SyntaxError:
+        lines.insert(-3, "# a parameter below is an object that cannot be written as code")
+    return "\n".join(lines)
+
+
+# -- the page -----------------------------------------------------------------------------------------------------------
+
+
+def _chart(draw: Callable[[Any], Any], size: tuple[float, float] = (5.0, 3.6)) -> str:
+    """A plot as the address of an SVG image: in an image no script runs and nothing is loaded."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Reports need matplotlib: pip install '.[report]' in kernelpool's folder."
+        ) from error
+    buffer = BytesIO()
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()  # whatever style the user has set
+        mpl.rcParams.update({**plots.STYLE, "svg.fonttype": "none", "svg.hashsalt": "kernelpool"})
+        warnings.filterwarnings("ignore", message="Glyph|Matplotlib currently does not support")
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.add_subplot())
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def _shell() -> dict[str, str]:
+    """Style and script of the page, and the policy that allows these alone."""
+    style, script = _own("report.css"), _own("report.js") + _own("explorer.js")
+    hashes = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in (script, style)]
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return {"style": style, "script": script, "policy": policy}
+
+
+def _own(name: str) -> str:
+    return (files(__package__) / "templates" / name).read_text("utf-8")
+
+
+@cache
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(
+            "Reports need jinja2: pip install '.[report]' in kernelpool's folder."
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_own),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["zip"] = zip
+    environment.filters.update(number=number, percent=percent, count=count, text=text_of)
+    return environment
+
+
+def number(value: Any, digits: int = 4, width: float | None = None) -> str:
+    """A number with a few digits, or with two digits of the width that stands beside it; a dash where there is none."""
+    if value is None or isinstance(value, str):
+        return value or DASH
+    if not isfinite(value):
+        return DASH if value != value else "∞" if value > 0 else "\N{MINUS SIGN}∞"
+    text = f"{value:,.{digits}g}"
+    if "e+" in text and abs(value) < 1e9:
+        text = f"{value:,.0f}"
+    if width is not None and 0 < width < float("inf") and abs(value) < 1e9:
+        decimals = digits - 3 - floor(log10(width))
+        text = text if decimals > 8 else f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share in percent."""
+    return (
+        DASH if value is None or value != value else f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    )
+
+
+def count(value: Any) -> str:
+    """A whole number with separators, the greatest of several."""
+    return DASH if value is None else f"{np.max(value):,.0f}"

@@ -1,4 +1,4 @@
-// Rows and kernels along any two features: hover, arrow keys, kernels to choose, classes to toggle, a threshold of refusal.
+// Rows and kernels along two features: hover, arrow keys, kernels to choose, classes to toggle, a threshold of ambiguity.
 (() => {
   const LEFT = 62, BOTTOM = 46, TOP = 10, RIGHT = 12;
   const make = (parent, name, attributes, text) => {
@@ -18,8 +18,8 @@
   };
   const start = (root) => {
     const data = JSON.parse(root.dataset.explorer), find = (name) => root.querySelector("." + name);
-    const plane = find("plane"), told = find("told"), counted = find("counted"), profile = find("profile");
-    const n = data.numbers.length;
+    const plane = find("plane"), detail = find("detail"), counted = find("counted"), profile = find("profile");
+    const n = data.ids.length;
     let colors = data.colors;
     let chosen = -1, at = -1, points = [], W = 720, H = 440;
     const boxes = [...root.querySelectorAll(".classes input")];
@@ -59,18 +59,19 @@
       }
     };
     const group = (i) => (data.true[i] >= 0 ? data.true[i] : data.named[i]);
-    const tell = (i) => {
-      const truth = data.true[i] < 0 ? "" : data.true[i] === data.named[i] ? ", rightly" : ", but it is " + data.labels[data.true[i]];
-      const name = data.names.length ? " (" + data.names[i] + ")" : "";
-      const score = data.score[i] === null ? "" : "; log p(x) " + short(data.score[i]);
-      const kernel = data.nearest[i] < 0 ? "" : "; kernel " + data.nearest[i];
-      const values = data.features.map((feature, f) => feature + " " + short(data.values[i][f])).join(", ");
-      told.textContent = "Row " + data.numbers[i] + name + ": named " + data.labels[data.named[i]] + truth + ", doubt " + percent(data.doubt[i]) + score + kernel + ". " + values + ".";
+    const describe = (i) => {
+      const truth = data.true[i] < 0 ? "" : data.true[i] === data.named[i] ? " (right)" : " (wrong: it is " + data.labels[data.true[i]] + ")";
+      const score = data.score[i] === null ? "" : ", log p(x) " + short(data.score[i]);
+      const kernel = data.nearest[i] < 0 ? "" : ", kernel " + data.nearest[i];
+      const cell = (v) => (v === null ? "missing" : typeof v === "string" ? v : short(v));
+      const values = data.features.map((feature, f) => feature + " " + cell(data.values[i][f]));
+      const names = Object.entries(data.categories).map(([feature, cells]) => feature + " " + cell(cells[i]));
+      detail.textContent = "Row " + data.ids[i] + ": " + data.labels[data.named[i]] + truth + ", ambiguity " + percent(data.ambiguity[i]) + score + kernel + ". " + [...values, ...names].join(", ") + ".";
     };
     const pick = (i) => {
       if (at >= 0 && points[at]) points[at].classList.remove("at");
       at = i;
-      if (i >= 0 && points[i]) { points[i].classList.add("at"); tell(i); }
+      if (i >= 0 && points[i]) { points[i].classList.add("at"); describe(i); }
     };
     const show = (kernel) => {
       chosen = chosen === kernel.index ? -1 : kernel.index;
@@ -90,20 +91,21 @@
       });
       const rows = data.nearest.map((j, i) => (j === kernel.index ? i : -1)).filter((i) => i >= 0);
       const members = document.createElement("p");
-      members.textContent = rows.length + " of these rows" + (rows.length ? ": " + rows.slice(0, 20).map((i) => data.numbers[i] + (data.names.length ? " (" + data.names[i] + ")" : "")).join(", ") + (rows.length > 20 ? " …" : "") : "");
+      members.textContent = rows.length + " of these rows" + (rows.length ? ": " + rows.slice(0, 20).map((i) => data.ids[i]).join(", ") + (rows.length > 20 ? " …" : "") : "");
       profile.append(head, classes, list, members);
     };
     const draw = () => {
-      const a = +find("across").value, b = +find("up").value, visible = shown(), level = +find("doubt").value;
-      find("level").textContent = percent(level);
+      const a = +find("across").value, b = +find("up").value, visible = shown(), level = +find("level").value;
+      root.querySelector("output").textContent = percent(level);
       fit();
       recolor(visible);
       plane.replaceChildren();
       points = new Array(n).fill(null);
-      const inside = [...Array(n).keys()].filter((i) => visible.has(group(i)));
+      const every = [...Array(n).keys()].filter((i) => visible.has(group(i)));
+      const inside = every.filter((i) => data.values[i][a] !== null && data.values[i][b] !== null);
       const range = (f) => {
         let low = Infinity, high = -Infinity;
-        for (const i of inside.length ? inside : Array(n).keys()) { low = Math.min(low, data.values[i][f]); high = Math.max(high, data.values[i][f]); }
+        for (const i of inside.length ? inside : Array(n).keys()) if (data.values[i][f] !== null) { low = Math.min(low, data.values[i][f]); high = Math.max(high, data.values[i][f]); }
         const margin = 0.05 * (high - low) || Math.abs(high) * 0.05 || 1;
         return [low - margin, high + margin];
       };
@@ -115,15 +117,15 @@
       for (const v of ticks(y0, y1)) { make(plane, "line", { x1: LEFT, x2: W - RIGHT, y1: py(v), y2: py(v), class: "grid" }); make(plane, "text", { x: LEFT - 6, y: py(v) + 4, "text-anchor": "end" }, short(v)); }
       make(plane, "text", { x: (W + LEFT) / 2, y: H - 8, "text-anchor": "middle", class: "axis" }, data.features[a]);
       make(plane, "text", { x: 14, y: (H - BOTTOM) / 2, "text-anchor": "middle", class: "axis", transform: "rotate(-90 14 " + (H - BOTTOM) / 2 + ")" }, data.features[b]);
-      let accepted = 0, wrong = 0, judged = 0;
+      let accepted = 0, wrong = 0, labeled = 0;
       for (const i of inside) {
-        const refused = data.doubt[i] > level;
-        if (!refused) { accepted++; if (data.true[i] >= 0) { judged++; if (data.true[i] !== data.named[i]) wrong++; } }
+        const refused = data.ambiguity[i] > level;
+        if (!refused) { accepted++; if (data.true[i] >= 0) { labeled++; if (data.true[i] !== data.named[i]) wrong++; } }
         const faded = chosen >= 0 && data.nearest[i] !== chosen;
         points[i] = make(plane, "circle", { cx: px(data.values[i][a]), cy: py(data.values[i][b]), r: 3.2, class: "point " + colors[group(i)] + (refused ? " refused" : "") + (faded ? " faded" : "") + (data.true[i] >= 0 && data.true[i] !== data.named[i] ? " wrong" : "") });
         points[i].addEventListener("mouseenter", () => pick(i));
       }
-      counted.textContent = accepted + " of " + inside.length + " rows accepted (" + percent(inside.length ? accepted / inside.length : 0) + ")" + (judged ? "; " + percent(wrong / judged) + " of them wrong" : "");
+      counted.textContent = accepted + " of " + inside.length + " rows accepted (" + percent(inside.length ? accepted / inside.length : 0) + ")" + (labeled ? "; " + percent(wrong / labeled) + " of them wrong" : "") + (every.length > inside.length ? "; " + (every.length - inside.length) + " more are not drawn: a value is missing" : "");
       const field = make(plane, "svg", { x: LEFT, y: TOP, width: W - LEFT - RIGHT, height: H - BOTTOM - TOP, viewBox: [LEFT, TOP, W - LEFT - RIGHT, H - BOTTOM - TOP].join(" ") });
       for (const kernel of ticked("rings") ? data.kernels : data.kernels.filter((k) => k.index === chosen)) {
         const owner = kernel.classes.length ? kernel.classes[0][0] : -1;

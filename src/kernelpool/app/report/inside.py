@@ -1,0 +1,157 @@
+"""A fitted classifier as a report sees it: the rows as they are passed, and the kernels inside in the same units.
+
+Pipelines, searches and rejecting classifiers are looked through. A feature that is an input column, shifted
+and scaled, is told in the units of the input; a feature that other steps made, in its own.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ...errors import KernelpoolError
+from ...estimators import RejectClassifier
+from ...inspection.pipeline import unwrap
+from ...inspection.pool import Pool, describe
+from ...tables.columns import Columns
+
+
+class Inside:
+    """A classifier and the model inside it.
+
+    Parameters
+    ----------
+    outer : classifier
+        Fitted.
+    X : array-like or data frame
+        Rows as the classifier takes them, for the kinds and names of columns.
+
+    Attributes
+    ----------
+    input : Columns
+        Of X; `names` are theirs.
+    model : classifier
+        The innermost one; its features have the names `features`, and `categories`: what their
+        codes stand for, None for numbers.
+    pool : Pool or None
+        Kernels of the model, in the units of the input; their classes are the probabilities at
+        their means, where the model has no others.
+    reject : RejectClassifier or None
+        Around the model.
+    """
+
+    def __init__(self, outer: Any, X: Any) -> None:
+        check_is_fitted(outer)
+        self.outer, self.input = outer, Columns.learn(X)
+        n = len(self.input.categories)
+        self.names = list(self.input.names or [f"feature {i}" for i in range(n)])
+        self.found = unwrap(outer, self.names)
+        self.model, self.features = self.found.inner, list(self.found.names)
+        self.columns = Columns.learn(self.found.transform(X))
+        self.categories = [feature.words for feature in self.found.features]
+        self.description = describe(self.model)
+        around = (part for part in self.found.wrappers if isinstance(part, RejectClassifier))
+        self.reject = next(around, None)
+
+    @property
+    def numbers(self) -> list[int]:
+        """Features of the model that are no categories."""
+        return [i for i, values in enumerate(self.categories) if values is None]
+
+    def position(self, feature: int) -> int | None:
+        """The input column that a feature of the model is, shifted and scaled; None where it is none."""
+        made = self.found.features[feature].made
+        return None if made else self.names.index(self.features[feature])
+
+    # -- rows -----------------------------------------------------------------------------------------------------------
+
+    def rows(self, X: Any) -> np.ndarray:
+        """Rows as the model inside sees them, in the units of the input, (n, d): codes, NaN where missing."""
+        return self.columns.encode(self.found.transform(X)) * self.found.scale + self.found.offset
+
+    def table(self, x: np.ndarray) -> Any:
+        """The table for the model inside that `rows` come from."""
+        return self.columns.decode((x - self.found.offset) / self.found.scale)
+
+    def score(self, x: np.ndarray) -> np.ndarray | None:
+        """log p(x) of rows, (n,); None where the model has no density, or none of rows with missing cells."""
+        if not hasattr(self.model, "score_samples"):
+            return None
+        try:
+            return np.asarray(self.model.score_samples(self.table(x)), np.float64)
+        except ValueError:
+            return None
+
+    def regions(
+        self, pair: tuple[int, int], across: np.ndarray, up: np.ndarray, decide: bool = True
+    ) -> Any:
+        """Codes of the most probable classes where two input columns alone are known, (len(up), len(across)).
+
+        With `decide`, K where a rejecting classifier finds the row ambiguous, K + 1 where novel. None where the
+        classifier takes no missing values.
+        """
+        x = np.full((len(up) * len(across), len(self.names)), np.nan)
+        x[:, list(pair)] = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
+        rows = self.input.decode(x)
+        try:
+            code = np.asarray(self.outer.predict_proba(rows)).argmax(axis=1)
+            if decide and self.reject is self.outer:
+                decision = self.outer.decide(rows)
+                code = np.where(decision > 0, len(self.outer.classes_) - 1 + decision, code)
+        except ValueError:
+            return None
+        return code.reshape(len(up), len(across))
+
+    # -- kernels --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def pool(self) -> Pool | None:
+        """Kernels in the units of the input."""
+        pool, scale = self.description.pool, self.found.scale
+        if pool is None or pool.mean is None or pool.mean.shape[1] != len(scale):
+            return None
+        mean = pool.mean * scale + self.found.offset
+        posterior = pool.class_posterior
+        if posterior is None:
+            x = np.full(mean.shape, np.nan)
+            x[:, self.numbers] = mean[:, self.numbers]
+            posterior = np.asarray(self.model.predict_proba(self.table(x)))
+        covariance = None if pool.covariance is None else pool.covariance * np.outer(scale, scale)
+        return replace(
+            pool,
+            mean=mean,
+            variance=pool.variance * scale**2,  # type: ignore[operator]
+            covariance=covariance,
+            class_posterior=posterior,
+        )
+
+    def responsibilities(self, X: Any) -> np.ndarray | None:
+        """P(j|x) of the kernels of `pool`, (n, M); None where the model has none."""
+        if self.pool is None or not hasattr(self.model, "kernel_posterior"):
+            return None
+        found = np.asarray(self.model.kernel_posterior(self.found.transform(X)))
+        return found if found.shape[1] == len(self.pool) else None
+
+    def kernels(self, asked_by: str) -> Pool:
+        """The same, or an error that names who asked."""
+        if self.pool is None:
+            raise KernelpoolError(
+                f"{asked_by} needs a model whose kernels have means; {type(self.model).__name__} has none."
+            )
+        return self.pool
+
+    def covariance(self, j: int, at: list[int]) -> np.ndarray:
+        """Of kernel j along some features."""
+        pool = self.pool
+        if pool.covariance is None:  # type: ignore[union-attr]
+            return np.diag(pool.variance[j][at])  # type: ignore[union-attr, index]
+        whole = pool.covariance if pool.covariance.ndim == 2 else pool.covariance[j]  # type: ignore[union-attr]
+        return np.asarray(whole[np.ix_(at, at)])
+
+
+def codes_of(y: Any, classes: Any) -> np.ndarray:
+    """Position of each label among the classes; -1 where it is none of them, (n,)."""
+    place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    return np.array([place.get(label, -1) for label in np.asarray(y).ravel().tolist()], np.int64)

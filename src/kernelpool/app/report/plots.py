@@ -1,0 +1,594 @@
+"""Plots of fitted classifiers: each function draws on matplotlib axes and returns them.
+
+All take models inside pipelines, searches and `RejectClassifier`, and `ax=` to draw on given axes. Colors are
+those of M. Okabe and K. Ito, "Color Universal Design", 2008, which differ for every common color vision, and
+marks, lines and hatches differ with them. Names from the data are never read as mathematics.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from ...errors import KernelpoolError
+from ...estimators import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
+from ...inspection.metrics import (
+    N_BINS,
+    ambiguity_of,
+    bin_sums,
+    binomial_interval,
+    coverage_curve,
+)
+from ...inspection.pipeline import unwrap
+from ...inspection.pool import member_name, member_weights
+from ...text import text_of
+from .inside import Inside, codes_of
+
+__all__ = [
+    "plot_calibration",
+    "plot_history",
+    "plot_kernels",
+    "plot_novelty",
+    "plot_reject_curve",
+    "plot_sharing",
+]
+
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+MOST_KEYS = 15
+"""Classes in a legend."""
+LINES = ("-", "--", "-.", ":")
+DARK, GRAY, RULE = "#222222", "#6b6b6b", "#dddddd"
+
+STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": GRAY,
+    "axes.grid": True,
+    "axes.labelcolor": DARK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 9.5,
+    "grid.color": RULE,
+    "grid.linewidth": 0.7,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "text.color": DARK,
+    "text.parse_math": False,
+    "xtick.color": GRAY,
+    "ytick.color": GRAY,
+}
+
+
+def color_of(code: int) -> str:
+    """The color of a class, by its code."""
+    return COLORS[code % len(COLORS)]
+
+
+def mark_of(code: int) -> str:
+    """The mark of a class, by its code: with the color, 49 classes differ."""
+    return MARKS[(code + code // len(COLORS)) % len(MARKS)]
+
+
+def styled(width: float, height: float) -> Callable[[Callable[..., None]], Callable[..., Any]]:
+    """Let a function draw in the common style, on the axes given or on those of a new figure of this size in inches."""
+
+    def decorated(function: Callable[..., None]) -> Callable[..., Any]:
+        @wraps(function)
+        def plot(*args: Any, ax: Any = None, **kwargs: Any) -> Any:
+            try:
+                import matplotlib.pyplot as plt
+                from matplotlib.text import Text
+            except ImportError as error:
+                raise ImportError(
+                    "Plots need matplotlib: pip install '.[plot]' in kernelpool's folder."
+                ) from error
+            with plt.rc_context(STYLE):
+                if ax is None:
+                    ax = plt.subplots(figsize=(width, height), layout="constrained")[1]
+                function(*args, ax=ax, **kwargs)
+            for text in ax.findobj(Text):
+                text.set_parse_math(False)
+            return ax
+
+        return plot
+
+    return decorated
+
+
+# -- how good a classifier is -------------------------------------------------------------------------------------------
+
+
+@styled(4.6, 4.4)
+def plot_calibration(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
+    """How often labels are right against the probability of the label, on held-out rows.
+
+    Rows are put into ten bins of equal width by the probability of their most probable class. The expected
+    calibration error (ECE) is the mean distance from the diagonal, weighted by rows.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with `predict_proba`, of any number of classes.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        With 95 % intervals as bars.
+    """
+    probability = np.asarray(model.predict_proba(X), np.float64)
+    right = probability.argmax(axis=1) == codes_of(y, model.classes_)
+    edges = np.linspace(0, 1, N_BINS + 1)
+    draw_calibration(bin_sums(probability.max(axis=1), right, edges), ax)
+
+
+def draw_calibration(bins: np.ndarray, ax: Any) -> None:
+    """Rows, sum of probabilities and rows that are right, in each bin, (n_bins, 3)."""
+    from sklearn.calibration import CalibrationDisplay
+
+    n, sure, right = bins[bins[:, 0] > 0].T
+    error = np.abs(sure - right).sum() / n.sum()
+    low, high = binomial_interval(right, n)
+    share = right / n
+    display = CalibrationDisplay(share, sure / n, sure / n, estimator_name=f"ECE {error:.3f}")
+    display.plot(ax=ax, ref_line=True, color=COLORS[0])
+    reach = np.clip([share - low, high - share], 0, None)
+    ax.errorbar(sure / n, share, yerr=reach, fmt="none", ecolor=COLORS[0], capsize=3)
+    for x, top, rows in zip(sure / n, high, n, strict=True):
+        ax.annotate(
+            f"{rows:,.0f}", (x, top), (0, 3), textcoords="offset points", ha="center", size=7
+        )
+    left = max(0.0, min(float((sure / n).min()), float(low.min())) - 0.05)
+    ax.set(xlabel="probability of the label", ylabel="share of rows whose label is right")
+    ax.set(xlim=(left, 1.02), ylim=(left, 1.08))
+    ax.legend(loc="upper left")
+
+
+@styled(5.6, 3.8)
+def plot_reject_curve(
+    model: Any, X: Any, y: Any, *, name: str | None = None, ax: Any = None
+) -> None:
+    """The error of accepted rows against the share that is accepted, on held-out rows.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with `predict_proba`. The thresholds of a `RejectClassifier` are marked, and rows that it finds novel
+        are never accepted.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    name : str, default=None
+        What the legend calls the curve; curves of several models may share axes.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        With the 95 % interval as a band.
+    """
+    probability = np.asarray(model.predict_proba(X), np.float64)
+    wrong = probability.argmax(axis=1) != codes_of(y, model.classes_)
+    decision = model.decide(X) if isinstance(model, RejectClassifier) else np.zeros(len(wrong))
+    draw_reject_curve(ambiguity_of(probability), wrong, decision, ax, name)
+
+
+def draw_reject_curve(
+    ambiguity: np.ndarray, wrong: np.ndarray, decision: np.ndarray, ax: Any, name: str | None = None
+) -> None:
+    """Of rows with their ambiguity, whether they are wrong, and whether they were refused (1: ambiguous, 2: novel), (n,) each."""
+    n, taken = len(wrong), decision == 0
+    coverage, error, _ = coverage_curve(ambiguity, wrong, np.ones(n), decision == 2)
+    if not len(coverage):
+        raise KernelpoolError("There is no reject curve: every row is novel to the model.")
+    shown = np.unique(np.searchsorted(coverage, np.linspace(coverage[0], coverage[-1], 300)))
+    shown = shown[shown < len(coverage)]
+    color = color_of(sum(line.get_linestyle() == "-" for line in ax.lines))
+    accepted = np.rint(coverage[shown] * n)
+    low, high = binomial_interval(np.rint(error[shown] * accepted), accepted)
+    x = 100 * coverage[shown]
+    ax.fill_between(x, 100 * low, 100 * high, color=color, alpha=0.18, linewidth=0)
+    ax.plot(
+        x, 100 * error[shown], color=color, linewidth=2.2, label=name or "most certain rows first"
+    )
+    ax.axhline(
+        100 * error[-1], color=GRAY, linestyle="--", label=None if name else "rows in random order"
+    )
+    if not taken.all() and taken.any():
+        used = 100 * taken.mean(), 100 * wrong[taken].mean()
+        label = f"in use: {used[0]:.0f} % accepted, {used[1]:.1f} % wrong"
+        ax.plot(*used, "*", color=COLORS[1], markersize=11, markeredgecolor=DARK, label=label)
+    top = max(100 * error[coverage > 0.2].max(initial=error[-1]), 1e-9)
+    ax.set(xlabel="rows accepted, %", ylabel="error of accepted rows, %", xlim=(0, 101))
+    ax.set_ylim(0, max(1.6 * top, ax.get_ylim()[1] if len(ax.lines) > 3 else 0))
+    ax.legend(loc="upper left")
+
+
+@styled(6.0, 3.8)
+def plot_novelty(
+    model: Any, X: Any, X_test: Any = None, *, threshold: float | None = None, ax: Any = None
+) -> None:
+    """Histograms of log p(x), with the threshold below which rows are novel.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with `score_samples`.
+    X : array-like of shape (n_samples, n_features)
+        Rows, as a rule those of the fit.
+    X_test : array-like of shape (n_test_samples, n_features), default=None
+        Other rows.
+    threshold : float, default=None
+        Log-density below which rows are novel; None takes that of a `RejectClassifier`.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        The first bar also holds all rows below it.
+    """
+    if not hasattr(model, "score_samples"):
+        raise KernelpoolError(
+            f"plot_novelty needs score_samples, log p(x); {type(model).__name__} has none."
+        )
+    if threshold is None and isinstance(model, RejectClassifier):
+        threshold = model.novelty_threshold_
+    parts = {"training rows": X} if X_test is None else {"training rows": X, "test rows": X_test}
+    scores = {name: np.asarray(model.score_samples(part)) for name, part in parts.items()}
+    draw_novelty(scores, {"novel below": threshold}, ax)
+
+
+def draw_novelty(
+    scores: dict[str, np.ndarray], thresholds: dict[str, float | None], ax: Any
+) -> None:
+    """Of sets of rows by name, with lines at thresholds by name."""
+    every = np.concatenate(list(scores.values()))
+    finite = every[np.isfinite(every)]
+    lines = {name: t for name, t in thresholds.items() if t is not None and np.isfinite(t)}
+    low, high = (0.0, 1.0) if not len(finite) else np.quantile(finite, [0.002, 1])
+    low -= 0.25 * (high - low) or 0.5
+    low = min([low, *(t - 0.1 * (high - t) for t in lines.values() if t > 3 * low - 2 * high)])
+    edges = np.linspace(low, high, 41)
+    for i, (name, score) in enumerate(scores.items()):
+        inside = np.clip(np.where(np.isnan(score), low, score), low, high)
+        share = 100 * np.histogram(inside, edges)[0] / max(1, len(score))
+        face = (
+            {"hatch": "///", "facecolor": "none"}
+            if i
+            else {"facecolor": color_of(i), "alpha": 0.45}
+        )
+        label = f"{name} ({len(score):,})"
+        ax.stairs(
+            share, edges, fill=True, edgecolor=color_of(i), linewidth=1.6, label=label, **face
+        )
+    for i, (name, t) in enumerate(lines.items()):
+        at = min(max(t, low), high)
+        label = f"{name} {t:.4g}" + ("" if at == t else " ←" if t < low else " →")
+        ax.axvline(at, color=DARK, linewidth=2, linestyle=LINES[i + 1], label=label)
+    ax.set(xlabel="log p(x)", ylabel="share of the rows, %")
+    ax.legend(loc="upper left")
+
+
+# -- what a classifier is made of ---------------------------------------------------------------------------------------
+
+
+@styled(6.4, 4.8)
+def plot_kernels(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    features: Sequence[Any] | None = None,
+    regions: bool = True,
+    deviations: float = 2.0,
+    legend: bool = True,
+    max_rows: int = 600,
+    max_kernels: int = 200,
+    ax: Any = None,
+) -> None:
+    """Rows and kernels along two axes; a kernel of more features is drawn as its projection.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, whose kernels have means.
+    X : array-like of shape (n_samples, n_features)
+        Rows to draw, as far as their features are known.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    features : two ints or names, default=None
+        The axes; None takes both features where there are two numbers, else the two directions in which the classes differ
+        most (linear discriminant analysis). Categories are left out.
+    regions : bool, default=True
+        Whether to color the background by the decisions of the model where these two features alone are known; not
+        along directions.
+    deviations : float, default=2.0
+        Size of the ellipses, in standard deviations.
+    legend : bool, default=True
+        Whether to draw the legend.
+    max_rows, max_kernels : int, default=600, 200
+        Most rows, drawn at random, and kernels, those of the greatest shares.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        Broken lines are kernels that several classes share.
+
+    Examples
+    --------
+    >>> from kernelpool import SharedKernelClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.app.report.plots import plot_kernels
+    >>> X, y = make_clouds(random_state=0)
+    >>> model = SharedKernelClassifier.prbf(n_kernels=8, random_state=0).fit(X, y)
+    >>> ax = plot_kernels(model, X, y)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('feature 0', 'feature 1')
+    """
+    inside = Inside(model, X)
+    pool, classes = inside.kernels("plot_kernels"), np.asarray(inside.model.classes_)
+    x, codes = inside.rows(X), codes_of(y, classes)
+    at, axes, names = _plane(inside, x, codes, features)
+    known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
+    few = np.random.default_rng(0).permutation(known)[:max_rows]
+    points, greatest = x[few][:, at] @ axes, pool.largest(max_kernels)
+    centers = pool.mean[greatest][:, at] @ axes  # type: ignore[index]
+    covariances = [axes.T @ inside.covariance(j, at) @ axes for j in greatest.tolist()]
+    ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
+    for label, edge, middle in ((ax.set_xlim, 0, centers[:, 0]), (ax.set_ylim, 1, centers[:, 1])):
+        label(*_limits(points[:, edge], middle))
+    pair = [inside.position(i) for i in at] if len(at) == 2 else [None]
+    codes_drawn: list[int] = []
+    if regions and None not in pair:
+        codes_drawn = _draw_regions(inside, pair, len(classes), ax)
+    for code in range(-1, len(classes)):
+        color, mark = (GRAY, ".") if code < 0 else (color_of(code), mark_of(code))
+        here = points[codes[few] == code]
+        ax.scatter(*here.T, color=color, marker=mark, s=14, alpha=0.55, linewidths=0, zorder=2)
+    shares = pool.class_posterior[greatest]  # type: ignore[index]
+    _draw_ellipses(centers, covariances, shares, deviations, ax)
+    if legend:
+        _draw_legend(classes, shares, len(pool) - len(greatest), codes_drawn, pool.word, ax)
+
+
+def _plane(
+    inside: Inside, x: np.ndarray, codes: np.ndarray, features: Sequence[Any] | None
+) -> tuple[list[int], np.ndarray, tuple[str, str]]:
+    """Features of the model, the two axes in them, (d, 2), and the names of the axes."""
+    numbers, names = inside.numbers, inside.features
+    if features is None and len(numbers) == 2:
+        features = numbers
+    if features is not None:
+        known: dict[Any, int] = {**{names[i]: i for i in numbers}, **{i: i for i in numbers}}
+        at = [known.get(feature, -1) for feature in features]
+        if len(set(at)) != 2 or -1 in at:
+            raise KernelpoolError(
+                f"features must be two of the features of numbers, {[names[i] for i in numbers][:8]}; got {features!r}."
+            )
+        return at, np.eye(2), (names[at[0]], names[at[1]])
+    if len(numbers) < 2:
+        raise KernelpoolError(
+            f"plot_kernels needs two features of numbers; there are {len(numbers)}."
+        )
+    axes, named = discriminants(x[:, numbers], codes)
+    return numbers, axes, named
+
+
+def discriminants(x: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, tuple[str, str]]:
+    """The two directions in which classes differ most, then those of the greatest variance; and their names."""
+    kept = ~np.isnan(x).any(axis=1)
+    x, codes = x[kept], codes[kept]
+    mean, deviation = x.mean(axis=0), x.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    z, labeled = (x - mean) / deviation, codes >= 0
+    n = min(2, len(np.unique(codes[labeled])) - 1)
+    axes = np.empty((x.shape[1], 0))
+    if n > 0 and labeled.sum() > n + 1:  # shrinkage: there may be more features than rows
+        found = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1)
+        axes = found.fit(z[labeled], codes[labeled]).scalings_[:, :n]
+    basis = np.linalg.qr(axes)[0]
+    rest = np.linalg.svd(z - z @ basis @ basis.T, full_matrices=False)[2].T
+    n = axes.shape[1]
+    axes = np.column_stack([axes, rest])[:, :2] / deviation[:, None]
+    names = [f"discriminant {i + 1}" if i < n else f"principal axis {i + 1 - n}" for i in range(2)]
+    return axes / np.maximum((x @ axes).std(axis=0), 1e-300), (names[0], names[1])
+
+
+def _limits(points: np.ndarray, centers: np.ndarray) -> tuple[float, float]:
+    """All rows but the outermost, and centers that are not far from them."""
+    if not len(points):
+        points = centers
+    low, high = np.quantile(points, [0.005, 0.995])
+    reach = (high - low) or 1.0
+    both = np.append(points, centers)
+    both = both[(both >= low - 0.2 * reach) & (both <= high + 0.2 * reach)]
+    return both.min() - 0.06 * reach, both.max() + 0.06 * reach
+
+
+def _draw_regions(inside: Inside, pair: list[Any], n_classes: int, ax: Any) -> list[int]:
+    """The background, and the codes of the decisions in it."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    across, up = np.linspace(left, right, 100), np.linspace(low, high, 100)
+    code = inside.regions((pair[0], pair[1]), across, up)
+    if code is None:
+        return []
+    colors = [*(_rgb(color_of(k)) for k in range(n_classes)), np.full(3, 0.65), np.full(3, 0.3)]
+    extent = (left, right, low, high)
+    shade = 1 - 0.2 * (1 - np.array(colors))
+    ax.imshow(shade[code], extent=extent, origin="lower", aspect="auto", zorder=0)
+    found: list[int] = np.unique(code).tolist()
+    for k in found if len(found) > 1 else []:
+        here = (code == k).astype(float)
+        ax.contour(across, up, here, levels=[0.5], colors=GRAY, linewidths=0.8, zorder=1)
+        if k >= n_classes:
+            hatch = ["xxx" if k == n_classes else "///"]
+            drawn = ax.contourf(across, up, here, levels=[0.5, 1.5], colors="none", hatches=hatch)
+            drawn.set(edgecolor="#b0b0b0", linewidth=0)
+    return found
+
+
+def _rgb(color: str) -> np.ndarray:
+    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+
+
+def _draw_ellipses(
+    centers: np.ndarray, covariances: Any, shares: np.ndarray, deviations: float, ax: Any
+) -> None:
+    """In the mixed colors of their classes, broken where no class has nine tenths of a kernel."""
+    from matplotlib.patches import Ellipse
+
+    mixed = 0.85 * shares @ np.array([_rgb(color_of(k)) for k in range(shares.shape[1])])
+    for center, covariance, share, color in zip(centers, covariances, shares, mixed, strict=True):
+        value, vector = np.linalg.eigh(covariance)
+        short, long = 2 * deviations * np.sqrt(np.maximum(value, 0))
+        angle = np.degrees(np.arctan2(vector[1, 1], vector[0, 1]))
+        line = "-" if share.max() >= 0.9 else (0, (3, 1.6))
+        for look in (
+            {"edgecolor": "white", "linewidth": 3.6, "zorder": 3},
+            {"edgecolor": np.clip(color, 0, 1), "linewidth": 2.0, "linestyle": line, "zorder": 4},
+        ):
+            ax.add_patch(Ellipse(center, long, short, angle=angle, fill=False, **look))
+        k = int(share.argmax())
+        ax.plot(*center, mark_of(k), color=color_of(k), markeredgecolor=DARK, zorder=5)
+
+
+def _draw_legend(
+    classes: np.ndarray, shares: np.ndarray, n_more: int, drawn: list[int], word: str, ax: Any
+) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    keys: list[Any] = [
+        Line2D([], [], linestyle="", marker=mark_of(k), color=color_of(k), label=text_of(label, 30))
+        for k, label in enumerate(classes.tolist()[:MOST_KEYS])
+    ]
+    if len(classes) > MOST_KEYS:
+        more = f"({len(classes) - MOST_KEYS:,} more classes)"
+        keys.append(Line2D([], [], linestyle="", label=more))
+    pure = shares.max(axis=1) >= 0.9
+    if pure.any():
+        keys.append(Line2D([], [], color=DARK, label=f"{word} of one class"))
+    if not pure.all():
+        keys.append(
+            Line2D([], [], color=DARK, linestyle=(0, (2, 1.2)), label=f"{word} that is shared")
+        )
+    if n_more:
+        keys.append(Line2D([], [], linestyle="", label=f"({n_more:,} more {word}s)"))
+    for k, name, hatch in ((0, "ambiguous", "xxx"), (1, "novel", "///")):
+        if len(classes) + k in drawn:
+            keys.append(Patch(facecolor="#eeeeee", edgecolor="#b0b0b0", hatch=hatch, label=name))
+    ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+
+
+@styled(5.2, 5.0)
+def plot_sharing(model: Any, *, ax: Any = None) -> None:
+    """P(class | kernel) as a heat map: a line for each kernel, sorted by owner and share; the owner is framed.
+
+    Parameters
+    ----------
+    model : classifier
+        A fitted `SharedKernelClassifier` or `SharingAverageClassifier`, also in a pipeline.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        With the heat map.
+    """
+    from matplotlib.patches import Rectangle
+
+    model = unwrap(model).inner
+    if not isinstance(model, SharedKernelClassifier | SharingAverageClassifier):
+        raise KernelpoolError(
+            f"plot_sharing needs kernels that classes share; {type(model).__name__} has none."
+        )
+    single = isinstance(model, SharedKernelClassifier)
+    members = [model] if single else model.estimators_
+    values, names, owners = [], [], []
+    for member, weight in zip(members, [1.0] if single else member_weights(model), strict=True):
+        joint = member.mixing_ * member.class_prior_  # (M, K)
+        share = joint.sum(axis=1)
+        owner = np.searchsorted(member.classes_, member.owners_)
+        order = np.lexsort((-share, owner))
+        values.append((joint / np.where(share > 0, share, 1.0)[:, None])[order])
+        owners += owner[order].tolist()
+        prefix = "" if single else f"{member_name(member)}: "
+        names += [f"{prefix}{j} ({100 * weight * share[j]:.0f} %)" for j in order.tolist()]
+    table = np.concatenate(values)
+    image = ax.imshow(table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for j, owner in enumerate(owners):
+        frame = Rectangle((owner - 0.47, j - 0.44), 0.94, 0.88, fill=False)
+        frame.set(edgecolor=COLORS[1], linewidth=2.4)
+        ax.add_patch(frame)
+    for (j, k), value in np.ndenumerate(table) if table.size <= 160 else ():
+        color = "white" if value > 0.55 else DARK
+        ax.text(k, j, f"{value:.2f}", ha="center", va="center", fontsize=9, color=color)
+    ax.set_xticks(range(table.shape[1]), [text_of(label, 30) for label in model.classes_.tolist()])
+    ax.set_yticks(range(len(names)) if len(names) <= 60 else [], names if len(names) <= 60 else [])
+    ax.set(xlabel="class (framed: owner)", ylabel="kernel (share of the rows)")
+    ax.grid(visible=False)
+    ax.figure.colorbar(image, ax=ax, label="P(class | kernel)", shrink=0.9)
+
+
+@styled(5.6, 3.6)
+def plot_history(model: Any, *, ax: Any = None) -> None:
+    """The objective, or the loss of rows left out, after each step of the training.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with `history_`, or an average of such networks; also in a pipeline.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        A line for each network.
+    """
+    model = unwrap(model).inner
+    runs = histories(model)
+    if not runs:
+        raise KernelpoolError(
+            f"plot_history needs a model that is trained step by step; {type(model).__name__} has no history_."
+        )
+    for i, (name, values) in enumerate(runs.items()):
+        look = {"color": color_of(i), "linestyle": LINES[i % len(LINES)], "linewidth": 2}
+        ax.plot(np.arange(len(values)), values, label=name or None, **look)
+    later = np.concatenate([values[1:] for values in runs.values()])
+    margin = 0.05 * np.ptp(later) or 0.5
+    ax.set_ylim(later.min() - margin, later.max() + margin)  # the first values may be far below
+    ax.set(xlabel="sweep", ylabel=objective_name(model))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    if len(runs) > 1:
+        ax.legend()
+
+
+def histories(model: Any) -> dict[str, np.ndarray]:
+    """The histories of a network, or of the networks of an average, by name."""
+    members = model.estimators_ if isinstance(model, SharingAverageClassifier) else [model]
+    found = {}
+    for member in members[:8]:
+        values = np.asarray(getattr(member, "history_", ()), np.float64)
+        values = values[np.isfinite(values)]
+        if len(values) > 1:
+            found[member_name(member) if len(members) > 1 else ""] = values
+    return found
+
+
+def objective_name(model: Any) -> str:
+    """What `history_` holds."""
+    return "loss per row, on rows left out" if hasattr(model, "loss_") else "objective per row"

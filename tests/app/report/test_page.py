@@ -1,0 +1,553 @@
+"""The report against what the model, its data, scikit-learn and SciPy say."""
+
+import base64
+import re
+from hashlib import sha256
+from importlib.resources import files
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from scipy.stats import binomtest, multivariate_normal
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import (
+    confusion_matrix,
+    log_loss,
+    precision_score,
+    recall_score,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    ConformalClassifier,
+    ParzenClassifier,
+    PooledClassifier,
+    RBFNetworkClassifier,
+    RejectClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+)
+from kernelpool.app.report import page as page_module
+from kernelpool.app.report import write_report
+from kernelpool.app.report.page import number, percent
+from kernelpool.errors import KernelpoolError
+from kernelpool.questions import check_drift, estimate_class_prior, feature_importance
+
+from .conftest import HOSTILE
+from .parsed import column
+
+pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
+pytest.importorskip("matplotlib", reason="reports need matplotlib: pip install '.[report]'")
+
+
+def one_percent(text):
+    return float(text.removesuffix("\N{NO-BREAK SPACE}%")) / 100
+
+
+# -- data -----------------------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_summarized(report):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "b": 3.0, "word": rng.choice(["x", "y"], 60)})
+    X["again"] = X["a"]
+    X.loc[:9, "a"] = X.loc[:9, "again"] = np.nan
+    X.loc[:4, "word"] = None
+    y = np.arange(60) % 2
+    rows = report(
+        SharedKernelClassifier(2, random_state=0, training="em", tol=0.02).fit(X, y), X, y
+    ).table("column-table")
+    cells = {row[0][0]: row[1:] for row in rows}
+    assert [float(cell[1]) for cell in cells["a"][:5]] == pytest.approx(
+        [10, X["a"].min(), X["a"].mean(), X["a"].max(), X["a"].std(ddof=0)]
+    )
+    assert cells["again"][-1][0] == "same as a"
+    assert cells["b"][-1][0] == "constant"
+    most = X["word"].value_counts().index[0]
+    assert [cell[0] for cell in cells["word"][:2]] == ["5", f"2 categories, most often {most}"]
+
+
+# -- quality --------------------------------------------------------------------------------------------------------------
+
+
+def test_error_confusion_and_losses_are_scipys_and_scikit_learns(page, fitted, clouds):
+    X, y = clouds[2:]
+    named, probability = fitted.predict(X), fitted.predict_proba(X)
+    wrong = int((named != y).sum())
+    low, high = binomtest(wrong, len(y)).proportion_ci(0.95)
+    said = re.search(r"(\d+) of 200 held-out rows have the wrong class: ", page.text)
+    assert int(said[1]) == wrong
+    between = re.search(r"lies between (\S+\s%) and (\S+\s%) \(Clopper", page.text)
+    assert [one_percent(part) for part in between.groups()] == pytest.approx([low, high], abs=5e-5)
+    rows = next(t for t in page.tables if t[1][0][0] == "true")[2:]
+    counts = [[int(cell[0]) for cell in row[1:]] for row in rows]
+    assert counts == confusion_matrix(y, named).tolist()
+    recall = page.table("recall")
+    assert column(recall, 2) == pytest.approx(recall_score(y, named, average=None))
+    assert column(recall, 3) == pytest.approx(precision_score(y, named, average=None))
+    losses = re.search(r"Log-loss (\S+), Brier score (\d\.\d+)\.", page.text)
+    assert float(losses[1]) == pytest.approx(log_loss(y, probability), rel=5e-3)
+    brier = ((probability - np.eye(2)[(y == "yes").astype(int)]) ** 2).sum(axis=1).mean()
+    assert float(losses[2]) == pytest.approx(brier, rel=5e-3)
+
+
+def test_the_reject_curve_is_counted(page, fitted, clouds):
+    X, y = clouds[2:]
+    sure, wrong = fitted.predict_proba(X).max(axis=1), fitted.predict(X) != y
+    for accepted, threshold, error, _ in page.table("curve"):
+        kept = sure >= np.sort(sure)[::-1][round(one_percent(accepted[0]) * 200) - 1]
+        assert kept.mean() == pytest.approx(one_percent(accepted[0]), abs=6e-4)
+        assert sure[kept].min() == pytest.approx(float(threshold[0]), rel=6e-3)
+        assert wrong[kept].mean() == pytest.approx(one_percent(error[0]), abs=6e-5)
+
+
+def test_a_rejecting_classifier_is_evaluated_by_what_it_accepts(report, rejecting, clouds):
+    model, X, y = rejecting
+    page = report(model, *clouds[:2], X, y, charts=True)
+    decision = model.decide(X)
+    assert {0, 1, 2} == set(decision.tolist())
+    wrong = model.estimator_.predict(X)[decision == 0] != y[decision == 0]
+    said = re.search(r"refuses (\d+) rows as ambiguous .*? and (\d+) as novel", page.text)
+    assert [int(n) for n in said.groups()] == [(decision == 1).sum(), (decision == 2).sum()]
+    said = re.search(r"Of the (\d+) that it accepts, (\S+\s%) are wrong", page.text)
+    assert int(said[1]) == (decision == 0).sum()
+    assert one_percent(said[2]) == pytest.approx(wrong.mean(), abs=6e-5)
+    drawn = " ".join(page.chart("reject").itertext())
+    assert f"in use: {100 * (decision == 0).mean():.0f} % accepted" in drawn
+    assert "novel below -12" in " ".join(page.chart("novelty").itertext())
+    assert page.explorer["threshold"] == 0.3
+    everything = RejectClassifier(model.estimator_, ambiguity=0.0, ambiguity_rule="threshold")
+    everything.set_params(novelty=1e9, novelty_rule="threshold", cv="prefit")
+    assert "It accepts none." in report(everything.fit(*clouds[:2]), *clouds[:2], X, y).text
+
+
+def test_sets_of_a_conformal_classifier_are_counted(report, clouds):
+    X, y, X_test, y_test = clouds
+    inner = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02)
+    model = ConformalClassifier(inner, random_state=0).fit(X, y)
+    page = report(model, X, y, X_test, y_test)
+    sets = model.predict_set(X_test)
+    inside = sets[np.arange(200), (y_test == "yes").astype(int)]
+    said = re.search(r"(\S+\s%) of 200 rows have their class in the set", page.text)
+    assert one_percent(said[1]) == pytest.approx(inside.mean(), abs=6e-4)
+    sizes = {int(row[0][0]): int(row[1][0]) for row in page.table("classes in the set", "rows")}
+    assert sizes == dict(zip(*np.unique(sets.sum(axis=1), return_counts=True), strict=True))
+
+
+def test_rows_without_a_class_and_classes_that_the_model_does_not_know(report, fitted, clouds):
+    X, y, X_test, y_test = clouds
+    odd = y_test.astype(object)
+    odd[:5], odd[5:12] = None, "maybe"
+    page = report(fitted, X, y, X_test, odd)
+    wrong = (fitted.predict(X_test)[5:] != odd[5:]).sum()
+    assert f"{wrong} of 195 held-out rows have the wrong class" in page.text
+    assert "Classes that the model does not know: maybe ." in page.text
+    alone = report(fitted, X, y, X_test)
+    assert "Confusion" not in alone.text
+    assert set(alone.explorer["true"]) == {-1}
+    assert "No held-out rows" in report(fitted, X, y).text
+
+
+def test_many_classes_are_listed_by_their_confusions(report):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 40
+    X = rng.normal(size=(600, 3)) + y[:, None] * [0.3, 0.0, 0.0]
+    model = SharedKernelClassifier.prbf(5, random_state=0, tol=0.02).fit(X[:400], y[:400])
+    page = report(model, X[:400], y[:400], X[400:], y[400:])
+    matrix = confusion_matrix(y[400:], model.predict(X[400:]))
+    np.fill_diagonal(matrix, 0)
+    listed = page.table("true", "predicted", "rows")
+    assert column(listed, 2) == np.sort(matrix, axis=None)[::-1][: len(listed)].tolist()
+    assert all(matrix[int(a[0]), int(b[0])] == int(n[0]) for a, b, n in listed)
+    recall = column(page.table("recall"), 2)
+    assert recall == sorted(recall)
+    assert "… and 10 more classes, of greater recall." in page.text
+
+
+# -- drift and importance -------------------------------------------------------------------------------------------------
+
+
+def test_drift_priors_and_importance_are_those_of_the_library(customers_page, customers):
+    model, X, y = customers
+    found = check_drift(None, X[300:], X[:300])
+    rows = customers_page.table("feature", "distance", "p")
+    assert column(rows, 0, sort=False) == [part.name for part in found.parts]
+    assert column(rows, 2) == pytest.approx([part.adjusted for part in found.parts])
+    trained = [(y[:300] == label).mean() for label in model.classes_]
+    prior = estimate_class_prior(model, X[300:], trained=trained)
+    rows = customers_page.table("class", "training", "estimated", "counted")
+    assert column(rows, 2) == pytest.approx(prior.class_prior)
+    assert column(rows, 3) == pytest.approx([(y[300:] == k).mean() for k in model.classes_])
+    found = feature_importance(model, X[300:], y[300:])
+    rows = customers_page.table("feature", "rise")
+    order = np.argsort(-found.importance)
+    assert column(rows, 0, sort=False) == [found.names[i] for i in order]
+    assert column(rows, 1) == pytest.approx(found.importance[order])
+
+
+# -- explorer -------------------------------------------------------------------------------------------------------------
+
+
+def unpacked(runs):
+    return np.repeat(runs[::2], runs[1::2]).reshape(16, 24)
+
+
+def centers(ranges):
+    low, high = np.array(ranges).T
+    steps = [(np.arange(n) + 0.5) / n for n in (24, 16)]
+    return [low[i] + steps[i] * (high[i] - low[i]) for i in (0, 1)]
+
+
+def test_the_explorer_holds_rows_categories_and_missing_cells_as_they_are(
+    customers_page, customers
+):
+    model, X, y = customers
+    data, X, y = customers_page.explorer, X[300:], y[300:]
+    assert data["features"] == ["age", "spend"]
+    values = np.array(data["values"], float)
+    np.testing.assert_allclose(values, X[["age", "spend"]].to_numpy(float), rtol=1e-4)
+    assert np.isnan(values).any()
+    for name in ("plan", "region"):
+        assert data["categories"][name] == [None if v != v else v for v in X[name].tolist()]
+    assert data["ids"] == [str(i) for i in X.index]
+    probability = model.predict_proba(X)
+    assert data["named"] == probability.argmax(axis=1).tolist()
+    np.testing.assert_allclose(data["ambiguity"], 1 - probability.max(axis=1), atol=1e-5)
+    np.testing.assert_allclose(data["score"], model.score_samples(X), rtol=1e-4)
+    assert [data["labels"][k] for k in data["true"]] == y.tolist()
+
+
+def test_regions_are_predictions_of_rows_in_which_all_else_is_missing(customers_page, customers):
+    model, X, _ = customers
+    data = customers_page.explorer
+    across, up = centers(data["ranges"])
+    asked = X.iloc[[0] * (24 * 16)].copy()
+    asked["plan"], asked["region"] = None, None
+    asked["age"], asked["spend"] = np.tile(across, 16), np.repeat(up, 24)
+    want = model.predict_proba(asked).argmax(axis=1).reshape(16, 24)
+    np.testing.assert_array_equal(unpacked(data["regions"][0]), want)
+    assert len(np.unique(want)) == 2
+
+
+@pytest.mark.parametrize("family", ["full", "diag"])
+def test_regions_are_bayes_rule_on_two_features(report, family):
+    rng = np.random.default_rng(3)
+    y = rng.integers(2, size=300)
+    X = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3)) + np.outer(y, [1.0, -1.0, 2.0])
+    model = SharedKernelClassifier.prbf(
+        3, covariance_type=family, random_state=0, training="em", tol=0.02
+    ).fit(X, y)
+    data = report(model, X, y).explorer
+    for runs, pair in zip(data["regions"], combinations(range(3), 2), strict=True):
+        across, up = centers([data["ranges"][i] for i in pair])
+        points = np.column_stack([g.ravel() for g in np.meshgrid(across, up)])
+        density = np.zeros((len(points), 2))
+        for j, mean in enumerate(model.means_):
+            whole = model.covariances_[j]
+            whole = whole if family == "full" else np.diag(whole)
+            seen = multivariate_normal(mean[list(pair)], whole[np.ix_(pair, pair)]).pdf(points)
+            density += np.outer(seen, model.mixing_[j] * model.class_prior_)
+        gap = np.abs(density[:, 0] - density[:, 1]) > 1e-9 * density.sum(axis=1)
+        assert (unpacked(runs).ravel() == density.argmax(axis=1))[gap].all()
+
+
+def test_a_classifier_that_takes_no_missing_values_has_no_regions(report, clouds):
+    X, X_test = (np.column_stack([part, part.sum(axis=1)]) for part in clouds[::2])
+    page = report(LogisticRegression().fit(X, clouds[1]), X, clouds[1], X_test, clouds[3])
+    assert page.explorer["regions"] == []
+    assert "LogisticRegression has no kernels with means" in page.text
+
+
+# -- kernels --------------------------------------------------------------------------------------------------------------
+
+
+def test_kernels_have_their_share_classes_means_and_nearest_rows(page, fitted, clouds):
+    X, y = clouds[:2]
+    joint = fitted.mixing_ * fitted.class_prior_
+    rows = page.table("kernel-table")
+    share = column(rows, 1)
+    assert share == sorted(share, reverse=True)
+    for row in rows:
+        j = int(row[0][0])
+        assert float(row[1][1]) == pytest.approx(joint[j].sum())
+        assert row[2][1] == fitted.classes_[joint[j].argmax()]
+        assert [float(cell[1]) for cell in row[4:6]] == pytest.approx(fitted.means_[j])
+        inverse = np.linalg.inv(fitted.covariances_[j])
+        distance = cdist(X, fitted.means_[[j]], "mahalanobis", VI=inverse)[:, 0]
+        near = re.findall(r"(\d+) \( (\w+) , ([\d.]+)\)", row[6][0])
+        want = [(str(i), y[i], number(distance[i], 2)) for i in np.argsort(distance)[:3]]
+        assert near == want
+    apart = fitted.kernel_overlap(X, y)
+    assert {int(row[0][0]): float(row[3][1]) for row in rows} == pytest.approx(
+        dict(enumerate(apart))
+    )
+
+
+def test_kernels_of_categories_are_shown_by_name(customers_page, customers):
+    model, X, _ = customers
+    weight = model.kernel_posterior(X[:300])
+    known = X["plan"][:300].notna().to_numpy()
+    for row in customers_page.table("kernel-table"):
+        mass = weight[known, int(row[0][0])]
+        shares = {
+            name: mass[(X["plan"][:300] == name).to_numpy()[known]].sum() / mass.sum()
+            for name in ("basic", "premium")
+        }
+        best = max(shares, key=shares.get)
+        assert row[5][0] == f"{best} {percent(shares[best], 0)}"
+        assert row[5][1] == best
+        assert row[7][1] in ("north", "south", "east")
+
+
+def test_kernels_behind_a_scaler_are_in_the_units_of_the_input(report, clouds):
+    X, y = clouds[:2]
+    chain = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(3, random_state=0))
+    chain.fit(X, y)
+    page = report(chain, X, y)
+    means = chain[0].inverse_transform(chain[-1].means_)
+    rows = page.table("kernel-table")
+    for row in rows:
+        assert [float(cell[1]) for cell in row[4:6]] == pytest.approx(means[int(row[0][0])])
+    drawn = {kernel["index"]: kernel["mean"] for kernel in page.explorer["kernels"]}
+    assert drawn == {j: pytest.approx(mean, rel=1e-4) for j, mean in enumerate(means.tolist())}
+    made = make_pipeline(PCA(2), SharedKernelClassifier.prbf(3, random_state=0)).fit(X, y)
+    page = report(made, X, y)
+    assert "Rows first go through PCA." in page.text
+    assert "pca0" in page.text
+    assert page.explorer["kernels"] == []  # they have no place along input columns
+
+
+def test_kernels_without_classes_have_those_of_the_model_at_their_means(report, clouds):
+    X, y = clouds[:2]
+    model = RBFNetworkClassifier(5, random_state=0).fit(X, y)
+    kernels = report(model, X, y).explorer["kernels"]
+    want = model.predict_proba(np.array([kernel["mean"] for kernel in kernels]))
+    for kernel, probability in zip(kernels, want, strict=True):
+        assert dict(kernel["classes"])[probability.argmax()] == pytest.approx(
+            probability.max(), abs=1e-3
+        )
+
+
+# -- outliers -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
+def test_a_planted_outlier_is_found_with_its_feature(report, family):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    X = rng.normal(size=(200, 4)) + 6.0 * y[:, None]
+    X_test = X[:20].copy()
+    X_test[7, 2] += 25.0
+    model = SharedKernelClassifier.prbf(
+        2, covariance_type=family, random_state=0, training="em", tol=0.02
+    ).fit(X, y)
+    rows = [
+        row
+        for row in report(model, X, y, X_test, y[:20]).table("outlier-table")
+        if row[0][0] == "held-out"
+    ]
+    assert rows[0][1][0] == "7"
+    assert rows[0][5][0].startswith("feature 2 ")
+    assert column(rows, 2) == pytest.approx(np.sort(model.score_samples(X_test))[:8])
+
+
+def test_a_row_may_be_odd_although_each_value_is_common(report):
+    """Of two features that are nearly equal, one is expected where the other is."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=300)
+    X = np.column_stack([base, base + 0.1 * rng.normal(size=300)])
+    y = (rng.random(300) < 0.5).astype(int)
+    model = SharedKernelClassifier.prbf(1, covariance_type="full", random_state=0).fit(X, y)
+    rows = report(model, X, y, [[1.0, -1.0], [0.0, 0.0]], [0, 1]).table("outlier-table")
+    row = next(row for row in rows if row[0][0] == "held-out")
+    (mean,), (covariance,) = model.means_, model.covariances_
+    expected = mean[1] + covariance[0, 1] / covariance[0, 0] * (1.0 - mean[0])
+    assert f"expected {number(expected)}" in row[5][0]
+
+
+def test_the_bound_is_a_quantile_of_rows_drawn_from_the_model(page, fitted, clouds):
+    drawn, _ = fitted.sample(200_000, random_state=1)
+    bound = float(re.search(r"log p\(x\) below (\S+)\. rows", page.text)[1].replace("−", "-"))  # noqa: RUF001
+    assert np.mean(fitted.score_samples(drawn) < bound) == pytest.approx(1e-3, rel=0.7)
+    below = {row[0][0]: int(row[2][0]) for row in page.table("rows", "in all", "below")}
+    assert below["held-out"] == (fitted.score_samples(clouds[2]) < bound).sum()
+
+
+# -- training -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["shared", "reject", "chain"])
+def test_the_code_makes_the_same_model(kind, report, clouds):
+    X, y = clouds[:2]
+    inner = SharedKernelClassifier.prbf(3, random_state=0, training="em", tol=0.02)
+    model = {
+        "shared": inner,
+        "reject": RejectClassifier(inner, ambiguity=0.2),
+        "chain": make_pipeline(StandardScaler(), PCA(2), inner),
+    }[kind].fit(X, y)
+    page = report(model, X, y)
+    code = re.search(r'<code id="python">(.*?)</code>', page.html, re.S)[1]
+    code = code.replace("&#39;", "'").replace("&#34;", '"')
+    names = {"X": X, "y": y}
+    exec(code[: code.index("write_report(model")], names)
+    np.testing.assert_array_equal(names["model"].predict_proba(X), model.predict_proba(X))
+
+
+def test_training_is_described(report, fitted, clouds):
+    page = report(fitted, *clouds, facts={"Rows": "clouds.csv", "Seconds": 1.25}, command="k fit")
+    assert f"Sweeps {fitted.n_iter_}" in page.text
+    assert "Rows clouds.csv Seconds 1.25" in page.text
+    values = dict(row for row in (tuple(c[0] for c in r) for r in page.table("parameter", "value")))
+    assert values["n_kernels"] == "4"
+    assert values["covariance_type"] == "'full'"
+    assert list(values).index("tol") > list(values).index("n_kernels")  # those set come first
+
+
+@pytest.mark.slow
+def test_members_of_a_pool_are_listed_with_their_weights(report, clouds):
+    model = PooledClassifier(budget="fast", random_state=0).fit(*clouds[:2])
+    page = report(model, *clouds)
+    rows = page.table("members")
+    assert column(rows, 0, sort=False) == model.trials_["name"].tolist()
+    weights = {row[0][0]: float(row[1][1]) for row in rows if row[1][0]}
+    assert weights == pytest.approx(dict(zip(model.members_, model.weights_, strict=True)))
+    assert column(rows, 2) == pytest.approx(model.trials_["loss"], nan_ok=True)
+
+
+MODELS = {
+    "average": lambda: SharingAverageClassifier(3, sharing=(0, 1), random_state=0, tol=0.02),
+    "auto": lambda: SharedKernelClassifier.auto(n_kernels=[2, 3], random_state=0, tol=0.02),
+    "neurons": lambda: CompetitiveNeuronsClassifier(3, random_state=0, tol=0.02),
+    "local neurons": lambda: CompetitiveNeuronsClassifier(3, local=True, random_state=0),
+    "parzen": ParzenClassifier,
+    "search": lambda: GridSearchCV(
+        SharedKernelClassifier.prbf(random_state=0, tol=0.02), {"n_kernels": [2, 3]}, cv=2
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_kind_of_model_has_a_report(kind, report, clouds):
+    X, y, X_test, y_test = clouds
+    model = MODELS[kind]().fit(X[:100], y[:100])
+    page = report(model, X[:100], y[:100], X_test[:60], y_test[:60], charts=kind != "search")
+    wrong = (model.predict(X_test[:60]) != y_test[:60]).sum()
+    assert f"{wrong} of 60 held-out rows have the wrong class" in page.text
+    assert kind == "neurons" or len(page.table("kernel-table")) > 1
+    assert "nan" not in page.text[: page.text.index("Parameters (")].lower().split()
+
+
+# -- rows, names and files ------------------------------------------------------------------------------------------------
+
+
+def test_rows_have_the_ids_that_are_given(report, fitted, clouds):
+    X_test, y_test = clouds[2:]
+    ids = [f"id-{i}" for i in range(200)]
+    page = report(fitted, None, None, X_test, y_test, test_row_ids=ids)
+    assert page.explorer["ids"] == ids
+    worst = np.argsort(fitted.score_samples(X_test))[:8]
+    assert column(page.table("outlier-table"), 1, sort=False) == [ids[i] for i in worst]
+    assert "training rows" not in page.text
+
+
+def test_too_many_rows_are_sampled(report, fitted, clouds, monkeypatch):
+    monkeypatch.setattr(page_module, "MOST_ROWS", 50)
+    page = report(fitted, *clouds)
+    assert "Of the 300 training rows a random 50 passed through the model." in page.text
+    assert " of 50 held-out rows have the wrong class" in page.text
+
+
+def test_tables_of_arrow_are_read_by_name(report, clouds):
+    pa = pytest.importorskip("pyarrow")
+    X, y = clouds[:2]
+    table = pa.table({"length": X[:, 0], "width": X[:, 1]})
+    model = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02).fit(table, y)
+    assert report(model, table, y).explorer["features"] == ["length", "width"]
+
+
+def test_hostile_names_stay_text(hostile_path):
+    from .parsed import Page
+
+    page = Page(hostile_path)
+    tags = {tag for tag, _ in page.tags}
+    assert tags.isdisjoint({"base", "iframe", "object", "embed", "form", "foreignobject"})
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert not [key for _, attrs in page.tags for key in attrs if key.startswith("on")]
+    assert [attrs["src"][:26] for tag, attrs in page.tags if tag == "img"] == [
+        "data:image/svg+xml;base64,"
+    ] * len(page.images)
+    shown = [
+        "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in n) for n in HOSTILE
+    ]
+    assert page.explorer["labels"] == sorted(shown, key=lambda n: HOSTILE[shown.index(n)])
+    drawn = list(page.chart("kernels").itertext())
+    assert HOSTILE[6] in " ".join(drawn)  # and not as a formula
+
+
+def test_the_policy_names_the_pages_style_and_script_by_hash(page):
+    for kind in ("script", "style"):
+        text = re.search(rf"<{kind}>(.*?)</{kind}>", page.html, re.S)[1]
+        digest = base64.b64encode(sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in page.policy
+    assert page.policy.startswith("default-src 'none'")
+    assert "unsafe" not in page.policy
+
+
+@pytest.mark.parametrize(
+    ("value", "arguments", "text"),
+    [
+        (1234.5678, (), "1,235"),
+        (0.00012345, (2,), "0.00012"),
+        (-1.5, (), "−1.5"),  # noqa: RUF001
+        (float("nan"), (), "–"),  # noqa: RUF001
+        (float("-inf"), (), "−∞"),  # noqa: RUF001
+        (3.14159, (4, 0.02), "3.142"),
+        (3.14159, (4, 20.0), "3"),
+        (1e12, (), "1e+12"),
+        ("basic", (), "basic"),
+    ],
+)
+def test_numbers_for_readers(value, arguments, text):
+    assert number(value, *arguments) == text
+
+
+def test_a_file_is_replaced_completely_or_not_at_all(fitted, clouds, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    monkeypatch.setattr(page_module, "_shell", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(fitted, *clouds[:2], path)
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text() == "before"
+
+
+def test_bad_input_is_named(fitted, clouds, tmp_path):
+    X, y = clouds[:2]
+    path = tmp_path / "report.html"
+    for model, message in (
+        (
+            LinearRegression().fit(X, y == "yes"),
+            "needs a classifier with predict_proba; got Linear",
+        ),
+        (fitted, "for each of the 300 training rows"),
+    ):
+        with pytest.raises(KernelpoolError, match=message):
+            write_report(model, X, y[:5], path)
+    with pytest.raises(KernelpoolError, match="both are None"):
+        write_report(fitted, None, None, path)
+    with pytest.raises(KernelpoolError, match="folder that exists"):
+        write_report(fitted, X, y, tmp_path / "nowhere" / "report.html")
+
+
+def test_templates_are_in_the_package():
+    folder = files("kernelpool.app.report") / "templates"
+    assert {"report.html", "report.css", "report.js", "explorer.js"} == {
+        f.name for f in folder.iterdir()
+    }
