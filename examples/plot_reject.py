@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.app.report.plots import KernelDisplay, NoveltyDisplay, RejectCurveDisplay
+from kernelpool.app.report.plots import plot_kernels, plot_novelty, plot_reject_curve
 from kernelpool.datasets import make_clouds
 
 X, y = make_clouds(2000, random_state=0)
@@ -30,9 +30,7 @@ figure, panels = plt.subplots(1, 2, figsize=(10, 4.3), layout="constrained", sha
 for axes, model, title in zip(
     panels, (plain, rejecting), ("a label for every point", "refusals"), strict=True
 ):
-    KernelDisplay.from_estimator(
-        model, X, y, limits=[(-4.2, 4.2), (-4, 5)], ax=axes, legend=model is rejecting
-    )
+    plot_kernels(model, X, y, ax=axes, legend=model is rejecting)
     axes.set(title=title, xlabel="", ylabel="")
 plt.show()
 
@@ -56,7 +54,7 @@ print(
 # itself (Chow 1970), as long as probabilities are right; ``ambiguity_rule="cost"`` looks for it on held-out rows instead.
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-RejectCurveDisplay.from_estimator(rejecting, X_test, y_test, ax=axes)
+plot_reject_curve(rejecting, X_test, y_test, ax=axes)
 plt.show()
 
 print("cost of a refusal   never refuse   threshold   looked for")
@@ -75,7 +73,5 @@ for cost in (0.1, 0.2, 0.3):
 rng = np.random.default_rng(0)
 unknown = np.vstack([X_test, rng.uniform(-6, 6, size=(2000, 2))])
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-NoveltyDisplay.from_estimator(
-    rejecting, X, unknown, names=("training rows", "test rows and strangers"), ax=axes
-)
+plot_novelty(rejecting, X, unknown, ax=axes)
 plt.show()

@@ -22,7 +22,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from kernelpool import RejectClassifier, SharedKernelClassifier, questions
-from kernelpool.app.report.plots import RejectCurveDisplay
+from kernelpool.app.report.plots import plot_reject_curve
 
 data = load_breast_cancer(as_frame=True)
 X, y = data.data, np.where(data.target == 1, "benign", "malignant")
@@ -46,7 +46,7 @@ for name, code in (("decided", 0), ("ambiguous", 1), ("novel", 2)):
 # ------------------
 
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-RejectCurveDisplay.from_estimator(triage, X_test, y_test, ax=panels[0])
+plot_reject_curve(triage, X_test, y_test, ax=panels[0])
 
 # %%
 # A case that is explained

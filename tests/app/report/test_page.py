@@ -122,15 +122,14 @@ def test_a_rejecting_classifier_is_evaluated_by_what_it_accepts(report, rejectin
     assert f"in use: {100 * (decision == 0).mean():.0f} % accepted" in drawn
     assert "novel below -12" in " ".join(page.chart("novelty").itertext())
     assert page.explorer["threshold"] == 0.3
-    everything = RejectClassifier(model.estimator_, ambiguity=0.0, ambiguity_rule="threshold")
-    everything.set_params(novelty=1e9, novelty_rule="threshold", cv="prefit")
+    everything = RejectClassifier(model.estimator, novelty=1e9, novelty_rule="threshold")
     assert "It accepts none." in report(everything.fit(*clouds[:2]), *clouds[:2], X, y).text
 
 
 def test_sets_of_a_conformal_classifier_are_counted(report, clouds):
     X, y, X_test, y_test = clouds
     inner = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02)
-    model = ConformalClassifier(inner, random_state=0).fit(X, y)
+    model = ConformalClassifier(inner).fit(X, y)
     page = report(model, X, y, X_test, y_test)
     sets = model.predict_set(X_test)
     inside = sets[np.arange(200), (y_test == "yes").astype(int)]

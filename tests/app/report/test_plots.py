@@ -166,7 +166,7 @@ def test_what_cannot_be_drawn_is_named(clouds, fitted):
     ):
         with pytest.raises(KernelpoolError, match=message):
             call()
-    novel = RejectClassifier(fitted, novelty=1e9, novelty_rule="threshold", cv="prefit").fit(X, y)
+    novel = RejectClassifier(fitted, novelty=1e9, novelty_rule="threshold").fit(X, y)
     with pytest.raises(KernelpoolError, match="every row is novel"):
         plot_reject_curve(novel, X, y)
 

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier
+from ...inspection.describe import Pool, describe
 from ...inspection.pipeline import unwrap
-from ...inspection.pool import Pool, describe
 from ...tables.columns import Columns
 
 

@@ -42,8 +42,8 @@ import kernelpool
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
 from ...estimators import ConformalClassifier, SharedKernelClassifier
+from ...inspection.describe import refusals
 from ...inspection.metrics import Metrics, Rate, ambiguity_of, coverage_curve
-from ...inspection.pool import refusals
 from ...questions import check_drift, estimate_class_prior, feature_importance
 from ...text import is_missing, text_of
 from . import plots
@@ -153,7 +153,7 @@ def write_report(
         "sentence": _sentence(inside),
         "names": names,
         "parts": parts,
-        "facts": facts or {},
+        "facts": {k: v for k, v in (facts or {}).items() if v is not None},
         "command": None if command is None else text_of(command, 2000),
         "inside": inside,
         "reject": inside.reject,
@@ -182,7 +182,8 @@ def _parts(
     parts: list[Part] = []
     notes: list[str] = []
     rng = np.random.default_rng(0)
-    for name, X, y, given in zip(("training", "held-out"), tables, targets, ids, strict=True):
+    kinds = ("training", "new" if tables[0] is None else "held-out")
+    for name, X, y, given in zip(kinds, tables, targets, ids, strict=True):
         if X is None:
             continue
         X = X if hasattr(X, "shape") else np.asarray(X)
@@ -192,7 +193,7 @@ def _parts(
             raise KernelpoolError(
                 f"Give one class and one id for each of the {n} {name} rows, at least one."
             )
-        if name == "held-out":  # classes that the model does not know
+        if name != "training":  # classes that the model does not know
             known = {*classes, -1}
             new = {v: None for v in labels if not is_missing(v) and v not in known}
             classes += list(new)

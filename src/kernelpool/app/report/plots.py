@@ -14,6 +14,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
+from ...inspection.describe import member_name, member_weights
 from ...inspection.metrics import (
     N_BINS,
     ambiguity_of,
@@ -22,7 +23,6 @@ from ...inspection.metrics import (
     coverage_curve,
 )
 from ...inspection.pipeline import unwrap
-from ...inspection.pool import member_name, member_weights
 from ...text import text_of
 from .inside import Inside, codes_of
 
