@@ -150,7 +150,7 @@ def test_columns_of_numbers_as_categories_and_rows_without_a_class(run):
     write_csv("d.csv", ["a", "b", "zip", "color"], rows)
     assert "9 rows of 90 without a class" in run(*FIT, *QUICK, code=3).err
     assert "81 rows" in run(*FIT, *QUICK, "--unlabeled", "drop", "-o", "drop.st").err
-    words = ("--unlabeled", "use", "--columns", "zip=words")
+    words = ("--unlabeled", "use", "--columns", "zip=category")
     ran = run(*FIT, *QUICK, *words)
     assert "9 rows without a class" in ran.err
     assert read_header("d.safetensors")["summary"]["features"]["zip"] == "category"

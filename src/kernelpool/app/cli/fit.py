@@ -24,7 +24,7 @@ MODEL = f"One of {', '.join(MODELS)}."
 TARGET = "Column that holds the classes."
 SET = "A parameter of the estimator, such as --set budget=fast (repeatable); --set help lists them."
 OUTPUT = "Model file to write; the name of DATA with the ending .safetensors unless given."
-COLUMNS = "What a column holds, number or words, where it was taken for the other (repeatable)."
+COLUMNS = "What a column holds, number or category, where it was taken for the other (repeatable)."
 
 NOT_MODELS = (*SUFFIXES, ".pkl", ".pickle", ".joblib", ".onnx", ".html", ".json", ".jsonl", ".xlsx")
 """Endings of files that a model file is not."""
@@ -124,16 +124,16 @@ def fit(
 
 def column_kinds(given: Sequence[str]) -> dict[str, str]:
     """`--columns name=kind` as a dict."""
-    kinds, found = {"number": NUMBER, "numbers": NUMBER, "word": CATEGORY, "words": CATEGORY}, {}
+    found = {}
     for text in given:
-        name, equals, kind = text.rpartition("=")
-        if not equals or not name or kind not in kinds:
+        name, _, kind = text.rpartition("=")
+        if not name or kind not in (NUMBER, CATEGORY):
             raise CommandError(
                 Exit.USAGE,
-                f"--columns takes COLUMN=number or COLUMN=words, such as --columns zip=words; "
+                f"--columns takes COLUMN=number or COLUMN=category, such as --columns zip=category; "
                 f"got {quoted(text)}.",
             )
-        found[name] = kinds[kind]
+        found[name] = kind
     return found
 
 

@@ -226,7 +226,7 @@ def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarr
         raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different fractional numbers such as "
             f"{listed(distinct[:3])}: a measurement, not classes.",
-            f"If they are classes, pass --columns {name}=words. Numbers are predicted from Python, "
+            f"If they are classes, pass --columns {name}=category. Numbers are predicted from Python, "
             f"by kernelpool.EMLogRegressor.",
         )
     if many and n_rows < ROWS_A_CLASS * len(distinct):
@@ -467,7 +467,7 @@ def _not_numbers(odd: Mapping[str, tuple[str, str]], style: TextStyle) -> TableE
     for place, cell in odd.values():
         kind, remedy = odd_number(cell, style)
         cells.append(f"{place}: {quoted(cell)}{f' ({kind})' if kind else ''}")
-        advice.append(remedy or "Take a column for categories with --columns COLUMN=words.")
+        advice.append(remedy or "Take a column for categories with --columns COLUMN=category.")
     rest = f"; and {plural(len(odd) - 8, 'other column')}" if len(odd) > 8 else ""
     return TableError(
         f"Not a number: {'; '.join(cells[:8])}{rest}.",
