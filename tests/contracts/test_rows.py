@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelpool.arrays import to_numpy
-from kernelpool.rows import ArrayRows, BatchRows, DaskRows, Frame, RowBatch, Rows
+from kernelpool.rows import ArrayRows, DaskRows, Frame, Rows, Store, StoredRows
 
 N, D = 403, 3
 
@@ -46,13 +46,14 @@ def in_dask(x, y, w):
     )
 
 
-def in_batches(x, y, w):
-    cuts = [0, 1, 1, 150, 400, N]
-    batches = [RowBatch(x[a:b], y[a:b], w[a:b]) for a, b in pairwise(cuts)]
-    return BatchRows(batches, D, width=30_000, n_rows=N)
+def in_a_file(x, y, w):
+    store = Store(D, x.dtype, weighted=True)
+    for a, b in pairwise([0, 1, 1, 150, 400, N]):
+        store.add(x[a:b], y[a:b], w[a:b])
+    return StoredRows(store, width=30_000)
 
 
-BACKENDS = [in_numpy, in_threads, in_strict, in_torch, in_cuda, in_dask, in_batches]
+BACKENDS = [in_numpy, in_threads, in_strict, in_torch, in_cuda, in_dask, in_a_file]
 
 
 @pytest.fixture(params=BACKENDS, ids=lambda make: make.__name__)

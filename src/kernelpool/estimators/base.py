@@ -26,9 +26,8 @@ from ..inspection.pipeline import of_codes
 from ..rows import Block, Rows, is_lazy, map_column
 from ..tables.batches import is_source
 from ..tables.columns import Columns
-from ..training.batched import batched_labeled_rows
 from ..training.monitor import FitMonitor, SklearnCallbacks
-from ..training.prepare import class_prior_for, encoded_rows, query_rows
+from ..training.prepare import class_prior_for, encoded_rows, labeled_source, query_rows
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -191,7 +190,7 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         if not is_source(X, y):
             return float(super().score(X, y, sample_weight))
         check_is_fitted(self)
-        found = self._scores(batched_labeled_rows(self, X, y, sample_weight)).then(argmax_class)
+        found = self._scores(labeled_source(self, X, y, sample_weight)).then(argmax_class)
         right, total = found.rows.total(_n_right, found.function, *found.params)
         if not total > 0:
             raise KernelpoolError("X has no rows with a label: there is nothing to score.")

@@ -14,7 +14,6 @@ from typing import Any, Protocol, TypeVar
 
 from ..arrays import Array, detach, is_array
 from ..errors import KernelpoolError
-from .batches import BatchRows, RowBatch, Spool, read_ahead
 from .block import Block, MissingCells
 from .columns import (
     column_like,
@@ -31,20 +30,20 @@ from .frame import Frame, max_abs_value
 from .in_memory import ArrayRows
 from .missing import RowsWithMissing, has_missing, rows_in_memory, with_missing
 from .spread import Spread, Survey, spread, survey
+from .stored import Store, StoredRows, recode
 from .threads import one_blas_thread
 
 __all__ = [
     "ArrayRows",
-    "BatchRows",
     "Block",
     "DaskRows",
     "Frame",
     "MissingCells",
-    "RowBatch",
     "Rows",
     "RowsWithMissing",
-    "Spool",
     "Spread",
+    "Store",
+    "StoredRows",
     "Survey",
     "as_rows",
     "column_like",
@@ -58,7 +57,7 @@ __all__ = [
     "of_parts",
     "on_host",
     "one_blas_thread",
-    "read_ahead",
+    "recode",
     "spread",
     "survey",
     "with_missing",

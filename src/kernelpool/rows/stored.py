@@ -1,19 +1,15 @@
 """Rows in a temporary file, for data larger than memory.
 
-A source is decoded once and written chunk by chunk. Every sweep reads the chunks back with `pread`,
-the next ones in a thread of their own while one is summed, and leaves each to the code for rows in
-memory. So survey, sample, start and sweeps are the same as in memory, and so are their results.
+A source is decoded once and written chunk by chunk. In every sweep each thread reads the next chunk
+with `pread`, while it is in the caches, and leaves it to the code for rows in memory. So survey,
+sample, start and sweeps are the same as in memory, and so are their results.
 """
 
 import os
 import shutil
 import tempfile
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import reduce
-from operator import add
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,17 +19,15 @@ from ..errors import KernelpoolError
 from .frame import Frame
 from .in_memory import ArrayRows
 from .missing import RowsWithMissing, rows_in_memory
+from .threads import OrderedSum, n_threads_for, one_blas_thread, over_threads
 
 T = TypeVar("T")
 
-CHUNK_BYTES, CHUNK_ROWS = 32 << 20, 1 << 17
-"""Size of a chunk, at most: what a sweep holds in memory is a few of them."""
+CHUNK_BYTES, CHUNK_ROWS = 4 << 20, 1 << 15
+"""Size of a chunk, at most: it should fit the caches."""
 
 SPARE_BYTES = 2 << 30
 """Bytes of the disk that are left to others."""
-
-N_AHEAD = 2
-"""Chunks that are read while one is worked on."""
 
 
 class Store:
@@ -49,6 +43,7 @@ class Store:
         self.n_columns = n_features + 1 + weighted
         self.sizes: list[int] = []
         """Rows of each chunk."""
+        self.has_missing = False
         in_memory = tempfile.gettempdir()  # /tmp often is; /var/tmp is not
         on_disk = "/var/tmp" if os.access("/var/tmp", os.W_OK) else in_memory
         self.folder = os.environ.get("TMPDIR") or on_disk
@@ -65,6 +60,7 @@ class Store:
 
     def add(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> None:
         """Append rows (n, d), their codes (n,) and, in a store that has them, their weights (n,)."""
+        self.has_missing = self.has_missing or bool(np.isnan(x).any())
         at_once = CHUNK_BYTES // (self.n_columns * self.dtype.itemsize)
         at_once = max(1, min(at_once, CHUNK_ROWS))
         for start in range(0, len(x), at_once):
@@ -83,14 +79,19 @@ class Store:
             self._write(table, self.n_bytes)
             self.sizes.append(table.shape[1])
 
-    def rewrite(self, function: Callable[[np.ndarray], None]) -> None:
-        """Let `function` change every chunk, (columns, n), in place."""
-        at = 0
-        for table in self:
-            changed = table.copy()
-            function(changed)
-            self._write(changed, at)
-            at += table.nbytes
+    def recode(self, column: int, values: np.ndarray) -> None:
+        """Replace the codes of a column by the `values` at them; NaN and negative codes stay."""
+        start = 0
+        for n in self.sizes:
+            at = self.dtype.itemsize * (self.n_columns * start + column * n)
+            codes = self._read((n,), at).copy()
+            recode(codes, values)
+            self._write(codes, at)
+            start += n
+
+    def _read(self, shape: tuple[int, ...], at: int) -> np.ndarray:
+        data = os.pread(self.file.fileno(), int(np.prod(shape)) * self.dtype.itemsize, at)
+        return np.frombuffer(data, self.dtype).reshape(shape)
 
     def _write(self, table: np.ndarray, at: int) -> None:
         left = memoryview(table.reshape(-1).view(np.uint8).data)
@@ -98,23 +99,18 @@ class Store:
             n_written = os.pwrite(self.file.fileno(), left, at)
             left, at = left[n_written:], at + n_written
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        at = 0
-        for n in self.sizes:
-            n_bytes = n * self.n_columns * self.dtype.itemsize
-            data = os.pread(self.file.fileno(), n_bytes, at)
-            yield np.frombuffer(data, self.dtype).reshape(self.n_columns, n)
-            at += n_bytes
-
-    def columns(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Rows (n, d), codes and weights of a chunk."""
+    def chunk(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Rows (n, d), codes and weights of chunk number i."""
+        at = self.dtype.itemsize * self.n_columns * sum(self.sizes[:i])
+        table = self._read((self.n_columns, self.sizes[i]), at)
         x, codes = table[: self.n_features].T, table[self.n_features].astype(np.int64)
         return x, codes, table[-1] if self.weighted else None
 
     def in_memory(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """The same of all rows."""
-        x, codes, weight = self.columns(np.concatenate(list(self), axis=1))
-        return np.ascontiguousarray(x), codes, weight
+        x, codes, weight = zip(*(self.chunk(i) for i in range(len(self.sizes))), strict=True)
+        whole = np.ascontiguousarray(np.concatenate(x)), np.concatenate(codes)
+        return *whole, np.concatenate(weight) if self.weighted else None
 
 
 class StoredRows:
@@ -143,31 +139,36 @@ class StoredRows:
         )  # chunk by chunk: no row leaves its chunk
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
-        sorted_ = (rows.by_class() if self.sort else rows for rows in self._chunks())
-        return reduce(add, (rows.total(statistic, *params) for rows in sorted_))  # type: ignore[arg-type]
+        total = OrderedSum[T]()
+
+        def add_chunk(i: int) -> None:
+            rows = self._chunk(i)
+            total.add(i, (rows.by_class() if self.sort else rows).total(statistic, *params))
+
+        self._run(add_chunk)
+        return total.value
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
-        return np.concatenate([rows.each(function, *params) for rows in self._chunks()])
+        values: dict[int, Array] = {}
 
-    def _chunks(self) -> Iterator[ArrayRows | RowsWithMissing]:
-        for table in read_ahead(self.store):
-            x, codes, weight = self.store.columns(table)
-            frame = None if self.frame is None else self.frame.like(x)
-            yield rows_in_memory(
-                x, codes, weight, frame=frame, width=self.width, n_jobs=self.n_jobs, keep=False
-            )
+        def add_chunk(i: int) -> None:
+            values[i] = self._chunk(i).each(function, *params)
+
+        self._run(add_chunk)
+        return np.concatenate([values[i] for i in range(len(values))])
+
+    def _run(self, work: Callable[[int], None]) -> None:
+        with one_blas_thread():
+            over_threads(work, len(self.store.sizes), n_threads_for(self.n_jobs))
+
+    def _chunk(self, i: int) -> ArrayRows | RowsWithMissing:
+        x, codes, weight = self.store.chunk(i)
+        kind = rows_in_memory if self.store.has_missing else ArrayRows
+        frame = None if self.frame is None else self.frame.like(x)
+        return kind(x, codes, weight, frame=frame, width=self.width, n_jobs=1, keep=False)
 
 
-def read_ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items, made in a thread of their own up to `N_AHEAD` before they are asked for."""
-    end: Any = object()
-    source = iter(items)
-    with ThreadPoolExecutor(1, thread_name_prefix="kernelpool-read") as reader:
-        waiting: deque[Future[T]] = deque(reader.submit(next, source, end) for _ in range(N_AHEAD))
-        try:
-            while (item := waiting.popleft().result()) is not end:
-                waiting.append(reader.submit(next, source, end))
-                yield item
-        finally:
-            for future in waiting:
-                future.cancel()
+def recode(codes: np.ndarray, values: np.ndarray) -> None:
+    """Replace codes by the `values` at them, in place; NaN and negative codes stay."""
+    known = codes >= 0
+    codes[known] = values[codes[known].astype(int)]

@@ -37,7 +37,7 @@ from ..networks.parzen_kernels import (
     squared_distances,
 )
 from ..networks.parzen_reduction import Reducer
-from ..rows import ArrayRows, BatchRows, Block, Frame, MissingCells, Rows, as_rows, on_host
+from ..rows import ArrayRows, Block, Frame, MissingCells, Rows, StoredRows, as_rows, on_host
 from ..tables.columns import Columns
 from ..tables.words import Indicators
 from .prepare import TrainingData, mean_and_variance, training_data
@@ -175,7 +175,7 @@ def labeled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ParzenRows:
 
 
 def _check_in_memory(data: TrainingData) -> None:
-    if isinstance(data.rows, BatchRows):
+    if isinstance(data.rows, StoredRows):
         raise KernelpoolError(
             f"This classifier needs its training rows in memory, and the {data.n_rows:.0f} rows of X are too many to be kept. "
             f"Fit a sample of them, or SharedKernelClassifier, which reads them batch by batch."

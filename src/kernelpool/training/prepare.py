@@ -40,9 +40,9 @@ from ..rows import (
     spread,
     survey,
 )
-from ..starts.sample import ClassSample
 from ..tables.batches import is_source
 from ..tables.columns import Columns, is_missing
+from .stored import read, rows_of
 
 FLOATS = [np.float64, np.float32]
 
@@ -71,8 +71,6 @@ class TrainingData:
     variance: np.ndarray
     """(d,)."""
     columns: Columns
-    samples: list[ClassSample] | None = None
-    """Rows of each class in the units of the data, drawn while the rows were read; None where starts draw their own."""
     observed: np.ndarray | None = None
     """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d); None if all
     are, everywhere."""
@@ -110,17 +108,17 @@ def training_data(
     are not in NumPy or a table are refused. Labels equal to `unlabeled` mark rows without a class.
     """
     name = type(estimator).__name__
-    if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     if in_memory:
         check_in_memory(estimator, X, y)
+    if is_source(X, y):
+        columns, labels, store = read(X, y, sample_weight, None, estimator.categorical_features)
+        codes, classes = _coded(labels[:, None], labels, unlabeled)
+        return surveyed(rows_of(store, codes, estimator.n_jobs), classes, columns)
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     names = None
     if is_lazy_frame(X):
         X, y, sample_weight, names = frame_columns(X, y, sample_weight)
-    elif is_source(X, y):
-        from .batched import batched_training_data
-
-        return batched_training_data(estimator, X, y, sample_weight, unlabeled, unlabeled_weight)
     if is_matrix(y):
         X, y, sample_weight = spread_shares(X, y, sample_weight)
     if lives_elsewhere(X):
@@ -158,10 +156,8 @@ def query_rows(estimator: Any, X: Any) -> Rows:
     if is_lazy_frame(X):
         names = estimator.columns_.names
         X = frame_columns(X if names is None else _columns_of(X, list(names)), None, None)[0]
-    if is_source(X) and not any(estimator.columns_.levels):
-        from .batched import batched_query_rows
-
-        return batched_query_rows(estimator, X)
+    if is_source(X):
+        return labeled_source(estimator, X, None, None)
     if any(estimator.columns_.levels) or not lives_elsewhere(X):
         return as_rows(encoded_rows(estimator, X), n_jobs=estimator.n_jobs)
     check_elsewhere(type(estimator).__name__, X, estimator.n_features_in_)
@@ -169,6 +165,22 @@ def query_rows(estimator: Any, X: Any) -> Rows:
     if not is_lazy(X):  # what is lazy is not computed twice
         check_finite(rows)
     return rows
+
+
+def labeled_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+    """Rows of a source of batches, with the codes of their classes: -1 where there is no label, -2
+    where it is none of the classes of the estimator.
+    """
+    _, labels, store = read(X, y, sample_weight, estimator.columns_)
+    if store.n_features != estimator.n_features_in_:
+        check_elsewhere(
+            type(estimator).__name__, np.empty((0, store.n_features)), estimator.n_features_in_
+        )
+    known: dict[Any, int] = {}
+    for code, label in enumerate(estimator.classes_.tolist()):
+        known |= {str(label): code, label: code}  # text files hold text
+    codes = [-1 if is_missing(v) else known.get(v, known.get(str(v), -2)) for v in labels]
+    return rows_of(store, np.array(codes, int), estimator.n_jobs)
 
 
 def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]:

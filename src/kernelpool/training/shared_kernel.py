@@ -247,11 +247,6 @@ class MixtureTraining:
 
     def samples(self, seed: int) -> list[ClassSample]:
         """Rows of each class from which starts are made."""
-        if self.data.samples is not None:
-            return [
-                ClassSample(self.frame.inside(sample.x), sample.weight)
-                for sample in self.data.samples
-            ]
         return sample_rows(self.rows, len(self.data.classes), seed)
 
     def counts(self, n_kernels: Any, samples: list[ClassSample]) -> list[int]:

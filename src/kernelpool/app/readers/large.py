@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import TableError
-from ...tables.batches import Cells, NumberBatch
 from ...tables.columns import Columns
 from ...tables.encoder import TableEncoder
 from ...text import quoted
@@ -162,52 +161,21 @@ class LargeTable:
 
 @dataclass
 class LargeNumbers:
-    """The rows of a large table that are not held out, as numbers and classes: what estimators are fitted to."""
+    """The rows of a large table that are not held out, batch by batch, with their labels."""
 
     rows: LargeTable
     encoder: TableEncoder | None = None
-    """None where columns go to the estimator by their names: numbers,"""
-    columns: Columns | None = None
-    """and words by their codes, where there are any."""
+    """What makes numbers of a batch; None where estimators take columns by their names."""
     everything: bool = False
     """Whether rows that are held out are there too."""
-    is_table: bool = False
-    decodes: bool = True
 
-    @property
-    def label(self) -> str:
-        return self.rows.source
-
-    @property
-    def names(self) -> list[str] | None:
-        return [f.name for f in self.rows.features] if self.encoder is None else None
-
-    def read(self) -> Iterator[NumberBatch]:
-        """Every batch."""
-        labels = [*self.rows.classes.tolist(), None]
+    def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
+        labels = np.array([*self.rows.classes.tolist(), None], object)
         for batch in self.rows.batches():
-            if self.encoder is not None:
-                x = self.encoder.transform(batch.table)
-            else:
-                x = (
-                    _matrix(batch.table)
-                    if self.columns is None
-                    else self.columns.encode(batch.table)
-                )
-            codes = batch.codes
-            if not self.everything and batch.held_out.any():
-                at = np.flatnonzero(~batch.held_out)
-                x, codes = x.T[:, at].T, codes[at]  # columns stay together
-            yield NumberBatch(
-                x, Cells(labels, np.where(codes < 0, len(labels) - 1, codes)), None, None
-            )
-
-
-def _matrix(table: Any) -> np.ndarray:
-    out = np.empty((table.num_columns, table.num_rows))
-    for row, column in zip(out, table.columns, strict=True):
-        row[...] = column.to_numpy()
-    return out.T
+            at = np.flatnonzero(~batch.held_out | self.everything)
+            table = batch.table.take(at)
+            x = table if self.encoder is None else self.encoder.transform(table)
+            yield x, labels[batch.codes[at]]
 
 
 class RowSample:
