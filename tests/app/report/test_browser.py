@@ -10,7 +10,6 @@ import pytest
 from kernelpool.app.report import write_report
 
 from .chromium import BINARY, REASON, Chromium
-from .parsed import Page
 
 pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
 pytestmark = pytest.mark.skipif(BINARY is None, reason=REASON)
@@ -148,28 +147,3 @@ def test_nothing_is_cut_off_on_paper(browser, kind, request):
     pdf = base64.b64decode(browser.send("Page.printToPDF", printBackground=True, **a4)["data"])
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 18
     browser.send("Emulation.setEmulatedMedia", media="")
-
-
-@pytest.mark.slow
-def test_regions_kernels_and_classes_can_be_hidden(browser, customers_path):
-    browser.open(customers_path)
-    browser.resize(1100)
-    for name, element in (("ground", "region"), ("rings", "kernel")):
-        assert browser.run(f"document.querySelectorAll('.{element}').length") > 1
-        browser.run(f"document.querySelector('.{name}').click()")
-        assert browser.run(f"document.querySelectorAll('.{element}').length") == 0
-    n = browser.run("document.querySelectorAll('.point').length")
-    browser.run("document.querySelector('.classes input').click()")
-    assert 0 < browser.run("document.querySelectorAll('.point').length") < n
-
-
-@pytest.mark.slow
-def test_without_its_script_the_page_is_complete(browser, hostile_path, tmp_path):
-    bare = tmp_path / "bare.html"
-    text = hostile_path.read_text("utf-8")
-    bare.write_text(text[: text.rindex("<script>")] + text[text.rindex("</script>") + 9 :], "utf-8")
-    browser.open(bare)
-    assert browser.run("document.querySelectorAll('th button').length") == 0
-    share = [float(value) for value in column(browser, 1)]
-    assert share == sorted(share, reverse=True)
-    assert len(share) == len(Page(hostile_path).table("kernel-table"))

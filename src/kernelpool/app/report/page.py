@@ -58,10 +58,10 @@ DASH = "\N{EN DASH}"
 
 MOST_ROWS = 20_000
 """Of the training rows, and of the others, that pass the model; more are sampled."""
-MOST_EXPLORED, MOST_COMPARED, MOST_IMPORTANT = 800, 5000, 300
-"""Rows for the explorer, for drift and priors, and for the importance of features."""
-MOST_FEATURES = 100
-"""Features that are left out one by one."""
+MOST_EXPLORED, MOST_COMPARED = 800, 5000
+"""Rows for the explorer, and for drift and priors."""
+MOST_WATCHED, MOST_FEATURES, MOST_ASKED = 1000, 100, 6000
+"""Features that are compared, features that are left out one by one, and rows in which one is."""
 MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_NEAREST, N_OUTLIERS = 40, 6, 5, 3, 8
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
@@ -183,10 +183,10 @@ def _parts(
     notes: list[str] = []
     rng = np.random.default_rng(0)
     kinds = ("training", "new" if tables[0] is None else "held-out")
-    for name, X, y, given in zip(kinds, tables, targets, ids, strict=True):
-        if X is None:
+    for name, table, y, given in zip(kinds, tables, targets, ids, strict=True):
+        if table is None:
             continue
-        X = X if hasattr(X, "shape") else np.asarray(X)
+        X: Any = table if hasattr(table, "shape") else np.asarray(table)
         n = X.shape[0]
         labels = [None] * n if y is None else np.asarray(y).ravel().tolist()
         if not n or len(labels) != n or (given is not None and len(given) != n):
@@ -199,8 +199,9 @@ def _parts(
             classes += list(new)
         place = {label: code for code, label in enumerate(classes)}
         codes = np.array([place.get(label, -1) for label in labels], np.int64)
-        given = range(n) if given is None and not hasattr(X, "iloc") else given
-        texts = [text_of(i) for i in (X.index if given is None else given)]
+        if given is None:
+            given = X.index if hasattr(X, "iloc") else range(n)
+        texts = [text_of(i) for i in given]
         at = np.arange(n)
         if n > MOST_ROWS:
             at = np.sort(rng.choice(n, MOST_ROWS, replace=False))
@@ -227,13 +228,14 @@ def _results(
     if (rows.y >= 0).any():
         found |= _evaluation(inside, rows, names, charts)
     few = _few(rows, MOST_COMPARED)
-    if test is not None and train is not None and len(inside.names) <= MOST_ROWS:
+    if test is not None and train is not None and len(inside.names) <= MOST_WATCHED:
         found["drift"] = check_drift(None, few.X, train.X)
         if 1 < len(model.classes_) <= 30:
             trained = np.bincount(train.y[train.y >= 0], minlength=len(model.classes_))
             found["prior"] = estimate_class_prior(model, few.X, trained=trained / trained.sum())
     if test is not None and 1 < len(inside.names) <= MOST_FEATURES:
-        known = np.flatnonzero((test.y >= 0) & (test.y < len(model.classes_)))[:MOST_IMPORTANT]
+        known = np.flatnonzero((test.y >= 0) & (test.y < len(model.classes_)))
+        known = known[: MOST_ASKED // len(inside.names)]
         if len(known):
             labels = np.asarray(model.classes_)[test.y[known]]
             found["importance"] = feature_importance(model, _safe_indexing(test.X, known), labels)
@@ -345,13 +347,11 @@ def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> lis
             traits = sorted(traits, key=lambda trait: -trait["away"])[:MOST_TRAITS]
         near: list[Any] = []
         if numbers and len(complete) and part.name == "training":
-            # Mahalanobis distance, in widths of the kernel
-            miss = x[complete][:, numbers] - pool.mean[j][numbers]  # type: ignore[index]
-            square = (miss * np.linalg.solve(inside.covariance(j, numbers), miss.T).T).sum(axis=1)
-            for i in np.argsort(square, kind="stable")[:N_NEAREST].tolist():
+            distance = inside.distance(j, x[complete])
+            for i in np.argsort(distance, kind="stable")[:N_NEAREST].tolist():
                 row = int(complete[i])
-                near.append((part.ids[row], _name(part, row, names), float(square[i]) ** 0.5))
-        posterior = pool.class_posterior[j]  # type: ignore[index]
+                near.append((part.ids[row], _name(part, row, names), float(distance[i])))
+        posterior = pool.class_posterior[j]
         order = [k for k in np.argsort(-posterior, kind="stable") if posterior[k] >= 0.005]
         found.append(
             {
@@ -379,7 +379,7 @@ def _traits(
         known = ~np.isnan(x[:, i])
         column, trait = x[known, i], {"name": text_of(name), "away": 0.0}
         if values is None:
-            mean, width = float(pool.mean[j, i]), float(pool.variance[j, i]) ** 0.5  # type: ignore[union-attr, index]
+            mean, width = float(pool.mean[j, i]), float(pool.variance[j, i]) ** 0.5
             trait |= {"mean": mean, "width": width}
             if len(column) and np.ptp(column):
                 trait["away"] = abs(mean - float(column.mean())) / float(column.std())
@@ -395,7 +395,7 @@ def _traits(
     return found
 
 
-def _category(values: Sequence[Any], code: float) -> str:
+def _category(values: Any, code: Any) -> str:
     return text_of(values[int(code)]) if code < len(values) else "another value"
 
 
@@ -478,8 +478,8 @@ def _odd(inside: Inside, x: np.ndarray, usual: np.ndarray | None) -> list[list[d
             feature = {"name": text_of(inside.features[i]), "value": value, "excess": over[i]}
             if hasattr(inside.model, "impute"):
                 filled = inside.columns.encode(inside.model.impute(inside.table(unknown[None])))
-                filled = float((filled * inside.found.scale + inside.found.offset)[0, i])
-                feature["expected"] = filled if values is None else _category(values, filled)
+                mean = (filled * inside.found.scale + inside.found.offset)[0, i]
+                feature["expected"] = mean if values is None else _category(values, mean)
             features.append(feature)
         found.append(features)
     return found

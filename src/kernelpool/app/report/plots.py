@@ -24,7 +24,7 @@ from ...inspection.metrics import (
 )
 from ...inspection.pipeline import unwrap
 from ...text import text_of
-from .inside import Inside, codes_of
+from .inside import Inside, codes_of, separating
 
 __all__ = [
     "plot_calibration",
@@ -37,8 +37,8 @@ __all__ = [
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-MOST_KEYS = 15
-"""Classes in a legend."""
+MOST_KEYS, MOST_PROJECTED = 15, 300
+"""Classes in a legend, and features that a direction is made of."""
 LINES = ("-", "--", "-.", ":")
 DARK, GRAY, RULE = "#222222", "#6b6b6b", "#dddddd"
 
@@ -344,7 +344,7 @@ def plot_kernels(
     known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
     few = np.random.default_rng(0).permutation(known)[:max_rows]
     points, greatest = x[few][:, at] @ axes, pool.largest(max_kernels)
-    centers = pool.mean[greatest][:, at] @ axes  # type: ignore[index]
+    centers = pool.mean[greatest][:, at] @ axes
     covariances = [axes.T @ inside.covariance(j, at) @ axes for j in greatest.tolist()]
     ax.set(xlabel=text_of(names[0], 60), ylabel=text_of(names[1], 60))
     for label, edge, middle in ((ax.set_xlim, 0, centers[:, 0]), (ax.set_ylim, 1, centers[:, 1])):
@@ -357,7 +357,7 @@ def plot_kernels(
         color, mark = (GRAY, ".") if code < 0 else (color_of(code), mark_of(code))
         here = points[codes[few] == code]
         ax.scatter(*here.T, color=color, marker=mark, s=14, alpha=0.55, linewidths=0, zorder=2)
-    shares = pool.class_posterior[greatest]  # type: ignore[index]
+    shares = pool.class_posterior[greatest]
     _draw_ellipses(centers, covariances, shares, deviations, ax)
     if legend:
         _draw_legend(classes, shares, len(pool) - len(greatest), codes_drawn, pool.word, ax)
@@ -382,6 +382,7 @@ def _plane(
         raise KernelpoolError(
             f"plot_kernels needs two features of numbers; there are {len(numbers)}."
         )
+    numbers = separating(x, codes, numbers, MOST_PROJECTED)
     axes, named = discriminants(x[:, numbers], codes)
     return numbers, axes, named
 
