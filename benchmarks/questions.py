@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from kernelpool import ConformalClassifier, SharedKernelClassifier, questions
+from kernelpool import ConformalClassifier, SharedKernelClassifier, inspection
 
 SEEDS = 20
 ERROR = 0.1
@@ -93,7 +93,7 @@ def priors():
         rows = []
         for seed in range(SEEDS):
             model = NETWORK.fit(*TRUE.sample(600, random_state=seed))
-            found = questions.estimate_class_prior(
+            found = inspection.estimate_class_prior(
                 model, law.sample(500, random_state=3000 + seed)[0]
             )
             holds = (found.low <= law.class_prior_) & (law.class_prior_ <= found.high)
@@ -110,7 +110,7 @@ def drift():
     rng = np.random.default_rng(0)
     x, y = TRUE.sample(2000, random_state=0)
     model = NETWORK.fit(x[:1000], y[:1000])
-    reference = questions.DriftReference.of(x[:1000], model, x[1000:])
+    reference = inspection.DriftReference.of(x[:1000], model, x[1000:])
     kinds = {
         "none": lambda new: new,
         "one feature moved by 0.3 deviations": lambda new: new + np.array([0.3 * x[:, 0].std(), 0]),
@@ -123,7 +123,7 @@ def drift():
     }
     for name, change in kinds.items():
         found = [
-            questions.check_drift(
+            inspection.check_drift(
                 model, change(TRUE.sample(200, random_state=5000 + seed)[0]), reference
             ).p_value
             < 0.05

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from kernelpool import ConformalClassifier, SharedKernelClassifier, questions
+from kernelpool import ConformalClassifier, SharedKernelClassifier, inspection
 from kernelpool.datasets import make_clouds
 
 data = load_breast_cancer(as_frame=True)
@@ -57,7 +57,7 @@ panels[0].set(
 # What the log-loss of held-out rows rises by when a feature is integrated out; nothing is shuffled, and no row that could not
 # occur is asked about.
 
-importance = questions.feature_importance(model, X_test, y_test)
+importance = inspection.feature_importance(model, X_test, y_test)
 order = np.argsort(importance.importance)
 names = [importance.names[i] for i in order]
 panels[1].barh(names, importance.importance[order], xerr=importance.error[order], color="#7a8b99")
@@ -111,7 +111,7 @@ for share in truth:
             for k, n in ((1, round(1000 * share)), (0, 1000 - round(1000 * share)))
         ]
     )
-    found.append(questions.estimate_class_prior(network, X_test[rows]))
+    found.append(inspection.estimate_class_prior(network, X_test[rows]))
 middle = np.array([one.class_prior[1] for one in found])
 ends = np.abs(np.array([[one.low[1] for one in found], [one.high[1] for one in found]]) - middle)
 panels[1].errorbar(truth, middle, yerr=ends, fmt="o", color="#2b6c99", capsize=3, label="estimated")
@@ -128,6 +128,6 @@ plt.show()
 # Every feature and the density of the model are compared with the training rows, with a p-value that holds for all of them
 # together. Here each feature alone is as before; only the way they hang together has changed, and the density tells.
 
-print(questions.check_drift(network, X_test[:500], X))
+print(inspection.check_drift(network, X_test[:500], X))
 turned = np.column_stack([X_test[:500, 0], rng.permutation(X_test[:500, 1])])
-print(questions.check_drift(network, turned, X))
+print(inspection.check_drift(network, turned, X))

@@ -17,7 +17,7 @@ Sensors fail now and then, so that rows have holes.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelpool import RejectClassifier, SharedKernelClassifier, questions
+from kernelpool import RejectClassifier, SharedKernelClassifier, inspection
 
 SENSORS = ["vibration x", "vibration y", "temperature", "pressure", "current", "flow"]
 STATES = {  # means, and what load does to each sensor
@@ -80,8 +80,9 @@ for name, n in hour:
 first = np.flatnonzero(
     (truth == "blocked inlet") & (decision == 2) & ~np.isnan(stream).any(axis=1)
 )[0]
-(why,) = questions.explain(watch, stream[[first]])
-surprise = {part.name: (part.value - part.expected) / part.deviation for part in why.features}
+(why,) = inspection.explain(watch, stream[[first]])
+spread = {f"feature {i}": np.nanstd(X[:, i]) for i in range(X.shape[1])}
+surprise = {p.name: (p.value - p.expected) / spread[p.name] for p in why.features}
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[2, 1])
 score = np.maximum(watch.score_samples(stream), -60)
 for code, (name, color) in enumerate(
@@ -117,6 +118,6 @@ plt.show()
 # training finds it. Both hold the states in equal parts, so that only the thermometer has changed.
 
 later = np.concatenate([readings(*state, 70) for state in STATES.values()])
-print(questions.check_drift(watch.estimator_, later, X))
+print(inspection.check_drift(watch.estimator_, later, X))
 later[:, 2] += 3
-print(questions.check_drift(watch.estimator_, later, X))
+print(inspection.check_drift(watch.estimator_, later, X))

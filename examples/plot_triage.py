@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from kernelpool import RejectClassifier, SharedKernelClassifier, questions
+from kernelpool import RejectClassifier, SharedKernelClassifier, inspection
 from kernelpool.app.report.plots import plot_reject_curve
 
 data = load_breast_cancer(as_frame=True)
@@ -55,7 +55,7 @@ plot_reject_curve(triage, X_test, y_test, ax=panels[0])
 # The most doubtful case, with the parts of the features in the log-odds and what was expected of them.
 
 doubtful = np.argsort(np.abs(triage.predict_proba(X_test)[:, 0] - 0.5))[0]
-(why,) = questions.explain(triage, X_test.iloc[[doubtful]])
+(why,) = inspection.explain(triage, X_test.iloc[[doubtful]])
 parts = why.features[:8][::-1]
 panels[1].barh(
     [f"{part.name} = {part.value:.3g}" for part in parts],
@@ -75,4 +75,4 @@ plt.show()
 
 other = X_test.copy()
 other[[name for name in other if "area" in name]] *= 1.3
-print(questions.check_drift(triage.estimator_, other, X))
+print(inspection.check_drift(triage.estimator_, other, X))

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import bounds, questions
+    from . import bounds, inspection
     from .app.files import load, save
     from .app.onnx import to_onnx
     from .estimators import (
@@ -39,15 +39,15 @@ __all__ = [
     "SharedKernelClassifier",
     "SharingAverageClassifier",
     "bounds",
+    "inspection",
     "load",
-    "questions",
     "save",
     "to_onnx",
 ]
 
 __version__ = "0.1.0"
 
-_SUBMODULES = ("app", "bounds", "errors", "questions")
+_SUBMODULES = ("app", "bounds", "errors", "inspection")
 """Modules that ``import kernelpool`` gives access to."""
 
 _MODULES = {

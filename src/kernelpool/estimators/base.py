@@ -1,33 +1,24 @@
 """What every classifier that gives probabilities, and every one that estimates densities, can do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
 from ..errors import KernelpoolError
-from ..inspection.describe import describe
-from ..inspection.explanation import (
-    BackgroundModel,
-    ExplainedFeature,
-    Explanation,
-    SubsetModel,
-    explain_rows,
-)
-from ..inspection.marginals import Marginals
+from ..inspection.explain import Explanation, explain
 from ..inspection.notebook import NotebookMixin
-from ..inspection.pipeline import of_codes
 from ..rows import Block, Rows, is_lazy, map_column
 from ..tables.batches import is_source
 from ..tables.columns import Columns
 from ..training.monitor import FitMonitor, SklearnCallbacks
-from ..training.prepare import class_prior_for, encoded_rows, labeled_source, query_rows
+from ..training.prepare import class_prior_for, labeled_source, query_rows
 
 Transform = Callable[..., Array]
 """Makes an answer of the scores of some rows, (n, K)."""
@@ -234,30 +225,23 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
     def _rows_log_proba(self, rows: Rows) -> Array:
         return self._scores(rows).then(self._log_probability())()
 
-    def _marginals(self) -> Marginals | None:
-        """What leaves features out exactly; None where the classifier cannot."""
-        return None
-
     def explain(
-        self, X: Any, *, against: Any = None, background: Any = None, random_state: Any = 0
+        self, X: Any, *, against: Any = None, random_state: Any = 0
     ) -> Explanation | list[Explanation]:
-        r"""Why rows get their classes: the part of each feature in the log-odds, what was expected of it, and the kernels.
+        r"""Why rows get their classes: the part of each feature in the log-odds, and the kernels.
 
-        The log-odds of the most probable class against the next are the sum of those of the class priors and of one part for
-        each feature, its Shapley value where features that are not known are integrated out. Up to ten features this is exact;
-        beyond, the mean over random orders of the features, with its standard error. A classifier that is no mixture takes the
-        mean over background rows instead.
+        The log-odds of the most probable class against the next are the sum of those of the class prior and of one part for
+        each feature, its Shapley value where features that are left out are missing cells. Up to ten features this is exact;
+        beyond, the mean over random orders of the features, with its standard error.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_features,)
-            Rows, or one row.
+            Rows, or one row. Missing cells have no part.
         against : label, default=None
             The class to compare with; None takes the most probable of the others.
-        background : array-like of shape (n_background, n_features), default=None
-            Rows that lend features; None draws 32 from the model. Mixtures need none.
         random_state : int, RandomState instance or None, default=0
-            Seed of the orders and of the background rows.
+            Seed of the orders.
 
         Returns
         -------
@@ -277,30 +261,12 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         >>> print(model.explain([2.0, 1.0]))
         b (88.1 %) rather than a (11.9 %): log-odds +2.00
           before any feature: +0.00
-          feature 0 = 2: +2.00; 2 ± 1 expected
-          feature 1 = 1: +0.00; 0 ± 1 expected
+          feature 0 = 2: +2.00; 2 expected
+          feature 1 = 1: +0.00; 0 expected
           kernel 1 (b 100 %): 88.1 %; kernel 0 (a 100 %): 11.9 %
         """
-        check_is_fitted(self)
-        one = np.ndim(X) == 1 if not hasattr(X, "__dataframe__") else False
-        x = explained_rows(self, X)
-        names = getattr(
-            self, "feature_names_in_", [f"feature {i}" for i in range(self.n_features_in_)]
-        )
-        levels, table = self.columns_.levels, replace(self.columns_, frame=None)
-        given = table.decode(x)
-        features = [
-            ExplainedFeature(
-                str(name),
-                (i,),
-                given[:, i].tolist(),
-                None if levels[i] else 1.0,
-            )
-            for i, name in enumerate(names)
-        ]
-        found = explain_classifier(
-            self, x, features, against=against, background=background, random_state=random_state
-        )
+        one = not hasattr(X, "columns") and np.ndim(X) == 1
+        found = explain(self, X, against=against, random_state=random_state)
         return found[0] if one else found
 
     def _labels(self, codes: Array) -> Any:
@@ -312,126 +278,6 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
             )
         xp = namespace(codes)
         return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
-
-
-def explained_rows(estimator: Any, X: Any) -> np.ndarray:
-    """One row or several as float64, checked, (n, d); cells may be missing where the estimator takes such rows."""
-    finite = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    if isinstance(estimator, Estimator) and any(estimator.columns_.levels):
-        if hasattr(X, "to_frame"):
-            X = X.to_frame().T
-        elif not hasattr(X, "shape") or len(X.shape) == 1:
-            cells = np.asarray(X, dtype=object)
-            X = cells[None] if cells.ndim == 1 else cells
-        return encoded_rows(estimator, X)
-    if hasattr(X, "to_frame"):  # a row of a data frame
-        X = X.to_frame().T.infer_objects()
-    elif hasattr(X, "__dlpack__") and not is_numpy_array(X):
-        X = to_numpy(X)
-    if not hasattr(X, "__dataframe__"):
-        X = np.asarray(X)
-        X = X[None] if X.ndim == 1 else X
-        if hasattr(
-            estimator, "feature_names_in_"
-        ):  # numbers without names are taken in the order of the fit
-            return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite=finite))
-    return np.asarray(
-        validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite)
-    )
-
-
-def explain_classifier(
-    estimator: Any,
-    x: np.ndarray,
-    features: Sequence[ExplainedFeature],
-    *,
-    against: Any = None,
-    background: Any = None,
-    random_state: Any = 0,
-) -> list[Explanation]:
-    """Explanations of any fitted classifier with probabilities; rows and background as it sees them, without names."""
-    estimator, missing = of_codes(estimator), np.isnan(x)
-    if missing.any():  # cells that are missing have no part in anything: rows that lack the same are explained together
-        found: list[Any] = [None] * len(x)
-        for pattern in np.unique(missing, axis=0):
-            rows = np.flatnonzero((missing == pattern).all(axis=1)).tolist()
-            left = [
-                replace(f, values=[f.values[i] for i in rows])
-                for f in features
-                if not pattern[list(f.columns)].any()
-            ]
-            if pattern.any() and not left:
-                raise KernelpoolError(
-                    "A row without any value cannot be explained; leave out rows that hold nothing."
-                )
-            answers = _explained(estimator, x[rows], left, against, background, random_state)
-            for i, answer in zip(rows, answers, strict=True):
-                found[i] = answer
-        return found
-    return _explained(estimator, x, features, against, background, random_state)
-
-
-def _explained(
-    estimator: Any,
-    x: np.ndarray,
-    features: Sequence[ExplainedFeature],
-    against: Any,
-    background: Any,
-    random_state: Any,
-) -> list[Explanation]:
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    classes = np.asarray(estimator.classes_)
-    if against is not None and against not in classes.tolist():
-        raise KernelpoolError(
-            f"against must be one of the classes {classes.tolist()}; got {against!r}."
-        )
-    if len(classes) < 2:
-        raise KernelpoolError("There is one class only: nothing can be said against it.")
-    marginals = (
-        estimator._marginals() if hasattr(estimator, "_marginals") and background is None else None
-    )
-    model: SubsetModel
-    if marginals is not None:
-        model = marginals
-    else:
-        model = BackgroundModel(
-            lambda z: to_numpy(estimator.predict_proba(z)),
-            background_rows(estimator, background, rng),
-        )
-    knows = hasattr(estimator, "kernel_posterior")
-    pool = describe(estimator).pool if knows else None
-    return explain_rows(
-        model,
-        x,
-        features,
-        classes,
-        against=None if against is None else classes.tolist().index(against),
-        kernel_posterior=to_numpy(estimator.kernel_posterior(x)) if knows else None,
-        class_posterior=None if pool is None else pool.class_posterior,
-        log_density=to_numpy(estimator.score_samples(x)) if knows else None,
-        rng=rng,
-    )
-
-
-N_BACKGROUND = 32
-"""Rows that lend features where none are given."""
-
-
-def background_rows(estimator: Any, background: Any, rng: np.random.Generator) -> np.ndarray:
-    """The rows given, or some drawn from the model, (B, d)."""
-    if background is not None:
-        rows = np.asarray(check_array(background, dtype=np.float64, input_name="background"))
-        if rows.shape[1] != estimator.n_features_in_:
-            raise KernelpoolError(
-                f"background must have {estimator.n_features_in_} features; got {rows.shape[1]}."
-            )
-        return rows
-    if not hasattr(estimator, "sample"):
-        raise KernelpoolError(
-            f"{type(estimator).__name__} knows no densities from which features could be left out: pass background=, some "
-            f"rows such as those of fit."
-        )
-    return np.asarray(estimator.sample(N_BACKGROUND, random_state=int(rng.integers(2**31)))[0])
 
 
 def identity(scores: Array) -> Array:
@@ -557,7 +403,7 @@ class DensityClassifier(ProbabilityClassifier):
 
         See Also
         --------
-        kernelpool.questions.estimate_class_prior : Frequencies from rows without labels.
+        kernelpool.inspection.estimate_class_prior : Frequencies from rows without labels.
 
         Examples
         --------

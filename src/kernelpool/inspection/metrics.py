@@ -21,7 +21,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import beta, norm
+from sklearn.utils import column_or_1d
 
+from ..errors import KernelpoolError
 from ..sums import Sums, record
 from ..text import percent, plural
 from ..training.reject import accepted_up_to
@@ -31,6 +33,17 @@ N_BINS = 10
 
 DECISIONS = ("accepted", "ambiguous", "novel")
 """What may become of a row, by the codes that `RejectClassifier.decide` returns."""
+
+
+def class_codes(classes: Any, y: Any, n_rows: int) -> np.ndarray:
+    """Positions of labels among the classes of a model, (n,); there must be one for each row."""
+    known, labels = np.asarray(classes), column_or_1d(y)
+    if len(labels) != n_rows:
+        raise KernelpoolError(f"X has {n_rows} rows and y {len(labels)} labels.")
+    codes = np.searchsorted(known, labels)
+    if not n_rows or (known[np.minimum(codes, len(known) - 1)] != labels).any():
+        raise KernelpoolError(f"y must hold labels of the classes {known.tolist()}, at least one.")
+    return np.asarray(codes)
 
 
 # -- intervals ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from scipy.stats import beta, binomtest
 from sklearn.metrics import confusion_matrix, log_loss
 
 import kernelpool
-from kernelpool import questions
+from kernelpool import inspection
 from kernelpool.app.files import read_header
 
 from .tables import NAMES, QUICK, colors, features, labels, write_csv
@@ -77,7 +77,7 @@ def test_evaluate_for_people(run, model, new):
     ):
         assert text in ran.out
     found = run("evaluate", model, new, "--importance", "--json").json["importance"]
-    expected = questions.feature_importance(kernelpool.load(model), table(), Y)
+    expected = inspection.feature_importance(kernelpool.load(model), table(), Y)
     np.testing.assert_allclose(found["importance"], expected.importance)
     assert found["names"] == ["a", "b"]
 
@@ -131,7 +131,7 @@ def test_check_finds_what_changed(run, model, new):
     assert "hold only where nothing but they has changed" in ran.text
     summary = read_header(model)["summary"]["reference"]
     assert set(summary) == {"bins", "n_rows", "counts", "density"}  # counts, and no rows
-    reference = questions.DriftReference.from_dict(summary)
+    reference = inspection.DriftReference.from_dict(summary)
     report = reference.compare(*reference.count(table(shifted), kernelpool.load(model)))
     assert [part["p_value"] for part in moved["parts"]] == [part.p_value for part in report.parts]
     kernelpool.save(kernelpool.load(model), "bare.st")

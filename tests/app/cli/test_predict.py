@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kernelpool
-from kernelpool import questions
+from kernelpool import inspection
 from kernelpool.app.readers import files
 
 from .tables import NAMES, QUICK, colors, features, labels, write_csv
@@ -178,7 +178,7 @@ def test_explanations_are_those_of_the_library(run, blurred):
     run("predict", blurred[1], blurred[0], "-o", "why.csv", "--explain")
     rows = read("why.csv")
     x = table(colors(400, 1, 1.5)).slice(0, 1)
-    (first,) = questions.explain(kernelpool.load(blurred[1]), x)
+    (first,) = inspection.explain(kernelpool.load(blurred[1]), x)
     start = f"against {first.against} {first.log_odds:+.2f}: {first.features[0].name} "
     assert rows[0]["why"].startswith(start)
     assert all(row["why"].count(",") == 1 for row in rows)  # two features
@@ -204,7 +204,7 @@ def test_other_class_frequencies(run, blurred):
     new, model = write_csv("new.csv", NAMES, rows), kernelpool.load(path)
     for text, prior in (("balanced", "balanced"), ("red=0.9", {"red": 0.9})):
         run("predict", path, new, "-o", "p.csv", "--class-prior", text, "--force")
-        expected = questions.with_class_prior(model, prior).predict_proba(table(rows))
+        expected = inspection.with_class_prior(model, prior).predict_proba(table(rows))
         found = [[float(r[f"probability_{c}"]) for c in model.classes_] for r in read("p.csv")]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
     with open(new, encoding="utf-8") as file:

@@ -36,7 +36,7 @@ from kernelpool.app.report import page as page_module
 from kernelpool.app.report import write_report
 from kernelpool.app.report.page import number, percent
 from kernelpool.errors import KernelpoolError
-from kernelpool.questions import check_drift, estimate_class_prior, feature_importance
+from kernelpool.inspection import check_drift, estimate_class_prior, feature_importance
 
 from .conftest import HOSTILE
 from .parsed import column

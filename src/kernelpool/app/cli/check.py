@@ -6,8 +6,8 @@ import numpy as np
 import typer
 
 from ...errors import KernelpoolError
-from ...questions import DriftReference
-from ...questions.priors import prior_from_probability
+from ...inspection import DriftReference
+from ...inspection.priors import prior_from_probability
 from ...text import percent, shown
 from ..readers.files import Source
 from . import options as o

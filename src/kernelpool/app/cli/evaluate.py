@@ -6,8 +6,8 @@ import numpy as np
 import typer
 
 from ...bounds import binomial_upper
+from ...inspection import FeatureImportance, ModelComparison, feature_importance
 from ...inspection.metrics import DECISIONS, Metrics
-from ...questions import FeatureImportance, ModelComparison, feature_importance
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
 from ..readers.table import check_columns, codes_of

@@ -13,9 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ... import PooledClassifier
-from ...inspection import hold_out, row_keys, stratified_folds
+from ...inspection import DriftReference, hold_out, row_keys, stratified_folds
 from ...inspection.metrics import Metrics
-from ...questions import DriftReference
 from ...text import plural, shown
 from ..readers.table import Rows, fingerprint
 from .models import NOT_SETTABLE

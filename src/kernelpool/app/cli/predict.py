@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ... import ConformalClassifier, questions
+from ... import ConformalClassifier
 from ...errors import KernelpoolError
-from ...inspection.explanation import signed
+from ...inspection import explain, with_class_prior
+from ...inspection.explain import signed
 from ...inspection.metrics import DECISIONS
-from ...questions.priors import prior_from_probability
+from ...inspection.priors import prior_from_probability
 from ...text import listed, plural, shown
 from ..readers.files import Batch, Source
 from ..readers.table import CATEGORY, check_columns
@@ -212,7 +213,7 @@ def _conformal(loaded: LoadedModel, error: float, per_class: bool) -> ConformalC
 def _reasons(model: Any, features: Any) -> list[str]:
     """The largest parts of the log-odds of each row, in one cell."""
     found = []
-    for why in questions.explain(model, features):
+    for why in explain(model, features):
         parts = ", ".join(f"{part.name} {signed(part.part)}" for part in why.features[:MOST_PARTS])
         found.append(f"against {why.against} {why.log_odds:+.2f}: {parts}")
     return found
@@ -249,6 +250,6 @@ def _set_class_prior(
                     f"got {shown(text)}.",
                 ) from None
     try:
-        loaded.model = questions.with_class_prior(loaded.model, prior)
+        loaded.model = with_class_prior(loaded.model, prior)
     except KernelpoolError as error:
         raise CommandError(Exit.USAGE, f"--class-prior: {shown(error, 300)}") from None

@@ -42,9 +42,9 @@ import kernelpool
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
 from ...estimators import ConformalClassifier, SharedKernelClassifier
+from ...inspection import check_drift, estimate_class_prior, feature_importance
 from ...inspection.describe import refusals
 from ...inspection.metrics import Metrics, Rate, ambiguity_of, coverage_curve
-from ...questions import check_drift, estimate_class_prior, feature_importance
 from ...text import is_missing, text_of
 from . import plots
 from .explorer import explore

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import binomtest
-from sklearn.utils import check_consistent_length, column_or_1d
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError
 from ..text import percent, plural
+from .metrics import class_codes
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,12 @@ def compare_models(first: Any, second: Any, X: Any, y: Any) -> ModelComparison:
 
     Examples
     --------
-    >>> from kernelpool import SharedKernelClassifier, questions
+    >>> from kernelpool import SharedKernelClassifier
     >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.inspection import compare_models
     >>> X, y = make_clouds(random_state=0)
     >>> few, many = (SharedKernelClassifier.prbf(n, random_state=0).fit(X, y) for n in (2, 12))
-    >>> questions.compare_models(few, many, *make_clouds(random_state=1)).p_value < 0.001
+    >>> compare_models(few, many, *make_clouds(random_state=1)).p_value < 0.001
     True
     """
     classes = np.asarray(first.classes_)
@@ -122,13 +123,7 @@ def compare_models(first: Any, second: Any, X: Any, y: Any) -> ModelComparison:
         raise KernelpoolError(
             f"Both must know the same classes; got {list(classes)} and {list(second.classes_)}."
         )
-    labels = column_or_1d(y)
-    check_consistent_length(X, labels)
-    codes = np.searchsorted(classes, labels)
-    if not len(labels) or (classes[np.minimum(codes, len(classes) - 1)] != labels).any():
-        raise KernelpoolError(
-            f"y must hold labels of the classes {classes.tolist()}, at least one."
-        )
+    codes = class_codes(classes, y, len(X))
     probability = [
         np.asarray(to_numpy(model.predict_proba(X)), np.float64) for model in (first, second)
     ]

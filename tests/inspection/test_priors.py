@@ -16,12 +16,12 @@ from kernelpool import (
     RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
+    inspection,
     load,
-    questions,
     save,
 )
 from kernelpool.errors import KernelpoolError
-from kernelpool.questions.priors import prior_from_probability
+from kernelpool.inspection.priors import prior_from_probability
 
 TRUE = SharedKernelClassifier.from_parameters(
     means=[[0.0], [2.0], [5.0]],
@@ -135,7 +135,7 @@ def test_whatever_stands_around_a_model_takes_them_too():
         ),
     ).fit(x, y)
     wrapped = RejectClassifier(model, ambiguity=0.1).fit(x, y)
-    other = questions.with_class_prior(wrapped, "balanced")
+    other = inspection.with_class_prior(wrapped, "balanced")
     before = wrapped.predict_proba(x)
     expected = before / model[-1].estimator.class_prior_
     np.testing.assert_allclose(
@@ -145,14 +145,14 @@ def test_whatever_stands_around_a_model_takes_them_too():
     with pytest.raises(
         KernelpoolError, match="RBFNetworkClassifier cannot take other class frequencies"
     ):
-        questions.with_class_prior(RBFNetworkClassifier(random_state=0).fit(x, y), "balanced")
+        inspection.with_class_prior(RBFNetworkClassifier(random_state=0).fit(x, y), "balanced")
 
 
 def test_frequencies_of_unlabeled_rows_are_the_most_likely_ones_with_the_interval_of_the_likelihood():
     shifted = TRUE.with_class_prior([0.2, 0.7, 0.1])
     x, _ = shifted.sample(500, random_state=1)
     density = np.exp(TRUE.log_density(x))
-    found = questions.estimate_class_prior(TRUE, x)
+    found = inspection.estimate_class_prior(TRUE, x)
     steps = np.linspace(0, 1, 401)
     a, b = np.meshgrid(steps, steps)
     inside = a + b <= 1
@@ -184,10 +184,12 @@ def test_models_that_do_not_know_their_frequencies_are_told():
     x, y = TRUE.sample(200, random_state=0)
     model = LogisticRegression().fit(x, y)
     with pytest.raises(KernelpoolError, match=r"LogisticRegression does not tell.*pass trained="):
-        questions.estimate_class_prior(model, x)
-    told = questions.estimate_class_prior(model, x, trained={"a": 0.5, "b": 0.3, "c": 0.2})
+        inspection.estimate_class_prior(model, x)
+    told = inspection.estimate_class_prior(model, x, trained={"a": 0.5, "b": 0.3, "c": 0.2})
     assert told.n_rows == 200
     bayes = GaussianNB().fit(x, y)
-    np.testing.assert_allclose(questions.estimate_class_prior(bayes, x).trained, bayes.class_prior_)
+    np.testing.assert_allclose(
+        inspection.estimate_class_prior(bayes, x).trained, bayes.class_prior_
+    )
     with pytest.raises(KernelpoolError, match="confidence must lie between 0 and 1"):
-        questions.estimate_class_prior(TRUE, x, confidence=2)
+        inspection.estimate_class_prior(TRUE, x, confidence=2)

@@ -315,14 +315,15 @@ def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
 
     Examples
     --------
-    >>> from kernelpool import SharedKernelClassifier, questions
+    >>> from kernelpool import SharedKernelClassifier
     >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.inspection import check_drift
     >>> X, y = make_clouds(random_state=0)
     >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     >>> X_new, _ = make_clouds(random_state=1)
-    >>> questions.check_drift(model, X_new, X).moved()
+    >>> check_drift(model, X_new, X).moved()
     []
-    >>> questions.check_drift(model, X_new + [0.5, 0.0], X).moved()
+    >>> check_drift(model, X_new + [0.5, 0.0], X).moved()
     ['feature 0', 'log-density']
     """
     if not isinstance(reference, DriftReference):

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chi2_contingency
 
-from kernelpool import RBFNetworkClassifier, SharedKernelClassifier, questions
+from kernelpool import RBFNetworkClassifier, SharedKernelClassifier, inspection
 from kernelpool.errors import KernelpoolError
-from kernelpool.questions.drift import Bins, DriftReference, holm, homogeneity
+from kernelpool.inspection.drift import Bins, DriftReference, holm, homogeneity
 
 
 def test_the_test_is_pearsons():
@@ -48,7 +48,7 @@ def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_prom
     alarms = 0
     for _ in range(200):
         x = rng.normal(size=(300, 4))
-        alarms += questions.check_drift(None, rng.normal(size=(120, 4)), x).p_value < 0.05
+        alarms += inspection.check_drift(None, rng.normal(size=(120, 4)), x).p_value < 0.05
     assert alarms <= 20  # binomial(200, 0.05): more than 20 with a probability of 0.001
 
 
@@ -58,17 +58,17 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     x, y = rng.multivariate_normal([0, 0], joint, 1000), rng.integers(2, size=1000)
     model = SharedKernelClassifier.prbf(2, covariance_type="full", random_state=0).fit(x, y)
     new = rng.multivariate_normal([0, 0], joint, 400)
-    assert questions.check_drift(model, new, x).moved() == []
-    moved = questions.check_drift(model, new + np.array([0, 0.6]), x)
+    assert inspection.check_drift(model, new, x).moved() == []
+    moved = inspection.check_drift(model, new + np.array([0, 0.6]), x)
     assert "feature 1" in moved.moved()
     assert "feature 0" not in moved.moved()
-    turned = questions.check_drift(model, new * [1, -1], x)  # each feature alone is as before
+    turned = inspection.check_drift(model, new * [1, -1], x)  # each feature alone is as before
     assert turned.moved() == ["log-density"]
     assert turned.p_value < 1e-6
     assert "log-density" in str(turned)
-    assert questions.check_drift(None, new * [1, -1], x).moved() == []
+    assert inspection.check_drift(None, new * [1, -1], x).moved() == []
     assert (
-        questions.check_drift(
+        inspection.check_drift(
             RBFNetworkClassifier(random_state=0).fit(x, y), new * [1, -1], x
         ).moved()
         == []
@@ -80,7 +80,7 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     frame = pd.DataFrame({"x": rng.normal(size=500), "w": rng.choice(["a", "b"], 500)})
     new = pd.DataFrame({"w": rng.choice(["a", "b", "c"], 300), "x": rng.normal(size=300)})
     reference = DriftReference.from_dict(DriftReference.of(frame).to_dict())
-    whole = questions.check_drift(None, new, frame)
+    whole = inspection.check_drift(None, new, frame)
     (first, _), (second, _) = (
         reference.count(new[:100]),
         reference.count(pa.Table.from_pandas(new[100:])),
@@ -103,4 +103,4 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     with pytest.raises(KernelpoolError, match="no rows"):
         DriftReference.of(frame[:0])
     with pytest.raises(KernelpoolError, match="no new rows"):
-        questions.check_drift(None, new[:0], frame)
+        inspection.check_drift(None, new[:0], frame)

@@ -32,9 +32,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError
-from ..inspection.pipeline import INSIDE, unwrap
 from ..text import percent, shown
 from ..training.prepare import class_prior_for
+from .pipeline import INSIDE, unwrap
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,14 @@ def estimate_class_prior(
 
     Examples
     --------
-    >>> from kernelpool import SharedKernelClassifier, questions
+    >>> from kernelpool import SharedKernelClassifier
     >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.inspection import estimate_class_prior
     >>> X, y = make_clouds(random_state=0)
     >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     >>> rare = make_clouds(4000, random_state=1)
     >>> keep = (rare[1] == 0) | (np.arange(4000) % 9 == 0)  # one in nine of the second class is left
-    >>> found = questions.estimate_class_prior(model, rare[0][keep])
+    >>> found = estimate_class_prior(model, rare[0][keep])
     >>> bool(found.low[1] < (rare[1][keep] == 1).mean() < found.high[1])
     True
     """
