@@ -13,6 +13,7 @@ script, named by their hashes, and images in the page, and nothing else.
 
 import ast
 import base64
+import contextlib
 import inspect
 import json
 import os
@@ -238,7 +239,10 @@ def _results(
         known = known[: MOST_ASKED // len(inside.names)]
         if len(known):
             labels = np.asarray(model.classes_)[test.y[known]]
-            found["importance"] = feature_importance(model, _safe_indexing(test.X, known), labels)
+            with contextlib.suppress(ValueError):  # it takes no missing values
+                found["importance"] = feature_importance(
+                    model, _safe_indexing(test.X, known), labels
+                )
     x = [inside.rows(part.X) for part in parts]
     scores = [inside.score(part) for part in x]
     found["outliers"] = _outliers(inside, parts, x, scores, names, charts)
