@@ -21,7 +21,7 @@ from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame, one_blas_thread
-from kernelpool.rows.threads import map_threads, n_threads_for
+from kernelpool.rows.threads import n_threads_for, over_threads
 from kernelpool.squarem import Squarem
 
 SIZES = [(100_000, 8, 16), (100_000, 16, 32), (50_000, 32, 32)]
@@ -124,7 +124,7 @@ class Bare:
 
     def run(self):
         with one_blas_thread():
-            map_threads(self.one, self.pieces, n_threads_for(-1))
+            over_threads(self.one, len(self.pieces), n_threads_for(-1))
 
     def least(self):
         warm_up(self.run)

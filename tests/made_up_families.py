@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from kernelpool.arrays import Array, match_array, namespace, to_numpy
+from kernelpool.arrays import Array, match_array, namespace
 from kernelpool.kernels import Diag, Kernel, KernelSums, NaturalParams
 from kernelpool.sums import record
 
@@ -98,10 +98,6 @@ class Unit(Kernel):
             moments.first - xp.sum(moments.mass, axis=1)[:, None] * kernels.center, (-1,)
         )
 
-    @staticmethod
-    def shapes(n_kernels, d):
-        return {"center": (n_kernels, d)}
-
     def n_parameters(self, n_kernels, d):
         return n_kernels * d
 
@@ -128,9 +124,6 @@ class Unit(Kernel):
         return kernels.center[j, :] + match_array(
             rng.standard_normal((n, kernels.center.shape[1])), like=kernels.center
         )
-
-    def describe(self, kernels):
-        return [{"center": center.tolist()} for center in to_numpy(kernels.center)]
 
     def into(self, kernels, frame):
         return Centers((kernels.center - frame.origin) / frame.unit)

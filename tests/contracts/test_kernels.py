@@ -3,8 +3,6 @@
 A family is tested as soon as it stands in FAMILIES: nothing here knows one by name.
 """
 
-import json
-
 import array_api_strict as strict
 import numpy as np
 import pytest
@@ -167,16 +165,9 @@ def test_samples_have_the_moments_of_their_kernel(family_class):
     np.testing.assert_allclose(kernel.coordinates(again), kernel.coordinates(kernels), atol=0.03)
 
 
-def test_parameters_have_the_shapes_that_the_family_states(family_class, kernel, kernels):
-    assert {name: a.shape for name, a in vars(kernels).items()} == family_class.shapes(M, D)
+def test_free_numbers_are_no_more_than_coordinates(kernel, kernels):
     assert kernel.n_parameters(M, D) <= len(kernel.coordinates(kernels))
     assert kernel.n_parameters(M + 1, D) > kernel.n_parameters(M, D)
-
-
-def test_kernels_are_described_in_plain_numbers(kernel, kernels):
-    told = kernel.describe(kernels)
-    assert len(told) == M
-    assert json.loads(json.dumps(told)) == told
 
 
 def test_kernels_are_taken_and_moved(kernel, kernels):
@@ -208,15 +199,11 @@ def test_vanished_kernels_keep_their_place(kernel, kernels):
     )
     at = some_rows(5)
     # in a family that shares a shape among kernels only the place is kept
-    if "covariance" not in family_shapes(kernel) or family_shapes(kernel)["covariance"][0] == M:
+    if len(getattr(kernels, "covariance", range(M))) == M:
         np.testing.assert_allclose(
             kernel.log_density(one, at), kernel.log_density(other, at), rtol=1e-6, atol=1e-6
         )
     assert np.isfinite(kernel.coordinates(better)).all()
-
-
-def family_shapes(kernel):
-    return kernel.shapes(M, D)
 
 
 def test_frames_map_there_and_back(kernel, kernels):

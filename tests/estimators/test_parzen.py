@@ -294,7 +294,8 @@ def test_predictions_hold_no_table_of_rows_by_kernels(algorithm):
 @pytest.mark.parametrize("home", ["array_api_strict", "torch", "cuda", "dask"])
 @pytest.mark.parametrize("kernel", ["hypersphere", "gaussian"])
 def test_homes_agree(home, kernel):
-    from contracts.test_homes import at_home, compute
+    from contracts.test_backends import compute
+    from contracts.test_backends import on_backend as at_home
 
     X, y = make_clouds(300, random_state=0)
     there, labels = at_home(home, X, y)

@@ -352,7 +352,7 @@ def test_blocks_add_up(setting):
     x = np.tile(x, (20, 1)) + np.random.default_rng(0).normal(size=(2400, 2))
     y = (x[:, 0] > 0).astype(int)
     whole, cut = (ArrayRows(x, y, width=w, n_jobs=1) for w in (1, 10**6))
-    assert (whole._n_blocks, cut._n_blocks) == (1, 80)
+    assert (whole.n_blocks, cut.n_blocks) == (1, 80)
     for output in (
         Logistic(hidden, ClassTargets(2, 1)),
         LeastSquares(hidden, ClassTargets(2, 1), "loo"),

@@ -286,7 +286,8 @@ def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
     ],
 )
 def test_homes_agree(home, blobs, family):
-    from contracts.test_homes import at_home, compute
+    from contracts.test_backends import compute
+    from contracts.test_backends import on_backend as at_home
 
     x, y = blobs
     settings = {

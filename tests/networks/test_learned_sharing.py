@@ -180,7 +180,7 @@ def test_with_the_overlap_penalty(blobs, family):
     ],
 )
 def test_homes_agree(home, blobs, family):
-    from contracts.test_homes import at_home
+    from contracts.test_backends import on_backend as at_home
 
     x, y = blobs
     settings = {"covariance_type": family, "sharing": "learned", "random_state": 0}

@@ -126,7 +126,7 @@ def test_kernels_that_a_class_may_not_use_are_not_looked_at(
     rows = ArrayRows(
         x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000
     )
-    assert rows._n_blocks > 1
+    assert rows.n_blocks > 1
     pairs, plain = [], FAMILIES[family].sums
     counted = lambda self, phi, x, r: pairs.append(r.size) or plain(self, phi, x, r)  # noqa: E731
     monkeypatch.setattr(FAMILIES[family], "sums", counted)

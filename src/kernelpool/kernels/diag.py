@@ -12,6 +12,9 @@ class Diag(Gaussian):
     def square(self, x: Array) -> Array:
         return x * x
 
+    def cross(self, a: Array, b: Array) -> Array:
+        return 2 * a * b
+
     def square_factors(self, d: int) -> tuple[tuple[int, int], ...]:
         return tuple((i, i) for i in range(d))
 
@@ -25,21 +28,11 @@ class Diag(Gaussian):
         xp = namespace(covariance)
         return covariance**-0.5, xp.sum(xp.log(covariance), axis=1)
 
-    def gram(self, whitening: Array) -> Array:
-        return whitening * whitening
-
-    def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
-        white = (x - point) * whitening
-        return namespace(x).vecdot(white, white)
-
     def apply(self, precision: Array, x: Array) -> Array:
         return precision * x if x.ndim == 2 else precision[:, None, :] * x
 
     def dual(self, precision: Array) -> Array:
         return precision
-
-    def deviate(self, covariance: Array, noise: Array) -> Array:
-        return noise * covariance**0.5
 
     def unflatten(self, second: Array, d: int) -> Array:
         return second
@@ -53,22 +46,11 @@ class Diag(Gaussian):
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         return covariance * factor**2
 
-    def covariance_coordinates(self, covariance: Array) -> Array:
-        xp = namespace(covariance)
-        return xp.reshape(xp.log(covariance), (-1,))
-
-    def covariance_at(self, coordinates: Array, like: Array) -> Array:
-        xp = namespace(coordinates)
-        return xp.reshape(xp.exp(coordinates), like.shape)
-
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
         return namespace(covariance).reshape(0.5 * (scatter / covariance - mass[:, None]), (-1,))
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         return namespace(covariance).take(covariance, columns, axis=1)
-
-    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
-        return n_kernels * d
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
         return variance[None, :], INVERSE_GAMMA_DOF + 3

@@ -36,6 +36,10 @@ class Full(Gaussian):
         self.write_square(out, x)
         return out
 
+    def cross(self, a: Array, b: Array) -> Array:
+        product = a[:, :, None] * b[:, None, :]
+        return self.flat(product + namespace(a).matrix_transpose(product))
+
     def write_square(self, out: Array, x: Array) -> None:
         multiply_pairs_into(out, x)
 
@@ -47,10 +51,6 @@ class Full(Gaussian):
 
     def n_features(self, d: int) -> int:
         return d if self.one_by_one(d) else d + d * (d + 1) // 2
-
-    def complete(self, features: Array, d: int) -> None:
-        if not self.one_by_one(d):
-            super().complete(features, d)
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         found = None if self.one_by_one(x.shape[1]) else outer_sums(x, responsibility)
@@ -123,6 +123,10 @@ class Full(Gaussian):
         upper, _, _ = triangle(covariance, d)
         return xp.take(xp.reshape(covariance, (-1, d * d)), upper, axis=1)
 
+    def variances(self, kernels: Kernels) -> Array:
+        xp = namespace(kernels.mean)
+        return xp.linalg.diagonal(kernels.covariance) + xp.zeros_like(kernels.mean)
+
     def apply_floor(self, covariance: Array) -> Array:
         xp = namespace(covariance)
         lowest = (
@@ -131,13 +135,18 @@ class Full(Gaussian):
         )
         if covariance.shape[-1] < WIDE and cholesky(covariance - lowest) is not None:
             return covariance
-        each = [covariance[j, ...] for j in range(covariance.shape[0])]
+        stacked = xp.reshape(covariance, (-1, *lowest.shape))
+        each = [stacked[j, ...] for j in range(stacked.shape[0])]
         raised = {
             j: self._raise_matrix_to_floor(c, j)
             for j, c in enumerate(each)
             if cholesky(c - lowest) is None
         }
-        return xp.stack([raised.get(j, c) for j, c in enumerate(each)]) if raised else covariance
+        if not raised:
+            return covariance
+        return xp.reshape(
+            xp.stack([raised.get(j, c) for j, c in enumerate(each)]), covariance.shape
+        )
 
     def _raise_matrix_to_floor(self, covariance: Array, j: int) -> Array:
         """The most likely covariance (d, d) of kernel j at or above diag(floor): eigenvalues clipped in its metric."""
@@ -168,15 +177,17 @@ class Full(Gaussian):
 
     def covariance_at(self, coordinates: Array, like: Array) -> Array:
         xp = namespace(coordinates)
-        factor = xp.tril(
-            self.unflatten(xp.reshape(coordinates, (like.shape[0], -1)), like.shape[-1])
-        )
+        d = like.shape[-1]
+        flat = xp.reshape(coordinates, (-1, d * (d + 1) // 2))
+        factor = xp.tril(self.unflatten(flat, d))
         factor = with_diagonal(factor, xp.exp(xp.linalg.diagonal(factor)))
-        return factor @ xp.matrix_transpose(factor)
+        return xp.reshape(factor @ xp.matrix_transpose(factor), like.shape)
 
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
         """W' (W scatter W' - mass) by the factor L = W^-1: its lower triangle, times L on the diagonal."""
-        xp, (n_kernels, d, _) = namespace(covariance), covariance.shape
+        xp, d = namespace(covariance), covariance.shape[-1]
+        covariance = xp.reshape(covariance, (-1, d, d))
+        mass, n_kernels = self.pool_moments(mass[:, None])[:, 0], covariance.shape[0]
         if d >= WIDE and n_kernels > 1:
             scatter = scatter + 0 * mass[:, None]
             each = (slice(j, j + 1) for j in range(n_kernels))
@@ -197,9 +208,7 @@ class Full(Gaussian):
     ) -> tuple[Gaussian, Kernels]:
         xp, mean = namespace(kernels.mean), kernels.mean
         family, _ = self.marginal(kernels, rest)
-        covariance = (
-            kernels.covariance if kernels.covariance.ndim == 3 else kernels.covariance[None, ...]
-        )
+        covariance = xp.reshape(kernels.covariance, (-1, *kernels.covariance.shape[-2:]))
         pattern = xp.asarray(
             [float(i in known) for i in range(mean.shape[1])], dtype=mean.dtype, device=device(mean)
         )
@@ -209,10 +218,8 @@ class Full(Gaussian):
         slope, spread = xp.take(rows, at, axis=2), xp.take(rows, index, axis=2)
         step = (slope @ (x - xp.take(mean, at, axis=1))[..., None])[..., 0]
         spread = 0.5 * (spread + xp.matrix_transpose(spread))
-        return family, Kernels(
-            xp.take(mean, index, axis=1) + step,
-            spread if kernels.covariance.ndim == 3 else spread[0, ...],
-        )
+        shape = self.shape(mean.shape[0], len(rest))
+        return family, Kernels(xp.take(mean, index, axis=1) + step, xp.reshape(spread, shape))
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         xp = namespace(covariance)
@@ -234,6 +241,3 @@ class Full(Gaussian):
     @staticmethod
     def shape(n_kernels: int, d: int) -> tuple[int, ...]:
         return (n_kernels, d, d)
-
-    def variances(self, kernels: Kernels) -> Array:
-        return namespace(kernels.covariance).linalg.diagonal(kernels.covariance)

@@ -26,7 +26,6 @@ distance from that origin; such kernels (``guarded``) are computed from x - mean
 
 import math
 from abc import abstractmethod
-from functools import partial
 from typing import Any, ClassVar
 
 from ..arrays import (
@@ -42,14 +41,12 @@ from ..arrays import (
     namespace,
     rows_above,
     rows_that_count,
-    to_numpy,
     transpose_into,
 )
 from ..errors import CollapsedKernelError
 from ..rows import Block, Frame, max_abs_value
 from ..sums import Sums, record
 from .kernel import Kernel, KernelSums, NaturalParams, Observed
-from .tangents import Tangents, tangents, write_near
 
 
 def _columns(block: Block) -> Array:
@@ -62,10 +59,8 @@ def _columns(block: Block) -> Array:
 LOG_2_PI = math.log(2 * math.pi)
 
 WIDE = 96
-"""From so many features on full kernels are taken one after the other: products of all pairs of features are huge, and slower.
-
-With 2 kernels four times slower, with 30 and 64 by half and more, where `tangents` help (`python -m benchmarks wide`).
-"""
+"""From so many features on full kernels are taken one after the other: products of all pairs of
+features are huge, and with 2 kernels 2 to 4 times slower (`python -m benchmarks wide`)."""
 
 
 INVERSE_GAMMA_DOF = 3
@@ -91,8 +86,6 @@ class GaussianNaturalParams(NaturalParams):
     """W with W' W = precision, in the shape of the covariances: worked out before anything is rounded to the rows' type."""
     log_size: Array
     """log |covariance|, (M,), or () in the tied family."""
-    tangents: Tangents | None = None
-    """Bounds that tell which kernels count in a row, where kernels are taken one after the other."""
 
 
 @record
@@ -140,23 +133,29 @@ class Gaussian(Kernel):
         self.guard = guard
         """Relative loss of variance at which a kernel is guarded; None chooses by the type of the rows."""
 
-    # -- what a family states -------------------------------------------------------------------------------------
+    # -- what a family states -------------------------------------------------------------------
+    # Where covariances are variances, some of these follow; families of matrices state them all.
 
     @abstractmethod
     def square(self, x: Array) -> Array:
         """The part of x x' that the family keeps, flat: (S, n) from (d, n)."""
 
     @abstractmethod
+    def cross(self, a: Array, b: Array) -> Array:
+        """The same part of a_j b_j' + b_j a_j', (M, S), of two vectors a kernel, (M, d)."""
+
+    @abstractmethod
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
         """W with W' W = covariance^-1, in the covariance's own shape, and log |covariance|, (M,) or ()."""
 
-    @abstractmethod
     def gram(self, whitening: Array) -> Array:
         """W' W, in the same shape."""
+        return whitening * whitening
 
-    @abstractmethod
     def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
         """|W (x - point)|², (n,), for rows (n, d) and the W of one kernel."""
+        white = (x - point) * whitening
+        return namespace(x).vecdot(white, white)
 
     @abstractmethod
     def apply(self, precision: Array, x: Array) -> Array:
@@ -166,13 +165,13 @@ class Gaussian(Kernel):
     def dual(self, precision: Array) -> Array:
         """Weights w with w . square(x) = x' precision x, (M, S)."""
 
-    @abstractmethod
     def deviate(self, covariance: Array, noise: Array) -> Array:
         """Deviations with the covariance of one kernel, (n, d), from standard normal noise, (n, d)."""
+        return noise * covariance**0.5
 
     @abstractmethod
     def unflatten(self, second: Array, d: int) -> Array:
-        """Covariances from flat second moments about the mean, the inverse of `square`."""
+        """Covariances from flat second moments about the mean, the inverse of `flat`."""
 
     @abstractmethod
     def flat(self, covariance: Array) -> Array:
@@ -186,19 +185,20 @@ class Gaussian(Kernel):
     def rescaled(self, covariance: Array, factor: Array) -> Array:
         """Covariances of rows multiplied by `factor`, (d,)."""
 
-    @abstractmethod
     def covariance_coordinates(self, covariance: Array) -> Array:
         """Covariances as free coordinates, flat: any vector is some covariance."""
+        xp = namespace(covariance)
+        return xp.reshape(xp.log(covariance), (-1,))
 
-    @abstractmethod
     def covariance_at(self, coordinates: Array, like: Array) -> Array:
         """The way back from `covariance_coordinates`, in the shape of `like`."""
+        xp = namespace(coordinates)
+        return xp.reshape(xp.exp(coordinates), like.shape)
 
     @abstractmethod
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
-        """Gradient by `covariance_coordinates` of -(mass_j log |covariance_j| + tr(precision_j scatter_j)) / 2, summed over j.
-
-        `scatter` is flat, (M, S) or (1, S).
+        """Gradient by `covariance_coordinates` of -(mass_j log |covariance_j| + tr(precision_j
+        scatter_j)) / 2, summed over j; `scatter` is flat, (M, S) or (1, S).
         """
 
     @abstractmethod
@@ -207,9 +207,8 @@ class Gaussian(Kernel):
 
     @abstractmethod
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
-        """What the conjugate prior adds to a kernel's scatter, (1, S), and to its divisor (Fraley & Raftery 2007, table 2).
-
-        `variance` (d,) is what the prior expects of a kernel along each feature.
+        """What the conjugate prior adds to a kernel's scatter, (1, S), and to its divisor (Fraley &
+        Raftery 2007, table 2); it expects the `variance` (d,) along each feature.
         """
 
     @staticmethod
@@ -217,18 +216,20 @@ class Gaussian(Kernel):
     def shape(n_kernels: int, d: int) -> tuple[int, ...]:
         """Shape of the covariances of `n_kernels` kernels."""
 
+    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
+        """Free numbers in the covariances of `n_kernels` kernels."""
+        return math.prod(self.shape(n_kernels, d))
+
     @abstractmethod
     def variances(self, kernels: Kernels) -> Array:
         """Variance of each kernel along each feature, (M, d)."""
+
+    # -- what follows from it -------------------------------------------------------------------
 
     def precision(self, covariance: Array) -> tuple[Array, Array]:
         """Inverse of the covariance in the covariance's own shape, and log |covariance|, (M,) or ()."""
         whitening, log_size = self.whitening(covariance)
         return self.gram(whitening), log_size
-
-    def widths(self, flat: Array, weight: Array) -> Array:
-        """Covariances at or above the floor from one flat second moment a kernel, (M, S), and their weights, (M,)."""
-        return self.apply_floor(self.unflatten(flat, self.floor.shape[0]))
 
     def pool_moments(self, flat: Array) -> Array:
         """Flat moments (M, S) as `estimate` wants them: every kernel its own."""
@@ -257,8 +258,6 @@ class Gaussian(Kernel):
             xp.take(kernels.mean, index, axis=0), xp.take(kernels.covariance, index, axis=0)
         )
 
-    # -- what follows from it -------------------------------------------------------------------------------------
-
     def write_features(self, out: Array, block: Block) -> None:
         p, d = out.shape[0], block.x.shape[1]
         if not d:  # beside words there may be no number
@@ -267,7 +266,9 @@ class Gaussian(Kernel):
             out[...] = block.once(self.name, lambda block: self.features(block.x), p)
             return
         out[:d, :] = block.once("columns", _columns, d) if block.keeps("columns", d) else block.x.T
-        self.complete(out, d)
+        if p > d:
+            # made anew in every sweep: that costs less than to fetch squares from memory
+            self.write_square(out[d:, :], out[:d, :])
 
     def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:
         d = block.x.shape[1]
@@ -277,13 +278,6 @@ class Gaussian(Kernel):
     def square_factors(self, d: int) -> tuple[tuple[int, int], ...] | None:
         """The two columns of x that each entry of `square` is the product of; None where one is more than that."""
         return None
-
-    def complete(self, features: Array, d: int) -> None:
-        """Writes what follows x in `features` (P, n), whose first d rows are x.
-
-        Squares are made anew in every sweep: that costs less than to fetch them from memory, for they would not fit the caches.
-        """
-        self.write_square(features[d:, :], features[:d, :])
 
     def write_square(self, out: Array, x: Array) -> None:
         """`square`, written into `out`."""
@@ -300,9 +294,8 @@ class Gaussian(Kernel):
         whitening = clip(whitening, -narrow, narrow)
         if self.one_by_one(d):
             offset, every = -0.5 * (log_size + d * LOG_2_PI), tuple(range(kernels.mean.shape[0]))
-            bounds = tangents(kernels.mean, kernels.covariance, whitening, offset)
             return GaussianNaturalParams(
-                xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size, bounds
+                xp.zeros_like(kernels.mean), offset, every, kernels, whitening, log_size
             )
         precision = self.gram(whitening)
         slope = self.apply(precision, kernels.mean)  # (M, d)
@@ -370,16 +363,6 @@ class Gaussian(Kernel):
                     self.exact_log_density(natural_params, j, x[rows, :]) + more[rows]
                 )
 
-    def correct_shares(
-        self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array
-    ) -> None:
-        bounds = natural_params.tangents
-        more = constant - natural_params.offset[:, None]
-        if bounds is None or not write_near(
-            log_joint, bounds, partial(self.exact_log_density, natural_params), x, more
-        ):
-            self.correct(log_joint, natural_params, x, constant)
-
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Observed:
         """Features are independent given the kernel, where covariances are variances alone."""
         return IndependentFeatures(self, natural_params, block)
@@ -395,10 +378,8 @@ class Gaussian(Kernel):
 
     def distance(self, kernels: Kernels, away: Array) -> Array:
         """Squared length of `away` (M, K, d) in the metric of each kernel, (M, K)."""
-        xp = namespace(away)
         precision, _ = self.precision(kernels.covariance)
-        columns = [self.apply(precision, away[:, k, :]) for k in range(away.shape[1])]
-        return xp.sum(away * xp.stack(columns, axis=1), axis=2)
+        return namespace(away).sum(away * self.apply(precision, away), axis=2)
 
     def sums(self, phi: Array, x: Array, responsibility: Array) -> Array:
         """phi @ responsibility', (..., M); the last rows of `phi` are the features of `x`, whatever stands before them."""
@@ -460,9 +441,9 @@ class Gaussian(Kernel):
 
     def covariances(self, second: Array, mass: Array, count: float) -> Array:
         """Covariances at or above the floor from flat scatters (M, S) of `mass` (M,) and `count` more rows."""
-        return self.apply_floor(
-            self.unflatten(second / (mass + count)[:, None], self.floor.shape[0])
-        )
+        xp, d = namespace(second), self.floor.shape[0]
+        found = self.unflatten(second / (self.pool_moments(mass[:, None]) + count), d)
+        return xp.reshape(self.apply_floor(found), self.shape(mass.shape[0], d))
 
     def log_prior(self, kernels: Kernels, prior: PriorStatistics) -> float:
         """log p(x|j) summed over the rows that `prior` stands for, about the origin, up to a constant."""
@@ -486,22 +467,15 @@ class Gaussian(Kernel):
         self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
     ) -> Moments:
         """Moments in which the `vanished` kernels (M,) have a trace of `mass` that keeps them as they are."""
-        xp, away = namespace(moment_origin), kernels.mean - moment_origin
+        xp, away, gone = namespace(moment_origin), kernels.mean - moment_origin, vanished[:, None]
         still = mass * (self.flat(kernels.covariance) + self.square(away.T).T)
+        second = moments.second
+        if second.shape[0] == still.shape[0]:  # every kernel has its own
+            second = xp.where(gone, xp.zeros_like(second), second)
         return Moments(
-            *self._pseudocount_mass(moments, away, vanished, mass),
-            xp.where(vanished[:, None], still, moments.second),
-        )
-
-    def _pseudocount_mass(
-        self, moments: Moments, away: Array, vanished: Array, mass: float
-    ) -> tuple[Array, Array]:
-        """Mass and first moments of `held`, which are every kernel's own."""
-        xp = namespace(away)
-        trace = mass / moments.mass.shape[1] + xp.zeros_like(moments.mass)
-        return (
-            xp.where(vanished[:, None], trace, moments.mass),
-            xp.where(vanished[:, None], mass * away, moments.first),
+            xp.where(gone, xp.full_like(moments.mass, mass / moments.mass.shape[1]), moments.mass),
+            xp.where(gone, mass * away, moments.first),
+            second + self.pool_moments(xp.where(gone, still, xp.zeros_like(still))),
         )
 
     def concat_moments(self, parts: tuple[Moments, ...], mass: Array) -> Moments:
@@ -567,28 +541,12 @@ class Gaussian(Kernel):
         xp = namespace(step)
         precision, _ = self.precision(kernels.covariance)
         by_mean = self.apply(precision, first - mass[:, None] * step)
-        scatter = second + (self.squares(mass, step) - self.cross(first, step))
+        crossed = self.pool_moments(self.cross(first, step))
+        scatter = second + (self.squares(mass, step) - crossed)
         by_covariance = self.covariance_pullback(kernels.covariance, scatter, count)
         return xp.concat([xp.reshape(by_mean, (-1,)), by_covariance])
 
-    def cross(self, a: Array, b: Array) -> Array:
-        """a_j b_j' + b_j a_j', flat, as `pool_moments` leaves it: square(a + b) - square(a - b) is twice that."""
-        xp = namespace(a)
-        size, other = (xp.max(xp.abs(v), axis=1, keepdims=True) for v in (a, b))
-        both = (size > 0) & (
-            other > 0
-        )  # brought to one size, so that no digits are lost in the difference
-        scale = xp.where(
-            both, size / xp.where(both, other, xp.ones_like(other)), xp.ones_like(size)
-        )
-        a = a / xp.where(scale > 0, scale, xp.ones_like(scale))
-        return self.squares(0.5 * scale[:, 0], a + b) - self.squares(0.5 * scale[:, 0], a - b)
-
     # -- kernels as such ------------------------------------------------------------------------------------------
-
-    @classmethod
-    def shapes(cls, n_kernels: int, d: int) -> dict[str, tuple[int, ...]]:
-        return {"mean": (n_kernels, d), "covariance": cls.shape(n_kernels, d)}
 
     def n_parameters(self, n_kernels: int, d: int) -> int:
         return n_kernels * d + self.n_covariance_parameters(n_kernels, d)
@@ -626,7 +584,9 @@ class Gaussian(Kernel):
             own = scatter / weight if bool(xp.any(scatter != 0)) else pooled
             flat += [own] * centers.shape[0]
             share += [weight / centers.shape[0]] * centers.shape[0]
-        return Kernels(mean, self.widths(xp.stack(flat), xp.stack(share)))
+        mass = xp.stack(share) + 1e-12 * total  # a group may weigh nothing
+        second = self.pool_moments(mass[:, None] * xp.stack(flat))
+        return Kernels(mean, self.covariances(second, mass, 0.0))
 
     def tempered(self, kernels: Kernels, beta: float) -> Kernels:
         return Kernels(kernels.mean, kernels.covariance / beta)
@@ -660,22 +620,6 @@ class Gaussian(Kernel):
     def sample(self, kernels: Kernels, j: int, n: int, rng: Any) -> Array:
         noise = match_array(rng.standard_normal((n, kernels.mean.shape[1])), like=kernels.mean)
         return kernels.mean[j, :] + self.deviate(self.of_kernel(kernels.covariance, j), noise)
-
-    def describe(self, kernels: Kernels) -> list[dict[str, Any]]:
-        """Mean and deviation along each feature; correlations where the family has them."""
-        mean, deviation = to_numpy(kernels.mean), to_numpy(self.variances(kernels)) ** 0.5
-        told = [
-            {"mean": m.tolist(), "deviation": s.tolist()}
-            for m, s in zip(mean, deviation, strict=True)
-        ]
-        for j, one in enumerate(told if self.matrices else []):
-            spread = deviation[j][:, None] * deviation[j][None, :]
-            one["correlation"] = (to_numpy(self.of_kernel(kernels.covariance, j)) / spread).tolist()
-        return told
-
-    @abstractmethod
-    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
-        """Free numbers in the covariances of `n_kernels` kernels."""
 
     def reset_covariance(self, covariance: Array, chosen: list[int]) -> Array:
         """Covariances in which the `chosen` kernels have the mean of all."""

@@ -117,12 +117,6 @@ class Kernel(ABC):
     def correct(self, log_joint: Array, natural_params: Natural, x: Array, constant: Array) -> None:  # noqa: B027
         """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
 
-    def correct_shares(
-        self, log_joint: Array, natural_params: Natural, x: Array, constant: Array
-    ) -> None:
-        """`correct`, where shares of kernels in rows are all that is asked for: what is below rounding may be log 0."""
-        self.correct(log_joint, natural_params, x, constant)
-
     def look_up(self, natural_params: Natural, x: Array, of: Array | None = None) -> Array:
         """What is added to offset + weight . features(x), (M, n), where the family `looks_up`; of some kernels, (m, n)."""
         raise NotImplementedError
@@ -192,11 +186,6 @@ class Kernel(ABC):
 
     # -- kernels as such ------------------------------------------------------------------------------------------
 
-    @staticmethod
-    @abstractmethod
-    def shapes(n_kernels: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of the parameter arrays of `n_kernels` kernels, by the names of the record's fields."""
-
     @abstractmethod
     def n_parameters(self, n_kernels: int, d: int) -> int:
         """Free numbers in `n_kernels` kernels."""
@@ -246,10 +235,6 @@ class Kernel(ABC):
     @abstractmethod
     def sample(self, kernels: Parameters, j: int, n: int, rng: Any) -> Array:
         """`n` rows of kernel j, (n, d), drawn with a NumPy generator."""
-
-    @abstractmethod
-    def describe(self, kernels: Parameters) -> list[dict[str, Any]]:
-        """Each kernel in plain numbers and lists."""
 
     @abstractmethod
     def into(self, kernels: Parameters, frame: Frame) -> Parameters:

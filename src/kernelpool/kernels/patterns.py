@@ -93,9 +93,7 @@ class Patterns(Observed):
         xp, (n, d) = namespace(block.x), block.x.shape
         self.mean = as_float64(natural_params.kernels.mean)  # (M, d)
         covariance = as_float64(natural_params.kernels.covariance)
-        self.covariance = (
-            covariance if covariance.ndim == 3 else covariance[None, ...]
-        )  # (M, d, d) or (1, d, d)
+        self.covariance = xp.reshape(covariance, (-1, d, d))  # (M, d, d) or (1, d, d)
         if (
             eps_of(block.x) > 1e-10
         ):  # rounded to the type of the rows: it must stay positive definite

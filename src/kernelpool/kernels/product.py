@@ -29,7 +29,6 @@ from ..arrays import (
     match_array,
     namespace,
     normal_cdf,
-    to_numpy,
 )
 from ..rows import Block, Frame, MissingCells
 from ..sums import record
@@ -342,9 +341,6 @@ class Product(Kernel):
 
     # -- kernels as such ------------------------------------------------------------------------------------------
 
-    def shapes(self, n_kernels: int, d: int) -> dict[str, tuple[int, ...]]:  # type: ignore[override]
-        return {**self.gaussian.shapes(n_kernels, d), "probability": (n_kernels, self.n_levels)}
-
     def n_parameters(self, n_kernels: int, d: int) -> int:
         of_words = n_kernels * (self.n_levels - len(self.words))
         return self.gaussian.n_parameters(n_kernels, len(self.numbers)) + of_words
@@ -472,15 +468,6 @@ class Product(Kernel):
             )
         words = [xp.astype(code, numbers.dtype)[:, None] for code in codes]
         return self._take(xp.concat([numbers, *words], axis=1), self._order())
-
-    def describe(self, kernels: ProductKernels) -> list[dict[str, Any]]:
-        """Mean, deviation and correlations of the numbers, and the table of each column of words."""
-        told = self.gaussian.describe(self.parts(kernels)[1])
-        tables = to_numpy(kernels.probability)
-        return [
-            {**one, "probability": [p[s].tolist() for s in self.spans]}
-            for one, p in zip(told, tables, strict=True)
-        ]
 
     def _frame_of_numbers(self, frame: Frame) -> Frame:
         return Frame(self._take(frame.origin, self.numbers), self._take(frame.unit, self.numbers))

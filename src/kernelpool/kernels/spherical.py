@@ -18,6 +18,9 @@ class Spherical(Gaussian):
         self.write_square(out, x)
         return out
 
+    def cross(self, a: Array, b: Array) -> Array:
+        return 2 * namespace(a).sum(a * b, axis=1, keepdims=True)
+
     def write_square(self, out: Array, x: Array) -> None:
         sum_squares_into(out, x)
 
@@ -31,21 +34,11 @@ class Spherical(Gaussian):
     def whitening(self, covariance: Array) -> tuple[Array, Array]:
         return covariance**-0.5, self.floor.shape[0] * namespace(covariance).log(covariance)
 
-    def gram(self, whitening: Array) -> Array:
-        return whitening * whitening
-
-    def squared_distance(self, whitening: Array, x: Array, point: Array) -> Array:
-        white = (x - point) * whitening
-        return namespace(x).vecdot(white, white)
-
     def apply(self, precision: Array, x: Array) -> Array:
         return namespace(x).reshape(precision, (-1,) + (1,) * (x.ndim - 1)) * x
 
     def dual(self, precision: Array) -> Array:
         return precision[:, None]
-
-    def deviate(self, covariance: Array, noise: Array) -> Array:
-        return noise * covariance**0.5
 
     def unflatten(self, second: Array, d: int) -> Array:
         return second[:, 0] / d
@@ -63,20 +56,11 @@ class Spherical(Gaussian):
             covariance * factor[0] ** 2
         )  # the frame of a spherical family has one unit for all features
 
-    def covariance_coordinates(self, covariance: Array) -> Array:
-        return namespace(covariance).log(covariance)
-
-    def covariance_at(self, coordinates: Array, like: Array) -> Array:
-        return namespace(coordinates).exp(coordinates)
-
     def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
         return 0.5 * (scatter[:, 0] / covariance - self.floor.shape[0] * mass)
 
     def submatrix(self, covariance: Array, columns: Array) -> Array:
         return covariance
-
-    def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
-        return n_kernels
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
         xp = namespace(variance)

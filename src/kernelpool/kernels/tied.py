@@ -1,6 +1,6 @@
 r"""Gaussians that share one covariance matrix."""
 
-from ..arrays import Array, feature_sums, namespace, weighted_gram
+from ..arrays import Array, feature_sums, namespace
 from .full import Full
 from .gaussian import GaussianNaturalParams, Kernels, Moments
 
@@ -24,9 +24,6 @@ class Tied(Full):
 
     def n_features(self, d: int) -> int:
         return d
-
-    def complete(self, features: Array, d: int) -> None:
-        """x is all there is."""
 
     def _weight(self, slope: Array, precision: Array) -> Array:
         return slope
@@ -69,44 +66,8 @@ class Tied(Full):
         found = super()._guarded(kernels, precision, eps)
         return tuple(range(kernels.mean.shape[0])) if found else ()
 
-    def with_pseudocounts(
-        self, moments: Moments, moment_origin: Array, vanished: Array, kernels: Kernels, mass: float
-    ) -> Moments:
-        xp, away = namespace(moment_origin), kernels.mean - moment_origin
-        trace = xp.where(vanished, mass + 0 * away[:, 0], 0 * away[:, 0])  # (M,)
-        kept = xp.sum(trace) * self.flat(kernels.covariance[None, ...]) + self.squares(trace, away)
-        return Moments(
-            *self._pseudocount_mass(moments, away, vanished, mass), moments.second + kept
-        )
-
-    def trace(self, precision: Array, covariance: Array) -> Array:
-        return super().trace(precision[None, ...], covariance[None, ...])
-
     def reset_covariance(self, covariance: Array, chosen: list[int]) -> Array:
         return covariance
-
-    def apply_floor(self, covariance: Array) -> Array:
-        return (
-            super().apply_floor(covariance)
-            if covariance.ndim == 3
-            else super().apply_floor(covariance[None, ...])[0, ...]
-        )
-
-    def covariances(self, second: Array, mass: Array, count: float) -> Array:
-        pooled = second / (namespace(mass).sum(mass) + count)  # (1, S)
-        return self.apply_floor(self.unflatten(pooled, self.floor.shape[0]))[0, ...]
-
-    def covariance_coordinates(self, covariance: Array) -> Array:
-        return super().covariance_coordinates(covariance[None, ...])
-
-    def covariance_at(self, coordinates: Array, like: Array) -> Array:
-        return super().covariance_at(coordinates, like[None, ...])[0, ...]
-
-    def covariance_pullback(self, covariance: Array, scatter: Array, mass: Array) -> Array:
-        xp = namespace(mass)
-        return super().covariance_pullback(
-            covariance[None, ...], scatter, xp.reshape(xp.sum(mass), (1,))
-        )
 
     def n_covariance_parameters(self, n_kernels: int, d: int) -> int:
         return d * (d + 1) // 2
@@ -119,19 +80,5 @@ class Tied(Full):
     def shape(n_kernels: int, d: int) -> tuple[int, ...]:
         return (d, d)
 
-    def variances(self, kernels: Kernels) -> Array:
-        return super().variances(kernels) + namespace(kernels.mean).zeros_like(kernels.mean)
-
-    def widths(self, flat: Array, weight: Array) -> Array:
-        pooled = (weight @ flat) / namespace(weight).sum(weight)
-        return super().widths(pooled[None, :], weight)[0, ...]
-
     def pool_moments(self, flat: Array) -> Array:
         return namespace(flat).sum(flat, axis=0, keepdims=True)
-
-    def squares(self, weight: Array, a: Array) -> Array:
-        return self.flat(weighted_gram(a, weight)[None, ...])
-
-    def cross(self, a: Array, b: Array) -> Array:
-        product = a.T @ b
-        return self.flat((product + product.T)[None, ...])

@@ -569,7 +569,7 @@ class SharedKernel:
         if e_step_params.natural_params.guarded:
             n_columns = e_step_params.table.shape[1]
             constant = e_step_params.table @ phi[:n_columns, :]
-            self.kernel.correct_shares(log_joint, e_step_params.natural_params, block.x, constant)
+            self.kernel.correct(log_joint, e_step_params.natural_params, block.x, constant)
         if self.kernel.looks_up:
             log_joint += self.kernel.look_up(e_step_params.natural_params, block.x)
         return log_joint
