@@ -1,6 +1,9 @@
-"""The pooled classifier: its probabilities are those of its members, its densities those of the members that describe."""
+"""The pooled classifier: its probabilities are those of its members, its densities those of its mixtures."""
+
+from copy import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -9,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 
-from kernelpool import PooledClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool import PooledClassifier, SharedKernelClassifier, load, save
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 
@@ -35,7 +38,7 @@ def test_probabilities_are_weighted_products_of_the_members(pool, clouds):
     assert pool.pooling_ == "log_linear"
     scores = 0.0
     for m, weight in enumerate(pool.weights_):
-        networks = [pool.networks_[i] for i in np.flatnonzero(pool.network_members_ == m)]
+        networks = [n.estimator for n in pool.networks_ if n.member == pool.members_[m]]
         assert len(networks) == 4
         scores = scores + weight * np.log(
             np.mean([network.predict_proba(X_test) for network in networks], axis=0)
@@ -55,76 +58,108 @@ def test_the_pool_is_as_good_as_its_best_member(pool, clouds):
     assert pool.loss_ == pytest.approx(log_loss(y, pool.held_out_proba_), rel=1e-9)
 
 
-def test_densities_are_those_of_the_members_that_describe(pool, clouds):
+def test_densities_are_those_of_the_mixtures(pool, clouds):
     (X_test, _) = clouds[1]
-    heard = np.flatnonzero(pool.density_weights_)
-    assert {type(pool.networks_[i]).__name__ for i in heard} == {"SharedKernelClassifier"}
+    used = [network for network in pool.networks_ if network.density_weight > 0]
+    assert {network.member for network in used} == {"mixture"}
     expected = logsumexp(
-        [pool.networks_[i].log_density(X_test) + np.log(pool.density_weights_[i]) for i in heard],
-        axis=0,
+        [n.estimator.log_density(X_test) + np.log(n.density_weight) for n in used], axis=0
     )
     np.testing.assert_allclose(pool.log_density(X_test), expected, rtol=1e-9)
-    assert pool.density_weights_.sum() == pytest.approx(1)
     np.testing.assert_allclose(pool.kernel_posterior(X_test).sum(axis=1), 1)
     rows, labels = pool.sample(4000, random_state=0)
     for k in pool.classes_:  # each class has the mean of its mixtures
-        means = [(n.mixing_[:, k] @ n.means_) for n in (pool.networks_[i] for i in heard)]
+        means = [n.estimator.mixing_[:, k] @ n.estimator.means_ for n in used]
         np.testing.assert_allclose(rows[labels == k].mean(axis=0), np.mean(means, axis=0), atol=0.1)
-    assert RejectClassifier(pool, novelty=0.01).fit(*clouds[0]).predict([[30.0, 30.0]])[0] == -1
 
 
-def test_a_pool_without_densities_says_so(clouds):
+def test_a_pool_without_densities(clouds):
     model = PooledClassifier([GaussianNB()], random_state=0).fit(*clouds[0])
-    with pytest.raises(AttributeError) as caught:
-        model.score_samples(clouds[1][0])
-    assert "None of the members of this pool describes the classes" in str(caught.value.__cause__)
+    assert not hasattr(model, "score_samples")
+    assert model.held_out_log_density_ is None
+    assert hasattr(PooledClassifier(), "score_samples")  # of its mixtures, once it is fitted
 
 
 def test_other_class_priors_need_no_training(pool, clouds):
     (X_test, _) = clouds[1]
-    odds = np.diff(pool.predict_log_proba(X_test))
-    pool.class_prior = [0.9, 0.1]
-    try:
-        shifted = np.diff(pool.predict_log_proba(X_test))
-    finally:
-        pool.class_prior = None
+    shifted = pool.with_class_prior([0.9, 0.1])
     ratio = np.log(pool.class_prior_[1] / pool.class_prior_[0])
-    np.testing.assert_allclose(shifted - odds, np.log(0.1 / 0.9) - ratio, atol=1e-9)
-
-
-def test_the_default_pool(clouds):
-    """Budgets, progress, views and what is said of trials; on few rows."""
-    (X, y), (X_test, y_test) = clouds
-    told = []
-    model = PooledClassifier(budget="fast", random_state=0, callback=told.append).fit(
-        X[:300], y[:300]
+    np.testing.assert_allclose(
+        np.diff(shifted.predict_log_proba(X_test)) - np.diff(pool.predict_log_proba(X_test)),
+        np.log(0.1 / 0.9) - ratio,
+        atol=1e-9,
     )
-    assert log_loss(y_test, model.predict_proba(X_test)) < 0.35  # 0.22 at best
-    assert [progress.name for progress in told] == model.trials_["name"].tolist()
-    assert told[-1].left == ()
+    told = clone(pool).set_params(class_prior={0: 0.9}).fit(*clouds[0])
+    np.testing.assert_allclose(told.predict_proba(X_test), shifted.predict_proba(X_test), rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Numbers, categories and missing cells; and a default pool over them."""
+    rng, n = np.random.default_rng(0), 240
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(50, 12, n),
+            "plan": rng.choice(["basic", "plus", "pro"], n),
+            "z": rng.normal(size=n),
+        }
+    )
+    odds = (frame["age"] - 50) / 6 + 3 * (frame["plan"] == "plus") - 1
+    y = np.where(odds + rng.logistic(size=n) > 0, "yes", "no")
+    frame = frame.mask(rng.random(frame.shape) < 0.1)
+    progress = []
+    model = PooledClassifier(budget="fast", random_state=0, callback=progress.append)
+    return frame, y, model.fit(frame, y), progress
+
+
+def test_the_default_pool_takes_tables(table):
+    frame, y, model, progress = table
+    assert [p.name for p in progress] == model.trials_["name"].tolist()
+    assert progress[-1].left == ()
     assert set(model.members_) <= set(model.trials_["name"])
-    assert len(model.weights_) == len(model.members_)
-    assert model.view_centers_.shape[1] == 2
+    assert model.loss_ < log_loss(y, np.full(len(y), np.mean(y == "yes"))) - 0.1
     rows, _ = model.sample(10, random_state=0)
+    assert list(rows.columns) == ["age", "plan", "z"]
+    assert set(rows["plan"]) <= {"basic", "plus", "pro", None}
     assert np.isfinite(model.score_samples(rows)).all()
+    proba = model.predict_proba(frame)
+    np.testing.assert_allclose(model.predict_proba(frame.iloc[[7]]), proba[[7]], atol=1e-9)
+    nothing = pd.DataFrame({"age": [np.nan], "plan": [None], "z": [np.nan]})
+    np.testing.assert_allclose(model.predict_proba(nothing)[0], model.class_prior_)
+    assert np.isfinite(model.held_out_log_density_).all()
 
 
-def test_units_do_not_matter(clouds):
-    """Up to the rounding of what decides on folds: a few rows may change theirs."""
-    (X, y), (X_test, y_test) = clouds
-    one = PooledClassifier(budget="fast", random_state=0).fit(X[:300], y[:300])
-    other = PooledClassifier(budget="fast", random_state=0).fit(
-        X[:300] * [1000.0, 1e-3] + 5.0, y[:300]
-    )
-    found = [one.predict_proba(X_test), other.predict_proba(X_test * [1000.0, 1e-3] + 5.0)]
-    assert np.abs(found[0] - found[1]).mean() < 0.03
-    assert abs(log_loss(y_test, found[0]) - log_loss(y_test, found[1])) < 0.01
+def test_a_pool_over_categories_goes_to_a_file(table, tmp_path):
+    frame, _, model, _ = table
+    save(copy(model).set_params(callback=None), tmp_path / "pool.safetensors")
+    loaded = load(tmp_path / "pool.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    np.testing.assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
+
+
+def test_named_members_take_the_table_as_it_is(table):
+    frame, y, *_ = table
+    kinds = []
+
+    class Recording(DummyClassifier):
+        def fit(self, X, y):
+            kinds.append(type(X))
+            return super().fit(X, y)
+
+        def predict_proba(self, X):
+            kinds.append(list(X.dtypes.astype(str)))
+            return super().predict_proba(X)
+
+    model = PooledClassifier([("r", Recording())], random_state=0).fit(frame, y)
+    model.predict(frame)
+    assert set(kinds[::2][:1]) == {pd.DataFrame}
+    assert kinds[-1] == list(frame.dtypes.astype(str))
 
 
 def test_seconds_are_a_budget(clouds):
     model = PooledClassifier(budget=1e-9, random_state=0).fit(*(a[:200] for a in clouds[0]))
     assert len(model.members_) == 1
-    assert (model.trials_["outcome"][1:] == "not tried: the time was spent").all()
+    assert (model.trials_["outcome"][1:] == "not tried: the time was over").all()
 
 
 @pytest.mark.parametrize(
@@ -137,17 +172,6 @@ def test_seconds_are_a_budget(clouds):
 def test_bad_members(members, message, clouds):
     with pytest.raises(KernelpoolError, match=message):
         PooledClassifier(members).fit(*clouds[0])
-
-
-def test_an_interruption_keeps_the_members_that_are_ready(clouds):
-    class Interrupted(GaussianNB):
-        def fit(self, X, y):
-            raise KeyboardInterrupt
-
-    model = PooledClassifier([("bayes", GaussianNB()), ("stop", Interrupted())], random_state=0)
-    with pytest.raises(KeyboardInterrupt, match="1 member was pooled"):
-        model.fit(*clouds[0])
-    assert model.predict(clouds[1][0]).shape == (1000,)
 
 
 def test_weights_count_and_folds_do_not_depend_on_the_order(clouds):
@@ -165,9 +189,9 @@ def test_weights_count_and_folds_do_not_depend_on_the_order(clouds):
     assert heavy.predict_proba(X_test)[:, 0].mean() > one.predict_proba(X_test)[:, 0].mean()
 
 
-def test_a_pool_whose_members_know_nothing_still_has_one():
+def test_a_pool_of_members_without_skill_has_one():
     class Coin(DummyClassifier):
-        """Sure of a class that has nothing to do with the row: any weight of it raises the loss."""
+        """Certain of a class at random: any weight of it raises the loss."""
 
         def predict_proba(self, X):
             right = np.abs(np.sin(1e4 * np.asarray(X)[:, 0])) > 0.5
@@ -189,3 +213,36 @@ def test_a_class_without_weight_is_named():
         KernelpoolError, match="Every class needs a row of positive weight; class 7 has none"
     ):
         PooledClassifier(budget="fast").fit(x, y, sample_weight=(y != 7).astype(float))
+
+
+@pytest.mark.parametrize("trained_on", ["complete rows", "rows with missing cells"])
+def test_named_members_that_take_no_nan_are_averaged_over_imputations(clouds, trained_on):
+    (X, y), _ = clouds
+    X, y = X[:200], y[:200]
+    incomplete = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    members = [("mixture", MEMBERS[0][1]), ("line", LogisticRegression())]
+    for pool in (members, members[1:]):
+        model = PooledClassifier(pool, n_folds=2, pooling="linear", random_state=0)
+        model.fit(X if trained_on == "complete rows" else incomplete, y)
+        proba = model.predict_proba(incomplete)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        order = np.random.default_rng(1).permutation(200)  # imputations depend on the row alone
+        np.testing.assert_allclose(model.predict_proba(incomplete[order]), proba[order], rtol=1e-9)
+        nothing = np.isnan(incomplete).all(axis=1)
+        np.testing.assert_allclose(proba[nothing], [model.class_prior_] * nothing.sum())
+
+
+def test_dependence_between_features_counts_where_cells_are_missing():
+    """Near the loss of the true density, of which nothing but covariances differs between the classes."""
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(2, 6, 6))
+    covariances = factor @ factor.swapaxes(1, 2) + 0.1 * np.eye(6)
+    truth = SharedKernelClassifier.from_parameters(
+        np.zeros((2, 6)), covariances, np.eye(2), [0.5, 0.5], [0, 1], "full"
+    )
+    (X, y), (X_test, y_test) = (truth.sample(400, random_state=i) for i in (1, 2))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X_test[rng.random(X_test.shape) < 0.3] = np.nan
+    pool = PooledClassifier(budget="fast", n_folds=2, random_state=0).fit(X, y)
+    least = log_loss(y_test, truth.predict_proba(X_test))
+    assert log_loss(y_test, pool.predict_proba(X_test)) < least + 0.2 * (np.log(2) - least)

@@ -424,7 +424,10 @@ class DensityClassifier(ProbabilityClassifier):
         return other
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
-        self.class_prior_ = class_prior
+        if "_fitted" in vars(self):
+            self._fitted = replace(self._fitted, class_prior=class_prior)
+        else:
+            self.class_prior_ = class_prior
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their classes from the model.

@@ -9,7 +9,7 @@ from scipy.special import logsumexp, ndtri
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, match_array, namespace, safe_log, shares_of, to_numpy
+from ..arrays import Array, match_array, namespace, safe_log, to_numpy
 from ..rows import Block, Frame, Rows, RowsWithMissing, as_rows, is_lazy_frame, lives_elsewhere
 from ..starts.sample import content_key, sample_rows
 from ..tables.batches import is_source
@@ -18,7 +18,6 @@ from ..tables.words import Indicators
 from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from ..training.prepare import TrainingData, known_columns, query_rows, surveyed
 from ..training.shared_kernel import fit_shared_kernel
-from ..training.views import View
 from .base import ProbabilityClassifier, RowFunction, log_softmax
 from .shared_kernel import SharedKernelClassifier
 
@@ -89,64 +88,25 @@ def drawn_fillings(
     )
 
 
-class Describing:
-    """Networks with densities, and the logarithms of their weights."""
-
-    def __init__(self, networks: list[tuple[Any, View | None]], log_weights: np.ndarray) -> None:
-        self.networks, self.log_weights = networks, log_weights
-
-    def log_density(self, x: np.ndarray) -> np.ndarray:
-        """log p(x|C_k), (n, K)."""
-        said = np.stack([log_density_in_view(network, view, x) for network, view in self.networks])
-        return np.asarray(logsumexp(said + self.log_weights[:, None, None], axis=0))
-
-    def _seen(self, x: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """The rows as each network sees them, and log(weight p(x)) of each, (networks, n)."""
-        seen = [x if view is None else view.transform(x) for _, view in self.networks]
-        evidence = np.stack(
-            [
-                np.asarray(network.score_samples(z))
-                + (0.0 if view is None else view.log_jacobian(x))
-                + log_weight
-                for (network, view), z, log_weight in zip(
-                    self.networks, seen, self.log_weights, strict=True
-                )
-            ]
-        )
-        return seen, evidence
-
-    def fillings(self, x: np.ndarray) -> np.ndarray:
-        """Rows with their missing cells drawn given the others, (N_DRAWS, n, d): a function of the row alone, not of chance."""
-        seen, evidence = self._seen(x)
-        below = np.cumsum(np.exp(evidence - logsumexp(evidence, axis=0)), axis=0)  # (networks, n)
-        d, nobody = x.shape[1], np.full(len(x), -1)
-        out = np.repeat(x[None], N_DRAWS, axis=0)
-        for s in range(N_DRAWS):
-            which, pick, *uniform = (content_key(seen[0], s * (d + 2) + i) for i in range(d + 2))
-            noise, chosen = ndtri(np.column_stack(uniform)), (below < which * below[-1]).sum(axis=0)
-            for i in np.unique(chosen):
-                (network, view), mine = self.networks[i], np.flatnonzero(chosen == i)
-                filled = network._filled(seen[i][mine], nobody[mine], pick[mine], noise[mine])
-                filled = filled if view is None else view.inverse(filled)
-                out[s, mine] = np.where(np.isnan(x[mine]), filled, x[mine])
-        return out
-
-    def kernel_posterior(self, x: np.ndarray) -> np.ndarray:
-        """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
-        seen, evidence = self._seen(x)
-        share = shares_of(evidence, axis=0)  # (networks, n)
-        parts = [
-            np.asarray(network.kernel_posterior(z))
-            for (network, _), z in zip(self.networks, seen, strict=True)
-        ]
-        return np.hstack([part * s[:, None] for part, s in zip(parts, share, strict=True)])
+def imputation_mixture(
+    x: np.ndarray, weight: np.ndarray, columns: Columns, seed: int
+) -> SharedKernelClassifier:
+    """A small mixture of encoded rows, from which missing cells are drawn."""
+    at = np.argsort(content_key(x, seed), kind="stable")[:DESCRIBED_ROWS]
+    family = "full" if columns.levels.count(0) <= MOST_FULL else "tied"
+    return describing_network(x[at], weight[at], columns, seed, family=family)
 
 
-def log_density_in_view(network: Any, view: View | None, x: np.ndarray) -> np.ndarray:
-    """log p(x|C_k) of rows in the units of the data by a network that sees them in a view, (n, K)."""
-    if view is None:
-        return np.asarray(network.log_density(x))
-    return np.asarray(network.log_density(view.transform(x)) + view.log_jacobian(x)[:, None])
+def imputations(
+    mixture: SharedKernelClassifier, x: np.ndarray, n_draws: int = N_DRAWS
+) -> np.ndarray:
+    """Encoded rows with their missing cells drawn given the others, (n_draws, n, d): a function of each row alone."""
+    out, any_class = np.repeat(x[None], n_draws, axis=0), np.full(len(x), -1)
+    for s in range(n_draws):
+        pick, *uniform = (content_key(x, s * (x.shape[1] + 1) + i) for i in range(x.shape[1] + 1))
+        noise = ndtri(np.column_stack(uniform))
+        out[s] = np.where(np.isnan(x), mixture._filled(x, any_class, pick, noise), x)
+    return out
 
 
 # -- networks that need every cell as a number ------------------------------------------------------------------------------
@@ -163,7 +123,7 @@ class TableRows:
     """Of the columns that the network sees, (D,)."""
     indicators: Indicators | None
     """How words are shown; rows come framed where there are none."""
-    describing: Describing | None
+    describing: SharedKernelClassifier | None
     """From which missing cells are drawn."""
     logs: bool
     """Whether the network's scores are logarithms of probabilities, up to a constant of the row; or probabilities."""
@@ -187,7 +147,7 @@ class TableRows:
         x = np.where(to_numpy(block.missing.observed) > 0, x, np.nan)
         said = [
             np.asarray(to_numpy(function(self._shown(z, block.x), *params)))
-            for z in self.describing.fillings(x)
+            for z in imputations(self.describing, x)
         ]
         if self.logs:
             found = logsumexp(np.stack([log_softmax(scores) for scores in said]), axis=0) - np.log(
@@ -288,11 +248,10 @@ class TableClassifier(ProbabilityClassifier):
         framed = rows.framed(frame, width) if indicators is None else rows
         if indicators is None and network is None:
             return RowFunction(framed, function, params)
-        describing = None if network is None else Describing([(network, None)], np.zeros(1))
         table = TableRows(
             frame,
             indicators,
-            describing,
+            network,
             logs,
             getattr(self, "class_shares_", None) if priors else None,
         )

@@ -1,25 +1,25 @@
-r"""Views of the features: scaled, warped so that each looks normal, and seen in a learned metric.
+r"""How networks of a pool that are no mixtures take a table: complete numbers, scaled, warped, in a learned metric.
 
 .. math:: z = A\, \frac{\psi_\lambda((x - m) / s) - m'}{s'}
 
 with :math:`\psi_\lambda` the transform of Yeo and Johnson ("A new family of power transformations to improve normality or
-symmetry", Biometrika 87(4), 2000), one exponent a feature, fitted by likelihood. Every step is one to one, so that densities
-stay densities: :math:`\log p(x) = \log p(z) + \log |dz / dx|`.
+symmetry", Biometrika 87(4), 2000), one exponent for each feature, fitted by maximum likelihood. Categories are indicators.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..lbfgs import maximize
 from ..networks.neighborhood import neighborhood_objective
-from ..tables.columns import indicators_of
+from ..tables.columns import Columns, indicators_of
 
 FARTHEST = 8.0
-"""Warped features are cut here, in standard deviations: beyond the training rows a power may run away."""
+"""Warped features are clipped here, in standard deviations: beyond the training rows a power may diverge."""
 
 EXPONENTS, BISECTIONS = (-3.0, 5.0), 32
-"""Between which the exponent of a warp is sought, and how often what is left is halved."""
+"""Range of the exponent of a warp, and how often it is halved."""
 
 METRIC_ROWS = 600
 """A metric is learned on a sample of this many rows: its cost grows with their square."""
@@ -28,86 +28,43 @@ METRIC_STEPS = 25
 METRIC_RIDGE = 1e-3
 
 
-@dataclass(frozen=True)
-class Warp:
-    """Yeo and Johnson's transform of every feature, then mean zero and variance one."""
-
-    exponent: np.ndarray
-    """(d,)."""
-    center: np.ndarray
-    """(d,)."""
-    scale: np.ndarray
-    """(d,)."""
-
-    def transform(self, u: np.ndarray) -> np.ndarray:
-        """Warped rows, (n, d)."""
-        return np.clip(
-            (yeo_johnson(u, self.exponent) - self.center) / self.scale, -FARTHEST, FARTHEST
-        )
-
-    def inverse(self, z: np.ndarray) -> np.ndarray:
-        """The way back, (n, d)."""
-        return inverse_yeo_johnson(z * self.scale + self.center, self.exponent)
-
-    def log_jacobian(self, u: np.ndarray) -> np.ndarray:
-        """log |dz / du| of each row, (n,)."""
-        slope = (
-            (self.exponent - 1) * np.sign(u) * np.log1p(np.abs(u))
-        )  # log of the derivative of psi
-        return np.asarray(slope.sum(axis=1) - np.log(self.scale).sum())
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
-    """One view of the features; its parts are in the order of its steps."""
+    """A map of encoded rows without missing cells to the numbers that a network takes, (n, D)."""
 
+    levels: tuple[int, ...]
+    """`Columns.levels`."""
     center: np.ndarray
-    """(d,)."""
+    """(D,)."""
     scale: np.ndarray
-    """(d,)."""
-    warp: Warp | None = None
-    """None leaves the features straight."""
+    """(D,)."""
+    exponent: np.ndarray | None = None
+    """Of the warp, (D,); None for no warp."""
+    warped_center: np.ndarray | None = None
+    """(D,)."""
+    warped_scale: np.ndarray | None = None
+    """(D,)."""
     metric: np.ndarray | None = None
-    """A linear map, (d, d)."""
-    levels: tuple[int, ...] | None = None
-    """Of the columns of coded rows that it sees by indicators: d is then their number; None where all are numbers."""
+    """A linear map, (D, D); None for none."""
 
     def transform(self, x: np.ndarray) -> np.ndarray:
-        """Rows in this view, (n, d)."""
-        x = x if self.levels is None else indicators_of(x, self.levels)
-        z = (x - self.center) / self.scale
-        z = z if self.warp is None else self.warp.transform(z)
+        """Rows in this view, (n, D)."""
+        z = (indicators_of(x, self.levels) - self.center) / self.scale
+        if self.exponent is not None:
+            z = (yeo_johnson(z, self.exponent) - self.warped_center) / self.warped_scale
+            z = np.clip(z, -FARTHEST, FARTHEST)
         return z if self.metric is None else z @ self.metric.T
 
-    def inverse(self, z: np.ndarray) -> np.ndarray:
-        """Rows of this view in the units of the data, (n, d)."""
-        z = z if self.metric is None else np.linalg.solve(self.metric, z.T).T
-        z = z if self.warp is None else self.warp.inverse(z)
-        return z * self.scale + self.center
 
-    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
-        """log |dz / dx| of each row, (n,)."""
-        if np.isnan(x).any():
-            return self._log_jacobian_of_known(x)
-        constant = -np.log(self.scale).sum()
-        if self.metric is not None:
-            constant += np.linalg.slogdet(self.metric)[1]
-        if self.warp is None:
-            return np.full(len(x), constant)
-        return constant + self.warp.log_jacobian((x - self.center) / self.scale)
+@dataclass(frozen=True, eq=False)
+class TableView:
+    """Encoded rows without missing cells as the table that was passed to `fit`, for classifiers of other libraries."""
 
-    def _log_jacobian_of_known(self, x: np.ndarray) -> np.ndarray:
-        """The same of the cells that are known, (n,); a metric would mix them with the others."""
-        assert self.metric is None
-        slope = -np.log(self.scale) + np.where(np.isnan(x), np.nan, 0.0)  # (n, d)
-        if self.warp is not None:
-            u = (x - self.center) / self.scale
-            slope = (
-                slope
-                + (self.warp.exponent - 1) * np.sign(u) * np.log1p(np.abs(u))
-                - np.log(self.warp.scale)
-            )
-        return np.asarray(np.nansum(slope, axis=1))
+    columns: Columns
+
+    def transform(self, x: np.ndarray) -> Any:
+        """The table that encoded rows stand for."""
+        return self.columns.decode(x)
 
 
 def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
@@ -117,39 +74,26 @@ def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     return np.sign(u) * np.where(small, size, np.expm1(power * size) / np.where(small, 1, power))
 
 
-def inverse_yeo_johnson(z: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """The way back from `yeo_johnson`; what no row reaches becomes the farthest row there is."""
-    power = np.where(z >= 0, exponent, 2 - exponent)
-    small = np.abs(power) < 1e-8
-    inside = np.maximum(power * np.abs(z), -1 + 1e-12)
-    return np.sign(z) * np.expm1(
-        np.where(small, np.abs(z), np.log1p(inside) / np.where(small, 1, power))
-    )
-
-
-def plain_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...] | None = None) -> View:
+def scaled_view(x: np.ndarray, weight: np.ndarray, levels: tuple[int, ...]) -> View:
     """Mean zero and variance one; a constant feature keeps its unit."""
-    x = x if levels is None else indicators_of(x, levels)
+    x = indicators_of(x, levels)
     center = weight @ x / weight.sum()
     variance = weight @ (x - center) ** 2 / weight.sum()
     constant = variance <= (8 * np.finfo(x.dtype).eps * np.abs(center)) ** 2
-    return View(center, np.where(constant, 1.0, np.sqrt(variance)), levels=levels)
+    return View(levels, center, np.where(constant, 1.0, np.sqrt(variance)))
 
 
-def indicator_view(levels: tuple[int, ...]) -> View:
-    """Words as indicators, and nothing else."""
-    d = indicators_of(np.zeros((1, len(levels))), levels).shape[1]
-    return View(np.zeros(d), np.ones(d), levels=levels)
-
-
-def warped_view(x: np.ndarray, plain: View) -> View:
-    """The plain view, warped by the exponents of the greatest likelihood."""
-    z = plain.transform(x)
+def warped_view(x: np.ndarray, scaled: View) -> View:
+    """The scaled view, warped by the exponents of the greatest likelihood."""
+    z = scaled.transform(x)
     exponent = likely_exponents(z)
     warped = yeo_johnson(z, exponent)
     scale = warped.std(axis=0)
     return replace(
-        plain, warp=Warp(exponent, warped.mean(axis=0), np.where(scale > 1e-9, scale, 1.0))
+        scaled,
+        exponent=exponent,
+        warped_center=warped.mean(axis=0),
+        warped_scale=np.where(scale > 1e-9, scale, 1.0),
     )
 
 
@@ -161,7 +105,7 @@ def likely_exponents(u: np.ndarray) -> np.ndarray:
         \ell(\lambda) = -\tfrac n2 \log \operatorname{var} \psi_\lambda(u)
             + (\lambda - 1) \sum_n \operatorname{sign}(u_n) \log(1 + |u_n|)
 
-    Its slope is taken to zero by bisection, for all features at once; a constant feature stays straight.
+    Its slope is zero there, found by bisection for all features at once; a constant feature keeps 1.
     """
     size, above, sign = np.log1p(np.abs(u)), u >= 0, np.sign(u)
     drift = (sign * size).mean(axis=0)

@@ -130,22 +130,17 @@ def test_a_pool_in_several_views_agrees(precision, monkeypatch):
     X = np.column_stack(
         [np.exp(X[:, 0]), 100 * X[:, 1] + 5, -np.exp(X[:, 2]), np.full(len(X), 7.0)]
     )
+    rbf = RBFNetworkClassifier(20, standardize=False)
     candidates = [
-        pooled.PoolCandidate("plain", kernels()),
-        pooled.PoolCandidate("warped", kernels(training="conditional"), "warped"),
-        pooled.PoolCandidate(
-            "metric", RBFNetworkClassifier(20, standardize=False), "warped", metric=True
-        ),
-        pooled.PoolCandidate(
-            "straight metric", RBFNetworkClassifier(20, standardize=False), metric=True
-        ),
+        pooled.Candidate("plain", kernels(), "codes"),
+        pooled.Candidate("warped", kernels(training="conditional"), "warped"),
+        pooled.Candidate("metric", rbf, "warped metric"),
+        pooled.Candidate("straight metric", rbf, "scaled metric"),
     ]
     monkeypatch.setattr(pooled, "candidates_for", lambda *_: candidates)
-    monkeypatch.setattr("kernelpool.training.cross_fitting.HOPELESS", -10.0)  # nobody is given up
     model = kernelpool.PooledClassifier(n_folds=2, random_state=0).fit(X, y)
-    model.weights_ = np.maximum(model.weights_, 0.1)
-    assert {view.warp is None for view in model._views()} == {True, False}
-    assert {view.metric is None for view in model._views()} == {True, False}
+    assert {view.exponent is None for view in model.views_} == {True, False}
+    assert {view.metric is None for view in model.views_} == {True, False}
     x = (near_and_far(X) if precision == "mixed" else X[:60]).astype(np.float32)
     assert_agree(
         run(kernelpool.to_onnx(model, precision=precision), x),

@@ -201,9 +201,8 @@ def _network_outputs(model: Any) -> dict[str, list[Any]]:
         return {"prediction": several, "std": several}
     k = len(model.classes_)
     # a pool may have no densities
-    describes = hasattr(model, "log_density") and np.any(getattr(model, "density_weights_", 1))
     densities: dict[str, list[Any]] = (
-        {"log_density": [None, k], "score_samples": [None]} if describes else {}
+        {"log_density": [None, k], "score_samples": [None]} if hasattr(model, "log_density") else {}
     )
     return {"label": [None], "probabilities": [None, k], **densities}
 

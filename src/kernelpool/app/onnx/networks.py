@@ -33,7 +33,7 @@ from ...training.competitive import weights_in
 from ...training.frames import mixture_frame
 from ...training.parzen import LONGEST_ODDS
 from ...training.pooling import LOWEST
-from ...training.views import FARTHEST, View
+from ...training.views import FARTHEST, TableView, View
 from .graph import Graph
 
 Answers = dict[str, str]
@@ -158,35 +158,33 @@ def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answer
 
 def pooled(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a PooledClassifier, all of whose networks can be exported themselves."""
-    said, log_jacobians = _network_answers(g, x, model)
+    answers_of = _network_answers(g, x, model)
     log_proba = []
-    for m in range(len(model.weights_)):
+    for member in model.members_:
         parts = []
-        for i in np.flatnonzero(model.network_members_ == m):
-            raised = g.clip(said[i]["probabilities"], math.exp(LOWEST), None)
-            parts.append(str(g.op("Div", raised, g.total(raised, 1, keepdims=True))))
+        for network, answers in zip(model.networks_, answers_of, strict=True):
+            if network.member == member:
+                raised = g.clip(answers["probabilities"], math.exp(LOWEST), None)
+                parts.append(str(g.op("Div", raised, g.total(raised, 1, keepdims=True))))
         log_proba.append(g.clip(str(g.op("Log", _mean(g, parts))), LOWEST, None))
     stacked = _stacked(g, log_proba)  # (n, L, K)
     if model.pooling_ == "linear":
         scores = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
     else:
         scores = g.total(g.multiply(stacked, model.weights_[:, None]), 1)
-    shift = model._log_prior_shift()
+    with np.errstate(divide="ignore"):
+        shift = np.log(model.class_prior_) - np.log(model.class_shares_)
     scores = g.add(scores, np.where(np.isfinite(shift), shift, g.forbidden))
     answers = {"scores": scores, "probabilities": g.softmax(scores, 1)}
-    describing = np.flatnonzero(model.density_weights_)
-    if len(describing):
-        densities = [
-            said[i]["log_density"]
-            if (jacobian := log_jacobians[i]) is None
-            else g.add(said[i]["log_density"], jacobian)
-            for i in describing
-        ]
-        weights = g.safe_log(model.density_weights_[describing])[:, None]
+    used = [i for i, network in enumerate(model.networks_) if network.density_weight > 0]
+    if used:
+        weights = np.array([model.networks_[i].density_weight for i in used])
+        densities = _stacked(g, [answers_of[i]["log_density"] for i in used])
         answers["log_density"] = log_density = g.log_of_sum(
-            g.add(_stacked(g, densities), weights), 1
+            g.add(densities, g.safe_log(weights)[:, None]), 1
         )
-        answers["score_samples"] = g.log_of_sum(g.add(log_density, g.safe_log(model._prior())), 1)
+        log_prior = g.safe_log(model.class_prior_)
+        answers["score_samples"] = g.log_of_sum(g.add(log_density, log_prior), 1)
     return answers
 
 
@@ -194,23 +192,23 @@ def _stacked(g: Graph, parts: list[str]) -> str:
     return beside(g, [g.unsqueeze(part, 1) for part in parts])
 
 
-def _network_answers(g: Graph, x: str, model: Any) -> tuple[list[Answers], list[str | None]]:
-    """What each network of a pool says of the rows in its view, and log |dz / dx| of that view, (n, 1)."""
-    views = [_seen(g, x, view) for view in model._views()]
-    said, jacobians = [], []
-    for network, v in zip(model.networks_, model.network_views_, strict=True):
-        if type(network) not in CONVERTERS:
+def _network_answers(g: Graph, x: str, model: Any) -> list[Answers]:
+    """The answers of each network of a pool for the rows in its view."""
+    views = [_seen(g, x, view) for view in model.views_]
+    found = []
+    for network in model.networks_:
+        kind = type(network.estimator)
+        if kind not in CONVERTERS:
             raise KernelpoolError(
-                f"A pool with a {type(network).__name__} cannot be exported to ONNX: it has no converter."
+                f"A pool with a {kind.__name__} cannot be exported to ONNX: it has no converter."
             )
-        rows, jacobian = (x, None) if v < 0 else views[v]
-        said.append(CONVERTERS[type(network)](g, rows, network))
-        jacobians.append(jacobian)
-    return said, jacobians
+        rows = x if network.view is None or network.view < 0 else views[network.view]
+        found.append(CONVERTERS[kind](g, rows, network.estimator))
+    return found
 
 
 def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
-    """`tables.words.indicators_of`: the numbers, then 0 and 1 for each word."""
+    """`Columns.indicators`: the numbers, then an indicator for each category."""
     numbers = [i for i, n in enumerate(levels) if not n]
     parts = [str(g.op("Gather", x, g.constant(np.array(numbers)), axis=1))] if numbers else []
     for i, n_levels in enumerate(levels):
@@ -279,23 +277,21 @@ def coded(g: Graph, columns: list[str], model: Any) -> str:
     return beside(g, parts)
 
 
-def _seen(g: Graph, x: str, view: View) -> tuple[str, str]:
-    """Rows in a view, (n, d), and log |dz / dx|, (n, 1)."""
-    constant = -np.log(view.scale).sum()
-    if view.metric is not None:
-        constant += np.linalg.slogdet(view.metric)[1]
-    x = x if view.levels is None else _indicators(g, x, view.levels)
+def _seen(g: Graph, x: str, view: View | TableView) -> str:
+    """Rows in a view, (n, D)."""
+    if isinstance(view, TableView):
+        return x
+    x = _indicators(g, x, view.levels) if any(view.levels) else x
     centered = g.centered(x, view.center)
-    if view.warp is None:
-        zero = g.multiply(g.total(centered, 1, keepdims=True), 0.0)
+    if view.exponent is None:
         # a metric takes the scale with it: a runtime may fold a bare factor into a product, and round it to float32
         if view.metric is None:
-            return g.multiply(centered, 1 / view.scale), g.add(zero, constant)
-        return g.matmul(centered, (view.metric / view.scale).T), g.add(zero, constant)
-    u, warp = g.multiply(centered, 1 / view.scale), view.warp
+            return g.multiply(centered, 1 / view.scale)
+        return g.matmul(centered, (view.metric / view.scale).T)
+    u = g.multiply(centered, 1 / view.scale)
     sign, size = g.op("Sign", u), str(g.op("Log", g.add(str(g.op("Abs", u)), 1.0)))
     above = g.op("GreaterOrEqual", u, g.constant(np.array(0.0)))
-    power = str(g.op("Where", above, g.constant(warp.exponent), g.constant(2 - warp.exponent)))
+    power = str(g.op("Where", above, g.constant(view.exponent), g.constant(2 - view.exponent)))
     straight = g.op("Less", g.op("Abs", power), g.constant(np.array(1e-8)))
     exponent = g.multiply(size, power)
     grown = g.multiply(
@@ -303,10 +299,9 @@ def _seen(g: Graph, x: str, view: View) -> tuple[str, str]:
     )  # exp - 1
     divided = g.op("Div", grown, g.op("Where", straight, g.constant(np.array(1.0)), power))
     psi = g.multiply(str(g.op("Where", straight, size, divided)), sign)
-    z = g.clip(g.multiply(g.subtract(psi, warp.center), 1 / warp.scale), -FARTHEST, FARTHEST)
-    slope = g.total(g.multiply(g.multiply(size, sign), warp.exponent - 1), 1, keepdims=True)
-    jacobian = g.add(slope, constant - np.log(warp.scale).sum())
-    return z if view.metric is None else g.matmul(z, view.metric.T), jacobian
+    z = g.multiply(g.subtract(psi, view.warped_center), 1 / view.warped_scale)
+    z = g.clip(z, -FARTHEST, FARTHEST)
+    return z if view.metric is None else g.matmul(z, view.metric.T)
 
 
 # -- Parzen -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,141 @@
+"""Cross-fitted candidates, with scikit-learn's classifiers as members."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+
+from kernelpool.tables.columns import Columns
+from kernelpool.training.imputation import imputation_mixture, imputations
+from kernelpool.training.pool import Candidate, PoolFit, log_probas
+from kernelpool.training.pooling import log_loss
+
+CODES = np.arange(240) % 3
+X = np.random.default_rng(0).normal(size=(240, 4)) + 1.2 * np.eye(3, 4)[CODES]
+FOLD = (np.arange(240) // 3) % 4
+
+
+def fitted(*candidates, x=X, weight=None, seconds=np.inf, **kwargs):
+    weight = np.ones(len(x)) if weight is None else weight
+    fit = PoolFit(
+        x, CODES[: len(x)], weight, FOLD[: len(x)], columns=Columns.numbers(4), table=x, **kwargs
+    )
+    fit.run([Candidate(*candidate) for candidate in candidates], seconds)
+    return fit
+
+
+def outcomes(fit):
+    return [trial.outcome for trial in fit.trials]
+
+
+def test_held_out_predictions_are_those_of_cross_val_predict():
+    fit = fitted(("nb", GaussianNB(), "table"))
+    expected = cross_val_predict(
+        GaussianNB(), X, CODES, cv=PredefinedSplit(FOLD), method="predict_log_proba"
+    )
+    np.testing.assert_allclose(fit.held_out["nb"], expected, atol=1e-8)
+    assert fit.trials[0].loss == pytest.approx(log_loss(expected, CODES, np.ones(240)))
+    assert len(fit.networks["nb"]) == 4
+
+
+def test_candidates_that_do_not_lower_the_loss_fail_or_come_too_late():
+    fits = []
+
+    class Counted(GaussianNB):
+        def fit(self, X, y):
+            fits.append(len(X))
+            return super().fit(X, y)
+
+    class Fails(GaussianNB):
+        def fit(self, X, y):
+            raise ValueError("singular")
+
+    fit = fitted(
+        ("nb", Counted(), "table"),
+        ("prior", DummyClassifier(), "table"),
+        ("fails", Fails(), "table"),
+    )
+    assert fits == [180] * 4
+    assert outcomes(fit) == ["kept", "dropped after one fold", "failed: ValueError: singular"]
+    assert list(fit.networks) == ["nb"]
+    late = fitted(("a", GaussianNB(), "table"), ("b", GaussianNB(), "table"), seconds=0.0)
+    assert outcomes(late) == ["kept", "not tried: the time was over"]
+
+
+def test_an_interruption_keeps_what_is_ready():
+    class Interrupted(GaussianNB):
+        def fit(self, X, y):
+            raise KeyboardInterrupt
+
+    fit = fitted(("nb", GaussianNB(), "table"), ("stop", Interrupted(), "table"))
+    assert fit.interrupted
+    assert list(fit.networks) == ["nb"]
+    with pytest.raises(KeyboardInterrupt):
+        fitted(("stop", Interrupted(), "table"))
+
+
+def test_weights_and_validation_rows_reach_the_members():
+    passed = []
+
+    class Validated(GaussianNB):
+        def fit(self, X, y, sample_weight=None, X_val=None, y_val=None):
+            passed.append((len(X), sample_weight, len(X_val), len(y_val)))
+            return super().fit(X, y, sample_weight)
+
+    fitted(("v", Validated(), "table"))
+    assert passed == [(180, None, 60, 60)] * 4
+    fitted(("v", Validated(), "table"), weight=np.full(240, 2.0))
+    assert passed[4][1].tolist() == [2.0] * 180
+
+
+def test_settings_of_the_first_fold_are_used_by_the_others():
+    class Choosing(LogisticRegression):
+        def narrowed(self):
+            return clone(self).set_params(C=0.125)
+
+    fit = fitted(("choosing", Choosing(), "table"))
+    assert [network.estimator.C for network in fit.networks["choosing"]] == [1.0, *[0.125] * 3]
+
+
+def test_views_reach_predictions():
+    x = np.exp(X)
+    fit = fitted(("nb", GaussianNB(), "warped metric"), x=x, n_jobs=2)
+    networks = fit.networks["nb"]
+    for network, log_proba in zip(
+        networks, log_probas(networks, fit.views, x, None, x), strict=True
+    ):
+        z = fit.views[network.view].transform(x)
+        expected = network.estimator.predict_log_proba(z)
+        np.testing.assert_allclose(log_proba, expected, atol=1e-9)
+    metrics = {fit.views[network.view].metric.tobytes() for network in networks}
+    assert len(metrics) == 4  # learned without the fold
+
+
+def test_missing_cells_are_imputed_for_networks_of_complete_numbers():
+    x = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    mixture = imputation_mixture(x, None, Columns.numbers(4))
+    fit = fitted(("l", LogisticRegression(), "scaled"), x=x, imputation=mixture)
+    out, network = FOLD == 0, fit.networks["l"][0]
+    draws = [fit.views[0].transform(z) for z in imputations(mixture, x[out])]
+    expected = np.mean([network.estimator.predict_proba(z) for z in draws], axis=0)
+    np.testing.assert_allclose(np.exp(fit.held_out["l"][out]), expected, atol=1e-9)
+
+
+def test_what_leaves_rows_out_by_itself_is_trained_once():
+    class Neighbors(KNeighborsClassifier):
+        def leave_one_out_log_proba(self):
+            near = self.kneighbors(
+                return_distance=False
+            )  # of the training rows, themselves left out
+            votes = np.eye(3)[CODES][near].sum(axis=1) + 0.5
+            return np.log(votes / votes.sum(axis=1, keepdims=True))
+
+    fit = fitted(("near", Neighbors(10), "table"))
+    (network,) = fit.networks["near"]
+    np.testing.assert_allclose(
+        fit.held_out["near"], network.estimator.leave_one_out_log_proba(), atol=1e-12
+    )
