@@ -75,12 +75,12 @@ def test_no_bar_before_two_seconds_nor_off_a_terminal(capsys, monkeypatch):
 
     with Screen().working("Work") as bar:
         bar.at(1)
-        assert bar._timer is None
+        assert bar.bar is None
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with Screen().working("Work") as bar:
         bar.at(1)
-        assert bar._timer.interval == output.BAR_AFTER == 2.0
-        assert bar._bar is None
+        assert bar.timer.interval == output.BAR_AFTER == 2.0
+        assert not bar.bar.live.is_started
     assert capsys.readouterr().err == ""
 
 
@@ -193,7 +193,7 @@ def test_the_application_has_no_eval_and_no_pickle():
         {"target": 5, "held_out_densities": [1], "calibration": 3, "class_shares": "x"},
         {"target": "color", "held_out_densities": {"n_rows": "x"}, "calibration": {"codes": [9]}},
         {"target": "color", "reference": {"bins": 1}, "class_shares": [1, -1, 1], "held_out": 3},
-        {"calibration": {"codes": [0], "probability": ["x"]}, "reference": None},
+        {"calibration": {"codes": [0], "scores": ["x"]}, "reference": None},
     ],
 )
 def test_what_a_model_file_says_of_its_training_is_not_trusted(run, summary):

@@ -187,3 +187,14 @@ def test_info_describes_a_model_file(run, fitted):
     assert found["settings"]["n_kernels"] == 3
     assert found["held_out"]["n_rows"] == 18
     assert "is not a model file" in run("info", fitted[0], code=4).err
+
+
+def test_reports_on_new_rows(run, model, blurred, new):
+    pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
+    assert "Report: report.html" in run("report", model, new).out
+    assert "exists already" in run("report", model, new, code=6).err
+    assert "too low" in run("report", model, blurred[0], "-o", "same.html").err
+    bare = write_csv("p.csv", ["id", "a", "b"], [[f"n{i}", *row[:2]] for i, row in enumerate(ROWS)])
+    run("report", model, bare, "--keep", "id", "-o", "new.html")
+    assert "(n1" in Path("new.html").read_text(encoding="utf-8")
+    assert "no column 'x' to show" in run("report", model, bare, "--keep", "x", "-f", code=3).err

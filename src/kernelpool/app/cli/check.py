@@ -18,9 +18,6 @@ ALARM = "End with exit code 7 where the p-value is below this."
 MOST_LISTED = 20
 """Features in the table."""
 
-MOST_SAMPLED = 1_000_000
-"""Rows whose probabilities are kept to estimate class frequencies."""
-
 
 def check(
     model: o.ModelPath,
@@ -46,13 +43,12 @@ def check(
     reference, shares = _reference(loaded), class_shares(loaded)
     counts: Any = None
     density: Any = None
-    sample = ProbabilitySample()
+    sample: list[np.ndarray] = []
     for _, table in loaded.tables(source, screen, "Checking"):
         found, score = reference.count(table, loaded.model)
         counts = found if counts is None else counts + found
         density = score if density is None else density + score
-        if shares is not None:
-            sample.add(loaded.model.predict_proba(table))
+        sample.append(np.asarray(loaded.model.predict_proba(table), np.float32))
     drift = reference.compare(counts, density)
     screen.result(str(drift))
     screen.table(
@@ -65,7 +61,9 @@ def check(
     )
     record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
     if shares is not None:
-        estimate = prior_from_probability(sample.rows(), shares, loaded.classes, confidence)
+        estimate = prior_from_probability(
+            np.concatenate(sample), shares, loaded.classes, confidence
+        )
         screen.result(str(estimate))
         if drift.moved():
             screen.result(
@@ -75,27 +73,6 @@ def check(
     screen.answer(record)
     if alarm is not None and drift.p_value < alarm:
         raise typer.Exit(Exit.REFUTED)
-
-
-class ProbabilitySample:
-    """Probabilities of all rows, or of every second, fourth, ... where there are many."""
-
-    def __init__(self) -> None:
-        self.parts: list[np.ndarray] = []
-        self.every, self.n_seen = 1, 0
-
-    def add(self, probability: Any) -> None:
-        """Those of a batch, (n, K)."""
-        at = np.arange(-self.n_seen % self.every, len(probability), self.every)
-        self.n_seen += len(probability)
-        self.parts.append(np.asarray(probability)[at])
-        while sum(map(len, self.parts)) > MOST_SAMPLED:
-            self.every *= 2
-            self.parts = [np.concatenate(self.parts)[::2]]
-
-    def rows(self) -> np.ndarray:
-        """(n, K)."""
-        return np.concatenate(self.parts)
 
 
 def _reference(loaded: LoadedModel) -> DriftReference:

@@ -6,15 +6,13 @@ import numpy as np
 import typer
 
 from ...bounds import binomial_upper
-from ...inspection import FeatureImportance, ModelComparison, feature_importance
+from ...inspection import ModelComparison, feature_importance
 from ...inspection.metrics import DECISIONS, Metrics
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
-from ..readers.table import check_columns, codes_of
 from . import options as o
 from .loaded import LoadedModel, load_model
 from .output import CommandError, Exit, Screen
-from .report import warn_if_fitted
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
@@ -57,162 +55,148 @@ def evaluate(
         raise CommandError(Exit.MODEL, f"The models have different classes: {named}.")
     for one in loaded:
         one.reject(reject, ambiguity, novelty, screen)
-    column = loaded[0].target_of(target)
     source = Source(paths[-1], o.text_style(text))
-    found = [_evaluated(one, source, column, screen, len(loaded) > 1) for one in loaded]
+    found = [_evaluated(one, source, target, screen, len(loaded) > 1) for one in loaded]
     records = []
     for one, (metrics, _) in zip(loaded, found, strict=True):
-        bound = binomial_upper(
-            int(metrics.n_errors), int(metrics.n_rows), alpha, n_tried=tried or len(loaded)
-        )
-        records.append({"model": one.path, **_record(metrics, one, alpha), "certified": bound})
-    certified = f"with {100 * confidence:g} % confidence at most {{}} of new rows are misclassified"
+        counts = int(metrics.n_errors), int(metrics.n_rows)
+        bound = binomial_upper(*counts, alpha, n_tried=tried or len(loaded))
+        records.append({"model": one.path, "certified": bound, **_record(metrics, one, alpha)})
     if len(loaded) == 1:
-        _print(found[0][0], loaded[0], alpha, screen)
-        screen.result(f"Certified:    {certified.format(percent(records[0]['certified']))}")
+        _print(found[0][0], records[0], screen)
         if importance:
-            records[0]["importance"] = _importance(loaded[0], source, column, screen).to_dict()
-        screen.answer({**records[0], "at_most": at_most})
+            records[0]["importance"] = _importance(loaded[0], source, target, screen)
     else:
-        records[0]["comparisons"] = _compare(found, loaded, records, screen)
-        screen.answer({"models": records, "at_most": at_most})
-    best = min(record["certified"] for record in records)
-    if at_most is not None and best > at_most:
+        records[0]["comparisons"] = _compare(found, records, screen)
+    screen.answer(
+        {**(records[0] if len(records) == 1 else {"models": records}), "at_most": at_most}
+    )
+    if at_most is not None and min(record["certified"] for record in records) > at_most:
         screen.result(f"Not certified: at most {100 * at_most:g} % was asked for.")
         raise typer.Exit(Exit.REFUTED)
 
 
 def _evaluated(
-    loaded: LoadedModel, source: Source, target: str, screen: Screen, keep: bool
-) -> tuple[Metrics, tuple[np.ndarray, np.ndarray]]:
+    loaded: LoadedModel, source: Source, target: str | None, screen: Screen, keep: bool
+) -> tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]:
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
-    metrics, parts = Metrics.none(len(loaded.classes)), []
-    for batch, table in loaded.tables(source, screen, "Evaluating by", (target,)):
-        check_columns([target], source, "for the target")
-        if batch.first_row == 1 and loaded.kinds is not None:
-            warn_if_fitted(loaded.summary, table, screen)
-        codes, predicted = codes_of(batch, target, loaded.classes), loaded.predictions(table)
-        metrics += Metrics.of(codes, predicted.probability, decision=predicted.decision)
+    metrics, kept = Metrics.none(len(loaded.classes)), []
+    for table, codes in loaded.labeled(source, target, screen, "Evaluating by"):
+        probability, _, decision = loaded.predictions(table)
+        metrics += Metrics.of(codes, probability, decision=decision)
         if keep:
-            parts.append((codes[codes >= 0], predicted.probability[codes >= 0]))
+            kept.append((codes[codes >= 0], probability[codes >= 0]))
     if not metrics.n_rows:
         raise CommandError(Exit.DATA, f"{source.label}: no row has a class.")
     if metrics.n_unlabeled:
         screen.warn(f"{plural(int(metrics.n_unlabeled), 'row')} without a class were left out.")
-    codes, probability = zip(*parts, strict=True) if parts else ((np.zeros(0),),) * 2
-    return metrics, (np.concatenate(codes), np.concatenate(probability))
+    return metrics, kept
+
+
+def _record(metrics: Metrics, loaded: LoadedModel, alpha: float) -> dict[str, Any]:
+    """All figures of a model, for programs."""
+    rate, accepted = metrics.rate(alpha), metrics.accepted(alpha)
+    return {
+        **rate.to_dict(),
+        "sentence": str(rate),
+        "most_frequent_class_error": 1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows,
+        "log_loss": metrics.log_loss,
+        "brier": metrics.brier,
+        "calibration_error": metrics.calibration_error,
+        "calibration": metrics.calibration(),
+        "classes": loaded.classes.tolist(),
+        "confusion": metrics.confusion.tolist(),
+        "unlabeled": int(metrics.n_unlabeled),
+        "decisions": dict(zip(DECISIONS, metrics.decisions[:, 0].tolist(), strict=True)),
+        "accepted": None if accepted is None else {**accepted.to_dict(), "sentence": str(accepted)},
+    }
+
+
+def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
+    """The figures of one model, for people."""
+    baseline = f"always the most frequent class: {percent(record['most_frequent_class_error'])}"
+    certified = f"at most {percent(record['certified'])} of new rows are misclassified"
+    lines = {
+        "Error": f"{record['sentence']}; {baseline}",
+        "Certified": f"with {100 * record['confidence']:g} % confidence {certified}",
+        "Log-loss": f"{record['log_loss']:.4f} (Brier score {record['brier']:.4f})",
+        "Calibration": f"probabilities are off by {percent(record['calibration_error'])} on average",
+    }
+    if record["accepted"] is None or record["accepted"]["n_rows"] < record["n_rows"]:
+        counts = (
+            (name, int(n), int(k))
+            for name, (n, k) in zip(DECISIONS, metrics.decisions, strict=True)
+        )
+        lines["Decisions"] = "; ".join(f"{name} {n:,} rows, {k:,} wrong" for name, n, k in counts)
+        lines["Accepted"] = "none" if record["accepted"] is None else record["accepted"]["sentence"]
+    for name, text in lines.items():
+        screen.result(f"{name + ':':13} {text}")
+    screen.table(
+        "Calibration: rows by the probability of their label",
+        ["probability", "rows", "on average", "correct"],
+        [
+            [
+                f"{b['from']:.1f} to {b['to']:.1f}",
+                b["n_rows"],
+                percent(b["said"]),
+                percent(b["right"]),
+            ]
+            for b in record["calibration"]
+        ],
+    )
+    names, confusion = [str(name) for name in record["classes"]], metrics.confusion
+    if len(names) <= MOST_CLASSES:
+        rows = [[name, *row] for name, row in zip(names, confusion.tolist(), strict=True)]
+        screen.table("Confusion: true classes down, predicted ones across", ["true", *names], rows)
+        return
+    errors = confusion - np.diag(np.diag(confusion))
+    order = np.argsort(-errors, axis=None, kind="stable")[:MOST_CLASSES]
+    rows = [[names[i], names[j], errors[i, j]] for i, j in (divmod(at, len(names)) for at in order)]
+    screen.table("Most frequent confusions", ["true", "predicted", "rows"], rows)
 
 
 def _importance(
-    loaded: LoadedModel, source: Source, target: str, screen: Screen
-) -> FeatureImportance:
-    """A second reading: how much the log-loss rises without each feature, as a table."""
+    loaded: LoadedModel, source: Source, target: str | None, screen: Screen
+) -> dict[str, Any]:
+    """A second reading: how much the log-loss rises without each feature."""
     import pyarrow as pa
 
-    tables, codes = [], []
-    for batch, table in loaded.tables(source, Screen(True), "Reading", (target,)):
-        code = codes_of(batch, target, loaded.classes)
-        tables.append(table.take(np.flatnonzero(code >= 0)))
-        codes.append(code[code >= 0])
-    labels = loaded.classes[np.concatenate(codes)]
+    parts = list(loaded.labeled(source, target, Screen(True), "Reading"))
+    codes = np.concatenate([code for _, code in parts])
+    table = pa.concat_tables([part for part, _ in parts]).combine_chunks()
+    known = np.flatnonzero(codes >= 0)
     with screen.working("Leaving out features"):
-        found = feature_importance(loaded.model, pa.concat_tables(tables).combine_chunks(), labels)
+        found = feature_importance(loaded.model, table.take(known), loaded.classes[codes[known]])
     order = np.argsort(-found.importance, kind="stable")[:MOST_CLASSES]
     screen.table(
         "Rise of the log-loss without a feature",
         ["feature", "rise", "±"],
         [[found.names[i], f"{found.importance[i]:+.4f}", f"{found.error[i]:.4f}"] for i in order],
     )
-    return found
+    return found.to_dict()
 
 
 def _compare(
-    found: list[tuple[Metrics, tuple[np.ndarray, np.ndarray]]],
-    loaded: list[LoadedModel],
+    found: list[tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]],
     records: list[dict[str, Any]],
     screen: Screen,
 ) -> list[dict[str, Any]]:
     """Several models side by side, and each against the first."""
+    shares = ("error", "low", "high", "certified", "calibration_error")
     screen.table(
         "Models on the same rows",
-        ["model", "error", "interval", "certified", "log-loss", "Brier", "calibration"],
+        ["model", "error", "from", "to", "certified", "calibration", "log-loss"],
         [
-            [
-                shown(record["model"], 40),
-                percent(record["error"]),
-                f"{percent(record['low'])} to {percent(record['high'])}",
-                percent(record["certified"]),
-                f"{record['log_loss']:.4f}",
-                f"{record['brier']:.4f}",
-                percent(record["calibration_error"]),
-            ]
-            for record in records
+            [r["model"], *(percent(r[name]) for name in shares), f"{r['log_loss']:.4f}"]
+            for r in records
         ],
     )
+    codes = np.concatenate([code for code, _ in found[0][1]])
+    first, *others = (np.concatenate([p for _, p in kept]) for _, kept in found)
     comparisons = []
-    codes, first = found[0][1]
-    for one, (_, (_, probability)) in zip(loaded[1:], found[1:], strict=True):
-        compared = ModelComparison.of(codes.astype(int), first, probability)
-        screen.result(f"{shown(loaded[0].path, 60)} and {shown(one.path, 60)}: {compared}")
-        comparisons.append({"model": one.path, **compared.to_dict()})
+    for record, other in zip(records[1:], others, strict=True):
+        compared = ModelComparison.of(codes, first, other)
+        names = f"{shown(records[0]['model'], 60)} and {shown(record['model'], 60)}"
+        screen.result(f"{names}: {compared}")
+        comparisons.append({"model": record["model"], **compared.to_dict()})
     return comparisons
-
-
-def _print(metrics: Metrics, loaded: LoadedModel, alpha: float, screen: Screen) -> None:
-    frequent = float(1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows)
-    baseline = f"always the most frequent class: {percent(frequent)}"
-    screen.result(f"Error:        {metrics.rate(alpha)}; {baseline}")
-    screen.result(f"Log-loss:     {metrics.log_loss:.4f} (Brier score {metrics.brier:.4f})")
-    off = percent(metrics.calibration_error)
-    screen.result(f"Calibration:  probabilities are off by {off} on average")
-    accepted = metrics.accepted(alpha)
-    if accepted is None or accepted.n_rows < metrics.n_rows:
-        counts = zip(DECISIONS, metrics.decisions.tolist(), strict=True)
-        parts = [
-            f"{name} {plural(int(n), 'row')}, {int(wrong):,} wrong" for name, (n, wrong) in counts
-        ]
-        screen.result(f"Decisions:    {'; '.join(parts)}")
-        error = "all rows are rejected" if accepted is None else f"error {accepted}"
-        screen.result(f"Accepted:     {error}")
-    screen.table(
-        "Calibration: rows by the probability of their label",
-        ["from", "to", "rows", "probability", "correct"],
-        [
-            [
-                f"{b['from']:.1f}",
-                f"{b['to']:.1f}",
-                f"{b['n_rows']:,}",
-                percent(b["said"]),
-                percent(b["right"]),
-            ]
-            for b in metrics.calibration()
-        ],
-    )
-    names, confusion = [str(name) for name in loaded.classes.tolist()], metrics.confusion
-    if len(names) <= MOST_CLASSES:
-        rows = [
-            [name, *(f"{n:,}" for n in row)] for name, row in zip(names, confusion, strict=True)
-        ]
-        screen.table("Confusion: true classes down, predicted ones across", ["true", *names], rows)
-        return
-    off_diagonal = confusion - np.diag(np.diag(confusion))
-    order = np.argsort(-off_diagonal, axis=None, kind="stable")[:MOST_CLASSES]
-    pairs = [divmod(int(at), len(names)) for at in order]
-    rows = [[names[i], names[j], f"{off_diagonal[i, j]:,}"] for i, j in pairs if off_diagonal[i, j]]
-    screen.table("Most frequent confusions", ["true", "predicted", "rows"], rows)
-
-
-def _record(metrics: Metrics, loaded: LoadedModel, alpha: float) -> dict[str, Any]:
-    accepted = metrics.accepted(alpha)
-    return {
-        **metrics.rate(alpha).to_dict(),
-        "log_loss": metrics.log_loss,
-        "brier": metrics.brier,
-        "calibration_error": metrics.calibration_error,
-        "calibration": metrics.calibration(),
-        "classes": loaded.classes,
-        "confusion": metrics.confusion,
-        "unlabeled": int(metrics.n_unlabeled),
-        "decisions": dict(zip(DECISIONS, metrics.decisions[:, 0], strict=True)),
-        "accepted": None if accepted is None else accepted.to_dict(),
-    }

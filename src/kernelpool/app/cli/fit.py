@@ -15,8 +15,9 @@ from ...text import percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
 from ..readers.table import CATEGORY, NUMBER, Rows, read_rows
 from . import options as o
-from .job import FitJob, command_line
-from .models import MODELS, POOL, make_estimator
+from .job import FitJob
+from .large import IN_MEMORY, LargeJob
+from .models import LARGE, MODELS, POOL, make_estimator
 from .output import CommandError, Exit, Screen, check_free, placed
 from .report import check_report, write
 
@@ -79,14 +80,19 @@ def fit(
 
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
-    screen, style, kinds = Screen(as_json, quiet), o.text_style(text), column_kinds(columns or [])
+    screen, kinds, style = Screen(as_json, quiet), column_kinds(columns or []), o.text_style(text)
     path = output or _default_output(data)
-    estimator = make_estimator(model or POOL, setting or [], seed)  # wrong settings end it here
+    estimator = make_estimator(model or POOL, setting or [], seed)  # before data are read
     _check_output(path, report)
     check_free(path, force)
     if report is not None:
         check_report(report, force)
     source = Source(data, style)
+    large = source.n_bytes > IN_MEMORY and model in (None, LARGE)
+    if large:
+        if cv is not None or keep:
+            raise CommandError(Exit.USAGE, "--cv and --keep need a file that fits in memory.")
+        estimator = make_estimator(LARGE, setting or [], seed)
     with screen.working(f"Reading {source.label}"):
         rows = read_rows(
             source,
@@ -95,9 +101,13 @@ def fit(
             keep=keep or (),
             kinds=kinds,
             unlabeled=str(unlabeled),
+            head=large,
         )
+    if large:
+        screen.say(f"Larger than memory: read in batches, as --model {LARGE}. Its first rows:")
     _describe(rows, screen)
-    job = FitJob(rows, estimator, screen, holdout, cv, refit, seed)
+    settings = rows, estimator, screen, holdout, cv, refit, seed
+    job = LargeJob(*settings, source, str(unlabeled)) if large else FitJob(*settings)
     job.run()
     if job.interrupted:
         path = _offered(job, path, screen)
@@ -106,17 +116,10 @@ def fit(
     screen.result(f"Error: {_error(job)}")
     screen.result(f"Model: {shown(path, 400)}")
     if report is not None:
-        write(
-            job.model,
-            rows,
-            report,
-            force,
-            screen,
-            fitted=np.setdiff1d(np.arange(len(rows.y)), [] if job.test is None else job.test),
-            new=job.test,
-            command=command_line(),
-            facts={"Seconds of training": round(job.seconds, 1)},
-        )
+        parts = {"new": job.test, "fitted": np.arange(len(job.rows.y))}
+        if job.test is not None:
+            parts["fitted"] = np.setdiff1d(parts["fitted"], job.test)
+        write(job.model, job.rows, report, force, screen, command=job.command, **parts)
     screen.answer({"model": path, **job.record(), "report": report})
     if job.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
@@ -212,17 +215,12 @@ def _offered(job: FitJob, path: str, screen: Screen) -> str:
 def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
     """Where the model was written: under another name where a file has appeared in the meantime."""
     target, name, n = Path(path), path, 1
-    while True:
-        try:
-            with placed(name, force) as beside:
-                save(job.model, beside, summary=plain(job.summary()))
-            break
-        except CommandError:
-            if force or not os.path.isfile(name) or n == 1000:
-                raise
-            n += 1
-            name = str(target.with_name(f"{target.stem}-{n}{target.suffix}"))
+    while os.path.lexists(name) and not force:
+        n += 1
+        name = str(target.with_name(f"{target.stem}-{n}{target.suffix}"))
     if n > 1:
         job.warnings.append(f"{shown(path, 200)} exists and is kept; pass --force to replace it.")
         screen.warn(job.warnings[-1])
+    with placed(name, force) as beside:
+        save(job.model, beside, summary=plain(job.summary()))
     return name

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ... import PooledClassifier
+from ...errors import TableError
 from ...inspection import DriftReference, hold_out, row_keys, stratified_folds
 from ...inspection.metrics import Metrics
 from ...text import plural, shown
@@ -44,36 +45,42 @@ class FitJob:
     test: np.ndarray | None = None
     """Positions of the rows that the model was not fitted to."""
     interrupted: str | None = None
-    seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
     held_out: dict[str, Any] = field(default_factory=dict)
     """What the model file keeps of held-out rows: densities, calibration, reference for drift."""
 
     def run(self) -> None:
         """Fit and evaluate."""
-        known = np.array([label is not None for label in self.rows.y], bool)
-        self.classes = np.unique(np.asarray(self.rows.y[known].tolist()))
-        self.codes = np.full(len(known), -1)
-        self.codes[known] = np.searchsorted(self.classes, self.rows.y[known].tolist())
-        everything, start = np.arange(len(known)), time.perf_counter()
+        start, self.n_rows = time.perf_counter(), len(self.rows.y)
+        self.command = shlex.join(["kernelpool", *sys.argv[1:]])
+        self.fingerprint = fingerprint(self.rows.table)
+        self._run()
+        self.seconds = time.perf_counter() - start
+
+    def _run(self) -> None:
+        self._encode(np.unique([label for label in self.rows.y.tolist() if label is not None]))
         key = row_keys(self.rows.table, seed=self.seed)  # equal rows are held out together
+        everything = np.arange(self.n_rows)
         if self.cv is not None:
             self._cross_validate(self.cv, key)
             self._final(self.estimator, everything)
-            self._reference(everything, None)
-        else:
-            out = hold_out(self.codes, self.holdout, key=key)
-            train, test = np.flatnonzero(~out), np.flatnonzero(out)
-            self._final(self.estimator, train)
-            if len(test):
-                self.test, table = test, self.rows.table.take(test)
-                probability = self._evaluate(self.model, table, test)
-                self._keep_scores(table, self.codes[test], probability)
-            self._reference(train, self.test)
-            again = self.refit and self.interrupted is None
-            if again and self._final(clone(self.estimator), everything):
-                self.test = None
-        self.seconds = time.perf_counter() - start
+            self._keep(everything)
+            return
+        out = hold_out(self.codes, self.holdout, key=key)
+        train, test = np.flatnonzero(~out), np.flatnonzero(out)
+        self._final(self.estimator, train)
+        if len(test):
+            self.test = test
+            self._evaluate(self.model, test)
+        self._keep(train)
+        again = self.refit and self.interrupted is None
+        if again and self._final(clone(self.estimator), everything):
+            self.test = None
+
+    def _encode(self, classes: np.ndarray) -> None:
+        known = np.array([label is not None for label in self.rows.y], bool)
+        self.classes, self.codes = classes, np.full(len(known), -1)
+        self.codes[known] = np.searchsorted(classes, self.rows.y[known].tolist())
 
     def _cross_validate(self, n_folds: int, key: np.ndarray) -> None:
         most = np.bincount(self.codes[self.codes >= 0]).max()
@@ -83,12 +90,14 @@ class FitJob:
             )
         fold = stratified_folds(self.codes, n_folds, key=key)
         for k in range(n_folds):
-            model, test = clone(self.estimator), np.flatnonzero(fold == k)
+            model = clone(self.estimator)
             try:
                 self._fit(model, np.flatnonzero(fold != k), f"Fold {k + 1} of {n_folds}:")
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("the folds were not finished; nothing was saved") from None
-            self._evaluate(model, self.rows.table.take(test), test)
+            self._evaluate(model, np.flatnonzero(fold == k))
+
+    # -- the fit -----------------------------------------------------------------------------------
 
     def _final(self, model: Any, at: np.ndarray) -> bool:
         """Fit to some rows; an interrupted fit counts if it left a model that predicts."""
@@ -96,22 +105,19 @@ class FitJob:
             self._fit(model, at, "Fitting")
         except KeyboardInterrupt as error:
             self.interrupted = str(error) or "interrupted"
-            if not self._predicts(model):
+            try:
+                model.predict_proba(self.rows.table.slice(0, 1))
+            except (AttributeError, NotFittedError):
                 if self.model is None:
                     raise KeyboardInterrupt("nothing has been fitted yet") from None
-                self.interrupted = (
-                    "interrupted while fitting to all rows; the evaluated model is kept"
-                )
+                self.interrupted = "interrupted before the last fit; the evaluated model is kept"
                 return False
         self.model = model
         return True
 
-    def _predicts(self, model: Any) -> bool:
-        try:
-            model.predict_proba(self.rows.table.slice(0, 1))
-        except (AttributeError, NotFittedError):
-            return False
-        return True
+    def _data(self, at: np.ndarray) -> tuple[Any, Any]:
+        """X and y of some rows, as estimators take them."""
+        return self.rows.at(at)
 
     def _fit(self, model: Any, at: np.ndarray, title: str) -> None:
         """With a progress bar; what goes wrong is reported as the command line does."""
@@ -123,14 +129,15 @@ class FitJob:
             warnings.simplefilter("always")
             if "callback" in parameters:
                 pool = isinstance(model, PooledClassifier)
-                watch = _watch_pool(bar, title) if pool else _watch_sweeps(bar)
-                model.set_params(callback=watch)
+                model.set_params(callback=_watch_pool(bar, title) if pool else _watch_sweeps(bar))
             try:
-                model.fit(*self.rows.at(at))
+                model.fit(*self._data(at))
+            except TableError:  # of rows that are read while they are fitted
+                raise
             except ValueError as error:
                 raise CommandError(Exit.FIT, f"{name}: {shown(error, 600)}") from None
             except MemoryError:
-                what = plural(len(at), "row")
+                what = plural(self.n_rows, "row")
                 raise CommandError(Exit.FIT, f"{name}: not enough memory for {what}.") from None
             finally:
                 if "callback" in parameters:  # a function cannot be saved
@@ -142,36 +149,38 @@ class FitJob:
 
     # -- held-out rows -----------------------------------------------------------------------------
 
-    def _evaluate(self, model: Any, table: Any, at: np.ndarray) -> np.ndarray:
-        """Add held-out rows to the metrics; their probabilities, (n, K)."""
+    def _evaluate(self, model: Any, at: np.ndarray) -> None:
+        """Add held-out rows to the metrics, and keep their scores unless folds have several."""
         probability = np.zeros((len(at), len(self.classes)))
         known = np.searchsorted(self.classes, model.classes_)  # a fold may lack a class
-        probability[:, known] = model.predict_proba(table)
+        probability[:, known] = model.predict_proba(self.rows.table.take(at))
         found = Metrics.of(self.codes[at], probability)
         self.metrics = found if self.metrics is None else self.metrics + found
-        return probability
+        if self.cv is None:
+            self._keep_scores(at, probability)
 
-    def _keep_scores(self, table: Any, codes: np.ndarray, probability: np.ndarray) -> None:
+    def _keep_scores(self, at: np.ndarray, probability: np.ndarray) -> None:
         """Lowest densities for novelty; scores of some rows for their own classes, for sets."""
         least = -np.finfo(np.float64).max
         if hasattr(self.model, "score_samples"):
-            score = np.nan_to_num(self.model.score_samples(table), nan=least, neginf=least)
-            lowest = np.sort(score)[:LOWEST]
+            score = np.asarray(self.model.score_samples(self.rows.table.take(at)))
+            lowest = np.sort(np.nan_to_num(score, nan=least, neginf=least))[:LOWEST]
             self.held_out["held_out_densities"] = {"n_rows": len(score), "lowest": lowest}
-        some = np.unique(np.linspace(0, len(codes) - 1, MOST_CALIBRATION).astype(int))
-        own = some, codes[some]
-        scores = {"codes": codes[some], "probability": probability[own]}
+        some = np.unique(np.linspace(0, len(at) - 1, MOST_CALIBRATION).astype(int))
+        own = np.arange(len(some)), self.codes[at[some]]
+        scores = [probability[some][own]]
         if hasattr(self.model, "log_density"):
-            density = np.asarray(self.model.log_density(table.take(some)))
-            density = density[np.arange(len(some)), codes[some]]
-            scores["density"] = np.nan_to_num(density, nan=least, neginf=least)
+            density = np.asarray(self.model.log_density(self.rows.table.take(at[some])))[own]
+            scores.append(np.nan_to_num(density, nan=least, neginf=least))
         if len(self.model.classes_) == len(self.classes):
-            self.held_out["calibration"] = scores
+            self.held_out["calibration"] = {"codes": own[1], "scores": scores}
 
-    def _reference(self, train: np.ndarray, test: np.ndarray | None) -> None:
+    def _keep(self, train: np.ndarray) -> None:
         """What the rows are like, for `kernelpool check`: counts, and no rows."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        self.held_out["class_shares"] = counts / counts.sum()
         if len(self.rows.kinds) <= MOST_WATCHED:
-            held = None if test is None else self.rows.table.take(test)
+            held = None if self.test is None else self.rows.table.take(self.test)
             found = DriftReference.of(self.rows.table.take(train), self.model, held)
             self.held_out["reference"] = found.to_dict()
 
@@ -186,8 +195,7 @@ class FitJob:
 
     def record(self) -> dict[str, Any]:
         """For programs."""
-        settings = self.model.get_params(deep=False)
-        members = None
+        settings, members = self.model.get_params(deep=False), None
         if isinstance(self.model, PooledClassifier):
             pairs = zip(self.model.members_, self.model.weights_.tolist(), strict=True)
             members = [{"name": name, "weight": weight} for name, weight in pairs]
@@ -195,7 +203,7 @@ class FitJob:
             "estimator": type(self.model).__name__,
             "settings": {n: v for n, v in settings.items() if n not in NOT_SETTABLE},
             "members": members,
-            "n_rows": len(self.rows.y),
+            "n_rows": self.n_rows,
             "n_features": len(self.rows.kinds),
             "classes": self.classes,
             "evaluated_by": self.evaluated_by,
@@ -208,23 +216,15 @@ class FitJob:
 
     def summary(self) -> dict[str, Any]:
         """For the model file."""
-        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
         return {
             **self.record(),
-            "command": command_line(),
+            "command": self.command,
             "source": self.rows.source,
             "target": self.rows.target,
-            "features": self.rows.kinds,
             "seed": self.seed,
-            "fingerprint": fingerprint(self.rows.table),
-            "class_shares": counts / counts.sum(),
+            "fingerprint": self.fingerprint,
             **self.held_out,
         }
-
-
-def command_line() -> str:
-    """The command, as it could be typed again."""
-    return shlex.join(["kernelpool", *sys.argv[1:]])
 
 
 def _watch_pool(bar: Working, title: str) -> Callable[[Any], None]:
@@ -234,13 +234,11 @@ def _watch_pool(bar: Working, title: str) -> Callable[[Any], None]:
     def watch(info: Any) -> None:
         nonlocal tried
         tried += 1
-        n_all = tried + len(info.left)
         loss = f"log-loss {info.loss:.4f}, " if np.isfinite(info.loss) else ""
         pool = f"; pool {info.pool_loss:.4f}" if info.outcome == "kept" else ""
         outcome = f"{loss}{info.outcome}, {info.seconds:.1f} s{pool}"
         bar.line(f"{title} {info.name}: {outcome}; {len(info.left) or 'none'} left")
-        following = f"{title} {info.left[0]}" if info.left else title
-        bar.at(tried, f"{tried} of {n_all} tried", description=following, total=n_all)
+        bar.at(tried, ", ".join(info.left[:1]), description=title, total=tried + len(info.left))
 
     return watch
 

@@ -8,35 +8,23 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ... import RejectClassifier, load
 from ...errors import KernelpoolError, TableError
 from ...inspection.metrics import ambiguity_of
-from ...inspection.pipeline import unwrap
 from ...text import listed, plural, quoted, shown
 from ..files import read_header
 from ..readers.files import Batch, Source, stem_of
-from ..readers.table import CATEGORY, NUMBER, table_of
+from ..readers.table import CATEGORY, NUMBER, check_columns, codes_of, fingerprint, table_of
 from .output import CommandError, Exit, Screen
 
 AMBIGUITY, NOVELTY = 0.2, 0.01
 """Thresholds of `--reject` alone."""
 
 SWAPPED = "It has the name of a data file: the model comes first, then the data."
-
-
-class Predictions(NamedTuple):
-    """What a model predicts for some rows."""
-
-    probability: np.ndarray
-    """(n, K)."""
-    score: np.ndarray | None
-    """log p(x), (n,); None where the model has no densities."""
-    decision: np.ndarray | None
-    """0 accepted, 1 ambiguous, 2 novel, (n,); None where no row may be rejected."""
 
 
 @dataclass
@@ -53,9 +41,9 @@ class LoadedModel:
     ambiguity: float | None = None
     lowest: float | None = None
     """Thresholds of ambiguity and of log p(x)."""
-    unreadable: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
-    """Cells, by column, that are no numbers, and of categories that the model does not know."""
+    unreadable: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    """Cells of the rows read last, by column: no numbers, and of categories that are not known."""
 
     @property
     def classes(self) -> np.ndarray:
@@ -72,61 +60,54 @@ class LoadedModel:
         found = self.summary.get("target")
         return found if isinstance(found, str) else None
 
-    def target_of(self, given: str | None) -> str:
-        """The target column; an error where it is not known."""
-        name = given or self.target
-        if name is None:
-            raise CommandError(
-                Exit.USAGE,
-                f"{shown(self.path, 200)} does not name the column of the classes: pass --target.",
-            )
-        return name
-
     # -- rows --------------------------------------------------------------------------------------
 
     def tables(
-        self, source: Source, screen: Screen, title: str, skip: tuple[str, ...] = ()
+        self, source: Source, screen: Screen, title: str, skip: tuple[str | None, ...] = ()
     ) -> Iterator[tuple[Batch, Any]]:
         """Batches, and the features of their rows, which are matched by name."""
-        kinds, n_rows = None, 0
+        kinds, n_rows, counts = None, 0, (Counter[str](), Counter[str]())
+        columns = getattr(self.model, "columns_", None)  # other estimators have none
         with screen.working(f"{title} {source.label}") as bar:
             for batch in source.batches():
                 kinds = kinds or self._kinds_in(source, {*skip, self.target}, screen)
                 table, unreadable = table_of(batch, kinds, source.style)
-                self.unreadable.update(unreadable)
-                self._count_unknown(table)
+                counts[0].update(unreadable)
+                if columns is not None and self.kinds is not None:
+                    counts[1].update({k: n for k, n in columns.unknown(table).items() if n})
                 n_rows += batch.rows.num_rows
                 bar.at(0, plural(n_rows, "row"))
                 yield batch, table if self.kinds is not None else np.column_stack(table.columns)
         if not n_rows:
             self._kinds_in(source, {*skip, self.target}, screen)
             raise TableError(f"{source.label}: no rows below the header.")
-        for counts, what in (
-            (self.unreadable, "that are no finite numbers are taken as missing"),
-            (self.unknown, "hold values that were not there when the model was fitted"),
+        self.unreadable, self.unknown = map(dict, counts)
+        for found, what in (
+            (counts[0], "that are no finite numbers are taken as missing"),
+            (counts[1], "hold values that were not there when the model was fitted"),
         ):
-            if counts:
-                columns = ", ".join(f"{quoted(name)} {n:,}" for name, n in counts.most_common(8))
-                screen.warn(f"{plural(counts.total(), 'cell')} {what}: {columns}.")
+            if found:
+                names = ", ".join(f"{quoted(name)} {n:,}" for name, n in found.most_common(8))
+                screen.warn(f"{plural(found.total(), 'cell')} {what}: {names}.")
 
     def _kinds_in(self, source: Source, skip: set[str | None], screen: Screen) -> dict[str, str]:
         """The features among the columns of a source; others are passed over."""
         names = [name for name in source.names if name not in skip]
         if self.kinds is None:
-            if len(names) != self.model.n_features_in_:
+            n_features = self.model.n_features_in_
+            if len(names) != n_features:
                 raise TableError(
-                    f"{source.label}: the model was fitted to {self.model.n_features_in_} columns "
-                    f"without names; there are {len(names)}: {listed(names)}."
+                    f"{source.label}: the model was fitted to {n_features} columns without names; "
+                    f"there are {len(names)}: {listed(names)}."
                 )
             return dict.fromkeys(names, NUMBER)
         present = set(source.names)
         missing = [name for name in self.kinds if name not in present]
         extra = [name for name in names if name not in self.kinds]
         if missing:
-            others = f" It has {listed(extra, 8)} besides." if extra else ""
             raise TableError(
                 f"{source.label}: the columns are not those that the model was fitted to: it lacks "
-                f"{listed(missing, 8)}.{others}",
+                f"{listed(missing, 8)}.{f' It has {listed(extra, 8)} besides.' if extra else ''}",
                 missing_columns=missing,
                 extra_columns=extra,
             )
@@ -134,29 +115,47 @@ class LoadedModel:
             screen.say(f"{source.label}: the model does not use {listed(extra, 8)}.")
         return self.kinds
 
-    def _count_unknown(self, table: Any) -> None:
-        columns = getattr(self.model, "columns_", None)  # other estimators have none
-        if columns is not None and self.kinds is not None:
-            self.unknown.update({name: n for name, n in columns.unknown(table).items() if n})
+    def labeled(
+        self, source: Source, target: str | None, screen: Screen, title: str
+    ) -> Iterator[tuple[Any, np.ndarray]]:
+        """Features and codes of the classes, -1 for rows without one; warns of rows of the fit."""
+        target = target or self.target
+        if target is None:
+            raise CommandError(
+                Exit.USAGE,
+                f"{shown(self.path, 200)} does not name the column of the classes: pass --target.",
+            )
+        for batch, table in self.tables(source, screen, title, (target,)):
+            check_columns([target], source, "for the target")
+            if batch.first_row == 1 and self.kinds is not None:
+                self.warn_if_fitted(table, screen)
+            yield table, codes_of(batch, target, self.classes)
 
-    def predictions(self, table: Any) -> Predictions:
-        """For rows of `tables`."""
-        probability = np.asarray(self.model.predict_proba(table), np.float64)
-        score = None
+    def warn_if_fitted(self, table: Any, screen: Screen) -> None:
+        """Errors are too low on the rows of the fit; their first ones are known again."""
+        if self.summary.get("fingerprint") == fingerprint(table):
+            screen.warn("the model was fitted to these first rows: errors on them are too low.")
+
+    # -- predictions -------------------------------------------------------------------------------
+
+    def predictions(self, table: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Probabilities (n, K); log p(x) (n,), where known; and decisions (n,), where any are made.
+
+        A row is accepted (0), ambiguous (1) or novel (2).
+        """
+        probability, score = np.asarray(self.model.predict_proba(table), np.float64), None
         if self.has_density:
             score = np.asarray(self.model.score_samples(table), np.float64)
         if self.rejecting is not None:
-            return Predictions(probability, score, np.asarray(self.rejecting.decide(table), int))
+            return probability, score, np.asarray(self.rejecting.decide(table), int)
         if self.ambiguity is None and self.lowest is None:
-            return Predictions(probability, score, None)
+            return probability, score, None
         decision = np.zeros(len(probability), int)
         if self.ambiguity is not None:
             decision[ambiguity_of(probability) > self.ambiguity] = 1
         if self.lowest is not None:
             decision[~(score >= self.lowest)] = 2  # NaN is novel
-        return Predictions(probability, score, decision)
-
-    # -- rejection ---------------------------------------------------------------------------------
+        return probability, score, decision
 
     def reject(
         self, reject: bool, ambiguity: float | None, novelty: float | None, screen: Screen
@@ -220,15 +219,14 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
         ) from None
     for warning in caught:
         screen.warn(shown(warning.message, 400))
-    if not hasattr(model, "classes_") or not hasattr(model, "predict_proba"):
-        kind = type(unwrap(model).inner).__name__
+    if not hasattr(model, "predict_proba"):
+        kind = type(model).__name__
         raise CommandError(
-            Exit.MODEL, f"{shown(path, 200)}: {kind} is no classifier; ask it from Python."
+            Exit.MODEL, f"{shown(path, 200)}: {kind} is no classifier; use it from Python."
         )
-    summary = header.get("summary") or {}
-    if isinstance(model, RejectClassifier):
-        return LoadedModel(model.estimator_, path, summary, _kinds(model.estimator_), model)
-    return LoadedModel(model, path, summary, _kinds(model))
+    rejecting = model if isinstance(model, RejectClassifier) else None
+    model = model if rejecting is None else model.estimator_
+    return LoadedModel(model, path, header.get("summary") or {}, _kinds(model), rejecting)
 
 
 def _kinds(model: Any) -> dict[str, str] | None:

@@ -76,12 +76,16 @@ class Screen:
     def warn(self, text: str) -> None:
         """A line that should not be missed."""
         if not self.as_json:
-            _print(f"Warning: {text}", "yellow")
+            _print(f"Warning: {text}", style="yellow")
+
+    def complain(self, text: str) -> None:
+        """An error, for people."""
+        _print(f"Error: {text}", style="red")
 
     def result(self, text: str) -> None:
         """A line of the result, for people."""
         if not self.as_json:
-            _console().print(text, markup=False, highlight=False, soft_wrap=True)
+            _console().print(text, **PLAIN)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table of the result, for people."""
@@ -115,16 +119,13 @@ class Screen:
             self.complain(message)
         raise typer.Exit(int(code))
 
-    def complain(self, message: str) -> None:
-        """An error, for people."""
-        with suppress(OSError):
-            console = _console(stderr=True)
-            console.print("Error: ", style="bold red", end="", markup=False, highlight=False)
-            console.print(message, markup=False, highlight=False, soft_wrap=True)
-
     def working(self, title: str, total: float | None = None) -> "Working":
         """A progress bar for what follows, once it has taken two seconds."""
         return Working(title, total, self.silent)
+
+
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+"""Nothing is read as rich's markup, and lines are left to the terminal."""
 
 
 def _console(stderr: bool = False) -> Any:
@@ -133,106 +134,69 @@ def _console(stderr: bool = False) -> Any:
     return Console(stderr=stderr)
 
 
-def _print(text: str, style: str | None = None) -> None:
-    with suppress(OSError):  # a closed stderr ends no command
-        _console(stderr=True).print(
-            text, markup=False, highlight=False, soft_wrap=True, style=style
-        )
+def _print(text: str, console: Any = None, style: str | None = None) -> None:
+    """A line on stderr; a closed or full one ends no command."""
+    with suppress(OSError):
+        (console or _console(stderr=True)).print(text, style=style, **PLAIN)
 
 
 class Working:
     """A progress bar on stderr that appears after two seconds and vanishes at the end."""
 
     def __init__(self, title: str, total: float | None, silent: bool) -> None:
-        self.state: dict[str, Any] = {"description": title, "total": total, "completed": 0}
-        self.state["note"] = ""
         self.silent = silent
-        self._bar: Any = None
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self.bar: Any = None
+        if not silent and sys.stderr.isatty():
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
+            columns += [TextColumn("{task.fields[note]}", markup=False)]
+            self.bar = Progress(*columns, console=_console(stderr=True), transient=True)
+            self.task = self.bar.add_task(title, total=total, note="")
+            self.timer = threading.Timer(BAR_AFTER, self.bar.start)
+            self.timer.daemon = True
 
     def __enter__(self) -> Self:
-        if not self.silent and sys.stderr.isatty():
-            self._timer = threading.Timer(BAR_AFTER, self._show)
-            self._timer.daemon = True
-            self._timer.start()
+        if self.bar is not None:
+            self.timer.start()
         return self
-
-    def _show(self) -> None:
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        with self._lock:
-            if self._timer is None:
-                return
-            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
-            columns += [TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn()]
-            self._bar = Progress(*columns, console=_console(stderr=True), transient=True)
-            self._bar.add_task(**self.state)
-            self._bar.start()
 
     def at(self, completed: float, note: str = "", **state: Any) -> None:
         """So far; `description` and `total` may change."""
-        with self._lock:
-            self.state |= {"completed": completed, "note": note, **state}
-            if self._bar is not None:
-                self._bar.update(self._bar.task_ids[0], **self.state)
+        if self.bar is not None:
+            self.bar.update(self.task, completed=completed, note=note, **state)
 
     def line(self, text: str) -> None:
         """A line above the bar, which stays; without a terminal as well."""
-        if self.silent:
-            return
-        with self._lock:
-            if self._bar is None:
-                _print(text)
-            else:
-                with suppress(OSError):
-                    self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if not self.silent:
+            _print(text, None if self.bar is None else self.bar.console)
 
     def __exit__(self, *_: Any) -> None:
-        with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            if self._bar is not None:
-                self._bar.stop()
-                self._bar = None
+        if self.bar is not None:
+            self.timer.cancel()
+            self.timer.join()
+            self.bar.stop()
 
 
-# -- files ----------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def check_free(path: str, force: bool) -> None:
-    """Refuses before any work is done what could not be written after it."""
+    """Refuse before any work is done what could not be written after it."""
     from ...atomic import is_special
 
     if path == "-":
         return
-    target = Path(path)
+    target, name = Path(path), shown(path, 200)
     if target.is_dir():
-        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)} is a folder; name a file.")
+        raise CommandError(Exit.OUTPUT, f"{name} is a folder; name a file.")
     if not target.parent.is_dir():
-        raise CommandError(
-            Exit.OUTPUT,
-            f"There is no folder {shown(target.parent, 200)} to write {shown(target.name)} to.",
-        )
+        raise CommandError(Exit.OUTPUT, f"{name}: there is no folder {shown(target.parent, 200)}.")
     if os.path.lexists(path) and not force and not is_special(path):
         raise CommandError(
             Exit.OUTPUT,
-            f"{shown(path, 200)} exists already; pass --force to replace it, or name another with -o.",
+            f"{name} exists already; pass --force to replace it, or name another with -o.",
         )
-
-
-def format_of(path: str, given: str | None) -> str:
-    """csv, parquet, arrow or jsonl: what was asked for, or what the name ends with."""
-    from ..readers.writing import FORMATS
-
-    found = given or ("csv" if path == "-" else FORMATS.get(Path(path).suffix.lower()))
-    if found is None:
-        raise CommandError(
-            Exit.USAGE,
-            f"{shown(path, 200)}: name it .csv, .parquet, .arrow, .feather or .jsonl, or say which with --format.",
-        )
-    return found
 
 
 @contextmanager
@@ -251,14 +215,11 @@ def placed(path: str, force: bool) -> Iterator[str]:
     except FileExistsError:
         check_free(path, force)
         raise
-    except OSError as error:
-        raise CommandError(
-            Exit.OUTPUT, f"{shown(path, 200)}: {(error.strerror or str(error)).lower()}."
-        ) from None
     except TableError:  # of what was read to be written
         raise
-    except KernelpoolError as error:
-        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(error, 600)}") from None
+    except (OSError, KernelpoolError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CommandError(Exit.OUTPUT, f"{shown(path, 200)}: {shown(reason, 600)}") from None
 
 
 @contextmanager
@@ -266,17 +227,18 @@ def table_output(
     path: str, kind: str, schema: Any, force: bool, raw: bool = False
 ) -> Iterator[Any]:
     """Writes tables to a file that appears when all are written, or to stdout."""
-    from ..readers.writing import table_writer
+    from ..readers.writing import TableWriter
 
     if path == "-":
         if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
             raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
-        writer = table_writer(kind, sys.stdout.buffer, schema, raw)
-        yield writer
-        writer.close()
+        with TableWriter(kind, sys.stdout.buffer, schema, raw) as writer:
+            yield writer
         sys.stdout.buffer.flush()
         return
-    with placed(path, force) as beside, open(beside, "wb") as file:
-        writer = table_writer(kind, file, schema, raw)
+    with (
+        placed(path, force) as beside,
+        open(beside, "wb") as file,
+        TableWriter(kind, file, schema, raw) as writer,
+    ):
         yield writer
-        writer.close()

@@ -1,8 +1,8 @@
 """`kernelpool predict`: labels, probabilities and densities of new rows, batch by batch."""
 
-from collections.abc import Iterator
+from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from ...inspection.metrics import DECISIONS
 from ...inspection.priors import prior_from_probability
 from ...text import listed, plural, shown
 from ..readers.files import Batch, Source
-from ..readers.table import CATEGORY, check_columns
+from ..readers.table import check_columns
+from ..readers.writing import FORMATS
 from . import options as o
-from .check import ProbabilitySample, class_shares
+from .check import class_shares
 from .loaded import LoadedModel, load_model
-from .output import NAME_IT, CommandError, Exit, Screen, check_free, format_of, table_output
+from .output import NAME_IT, CommandError, Exit, Screen, check_free, table_output
 
 SETS = "Add a column of possible classes that lacks the true one with at most this probability."
 CLASS_PRIOR = (
@@ -73,141 +74,129 @@ def predict(
     if as_json and output == "-":
         raise CommandError(Exit.USAGE, NAME_IT)
     check_free(output, force)
-    kind = format_of(output, format)
+    kind = format or ("csv" if output == "-" else FORMATS.get(Path(output).suffix.lower()))
+    if kind is None:
+        raise CommandError(
+            Exit.USAGE,
+            f"{shown(output, 200)}: name it .csv, .parquet, .arrow, .feather or .jsonl, or pass "
+            f"--format.",
+        )
     loaded, source = load_model(model, screen), Source(data, o.text_style(text))
+    skip = tuple(keep or ())
     if class_prior is not None:
         if sets is not None:
             raise CommandError(
                 Exit.USAGE,
                 "--sets needs the class frequencies of the fit: leave --class-prior out.",
             )
-        _set_class_prior(loaded, class_prior, source, tuple(keep or ()), screen)
+        _set_class_prior(loaded, class_prior, source, skip, screen)
     loaded.reject(reject, ambiguity, novelty, screen)
     conformal = None if sets is None else _conformal(loaded, sets, per_class)
-    writing = Output(loaded, list(keep or []), explain, conformal)
+    labels, decisions, n_incomplete = Counter[str](), Counter[str](), 0
     with ExitStack() as stack:
         writer: Any = None
-        for table in writing.tables(source, screen):
+        for batch, features in loaded.tables(source, screen, "Predicting", skip):
+            check_columns(skip, source, "to keep")
+            table = _answers(loaded, features, conformal, explain)
+            labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
+            if "decision" in table.column_names:
+                decisions.update(table.column("decision").to_pylist())
+            n_incomplete += int(np.isnan(_codes(features)).any(axis=1).sum())
+            table = _with_copies(table, batch, skip)
             if writer is None:
-                writer = stack.enter_context(table_output(output, kind, table.schema, force, raw))
+                out = table_output(output, str(kind), table.schema, force, raw)
+                writer = stack.enter_context(out)
             writer.write(table)
-    writing.conclude(output, screen)
+    counts = {str(name): labels[str(name)] for name in loaded.classes.tolist()}
+    n_rows = labels.total() + decisions["ambiguous"] + decisions["novel"]
+    parts = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
+    parts += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if decisions]
+    if n_incomplete:
+        screen.say(f"{plural(n_incomplete, 'row')} with missing cells.")
+    where = "" if output == "-" else f" -> {shown(output, 200)}"
+    screen.say(f"{plural(n_rows, 'row')}: {', '.join(parts)}{where}")
+    screen.answer(
+        {
+            "output": output,
+            "n_rows": n_rows,
+            "labels": counts,
+            "decisions": decisions,
+            "rows_with_missing_cells": n_incomplete,
+            "unreadable": loaded.unreadable,
+            "unknown": loaded.unknown,
+        }
+    )
 
 
-@dataclass
-class Output:
-    """Predictions as tables to be written, and what is counted of them."""
-
-    loaded: LoadedModel
-    keep: list[str]
-    explain: bool
-    conformal: ConformalClassifier | None
-    decisions: np.ndarray = field(default_factory=lambda: np.zeros(3, int))
-    n_missing: int = 0
-    """Rows with missing cells."""
-
-    def __post_init__(self) -> None:
-        self.labels = np.zeros(len(self.loaded.classes), int)
-
-    def tables(self, source: Source, screen: Screen) -> Iterator[Any]:
-        """One table a batch."""
-        for batch, features in self.loaded.tables(source, screen, "Predicting", tuple(self.keep)):
-            check_columns(self.keep, source, "to keep")
-            yield self._table(batch, features)
-
-    def _table(self, batch: Batch, features: Any) -> Any:
-        import pyarrow as pa
-
-        classes, found = self.loaded.classes, self.loaded.predictions(features)
-        likely = found.probability.argmax(axis=1)
-        rejected = np.zeros(len(likely), bool)
-        columns: dict[str, Any] = {}
-        if found.decision is not None:
-            rejected = found.decision > 0
-            self.decisions += np.bincount(found.decision, minlength=3)
-            columns["decision"] = pa.array(DECISIONS, pa.string()).take(pa.array(found.decision))
-        self.labels += np.bincount(likely[~rejected], minlength=len(classes))
-        self.n_missing += _n_incomplete(features)
-        if classes.dtype.kind not in "iuf":
-            classes = classes.astype(str)
-        columns = {"label": pa.array(classes).take(pa.array(likely, mask=rejected)), **columns}
-        for i, name in enumerate(self.loaded.classes.tolist()):
-            columns[f"probability_{name}"] = pa.array(found.probability[:, i].copy())
-        if found.score is not None:
-            columns["log_density"] = pa.array(found.score)
-        if self.conformal is not None:
-            names = np.array([str(name) for name in classes.tolist()], object)
-            sets = self.conformal.predict_set(features)
-            columns["set"] = pa.array(["|".join(names[row]) for row in sets], pa.string())
-        if self.explain:
-            columns["why"] = pa.array(_reasons(self.loaded.model, features), pa.string())
-        clash = [name for name in self.keep if name in columns]
-        if clash:
-            raise CommandError(
-                Exit.DATA,
-                f"--keep: the output has columns {listed(clash)} of its own; rename those of DATA.",
-            )
-        kept = {name: _plain(batch.rows.column(name)) for name in self.keep}
-        return pa.table({**kept, **columns})
-
-    def conclude(self, output: str, screen: Screen) -> None:
-        """How many of what."""
-        n_rows = int(self.labels.sum() + self.decisions[1:].sum())
-        counts = dict(zip(map(str, self.loaded.classes.tolist()), self.labels, strict=True))
-        parts = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
-        record: dict[str, Any] = {"output": output, "n_rows": n_rows, "labels": counts}
-        if self.decisions.any():
-            record["decisions"] = dict(zip(DECISIONS, self.decisions, strict=True))
-            parts += [f"{name} {n:,}" for name, n in list(record["decisions"].items())[1:]]
-        if self.n_missing:
-            screen.say(f"{plural(self.n_missing, 'row')} with missing cells.")
-        where = "" if output == "-" else f" -> {shown(output, 200)}"
-        screen.say(f"{plural(n_rows, 'row')}: {', '.join(parts)}{where}")
-        record |= {"rows_with_missing_cells": self.n_missing}
-        record |= {"unreadable": self.loaded.unreadable, "unknown": self.loaded.unknown}
-        screen.answer(record)
-
-
-def _n_incomplete(features: Any) -> int:
-    if isinstance(features, np.ndarray):
-        return int(np.isnan(features).any(axis=1).sum())
-    masks = [np.asarray(column.is_null(nan_is_null=True)) for column in features.columns]
-    return int(np.logical_or.reduce(masks).sum())
-
-
-def _plain(column: Any) -> Any:
-    """A copied column; text without a dictionary, so that formulas in it can be found."""
+def _answers(
+    loaded: LoadedModel, features: Any, conformal: ConformalClassifier | None, explain: bool
+) -> Any:
+    """The output for some rows, as a table."""
     import pyarrow as pa
 
-    from ..readers.table import kind_of
+    probability, score, decision = loaded.predictions(features)
+    names = loaded.classes.tolist()
+    classes = loaded.classes if loaded.classes.dtype.kind in "iuf" else [str(n) for n in names]
+    likely = pa.array(probability.argmax(axis=1), mask=None if decision is None else decision > 0)
+    columns = {"label": pa.array(classes).take(likely)}
+    if decision is not None:
+        columns["decision"] = pa.array(DECISIONS).take(pa.array(decision))
+    for i, name in enumerate(names):
+        columns[f"probability_{name}"] = pa.array(probability[:, i].copy())
+    if score is not None:
+        columns["log_density"] = pa.array(score)
+    if conformal is not None:
+        texts = np.array([str(name) for name in names], object)
+        columns["set"] = pa.array(["|".join(texts[s]) for s in conformal.predict_set(features)])
+    if explain:
+        columns["why"] = pa.array(_reasons(loaded.model, features))
+    return pa.table(columns)
 
-    text = kind_of(column.type) == CATEGORY and not pa.types.is_boolean(column.type)
-    return column.cast(pa.string()) if text else column
+
+def _with_copies(table: Any, batch: Batch, keep: tuple[str, ...]) -> Any:
+    """The output behind columns of DATA; dictionaries as plain text, in which formulas are found."""
+    import pyarrow as pa
+
+    clash = [name for name in keep if name in table.column_names]
+    if clash:
+        raise CommandError(
+            Exit.DATA,
+            f"--keep: the output has columns {listed(clash)} of its own; rename those of DATA.",
+        )
+    for name in reversed(keep):
+        column = batch.rows.column(name)
+        text = pa.types.is_dictionary(column.type) or "string" in str(column.type)
+        table = table.add_column(0, name, column.cast(pa.string()) if text else column)
+    return table
+
+
+def _codes(features: Any) -> np.ndarray:
+    """1 where a cell is known, NaN where it is missing, (n, d)."""
+    if isinstance(features, np.ndarray):
+        return features
+    missing = [column.is_null(nan_is_null=True).to_numpy() for column in features.columns]
+    return np.where(np.column_stack(missing), np.nan, 1.0)
 
 
 def _conformal(loaded: LoadedModel, error: float, per_class: bool) -> ConformalClassifier:
     """The model with the calibration in its file."""
+    if not 0 < error < 1:
+        raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
     found = loaded.summary.get("calibration")
-    if not isinstance(found, dict):
+    if found is None:
         raise CommandError(
             Exit.MODEL, "--sets is not possible: the model was fitted without held-out rows."
         )
-    if not 0 < error < 1:
-        raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
     try:
-        codes, probability = np.array(found["codes"], int), np.array(found["probability"], float)
-        density = np.array(found["density"], float) if "density" in found else None
+        codes, scores = np.array(found["codes"], int), np.array(found["scores"], float)
         if not 0 <= codes.min() <= codes.max() < len(loaded.classes):
             raise ValueError
-        if len(codes) != len(probability) or (density is not None and len(density) != len(codes)):
-            raise ValueError
-    except (KeyError, TypeError, ValueError):
-        raise CommandError(
-            Exit.MODEL, f"{shown(loaded.path, 200)}: its calibration cannot be read."
-        ) from None
-    return ConformalClassifier.from_scores(
-        loaded.model, codes, probability, density, error=error, per_class=per_class
-    )
+        density = scores[1] if len(scores) > 1 else None
+        options = {"error": error, "per_class": per_class}
+        return ConformalClassifier.from_scores(loaded.model, codes, scores[0], density, **options)
+    except (KeyError, IndexError, TypeError, ValueError):
+        what = "its calibration cannot be read."
+        raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)}: {what}") from None
 
 
 def _reasons(model: Any, features: Any) -> list[str]:
@@ -225,16 +214,13 @@ def _set_class_prior(
     """Replace the model by one with other class frequencies, as --class-prior names them."""
     prior: Any = text
     if text == "estimated":
-        assumed, sample = class_shares(loaded), ProbabilitySample()
+        assumed = class_shares(loaded)
         if assumed is None:
-            raise CommandError(
-                Exit.MODEL,
-                f"--class-prior estimated: {shown(loaded.path, 200)} lacks those of its fit.",
-            )
-        for _, table in loaded.tables(source, screen, "Estimating frequencies from", skip):
-            sample.add(loaded.model.predict_proba(table))
-        loaded.unreadable.clear(), loaded.unknown.clear()
-        estimate = prior_from_probability(sample.rows(), assumed, loaded.classes)
+            what = "does not hold the class frequencies of its fit"
+            raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}.")
+        tables = loaded.tables(source, Screen(True), "Estimating frequencies from", skip)
+        found = np.concatenate([loaded.model.predict_proba(table) for _, table in tables])
+        estimate = prior_from_probability(found, assumed, loaded.classes)
         screen.say(str(estimate))
         prior = estimate.class_prior
     elif text != "balanced":

@@ -1,6 +1,5 @@
 """`kernelpool report`: a page about a model and rows."""
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from ...text import shown
 from ..readers.files import Source
-from ..readers.table import Rows, check_columns, codes_of, fingerprint, kept_text
+from ..readers.table import Rows, check_columns, codes_of, kept_text
 from . import options as o
 from .loaded import load_model
 from .output import CommandError, Exit, Screen, check_free, placed
@@ -41,42 +40,18 @@ def report(
     loaded, source = load_model(model, screen), Source(data, o.text_style(text))
     column, skip = target or loaded.target, tuple(keep or ())
     if loaded.kinds is None:
-        raise CommandError(
-            Exit.MODEL, f"{shown(model, 200)} was fitted without names of columns, which it needs."
-        )
-    batches, tables = zip(*loaded.tables(source, screen, "Reading", skip), strict=True)
-    check_columns(skip, source, "to show")
+        raise CommandError(Exit.MODEL, f"{shown(model, 200)} was fitted without names of columns.")
+    batches, tables = zip(*loaded.tables(source, screen, "Reading", (*skip, target)), strict=True)
+    check_columns([*skip, *([] if target is None else [target])], source, "to show")
     table = pa.concat_tables(tables).combine_chunks()
-    same = warn_if_fitted(loaded.summary, table, screen)
-    y = np.full(len(table), None, object)
-    if target is not None:
-        check_columns([target], source, "for the target")
+    loaded.warn_if_fitted(table, screen)
+    y, ids = np.full(len(table), None, object), np.arange(1, len(table) + 1)
     if column in source.names:
         codes = np.concatenate([codes_of(batch, column, loaded.classes) for batch in batches])
         y = np.where(codes < 0, None, loaded.classes.astype(object)[codes])
-    rows = Rows(
-        table,
-        y,
-        loaded.kinds,
-        column or "",
-        source.label,
-        np.arange(1, len(y) + 1),
-        kept_text(batches, skip),
-    )
-    facts = {"Command": loaded.summary.get("command")}
-    write(loaded.model, rows, output, force, screen, new=np.arange(len(y)), facts=facts)
-    screen.answer({"report": output, "rows_of_fit": same, "n_rows": len(y)})
-
-
-def warn_if_fitted(summary: Mapping[str, Any], table: Any, screen: Screen) -> bool:
-    """Whether the first rows are those of the fit; warns that errors are then too low."""
-    same = bool(summary.get("fingerprint") == fingerprint(table))
-    if same:
-        screen.warn(
-            "the file begins with the rows that the model was fitted to: errors are too low where "
-            "these rows are counted."
-        )
-    return same
+    rows = Rows(table, y, loaded.kinds, column or "", source.label, ids, kept_text(batches, skip))
+    write(loaded.model, rows, output, force, screen, new=ids - 1)
+    screen.answer({"report": output, "n_rows": len(y)})
 
 
 def check_report(path: str, force: bool) -> None:
@@ -96,12 +71,11 @@ def write(
     force: bool,
     screen: Screen,
     *,
+    new: np.ndarray | None,
     fitted: np.ndarray | None = None,
-    new: np.ndarray | None = None,
     command: str | None = None,
-    facts: Mapping[str, Any] | None = None,
 ) -> None:
-    """The report of a model on the rows that it was fitted to, and on others."""
+    """The report of a model on rows that it was not fitted to, and on those that it was."""
     from ..report import write_report
 
     ids = rows.numbers.tolist()
@@ -112,8 +86,7 @@ def write(
         if at is None:
             return None, None, None
         table, y = rows.at(at)
-        labels = None if all(label is None for label in y) else y
-        return table, labels, [ids[i] for i in at]
+        return table, None if all(label is None for label in y) else y, [ids[i] for i in at]
 
     (x, y, names), (x_new, y_new, new_names) = part(fitted), part(new)
     with placed(path, force) as beside, screen.working("Writing the report"):
@@ -126,7 +99,7 @@ def write(
             y_test=y_new,
             row_ids=names,
             test_row_ids=new_names,
-            facts={"Rows": rows.source, "Target": rows.target, **(facts or {})},
+            facts={"Rows": rows.source, "Target": rows.target},
             command=command,
         )
     screen.result(f"Report: {shown(path, 400)}")

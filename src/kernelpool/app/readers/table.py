@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -284,6 +285,7 @@ def read_rows(
     keep: Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
     unlabeled: str = "refuse",
+    head: bool = False,
 ) -> Rows:
     """All rows of a source with their labels.
 
@@ -298,8 +300,10 @@ def read_rows(
         What some columns hold, whatever they look like; the target may be a `CATEGORY`.
     unlabeled : {"refuse", "drop", "use"}
         What becomes of rows without a class.
+    head : bool
+        Whether only the first rows are read, whose labels are returned as they are.
     """
-    batches = list(source.batches())
+    batches = list(islice(source.batches(), 1 if head else None))
     names = feature_names(source, target, [*drop, *keep])
     assert target is not None
     check_columns(list(kinds or {}), source, "whose kind is given")
@@ -309,8 +313,8 @@ def read_rows(
     given = dict(kinds or {})
     as_words = given.pop(target, NUMBER) == CATEGORY
     table, found, left_out = features_of(batches, names, source.style, given)
-    y, at = classes_of(target, cells, as_words), np.arange(len(cells))
-    without = np.array([cell is None for cell in cells], bool)
+    y = cells if head else classes_of(target, cells, as_words)
+    at, without = np.arange(len(cells)), np.array([cell is None for cell in cells], bool)
     if without.any() and unlabeled == "refuse":
         raise TableError(
             f"{plural(int(without.sum()), 'row')} of {len(cells):,} without a class in column "
@@ -318,7 +322,7 @@ def read_rows(
             "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
             missing={target: int(without.sum())},
         )
-    if without.any() and unlabeled == "drop":
+    if without.any() and unlabeled == "drop" and not head:
         at = np.flatnonzero(~without)
         table, y = table.take(at), np.asarray(y[at].tolist())
     kept = kept_text(batches, keep)

@@ -1,11 +1,14 @@
 """Tables in the format that the name of a file asks for, batch by batch.
 
-Spreadsheets run cells that begin like a formula. So in CSV, text that begins with `=`, `@`, a tab or a carriage return, or with
-`+` or `-` and is no number, gets an apostrophe in front unless `raw`. Other formats have types and need none.
+Spreadsheets run cells that begin like a formula. So in CSV, text that begins with `=`, `@`, a tab or
+a line end, or with `+` or `-` and is no number, gets an apostrophe in front unless `raw`. Other
+formats have types and need none.
 """
 
+import csv
+import io
 import json
-from typing import Any, Protocol
+from typing import Any, Self
 
 from ...text import plain
 
@@ -20,18 +23,10 @@ FORMATS = {
 """What the ending of a name asks for."""
 
 FORMULA = r"^[=@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[+\-]."
-SPECIAL = r"""[,"\r\n]|^\s|\s$|^$"""
-PLAIN_NUMBER = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
+NUMBER = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
 
 
-class TableWriter(Protocol):
-    """Takes batches of rows."""
-
-    def write(self, table: Any) -> None: ...
-    def close(self) -> None: ...
-
-
-def table_writer(kind: str, sink: Any, schema: Any, raw: bool = False) -> TableWriter:
+class TableWriter:
     """Writes tables of one schema to an open binary file.
 
     Parameters
@@ -42,93 +37,54 @@ def table_writer(kind: str, sink: Any, schema: Any, raw: bool = False) -> TableW
     raw : bool
         Whether CSV cells that a spreadsheet would run are left as they are.
     """
-    if kind == "jsonl":
-        return _JsonLines(sink)
-    if kind == "csv":
-        return _Csv(sink, schema, raw)
-    return _Binary(kind, sink, schema)
 
-
-class _JsonLines:
-    """One JSON object a row."""
-
-    def __init__(self, sink: Any) -> None:
-        self.sink = sink
-
-    def write(self, table: Any) -> None:
-        lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
-        self.sink.write("".join(f"{line}\n" for line in lines).encode())
-
-    def close(self) -> None:
-        pass
-
-
-class _Csv:
-    """Text; cells that a spreadsheet would run are made harmless unless `raw`."""
-
-    def __init__(self, sink: Any, schema: Any, raw: bool) -> None:
-        import pyarrow as pa
-
-        self.sink, self.raw = sink, raw
-        names = schema.names if raw else harmless(pa.array(schema.names, pa.string())).to_pylist()
-        sink.write((",".join(_cell(name) for name in names) + "\n").encode())
-
-    def write(self, table: Any) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        from pyarrow import csv
-
-        quotes = False
-        for i, field in enumerate(table.schema):
-            if pa.types.is_string(field.type):
-                column = table.column(i) if self.raw else harmless(table.column(i))
-                table = table.set_column(i, field, column)
-                quotes |= bool(pc.any(pc.match_substring_regex(column, SPECIAL)).as_py())
-        out = pa.BufferOutputStream()  # Arrow's "needed" puts every text in quotes
-        csv.write_csv(
-            table,
-            out,
-            csv.WriteOptions(include_header=False, quoting_style="needed" if quotes else "none"),
-        )
-        self.sink.write(out.getvalue())
-
-    def close(self) -> None:
-        pass
-
-
-class _Binary:
-    """Parquet or Arrow."""
-
-    def __init__(self, kind: str, sink: Any, schema: Any) -> None:
+    def __init__(self, kind: str, sink: Any, schema: Any, raw: bool = False) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self.writer = (
-            pq.ParquetWriter(sink, schema) if kind == "parquet" else pa.ipc.new_file(sink, schema)
-        )
+        self.kind, self.sink, self.raw = kind, sink, raw
+        self.arrow: Any = None
+        if kind == "parquet":
+            self.arrow = pq.ParquetWriter(sink, schema)
+        elif kind == "arrow":
+            self.arrow = pa.ipc.new_file(sink, schema)
+        elif kind == "csv":
+            names = pa.array(schema.names, pa.string())
+            self._write_csv([(names if raw else harmless(names)).to_pylist()])
 
     def write(self, table: Any) -> None:
-        self.writer.write_table(table)
+        """Append rows."""
+        if self.arrow is not None:
+            self.arrow.write_table(table)
+        elif self.kind == "jsonl":
+            lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
+            self.sink.write("".join(f"{line}\n" for line in lines).encode())
+        else:
+            columns = table.columns if self.raw else map(harmless, table.columns)
+            self._write_csv(zip(*(column.to_pylist() for column in columns), strict=True))
 
-    def close(self) -> None:
-        self.writer.close()
+    def _write_csv(self, rows: Any) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self.sink.write(text.getvalue().encode())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if self.arrow is not None and kind is None:
+            self.arrow.close()
 
 
-def _cell(text: str) -> str:
-    if any(c in text for c in ',"\r\n') or text != text.strip():
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def harmless(texts: Any) -> Any:
-    """Texts of which none is a formula to a spreadsheet."""
+def harmless(cells: Any) -> Any:
+    """Cells of which none is a formula to a spreadsheet."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    risky = pc.and_(
-        pc.match_substring_regex(texts, FORMULA),
-        pc.invert(pc.match_substring_regex(texts, PLAIN_NUMBER)),
-    )
+    if not pa.types.is_string(cells.type):
+        return cells
+    no_number = pc.invert(pc.match_substring_regex(cells, NUMBER))
+    risky = pc.and_(pc.match_substring_regex(cells, FORMULA), no_number)
     return pc.if_else(
-        risky, pc.binary_join_element_wise(pa.scalar("'"), texts, pa.scalar("")), texts
+        risky, pc.binary_join_element_wise(pa.scalar("'"), cells, pa.scalar("")), cells
     )
