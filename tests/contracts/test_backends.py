@@ -128,33 +128,6 @@ def test_backends_check_their_input(backend, blobs):
         model.predict(labels)
 
 
-@pytest.mark.parametrize("backend", ["dask"])
-def test_backends_of_two_processes_agree_with_one(backend, blobs):
-    distributed = pytest.importorskip("distributed")
-    x, y = blobs
-    there, labels = on_backend(backend, x, y)
-    reference = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(x, y)
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            worker_dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        found = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0).fit(
-            there, labels
-        )
-        np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found.covariances_, reference.covariances_, rtol=1e-9, atol=1e-9)
-        probability = found.predict_proba(there)
-        np.testing.assert_allclose(
-            probability.compute(), reference.predict_proba(x), rtol=1e-9, atol=1e-9
-        )
-
-
 def test_backends_of_dask_with_chunks_of_every_kind(blobs):
     da = pytest.importorskip("dask.array")
     x, y = blobs

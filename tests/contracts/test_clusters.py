@@ -18,6 +18,8 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+
 FITTED = ("means_", "covariances_", "mixing_", "objective_")
 
 
@@ -35,24 +37,24 @@ def assert_close(found, expected):
         )
 
 
-def two_workers():
+def two_workers(processes=True):
     quiet = {"dashboard_address": ":0", "worker_dashboard_address": None}
     return distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, silence_logs=50, **quiet
+        n_workers=2, threads_per_worker=1, processes=processes, silence_logs=50, **quiet
     )
 
 
-def at_home(x, y):
+def on_dask(x, y):
     return da.from_array(x, chunks=(70, 3)), da.from_array(y, chunks=70)
 
 
-SETTINGS = {"n_kernels": 6, "covariance_type": "full", "random_state": 0}
+SETTINGS = {"n_kernels": 6, "covariance_type": "full", "random_state": 0, "max_iter": 8, "tol": 0}
 
 
 def fit_here(x, y, **settings):
     """On the threads of this process, whatever client was there before."""
     with dask.config.set(scheduler="threads"):
-        return SharedKernelClassifier.prbf(**SETTINGS, **settings).fit(*at_home(x, y))
+        return SharedKernelClassifier.prbf(**SETTINGS, **settings).fit(*on_dask(x, y))
 
 
 class TestFrames:
@@ -120,25 +122,26 @@ def test_sums_meet_in_a_tree_of_a_fixed_order():
     first = rows.total(lambda block: block.x.sum(axis=0))
     for _ in range(3):
         np.testing.assert_array_equal(rows.total(lambda block: block.x.sum(axis=0)), first)
-    assert dask_rows._both(None, None) is None
-    assert dask_rows._both(None, 2, None, 3) == 5
+    assert dask_rows._sum(None, None) is None
+    assert dask_rows._sum(None, 2, None, 3) == 5
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with two_workers() as cluster:
+@pytest.fixture(
+    scope="module",
+    params=[False, pytest.param(True, marks=pytest.mark.slow)],
+    ids="processes={}".format,
+)
+def cluster(request):
+    with two_workers(request.param) as cluster:
         yield cluster
 
 
-@pytest.mark.parametrize(
-    "settings", [{"sharing": 0}, {"covariance_type": "tied", "overlap_penalty": 0.2}], ids=str
-)
-def test_two_workers_agree_with_memory(cluster, blobs, settings):
+def test_two_workers_agree_with_memory(cluster, blobs):
     x, y = blobs
-    expected = SharedKernelClassifier.prbf(**{**SETTINGS, **settings}).fit(x, y)
+    expected = SharedKernelClassifier.prbf(**SETTINGS).fit(x, y)
     with distributed.Client(cluster):
-        there, labels = at_home(x, y)
-        found = SharedKernelClassifier.prbf(**{**SETTINGS, **settings}).fit(there, labels)
+        there, labels = on_dask(x, y)
+        found = SharedKernelClassifier.prbf(**SETTINGS).fit(there, labels)
         assert_close(found, expected)
         answer = found.predict_proba(there)
         assert isinstance(answer, da.Array)
@@ -147,6 +150,7 @@ def test_two_workers_agree_with_memory(cluster, blobs, settings):
         )
 
 
+@pytest.mark.slow
 def test_rows_are_computed_once_and_stay_with_the_workers(cluster, blobs, tmp_path):
     x, y = blobs
 
@@ -156,7 +160,7 @@ def test_rows_are_computed_once_and_stay_with_the_workers(cluster, blobs, tmp_pa
         return chunk
 
     with distributed.Client(cluster):
-        there, labels = at_home(x, y)
+        there, labels = on_dask(x, y)
         there = there.map_blocks(noted, dtype=x.dtype, meta=np.empty((0, 0)))
         SharedKernelClassifier.prbf(**SETTINGS).fit(there, labels)
     assert (tmp_path / "made").read_text() == "x" * 5  # 5 chunks, and some twenty sweeps
@@ -174,6 +178,7 @@ def fault(block):
     return 1 // 0
 
 
+@pytest.mark.slow
 def test_the_client_closed_in_mid_fit_says_so(cluster, blobs):
     x, y = blobs
     with distributed.Client(cluster) as client:
@@ -186,7 +191,7 @@ def test_the_client_closed_in_mid_fit_says_so(cluster, blobs):
             ClusterLostError,
             match=r"The Dask cluster was lost while rows were summed",
         ):
-            SharedKernelClassifier.prbf(**SETTINGS, callback=close).fit(*at_home(x, y))
+            SharedKernelClassifier.prbf(**SETTINGS, callback=close).fit(*on_dask(x, y))
 
 
 @pytest.mark.slow
@@ -202,7 +207,7 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(blobs):
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-        found = SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*at_home(x, y))
+        found = SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*on_dask(x, y))
     assert len(killed) == 1
     np.testing.assert_array_equal(found.means_, expected.means_)
     np.testing.assert_array_equal(found.history_, expected.history_)
@@ -242,61 +247,6 @@ def test_the_scheduler_killed_in_mid_fit_says_so(blobs, tmp_path):
 
         begun = time.monotonic()
         with pytest.raises(ClusterLostError, match="The Dask cluster was lost"):
-            SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*at_home(x, y))
+            SharedKernelClassifier.prbf(**SETTINGS, callback=kill).fit(*on_dask(x, y))
         assert time.monotonic() - begun < 60
         client.close(timeout=1)
-
-
-class Waiting:
-    """A task that no worker takes up, and the client of its cluster."""
-
-    status, cancelled = "running", False
-
-    def __init__(self, workers):
-        self.workers = workers
-
-    def scheduler_info(self, n_workers):
-        return {"workers": self.workers.pop(0) if len(self.workers) > 1 else self.workers[0]}
-
-    def result(self, timeout):
-        raise TimeoutError
-
-    def done(self):
-        return False
-
-    def cancel(self):
-        self.cancelled = True
-
-
-def test_a_cluster_that_loses_its_last_worker_is_told_of(monkeypatch):
-    from kernelpool.rows import dask
-
-    monkeypatch.setattr(dask, "ALONE", 0.05)
-    alone = Waiting([{"a"}, {}, {}, {}])
-    with pytest.raises(ClusterLostError, match=r"no worker has been there for 0\.05 s"):
-        dask._result(alone, alone, set())
-    assert alone.cancelled
-    other = Waiting(
-        [{"a", "b"}, {"a"}]
-    )  # one of the workers that it waits for is gone, and others are there
-    assert dask._result(other, other, {"b"}) == (False, None)
-
-
-class Late(Waiting):
-    """One that is done just as its time is up."""
-
-    calls = 0
-
-    def result(self, timeout):
-        self.calls += 1
-        if self.calls == 1:
-            raise TimeoutError
-        return 7
-
-    def done(self):
-        return self.calls > 0
-
-
-def test_a_task_that_is_done_just_as_its_time_is_up_is_fetched():
-    late = Late([{"a"}])
-    assert dask_rows._result(late, late, {"a"}) == (True, 7)

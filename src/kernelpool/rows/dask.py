@@ -1,16 +1,15 @@
 """Rows of Dask arrays, on the threads of this process or on the workers of a cluster.
 
-A sum is a tree of tasks: one a chunk, run where the chunk lives, then `FAN_IN` parts at a time. Parameters are one more task,
-so they travel once to each worker, and are made again where a worker is lost. Parts are added in the order of the chunks,
-whichever comes first, so that sums are the same to the last bit.
+A sum is a tree of tasks: one a chunk, run where the chunk lives, then `FAN_IN` parts at a time. The
+parameters are one more task, so they travel once to each worker, and are made again where a worker
+is lost. Parts are added in the order of the chunks, so that sums are the same to the last bit.
 
-On a cluster the workers hold the rows for all sweeps, those of a chunk together with their labels and weights, and a task is
-bound to the workers that have its chunk: otherwise the scheduler moves rows to where it hopes for an idle core, in every sweep.
-Where such a worker is lost, its chunks are made anew elsewhere, and the sweep is begun again.
+On a cluster the workers hold the rows for all sweeps, those of a chunk together with their labels
+and weights, and a task prefers the workers that have its chunk. Where such a worker is lost, Dask
+makes its chunks anew elsewhere.
 """
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -31,12 +30,6 @@ T = TypeVar("T")
 
 FAN_IN = 8
 """Sums that one task adds."""
-
-ALONE = 300.0
-"""Seconds that a fit waits for a worker where there is none at all."""
-
-PATIENCE = 2.0
-"""Seconds after which it is looked whether all workers are still there."""
 
 
 class DaskRows:
@@ -60,14 +53,14 @@ class DaskRows:
         self.backend, self.eps = np.zeros(0), float(np.finfo(x.dtype).eps)
 
     def framed(self, frame: Frame, width: int) -> "DaskRows":
-        return self._like(frame=frame, width=width)
+        return self._with(frame, width, self.client, self.held)
 
-    def _like(self, **changes: Any) -> "DaskRows":
-        settings = {name: getattr(self, name) for name in ("frame", "width", "client", "held")}
-        return DaskRows(self.x, self.y, self.weight, **{**settings, **changes})
+    def _with(self, frame: Frame | None, width: int, client: Any, held: Any) -> "DaskRows":
+        columns = self.x, self.y, self.weight
+        return DaskRows(*columns, frame=frame, width=width, client=client, held=held)
 
     def persisted(self) -> "DaskRows":
-        """The same rows, held by the workers of the cluster for all sweeps; where there is none, as they are."""
+        """The same rows, held by the workers for all sweeps; as they are where there is no cluster."""
         import dask
 
         client = _client()
@@ -75,75 +68,50 @@ class DaskRows:
             return self
         together = dask.delayed(_together, pure=False)
         with cluster_errors(client):
-            return self._like(
-                client=client, held=client.compute([together(*chunk) for chunk in self._chunks()])
-            )
+            held = client.compute([together(*chunk) for chunk in self._chunks()])
+        return self._with(self.frame, self.width, client, held)
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
-        result: T | None = (self._total_here if self.held is None else self._total_there)(
-            statistic, params
-        )
-        if result is None:
-            raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
-        return result
-
-    def _total_here(self, statistic: Callable[..., T], params: tuple[Any, ...]) -> T | None:
         import dask
 
-        # one key for the parameters: they travel once to each worker, not once to each chunk
-        sent = dask.delayed((statistic, self._seen, params), pure=False, traverse=False)
-        on_chunk, both = dask.delayed(_total_of_chunk, pure=False), dask.delayed(_both, pure=False)
-        parts = [on_chunk(sent, chunk) for chunk in self._chunks()]
-        while len(parts) > 1:  # a tree, so that no worker receives every part
-            parts = [both(*parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-        result: T | None = parts[0].compute()
-        return result
-
-    def _total_there(self, statistic: Callable[..., T], params: tuple[Any, ...]) -> T | None:
-        client, held = self.client, self.held or []
-        while True:
-            with cluster_errors(client):
-                where = client.who_has(held)
-                homes = [where.get(chunk.key) or None for chunk in held]
+        task = statistic, (self.frame, self.width), params
+        if self.held is None:
+            submit: Callable[..., Any] = _delayed
+            sent = dask.delayed(task, pure=False, traverse=False)
+            parts = [_delayed(_total_of_chunk, sent, chunk) for chunk in self._chunks()]
+            result = _tree(submit, parts).compute()
+        else:
+            with cluster_errors(self.client):
+                submit, where = self.client.submit, self.client.who_has(self.held)
                 # a task, and no scattered data, which would be lost with its worker
-                sent = client.submit(_identity, (statistic, self._seen, params), pure=False)
-                parts = [
-                    client.submit(_total_of_chunk, sent, chunk, workers=home, pure=False)
-                    for chunk, home in zip(held, homes, strict=True)
-                ]
-                while len(parts) > 1:
-                    parts = [
-                        client.submit(_both, *parts[i : i + FAN_IN], pure=False)
-                        for i in range(0, len(parts), FAN_IN)
-                    ]
-                done, result = _result(
-                    client, parts[0], {worker for home in homes for worker in home or ()}
-                )
-            if done:
-                return result
+                sent = submit(_identity, task, pure=False)
+                parts = []
+                for chunk in self.held:
+                    home = where.get(chunk.key)
+                    kept = {"workers": home, "allow_other_workers": True} if home else {}
+                    parts.append(submit(_total_of_chunk, sent, chunk, pure=False, **kept))
+                result = _tree(submit, parts, pure=False).result()
+        if result is None:
+            raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
+        return result  # type: ignore[no-any-return]
 
     def each(self, function: Callable[..., Array], *params: Any) -> Array:
         import dask
         import dask.array as da
 
-        sent = dask.delayed((function, self._seen, params), pure=False, traverse=False)
-        like = _each_of_chunk(
-            (function, self._seen, params), np.zeros((1, self.n_features), self.x.dtype)
-        )
-        on_chunk = dask.delayed(_each_of_chunk, pure=False)
+        task = function, (self.frame, self.width), params
+        sent = dask.delayed(task, pure=False, traverse=False)
+        like = _each_of_chunk(task, np.zeros((1, self.n_features), self.x.dtype))
         parts = [
-            da.from_delayed(on_chunk(sent, x), shape=(n, *like.shape[1:]), dtype=like.dtype)
+            da.from_delayed(
+                _delayed(_each_of_chunk, sent, x), shape=(n, *like.shape[1:]), dtype=like.dtype
+            )
             for (x, _, _), n in zip(self._chunks(), self.x.chunks[0], strict=True)
         ]
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
-
-    @property
-    def _seen(self) -> tuple[Frame | None, int]:
-        """How a chunk is to be seen."""
-        return self.frame, self.width
 
     def _chunks(self) -> list[tuple[Any, Any, Any]]:
         columns = [
@@ -204,18 +172,29 @@ def _each_of_chunk(sent: tuple[Any, ...], x: Array) -> Array:
 def _chunk_rows(
     x: Array, y: Array | None, weight: Array | None, frame: Frame | None, width: int
 ) -> ArrayRows | RowsWithMissing:
-    # Dask runs a chunk on each of its threads already
+    # Dask runs a chunk on each of its threads already; nothing outlives the task
     kind = rows_in_memory if x.shape[0] else ArrayRows
     return kind(x, y, weight, frame=None if frame is None else frame.like(x), width=width, n_jobs=1)
 
 
-def _both(*parts: Any) -> Any:
-    """The sum, in this order; empty chunks have none."""
+def _delayed(function: Callable[..., Any], *args: Any) -> Any:
+    import dask
+
+    return dask.delayed(function, pure=False)(*args)
+
+
+def _tree(submit: Callable[..., Any], parts: list[Any], **settings: Any) -> Any:
+    """The sum of all parts as tasks, so that no worker receives every part."""
+    while len(parts) > 1:
+        groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+        parts = [submit(_sum, *group, **settings) for group in groups]
+    return parts[0]
+
+
+def _sum(*parts: Any) -> Any:
+    """In this order; empty chunks have no part."""
     some = [part for part in parts if part is not None]
     return reduce(add, some) if some else None
-
-
-# -- clusters -------------------------------------------------------------------------------------------------------------
 
 
 def _client() -> Any:
@@ -230,37 +209,9 @@ def _client() -> Any:
         return None
 
 
-def _result(client: Any, future: Any, needed: set[str]) -> tuple[bool, Any]:
-    """The result of a task, once it is there; not so if one of the workers that it waits for is lost."""
-    seen = time.monotonic()
-    while True:
-        try:
-            return True, future.result(
-                timeout=10 * PATIENCE if future.done() else PATIENCE
-            )  # done: it is on its way
-        except TimeoutError:
-            if (
-                future.status == "error"
-            ):  # the task's own; one that came just after the time was up is fetched
-                raise
-            workers = (
-                set(client.scheduler_info(n_workers=-1)["workers"])
-                if client.status == "running"
-                else set()
-            )
-            if client.status != "running" or not needed <= workers:
-                future.cancel()
-                return False, None
-            if workers:
-                seen = time.monotonic()
-            elif time.monotonic() - seen > ALONE:
-                future.cancel()
-                raise ClusterLostError(f"no worker has been there for {ALONE:g} s") from None
-
-
 @contextmanager
 def cluster_errors(client: Any) -> Iterator[None]:
-    """A cluster that is lost in here is told of in one sentence."""
+    """Where a cluster is lost in here, one sentence says so."""
     if client is None:
         yield
         return
@@ -270,15 +221,9 @@ def cluster_errors(client: Any) -> Iterator[None]:
         yield
     except KernelpoolError:
         raise
-    except (Exception, CancelledError) as error:  # each of them has its own way to say so
-        if client.status == "running" and not _is_loss(error):
-            raise
-        raise ClusterLostError(f"{type(error).__name__}, the client is {client.status}") from error
-
-
-def _is_loss(error: BaseException) -> bool:
-    """Whether an error tells of the cluster and not of a task."""
-    module, name = type(error).__module__, type(error).__name__
-    return (
-        isinstance(error, CancelledError) or module.startswith("distributed") or "Cancelled" in name
-    )
+    except (Exception, CancelledError) as error:
+        kind = type(error)
+        of_cluster = kind.__module__.startswith("distributed") or "Cancelled" in kind.__name__
+        if client.status == "running" and not of_cluster:
+            raise  # a task's own
+        raise ClusterLostError(f"{kind.__name__}, the client is {client.status}") from error

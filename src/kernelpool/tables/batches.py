@@ -79,7 +79,9 @@ def _is_dataset(X: Any) -> bool:
 
 
 def _is_table(X: Any) -> bool:
-    return hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__") or hasattr(X, "iloc")
+    """Whether a data frame or an Arrow table is in memory: those of Dask are not."""
+    frame = hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc")
+    return (frame or hasattr(X, "__arrow_c_array__")) and not hasattr(X, "npartitions")
 
 
 def _is_batch(item: Any) -> bool:
