@@ -446,56 +446,6 @@ def test_copies(plane):
         np.testing.assert_array_equal(copy.predict_proba(x), model.predict_proba(x))
 
 
-# -- homes --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("home", ["array_api_strict", "torch", "cuda", "dask"])
-@pytest.mark.parametrize(
-    "options", [{}, {"local": True}, {"margin": True}, {"solver": "gradient", "tol": 1e-3}]
-)
-def test_homes_agree(home, iris, options):
-    from contracts.test_backends import compute
-    from contracts.test_backends import on_backend as at_home
-
-    x, y = iris
-    there, labels = at_home(home, x, y)
-    options = {
-        "n_neurons": 2,
-        "n_steps": 5,
-        "tol": 1e-2,
-        "random_state": 0,
-        "max_iter": 500,
-        **options,
-    }
-    model, other = (
-        CompetitiveNeuronsClassifier(**options).fit(x, y),
-        CompetitiveNeuronsClassifier(**options).fit(there, labels),
-    )
-    np.testing.assert_allclose(other.weights_, model.weights_, rtol=1e-7, atol=1e-9)
-    for method in (
-        "predict_proba",
-        "predict",
-        "decision_function",
-        "neuron_posterior",
-        "predict_log_proba",
-    ):
-        answer = getattr(other, method)(there)
-        assert type(answer) is type(there)
-        np.testing.assert_allclose(compute(answer), getattr(model, method)(x), rtol=1e-6, atol=1e-9)
-
-
-def test_float32_rows_give_float32_answers(plane):
-    x, y = plane
-    wide = CompetitiveNeuronsClassifier(2, n_steps=5, tol=1e-2, random_state=0).fit(x, y)
-    narrow = CompetitiveNeuronsClassifier(2, n_steps=5, tol=1e-2, random_state=0).fit(
-        x.astype(np.float32), y
-    )
-    assert narrow.predict_proba(x.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(
-        narrow.predict_proba(x.astype(np.float32)), wide.predict_proba(x), atol=1e-3
-    )
-
-
 # -- bad input ----------------------------------------------------------------------------------------------------------
 
 
@@ -524,8 +474,6 @@ def test_bad_rows(plane):
         CompetitiveNeuronsClassifier().fit(x, np.zeros(len(x)))
     with pytest.raises(KernelpoolError, match="a label for every row; some are None"):
         CompetitiveNeuronsClassifier().fit(x, np.where(np.arange(len(x)) < 5, None, y))
-    with pytest.raises(ValueError, match="NaN"):
-        CompetitiveNeuronsClassifier(missing="error").fit(np.where(x > 1, np.nan, x), y)
     with pytest.raises(ValueError, match=r"3 features.*expecting 2"):
         CompetitiveNeuronsClassifier(2, random_state=0).fit(x, y).predict(np.zeros((1, 3)))
     with pytest.raises(ValueError, match=r"[Nn]egative"):

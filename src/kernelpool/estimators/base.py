@@ -61,9 +61,17 @@ def _n_right(block: Block, function: Callable[..., Array], *params: Any) -> np.n
     return np.array([weight @ (answer == codes), weight.sum()])
 
 
-def fit_monitor(estimator: Any, X: Any, y: Any, sample_weight: Any) -> FitMonitor:
-    """What listens to a fit of this estimator."""
-    attributes = getattr(estimator, "_as_if_stopped", dict)
+def fit_monitor(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    attributes: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> FitMonitor:
+    """What listens to a fit of this estimator.
+
+    `attributes(parameters)` makes the attributes of an estimator that stops now, for the callbacks of scikit-learn.
+    """
     return FitMonitor(
         type(estimator).__name__,
         max_iter=estimator.max_iter,
@@ -220,7 +228,7 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._rows_log_proba(self._rows(X))
+        return self._map_scores(X, self._log_probability())
 
     def _rows_log_proba(self, rows: Rows) -> Array:
         return self._scores(rows).then(self._log_probability())()

@@ -1,6 +1,8 @@
 """Competitive mixture of neurons: the scikit-learn shell of `kernelpool.networks.competitive`."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,16 +17,33 @@ from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, NeuronEStepParams, NeuronParams
-from ..rows import Block, Frame, Rows
+from ..rows import Block, Frame, as_rows
 from ..text import plural
-from ..training.competitive import CompetitiveConfig, FittedNeurons, fit_neurons, weights_in
+from ..training.competitive import CompetitiveConfig, fit_neurons, weights_in
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
-from ..training.prepare import training_data
-from .base import RowFunction, Transform, fit_monitor, identity
-from .describing import TableClassifier
+from .base import fit_monitor
+from .tabular import FittedTabular, TabularClassifier
 
 
-class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
+@dataclass(frozen=True, kw_only=True)
+class FittedCompetitiveNeurons(FittedTabular):
+    """The fitted state; see the attributes of `CompetitiveNeuronsClassifier`."""
+
+    weights: np.ndarray
+    mixing: np.ndarray
+    location: np.ndarray
+    scale: np.ndarray
+    means: np.ndarray | None = None
+    covariances: np.ndarray | None = None
+    history: np.ndarray | None = None
+    bound_history: np.ndarray | None = None
+    penalty_history: np.ndarray | None = None
+    objective: float | None = None
+    n_iter: int | None = None
+    converged: bool | None = None
+
+
+class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
     r"""A mixture of simple neurons that compete for the rows and are kept different from each other.
 
     The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM
@@ -63,13 +82,8 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
     standardize : bool, default=True
         Whether neurons see features of mean zero and variance one, rather than the features as they come; `weights_`, `means_`
         and `covariances_` are in the units of the data either way.
-    missing : {"marginalize", "error"}, default="marginalize"
-        What NaN in X means, and None, pandas' NA and masked cells: a missing cell, or an error. Neurons have no marginals: the
-        answer is the mean of theirs over eight fillings that are drawn from a small mixture (`describing_network_`) given the
-        cells that are known, and they are trained on one. What is drawn in prediction depends on the row alone. Rows in NumPy
-        and in tables may have missing cells.
     categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
-        Which columns of X hold words, as in `SharedKernelClassifier`. Neurons see an indicator for each word.
+        Which columns of X hold categories, as in `SharedKernelClassifier`. Neurons see an indicator for each category.
     n_init : int, default=1
         Number of starts; the one with the highest objective is kept.
     max_iter : int, default=100
@@ -90,7 +104,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     weights_ : ndarray of shape (n_neurons, n_features + 1) or (n_neurons, n_classes, n_features + 1)
-        Weights in the units of the features, the bias last. With words, of the numbers and then of the indicators, column after
+        Weights in the units of the features, the bias last. With categories, of the numbers and then of the indicators, column after
         column; `means_`, `covariances_`, `location_` and `scale_` likewise.
     mixing_ : ndarray of shape (n_neurons,)
         Share of each neuron; they sum to one.
@@ -98,12 +112,12 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         Place of each neuron, where `local` is set: mean and variances.
     location_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation by which features are standardized; zeros and ones where they are not.
-    categories_ : list of (ndarray of str or None)
-        The words that are told apart in each column, the most frequent first, None for numbers; where there are such columns.
-    describing_network_ : SharedKernelClassifier
-        The mixture from which missing cells are drawn.
-    class_shares_ : ndarray of shape (n_classes,)
-        Shares of the classes: what is said of a row of which nothing is known.
+    columns_ : Columns
+        Names of the columns, and the categories of those that hold some.
+    imputer_ : ImputationMixture
+        The small mixture from which missing cells are drawn: predictions are means over imputations.
+    class_share_ : ndarray of shape (n_classes,)
+        Shares of the classes, the answer for a row of which nothing is known.
     objective_ : float
         Objective per row of the parameters above.
     history_ : ndarray
@@ -139,7 +153,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
     _others = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TableClassifier._parameter_constraints,
+        **TabularClassifier._parameter_constraints,
         "n_neurons": [Interval(Integral, 1, None, closed="left")],
         "precision": [Interval(Real, 0, None, closed="neither")],
         "repulsion": [Interval(Real, 0, None, closed="left")],
@@ -174,7 +188,6 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         local: bool = False,
         margin: bool = False,
         standardize: bool = True,
-        missing: str = "marginalize",
         categorical_features: Any = "from_dtype",
         n_init: int = 1,
         max_iter: int = 100,
@@ -195,7 +208,6 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         self.local = local
         self.margin = margin
         self.standardize = standardize
-        self.missing = missing
         self.categorical_features = categorical_features
         self.n_init = n_init
         self.max_iter = max_iter
@@ -217,7 +229,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. NumPy and whatever NumPy takes; torch and other array-API arrays and Dask arrays stay where they are.
+            Rows in memory, in NumPy or a data frame.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -228,8 +240,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         self : CompetitiveNeuronsClassifier
             The fitted estimator.
         """
-        data = training_data(self, X, y, sample_weight)
-        self.columns_ = data.columns
+        data, shared = self._complete_data(X, y, sample_weight)
         if data.unlabeled_weight > 0:
             raise KernelpoolError(
                 "y must hold a label for every row; some are None. Drop those rows: neurons need labels."
@@ -255,32 +266,27 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
             tol=self.tol,
             seed=check_random_state(self.random_state).randint(2**31),
         )
-        describing = self._described(data, config.seed)
-        data = self._every_cell(data, describing, config.seed)
-        found = fit_neurons(data, config, fit_monitor(self, X, y, sample_weight))
-        self._set_attributes(found)
-        self._keep_description(describing, data)
+        monitor = fit_monitor(
+            self, X, y, sample_weight, lambda parameters: {"_fitted": _record(shared, parameters)}
+        )
+        found = fit_neurons(data, config, monitor)
+        self._fitted = _record(
+            shared,
+            {
+                **found.attributes,
+                "location_": found.scaling.origin,
+                "scale_": found.scaling.unit,
+                "history_": found.history,
+                "bound_history_": found.bounds,
+                "penalty_history_": found.penalties,
+                "objective_": float(found.history[-1]),
+                "n_iter_": found.fit.n_sweeps,
+                "converged_": found.fit.outcome is Outcome.CONVERGED,
+            },
+        )
         fell = f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, or solver='lbfgs'."
         warn_if_unfinished(found.fit, self.max_iter, fell if self.solver == "gradient" else None)
         return self
-
-    def _set_attributes(self, found: FittedNeurons) -> None:
-        self.classes_, self.location_, self.scale_ = (
-            found.classes,
-            found.scaling.origin,
-            found.scaling.unit,
-        )
-        for name in ("means_", "covariances_"):
-            self.__dict__.pop(name, None)
-        for name, value in found.attributes.items():
-            setattr(self, name, value)
-        self.history_, self.bound_history_, self.penalty_history_ = (
-            found.history,
-            found.bounds,
-            found.penalties,
-        )
-        self.objective_ = float(found.history[-1])
-        self.n_iter_, self.converged_ = found.fit.n_sweeps, found.fit.outcome is Outcome.CONVERGED
 
     # -- prediction -------------------------------------------------------------------------------------------------
 
@@ -300,26 +306,15 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         )
         return network, network.e_step_params(params, eps), frame
 
-    def _row_function(
-        self, rows: Rows, function: Callable[..., Array], *, priors: bool = False
-    ) -> RowFunction:
-        network, e_step_params, frame = self._network(rows.eps)
-        width = 2 * len(self.location_) + 4 * len(e_step_params.weight)
-        return self._shown_to(
-            rows, frame, width, function, (network, e_step_params), logs=False, priors=priors
-        )
+    def _of_numbers(self, z: np.ndarray, function: Callable[..., Array]) -> np.ndarray:
+        """`function` of complete numbers, row for row."""
+        network, params, frame = self._network(float(np.finfo(np.float64).eps))
+        width = 2 * len(self.location_) + 4 * len(params.weight)
+        rows = as_rows(z, n_jobs=self.n_jobs).framed(frame, width)
+        return np.asarray(rows.each(function, network, params))
 
-    def _scores(self, rows: Rows) -> RowFunction:
-        return self._row_function(rows, _mean_output, priors=True)
-
-    def _posterior(self, rows: Rows) -> RowFunction:
-        return self._row_function(rows, _neuron_posterior)
-
-    def _probability(self) -> Transform:
-        return identity
-
-    def _log_probability(self) -> Transform:
-        return safe_log
+    def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
+        return safe_log(self._of_numbers(z, _mean_output))
 
     def decision_function(self, X: Any) -> Any:
         """How far the mean output of the neurons is beyond one half; of more than two classes, the mean outputs.
@@ -352,7 +347,8 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TableClassifier):
         posterior : array of shape (n_samples, n_neurons)
             Rows sum to one.
         """
-        return self._posterior(self._rows(X))()
+        posterior = partial(self._of_numbers, function=_neuron_posterior)
+        return self._averaged(self._encoded(X), posterior)
 
     def _describe(self) -> Description:
         share, n_features = np.asarray(self.mixing_), len(self.location_)
@@ -380,5 +376,13 @@ def _neuron_posterior(
     return network.neuron_posterior(block, e_step_params)
 
 
-def _decision(probability: Array) -> Array:
+def _decision(log_proba: Array) -> Array:
+    probability = np.exp(log_proba)
     return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability
+
+
+def _record(shared: dict[str, Any], attributes: dict[str, Any]) -> FittedCompetitiveNeurons:
+    """The fitted state from attributes named as users see them."""
+    return FittedCompetitiveNeurons(
+        **shared, **{name[:-1]: value for name, value in attributes.items() if name != "classes_"}
+    )

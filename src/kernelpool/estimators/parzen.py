@@ -386,7 +386,7 @@ class ParzenNetwork(DensityClassifier):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return super().predict_log_proba(X)
+        return self._rows_log_proba(self._rows(X))
 
     def _rows_log_proba(self, rows: Rows) -> Array:
         temperature = getattr(self, "temperature_", 1.0)

@@ -257,7 +257,9 @@ class SharingAverageClassifier(CallbackSupportMixin, DensityClassifier):
                     for config in configs
                 ]
         with named_features(data.columns):
-            networks = fit_from_common_starts(data, configs, fit_monitor(self, X, y, sample_weight))
+            networks = fit_from_common_starts(
+                data, configs, fit_monitor(self, X, y, sample_weight, self._as_if_stopped)
+            )
             self.columns_ = data.columns
         self._keep(members, networks, configs)
         if any(network.fit.outcome is Outcome.INTERRUPTED for network in networks):

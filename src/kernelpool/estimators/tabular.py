@@ -6,10 +6,11 @@ is the class prior. The networks themselves see neither. Rows are in memory.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import safe_log
@@ -48,6 +49,10 @@ class TabularClassifier(ProbabilityClassifier):
     fields `columns`, `classes`, `imputer` and `class_share` that `_complete_data` returns. `_network_log_proba` of a subclass
     answers complete rows.
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", Columns, None],
+    }
 
     _imputes = True
     """Whether a mixture for imputations is fitted. A pool, which imputes for all its members, sets it to False on a member: rows
@@ -143,21 +148,6 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _map_scores(self, X: Any, transform: Transform) -> Any:
         return transform(self._log_proba(self._encoded(X)))
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_probability : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        return self._log_proba(self._encoded(X))
 
     def _rows_log_proba(self, rows: Any) -> np.ndarray:
         return self._log_proba(np.asarray(rows.x, np.float64))

@@ -87,7 +87,9 @@ def imputation_mixture(
     data = surveyed(sample, one, columns)
     n_numbers = sum(not n for n in columns.levels)
     family = "diag" if not n_numbers else "full" if n_numbers <= MOST_FULL else "tied"
-    n_kernels = int(np.clip(len(x) // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
+    scale = np.sqrt(np.where(data.variance > 0, data.variance, 1.0))
+    n_distinct = len(np.unique(content_key((x - data.mean) / scale, 0)))
+    n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
     fitted = fit_shared_kernel(
         data,
         SharedKernelConfig(

@@ -1,0 +1,134 @@
+"""What holds for every classifier of `tests/zoo.py`, over numbers, categories and missing cells."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from zoo import CLASSIFIERS, META, fitted, table
+
+every = pytest.mark.parametrize("name", CLASSIFIERS)
+everything = pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+
+
+def refitted(name, X, y, **fit):
+    return clone({**CLASSIFIERS, **META}[name]).fit(X, y, **fit)
+
+
+@parametrize_with_checks([*CLASSIFIERS.values()])
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+# -- what is fitted -----------------------------------------------------------------------------------------------------
+
+
+@every
+def test_a_row_twice_is_a_row_of_weight_two(name):
+    X, y = table()
+    weight = np.random.default_rng(1).integers(1, 3, len(y))
+    heavy = refitted(name, X, y, sample_weight=weight.astype(float))
+    twice = refitted(name, X.loc[np.repeat(X.index, weight)], np.repeat(y, weight))
+    np.testing.assert_allclose(twice.predict_proba(X), heavy.predict_proba(X), atol=1e-5)
+
+
+@every
+def test_the_order_of_rows_means_nothing(name):
+    X, y = table()
+    order = np.random.default_rng(1).permutation(len(y))
+    again = refitted(name, X.iloc[order], y[order])
+    np.testing.assert_allclose(again.predict_proba(X), fitted(name).predict_proba(X), atol=1e-5)
+
+
+@every
+def test_units_mean_nothing(name):
+    X, y = table()
+    other = X.assign(age=1e3 * X["age"] - 7, dose=X["dose"] / 1024 + 1)
+    again = refitted(name, other, y)
+    np.testing.assert_allclose(again.predict_proba(other), fitted(name).predict_proba(X), atol=1e-5)
+
+
+@every
+def test_names_mean_nothing(name):
+    X, y = table()
+    towns = {"Athens": "a", "Oslo": "b", "Rome": "c"}
+    other = X.assign(town=X["town"].map(towns).astype("category"))
+    again = refitted(name, other, np.where(y == "sick", 30, 10))
+    np.testing.assert_allclose(again.predict_proba(other), fitted(name).predict_proba(X), atol=1e-9)
+
+
+@everything
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(name):
+    X, y = table()
+    model = clone({**CLASSIFIERS, **META}[name])
+    before = set(vars(model))
+    with pytest.raises(ValueError, match="class"):
+        model.fit(X, np.full(len(y), "sick"))
+    assert set(vars(model)) == before
+    model = refitted(name, X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="class"):
+        model.fit(X[["age"]], np.full(len(y), "sick"))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@everything
+def test_columns_are_kept(name):
+    model = fitted(name)
+    assert model.n_features_in_ == 3
+    assert model.feature_names_in_.tolist() == ["age", "town", "dose"]
+    if name in CLASSIFIERS:
+        assert model.columns_.levels == (0, 4, 0)
+        assert model.columns_.categories[1].tolist() == ["Athens", "Oslo", "Rome"]
+    assert model.score(*table()) > 0.6
+
+
+# -- what is missing ------------------------------------------------------------------------------------------------------
+
+
+@everything
+@pytest.mark.parametrize("missing", [0, 0.2], ids=["fitted to complete rows", "to others"])
+def test_answers_are_functions_of_the_row_alone(name, missing):
+    X, _ = table(seed=3)
+    model = fitted(name, missing)
+    together = model.predict_proba(X)
+    assert get_tags(model).input_tags.allow_nan
+    np.testing.assert_allclose(together.sum(axis=1), 1, rtol=1e-9)
+    some = [0, 5, 17, 40, 41]
+    alone = np.vstack([model.predict_proba(X.iloc[[i]]) for i in some])
+    np.testing.assert_allclose(alone, together[some], rtol=1e-9, atol=1e-12)
+
+
+@every
+@pytest.mark.parametrize("missing", [0, 0.2], ids=["fitted to complete rows", "to others"])
+def test_of_a_row_of_which_nothing_is_known_the_answer_is_the_class_prior(name, missing):
+    _, y = table(missing=missing)
+    nothing = pd.DataFrame({"age": [np.nan], "town": [None], "dose": [np.nan]})
+    np.testing.assert_allclose(
+        fitted(name, missing).predict_proba(nothing)[0],
+        [np.mean(y == "healthy"), np.mean(y == "sick")],
+        rtol=1e-9,
+    )
+
+
+@every
+def test_a_value_that_was_never_seen_is_answered(name):
+    X, _ = table(10, seed=4)
+    proba = fitted(name).predict_proba(X.assign(town="Mars"))
+    assert np.isfinite(proba).all()
+
+
+@every
+def test_tables_of_every_kind_are_answered_alike(name):
+    pa = pytest.importorskip("pyarrow")
+    X, _ = table(20, seed=5)
+    model = fitted(name)
+    expected = model.predict_proba(X)
+    categories = X.astype({"town": pd.CategoricalDtype(["Rome", "Athens", "Oslo"])})
+    for other in (categories, pa.Table.from_pandas(X)):
+        np.testing.assert_array_equal(model.predict_proba(other), expected)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        np.testing.assert_array_equal(model.predict_proba(X.to_numpy(object)), expected)
