@@ -327,6 +327,21 @@ def test_a_planted_outlier_is_found_with_its_feature(report, family):
     assert column(rows, 2) == pytest.approx(np.sort(model.score_samples(X_test))[:8])
 
 
+def test_a_row_with_missing_cells_is_compared_with_rows_that_lack_the_same(report):
+    X = np.random.default_rng(0).normal(size=(200, 6)) * 100
+    X_test, y = X[:20].copy(), np.arange(200) % 2
+    X_test[3] = [
+        500.0,
+        *[np.nan] * 5,
+    ]  # five deviations away; the density of one cell is greater than that of six
+    model = SharedKernelClassifier.prbf(1, random_state=0, tol=0.02).fit(X, y)
+    page = report(model, X, y, X_test, y[:20])
+    assert np.argmax(model.score_samples(X_test)) == 3
+    rows = page.table("outlier-table")
+    assert next(row for row in rows if row[0][0] == "held-out")[1][0] == "3"
+    assert page.table("rows", "in all", "below")[1][2][0] == "1"
+
+
 def test_a_row_may_be_odd_although_each_value_is_common(report):
     """Of two features that are nearly equal, one is expected where the other is."""
     rng = np.random.default_rng(0)

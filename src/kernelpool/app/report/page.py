@@ -59,15 +59,15 @@ DASH = "\N{EN DASH}"
 
 MOST_ROWS = 20_000
 """Of the training rows, and of the others, that pass the model; more are sampled."""
-MOST_EXPLORED, MOST_COMPARED = 800, 5000
-"""Rows for the explorer, and for drift and priors."""
+MOST_EXPLORED, MOST_COMPARED, MOST_PRIORS = 800, 5000, 30
+"""Rows for the explorer, rows for drift and priors, and classes of which priors are estimated."""
 MOST_WATCHED, MOST_FEATURES, MOST_ASKED = 1000, 100, 6000
 """Features that are compared, features that are left out one by one, and rows in which one is."""
 MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_NEAREST, N_OUTLIERS = 40, 6, 5, 3, 8
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
-N_DRAWN, ONE_IN = 10_000, 1000
-"""Rows drawn from the model, and how rare an outlier is among them."""
+N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 1000, 20
+"""Rows drawn from the model, how rare an outlier is among them, and sets of missing cells that are compared."""
 
 
 @dataclass(frozen=True)
@@ -228,12 +228,12 @@ def _results(
     found |= {"importance": None, "drift": None, "prior": None}
     if (rows.y >= 0).any():
         found |= _evaluation(inside, rows, names, charts)
-    few = _few(rows, MOST_COMPARED)
     if test is not None and train is not None and len(inside.names) <= MOST_WATCHED:
-        found["drift"] = check_drift(None, few.X, train.X)
-        if 1 < len(model.classes_) <= 30:
-            trained = np.bincount(train.y[train.y >= 0], minlength=len(model.classes_))
-            found["prior"] = estimate_class_prior(model, few.X, trained=trained / trained.sum())
+        few = _safe_indexing(test.X, _spaced(len(test.y), MOST_COMPARED))
+        found["drift"] = check_drift(None, few, train.X)
+        trained = np.bincount(train.y[train.y >= 0], minlength=len(model.classes_))
+        if trained.all() and len(trained) <= MOST_PRIORS:
+            found["prior"] = estimate_class_prior(model, few, trained=trained / trained.sum())
     if test is not None and 1 < len(inside.names) <= MOST_FEATURES:
         known = np.flatnonzero((test.y >= 0) & (test.y < len(model.classes_)))
         known = known[: MOST_ASKED // len(inside.names)]
@@ -246,9 +246,10 @@ def _results(
     x = [inside.rows(part.X) for part in parts]
     scores = [inside.score(part) for part in x]
     found["outliers"] = _outliers(inside, parts, x, scores, names, charts)
-    at = np.linspace(0, len(rows.y) - 1, min(len(rows.y), MOST_EXPLORED)).astype(int)
-    few, score = _few(rows, MOST_EXPLORED), scores[-1]
-    found["explorer"] = explore(inside, few.X, few.y, few.ids, None if score is None else score[at])
+    at, score = _spaced(len(rows.y), MOST_EXPLORED), scores[-1]
+    ids = [rows.ids[i] for i in at.tolist()]
+    few, score = _safe_indexing(rows.X, at), None if score is None else score[at]
+    found["explorer"] = explore(inside, few, rows.y[at], ids, score)
     found["kernels"] = _kernels(inside, parts[0], x[0], names)
     if inside.pool is None:
         notes.append(f"{type(inside.model).__name__} has no kernels with means: none are listed.")
@@ -264,11 +265,9 @@ def _results(
     return found
 
 
-def _few(part: Part, most: int) -> Part:
-    """At most so many rows, evenly spaced."""
-    at = np.linspace(0, len(part.y) - 1, min(len(part.y), most)).astype(int)
-    ids = [part.ids[i] for i in at.tolist()]
-    return Part(part.name, _safe_indexing(part.X, at), part.y[at], ids, part.n_given)
+def _spaced(n: int, most: int) -> np.ndarray:
+    """At most so many of n positions, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(int)
 
 
 def _colors(y: np.ndarray, names: list[str]) -> dict[str, str]:
@@ -365,7 +364,7 @@ def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> lis
                 "classes": [(names[k], float(posterior[k])) for k in order[:4]],
                 "traits": traits,
                 "near": near,
-                "apart": None if apart is None else float(apart[j]),
+                "apart": None if apart is None else max(0.0, float(apart[j])),
             }
         )
     return found
@@ -388,7 +387,7 @@ def _traits(
             if len(column) and np.ptp(column):
                 trait["away"] = abs(mean - float(column.mean())) / float(column.std())
         elif weight is None or not weight[known].sum():
-            continue
+            trait |= {"category": DASH, "share": None}
         else:
             share = np.bincount(column.astype(int), weight[known]) / weight[known].sum()
             k = int(share.argmax())
@@ -423,30 +422,46 @@ def _outliers(
     names: list[str],
     charts: dict[str, str],
 ) -> dict[str, Any] | None:
-    """The least likely rows, and how many lie below what one in ONE_IN rows drawn from the model falls below."""
+    """The least likely rows, and how many are less likely than all but one in ONE_IN rows drawn from the model.
+
+    A row is compared with drawn rows in which the same cells are missing: its log-density is that of the others.
+    """
     if any(score is None for score in scores):
         return None
     drawn = inside.columns.encode(inside.model.sample(N_DRAWN, random_state=0)[0])
-    drawn_score = inside.model.score_samples(inside.columns.decode(drawn))
-    bound = float(np.quantile(drawn_score, 1 / ONE_IN, method="lower"))
+    drawn = drawn * inside.found.scale + inside.found.offset
+    bounds = _bounds(inside, drawn, np.vstack([*x, np.zeros(drawn.shape[1])]))
     novelty = None if inside.reject is None else inside.reject.novelty_threshold_
     named = {f"{part.name} rows": score for part, score in zip(parts, scores, strict=True)}
-    lines = {f"one in {ONE_IN:,} below": bound, "novel below": novelty}
+    lines = {f"one in {ONE_IN:,} below": bounds[-1], "novel below": novelty}
     charts["novelty"] = _chart(lambda ax: plots.draw_novelty(named, lines, ax))
     rows = []
     usual = _surprise(inside, x[0][:: max(1, len(x[0]) // 100)])
-    for part, cells, score in zip(parts, x, scores, strict=True):
-        at = np.argsort(score, kind="stable")[:N_OUTLIERS]
+    below = []
+    starts = np.cumsum([0, *map(len, x)]).tolist()
+    for part, cells, score, start in zip(parts, x, scores, starts[:-1], strict=True):
+        excess = score - bounds[start : start + len(score)]
+        below.append((part.name, len(score), int((excess < 0).sum())))
+        at = np.argsort(excess, kind="stable")[:N_OUTLIERS]
         labels = np.asarray(inside.outer.predict(_safe_indexing(part.X, at))).tolist()
         odd = _odd(inside, cells[at], usual)
         for i, label, features in zip(at.tolist(), labels, odd, strict=True):
             row = {"part": part.name, "id": part.ids[i], "score": float(score[i]), "odd": features}
             rows.append({**row, "label": _name(part, i, names), "named": text_of(label)})
-    below = [
-        (part.name, len(score), int((score < bound).sum()))
-        for part, score in zip(parts, scores, strict=True)
-    ]
-    return {"rows": rows, "bound": bound, "one_in": ONE_IN, "below": below}
+    return {"rows": rows, "bound": bounds[-1], "one_in": ONE_IN, "below": below}
+
+
+def _bounds(inside: Inside, drawn: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The log-density that one in ONE_IN drawn rows falls below, for the cells that each row has, (n,).
+
+    NaN for rows in which rare sets of cells are missing, except the last.
+    """
+    patterns, group = np.unique(np.isnan(x), axis=0, return_inverse=True)
+    group, bound = group.ravel(), np.full(len(x), np.nan)
+    for g in {*np.argsort(-np.bincount(group))[:MOST_PATTERNS].tolist(), int(group[-1])}:
+        score: Any = inside.score(np.where(patterns[g], np.nan, drawn))
+        bound[group == g] = np.quantile(score, 1 / ONE_IN, method="lower")
+    return bound
 
 
 def _surprise(inside: Inside, x: np.ndarray) -> np.ndarray | None:
