@@ -230,10 +230,6 @@ class ConformalClassifier(MetaClassifier):
         self.calibration_codes_, self.calibration_folds_ = codes, folds
         self.calibration_probability_ = probability
         self.calibration_density_ = np.full(len(codes), np.nan) if density is None else density
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(models[0], name):
-                setattr(self, name, getattr(models[0], name))
         self._warn_if_too_few()
 
     def _warn_if_too_few(self) -> None:
@@ -254,9 +250,8 @@ class ConformalClassifier(MetaClassifier):
             )
 
     @property
-    def classes_(self) -> np.ndarray:
-        """Labels of the classes."""
-        return np.asarray(self.estimators_[0].classes_)
+    def _inner(self) -> Any:
+        return self.estimators_[0]
 
     # -- sets -------------------------------------------------------------------------------------------------------
 
@@ -275,56 +270,46 @@ class ConformalClassifier(MetaClassifier):
         """
         check_is_fitted(self)
         weights = self._score_weights()
-        found: np.ndarray | None = None
-        for name, share in weights.items():
-            p = self._ranked(X, name) / share
-            if name == "probability" and len(weights) > 1:
-                p[np.arange(len(p)), np.argmax(self.predict_proba(X), axis=1)] = 1.0
-            found = p if found is None else np.minimum(found, p)
-        assert found is not None
-        return np.minimum(found, 1.0)
+        p_values = {name: self._ranked(X, name) / share for name, share in weights.items()}
+        if len(p_values) > 1:
+            likely = np.argmax(self.predict_proba(X), axis=1)
+            p_values["probability"][np.arange(len(likely)), likely] = 1.0
+        return np.minimum(np.minimum.reduce(list(p_values.values())), 1.0)
 
     def _score_weights(self) -> dict[str, float]:
         """The scores in use and the share of the error that each may spend."""
-        knows = np.isfinite(self.calibration_density_).any()
-        kind = self.conformity if self.conformity != "auto" else "both" if knows else "probability"
+        kind = self.conformity
+        if kind == "auto":
+            kind = "both" if np.isfinite(self.calibration_density_).any() else "probability"
         if kind == "both":
             return {"probability": 1 - NOVELTY_SHARE, "density": NOVELTY_SHARE}
         return {kind: 1.0}
 
     def _ranked(self, X: Any, name: str) -> np.ndarray:
         """p-values from one score, (n, K)."""
-        n_classes = len(self.classes_)
-        calibration = (
-            self.calibration_probability_ if name == "probability" else self.calibration_density_
-        )
-        below: np.ndarray | float = 0.0
+        by_probability = name == "probability"
+        calibration = self.calibration_probability_ if by_probability else self.calibration_density_
+        calibration = np.where(np.isnan(calibration), -np.inf, calibration)
+        below: Any = 0.0
         for f, model in enumerate(self.estimators_):
-            score = (
-                np.asarray(to_numpy(model.predict_proba(X)), np.float64)
-                if name == "probability"
-                else log_density(model, X)
-            )
-            below = below + self._weight_below(score, calibration, self.calibration_folds_ == f)
-        total = self._weight_below(
-            np.full((1, n_classes), np.inf), calibration, np.ones(len(calibration), bool)
-        )
+            score = to_numpy(model.predict_proba(X)) if by_probability else log_density(model, X)
+            below = below + self._weight_up_to(score, calibration, self.calibration_folds_ == f)
+        highest = np.full((1, len(self.classes_)), np.inf)
+        total = self._weight_up_to(highest, calibration, np.ones(len(calibration), bool))
         return np.asarray((below + 1) / (total + 1))
 
-    def _weight_below(
+    def _weight_up_to(
         self, score: np.ndarray, calibration: np.ndarray, chosen: np.ndarray
     ) -> np.ndarray:
-        """Weight of the calibration rows whose score is at most each of `score`, (n, K)."""
-        found = np.empty(score.shape)
-        for k in range(score.shape[1]):
+        """Weight of the chosen calibration rows whose score is at most each of `score`, (n, K)."""
+        out = np.empty(score.shape)
+        for k, column in enumerate(np.where(np.isnan(score), -np.inf, score).T):
             counted = chosen & ((self.calibration_codes_ == k) | (not self.per_class))
             level, weight = calibration[counted], self.calibration_weights_[counted]
-            level = np.where(np.isnan(level), -np.inf, level)
             order = np.argsort(level, kind="stable")
             up_to = np.concatenate([[0.0], np.cumsum(weight[order])])
-            mine = np.where(np.isnan(score[:, k]), -np.inf, score[:, k])
-            found[:, k] = up_to[np.searchsorted(level[order], mine, side="right")]
-        return found
+            out[:, k] = up_to[np.searchsorted(level[order], column, side="right")]
+        return out
 
     def predict_set(self, X: Any, error: float | None = None) -> np.ndarray:
         """The set of classes of each row.
@@ -379,9 +364,6 @@ class ConformalClassifier(MetaClassifier):
         """
         likely = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[likely])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimators_")
 
     def _describe(self) -> Description:
         inside, n_models = describe(self.estimators_[0]), len(self.estimators_)

@@ -32,6 +32,26 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
     estimator: Any
     cv: Any
 
+    @property
+    def _inner(self) -> Any:
+        """The fitted classifier, or the first of several."""
+        raise NotImplementedError
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels of the classes."""
+        return np.asarray(self._inner.classes_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features, where the classifier has it."""
+        return int(self._inner.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, where the classifier has them."""
+        return np.asarray(self._inner.feature_names_in_)
+
     def _is_prefit(self) -> bool:
         """Whether the classifier is taken as it is."""
         return self.cv is None and is_fitted_estimator(self.estimator)

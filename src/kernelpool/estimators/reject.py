@@ -227,8 +227,8 @@ class RejectClassifier(MetaClassifier):
         routed = self._routed(sample_weight, fit_params)
         by_rows = ambiguity is not None and self.ambiguity_rule != "threshold"
         by_score = novelty is not None and self.novelty_rule == "rate"
-        if X is None and self._is_prefit():
-            estimator = self.estimator
+        estimator = self.estimator if self._is_prefit() else None
+        if X is None and estimator is not None:
             if by_rows:
                 raise KernelpoolError(
                     f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to fit."
@@ -240,38 +240,25 @@ class RejectClassifier(MetaClassifier):
             X, y, weight = self._check_rows(X, y, sample_weight)
             density = None if novelty is None else "score_samples"
             models, fold, *values = self._held_out(X, y, weight, routed, density)
-            estimator = (
-                models[0]
-                if self._fits_once
-                else clone(self.estimator).fit(X, y, **routed.estimator.fit)
-            )
+            estimator = models[0] if self._fits_once else None
             held = fold >= 0
-            ambiguity, novelty = self._thresholds(
-                estimator.classes_,
-                y[held],
-                weight[held],
-                *(value[held] for value in values),
-                ambiguity,
-                novelty,
-            )
-        elif self._is_prefit():
-            estimator = self.estimator
-        else:
+            held_out = [value[held] for value in (y, weight, *values)]
+            ambiguity, novelty = self._thresholds(models[0].classes_, *held_out, ambiguity, novelty)
+        if estimator is None:
             estimator = clone(self.estimator).fit(X, y, **routed.estimator.fit)
         classes = np.asarray(estimator.classes_)
-        novel_label = _refusal_label("novel_label", self.novel_label, 1, "novel", classes)
-        ambiguous_label = _refusal_label(
-            "ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes
+        labels = (
+            _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),
+            _refusal_label("novel_label", self.novel_label, 1, "novel", classes),
         )
-        self.estimator_ = estimator
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
-        self.novel_label_, self.ambiguous_label_ = novel_label, ambiguous_label
+        self.estimator_, (self.ambiguous_label_, self.novel_label_) = estimator, labels
         self.novelty_threshold_ = None if novelty is None else max(novelty, NOTHING_BELOW)
         self.ambiguity_threshold_ = ambiguity
         return self
+
+    @property
+    def _inner(self) -> Any:
+        return self.estimator_
 
     def _thresholds(
         self,
@@ -292,9 +279,8 @@ class RejectClassifier(MetaClassifier):
         if ambiguity is not None and self.ambiguity_rule != "threshold":
             wrong = classes[proba.argmax(axis=1)] != y
             counted = np.ones(len(y), bool)
-            if (
-                self.ambiguity_rule != "rate"
-            ):  # errors among rows that have a class and are not novel
+            if self.ambiguity_rule != "rate":
+                # errors are counted among rows that have a class and are not novel
                 counted = np.isin(y, classes) & ~is_novel(score, novelty)
             ambiguity = ambiguity_threshold(
                 ambiguity,
@@ -336,14 +322,6 @@ class RejectClassifier(MetaClassifier):
             None if ambiguity is None else float(ambiguity),
             None if novelty is None else float(novelty),
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels of the classes, without the labels of refusal."""
-        return np.asarray(self.estimator_.classes_)
 
     # -- decisions --------------------------------------------------------------------------------------------------
 
