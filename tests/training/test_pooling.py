@@ -9,7 +9,7 @@ from kernelpool.training.pooling import PRICE, RIDGE, log_loss, normalized, pool
 
 
 def members(n=400, n_classes=3, seed=0):
-    """A member that knows, one that knows as much from other evidence, one that guesses; and the classes."""
+    """Two members with independent evidence, one that guesses, and the classes."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_classes, n)
     evidence = [2.0 * np.eye(n_classes)[codes] + rng.normal(size=(n, n_classes)) for _ in range(2)]
@@ -50,7 +50,7 @@ def test_the_weights_are_the_minimum():
 
 
 @pytest.mark.parametrize("kind", ["log_linear", "linear"])
-def test_one_member_alone_is_heard_as_it_is(kind):
+def test_one_member_alone(kind):
     log_proba, codes = members()
     found = pool(log_proba[:1], codes, np.ones(len(codes)), kind)
     if kind == "linear":
@@ -75,7 +75,7 @@ def test_auto_takes_the_lower_loss_and_certainty_does_no_harm():
     with np.errstate(divide="ignore"):
         log_proba[1] = np.log(
             np.eye(3)[(codes + (np.arange(len(codes)) % 10 == 0)) % 3]
-        )  # sure of all, wrong of every tenth
+        )  # certain of all, wrong of every tenth
     poolings = {
         kind: pool(log_proba, codes, np.ones(len(codes)), kind)
         for kind in ("log_linear", "linear", "auto")

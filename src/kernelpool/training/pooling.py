@@ -1,4 +1,4 @@
-r"""Pools of classifiers: one probability from those of several, weighted by what they say of held-out rows.
+r"""Pools of classifiers: one probability from those of several, weighted by their held-out predictions.
 
 Genest & Zidek, "Combining probability distributions: a critique and an annotated bibliography", Statistical Science 1(1), 1986:
 the logarithmic and the linear opinion pool.
@@ -11,14 +11,13 @@ the logarithmic and the linear opinion pool.
 ==================  ====================  ==========  ==============================================================
 paper               here                  shape       meaning
 ==================  ====================  ==========  ==============================================================
-:math:`P_m`         ``log_proba``         (L, n, K)   what member m, trained without row n, says of it
+:math:`P_m`         ``log_proba``         (L, n, K)   predictions of member m, trained without row n
 :math:`w_m`         ``weight``            (L,)        not negative; of the logarithmic pool they need not sum to one
 ==================  ====================  ==========  ==============================================================
 
 The weights minimize the log-loss on held-out rows, which is convex in both cases. Those of the logarithmic pool are a
-temperature as well: members that are too sure of themselves together get weights that sum to less than one. A small price on
-each (`PRICE`) makes a member that brings nothing cost nothing: its weight is zero. A pull towards equal weights (`RIDGE`) fades
-as rows become many.
+temperature as well: members that are overconfident together get weights that sum to less than one. A small penalty (`PRICE`)
+sets the weights of members without use to zero. A ridge towards equal weights (`RIDGE`) fades as rows become many.
 """
 
 from dataclasses import dataclass
@@ -31,16 +30,16 @@ from ..lbfgs import maximize
 from .stacking import stacked
 
 PRICE = 1e-3
-"""Log-loss a row that a unit of weight must save."""
+"""Penalty on the sum of the weights, in log-loss per row."""
 
 RIDGE = 20.0
-"""Rows' worth of belief that all members are to be heard alike: of few rows, held-out losses tell little."""
+"""Strength of the ridge towards equal weights, in rows: held-out losses of few rows are noisy."""
 
 SMALLEST = 0.01
 """Weights below this are set to zero."""
 
 LOWEST = np.log(1e-12)
-"""No member rules a class out: this is the least log-probability that enters a pool."""
+"""The least log-probability of a member: no class is impossible."""
 
 KINDS = ("log_linear", "linear")
 
@@ -53,7 +52,7 @@ class Pooling:
     """(L,)."""
     kind: str
     loss: float
-    """Log-loss a row on the held-out rows that the weights were fitted to."""
+    """Log-loss per row on the held-out rows that the weights were fitted to."""
 
     def log_proba(self, log_proba: np.ndarray) -> np.ndarray:
         """log P(C_k|x), (n, K), from those of the members, (L, n, K)."""
@@ -81,9 +80,9 @@ def pool(
     kind: str = "auto",
     part: float = 1.0,
 ) -> Pooling:
-    """The weights that suit held-out rows best; of kind "auto", the better of the two pools.
+    """The weights with the least held-out loss; of kind "auto", the better of the two pools.
 
-    Of rows that are `part` of all that there will be, the pull towards equal weights is that of all.
+    Where the rows are a fraction `part` of all, the ridge is that of all rows.
     """
     kinds = KINDS if kind == "auto" else (kind,)
     fitted = [
@@ -96,7 +95,7 @@ def pool(
 
 
 def _log_linear(
-    log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray, rows_of_belief: float
+    log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray, ridge_rows: float
 ) -> Pooling:
     clipped, share, at = (
         np.maximum(log_proba, LOWEST),
@@ -104,7 +103,7 @@ def _log_linear(
         np.arange(len(codes)),
     )
     own = clipped[:, at, codes] @ share  # (L,)
-    n_members, ridge = len(log_proba), rows_of_belief / row_weight.sum()
+    n_members, ridge = len(log_proba), ridge_rows / row_weight.sum()
 
     def objective(weight: np.ndarray) -> tuple[np.ndarray, float]:
         scores = np.tensordot(weight, clipped, axes=1)
@@ -122,7 +121,7 @@ def _log_linear(
     if 0 < np.count_nonzero(weight >= SMALLEST) < n_members:
         keep = weight >= SMALLEST
         weight = np.zeros(n_members)
-        weight[keep] = _log_linear(log_proba[keep], codes, row_weight, rows_of_belief).weight
+        weight[keep] = _log_linear(log_proba[keep], codes, row_weight, ridge_rows).weight
     pooling = Pooling(weight, "log_linear", 0.0)
     return Pooling(weight, "log_linear", log_loss(pooling.log_proba(log_proba), codes, row_weight))
 
