@@ -66,7 +66,7 @@ MOST_WATCHED, MOST_FEATURES, MOST_ASKED = 1000, 100, 6000
 MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_NEAREST, N_OUTLIERS = 40, 6, 5, 3, 8
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
-N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 1000, 20
+N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
 """Rows drawn from the model, how rare an outlier is among them, and sets of missing cells that are compared."""
 
 
