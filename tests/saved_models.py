@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelpool import (
@@ -25,7 +25,6 @@ from kernelpool import (
     SharingAverageClassifier,
 )
 from kernelpool.datasets import make_clouds
-from kernelpool.tables.encoder import TableEncoder
 
 
 @lru_cache
@@ -56,12 +55,6 @@ def table():
 
 def kernels(**kwargs):
     return SharedKernelClassifier.prbf(**{"n_kernels": 4, "random_state": 0, "tol": 1e-3} | kwargs)
-
-
-def encoded(last):
-    return Pipeline(
-        [("columns", TableEncoder(["color", "size"], standardize=True)), ("classifier", last)]
-    )
 
 
 UNFITTED = {
@@ -190,12 +183,9 @@ UNFITTED = {
         RejectClassifier(make_pipeline(StandardScaler(), kernels()), ambiguity=0.2, novelty=0.05),
         "text",
     ),
-    "encoded": (encoded(kernels(covariance_type="diag")), "table"),
-    "encoded, refusing": (
-        RejectClassifier(encoded(kernels(covariance_type="diag")), ambiguity=0.2),
-        "table",
-    ),
-    "encoder of tables": (TableEncoder(["color", "size"]), "table"),
+    "table": (kernels(covariance_type="diag"), "table"),
+    "table, refusing": (RejectClassifier(kernels(covariance_type="diag"), ambiguity=0.2), "table"),
+    "table, indicators": (RBFNetworkClassifier(20, random_state=0), "table"),
 }
 
 

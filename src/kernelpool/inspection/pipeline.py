@@ -1,37 +1,33 @@
 """From what a user fitted to the model inside: pipelines, searches, frozen estimators and classifiers that may refuse.
 
 A kernel lives in the features that the last transformer made. Where those are input columns shifted and scaled, it is told in
-the units of the input; elsewhere in the features themselves. Only public attributes of scikit-learn's classes are read.
+the units of the input; elsewhere in the features themselves.
 """
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    RobustScaler,
-    StandardScaler,
-)
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
-from ..tables.columns import Columns
-from ..tables.encoder import TableEncoder
 
 INSIDE = ("best_estimator_", "estimator_")
 """Where wrappers keep the estimator that they fitted: searches, thresholds, RejectClassifier."""
+
+SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
+    StandardScaler: lambda step: (step.scale_, step.mean_),
+    RobustScaler: lambda step: (step.scale_, step.center_),
+    MaxAbsScaler: lambda step: (step.scale_, None),
+    MinMaxScaler: lambda step: (1 / step.scale_, -step.min_ / step.scale_),
+}
+"""Of transformers of single features, `scale` and `offset`: scale * output + offset is the input."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +39,8 @@ class Feature:
     offset: float = 0.0
     made: bool = False
     """Whether a transformer made it out of something else."""
-    source: str | None = None
-    """The column of words of which it is an indicator."""
     words: tuple[str, ...] | None = None
-    """What its codes stand for, where it is a column of words; the code after the last is any other word."""
+    """Its categories, where it is categorical; rows then hold their codes."""
 
 
 @dataclass(frozen=True)
@@ -55,33 +49,33 @@ class Unwrapped:
 
     outer: Any
     inner: Any
-    """The last step inside everything else."""
+    """The last step inside everything else; one of codes, where it takes categories."""
     wrappers: tuple[Any, ...]
     """Pipelines, searches and others around it, the outermost first."""
-    transforms: tuple[Pipeline, ...]
-    """The steps before it, one pipeline for each pipeline it is in."""
+    steps: tuple[Any, ...]
+    """The transformers before it, in their order."""
     input_names: tuple[str, ...]
+    columns: Any = None
+    """The columns of a model that takes categories."""
 
     def transform(self, X: Any) -> Any:
         """Rows as the model inside sees them."""
-        for transform in self.transforms:
-            X = transform.transform(X)
-        return X
-
-    @property
-    def steps(self) -> list[Any]:
-        """The transformers before the model, in their order."""
-        return [step for transform in self.transforms for _, step in transform.steps]
+        for step in self.steps:
+            X = step.transform(X)
+        return X if self.columns is None else self.columns.encode(X)
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """Of the model inside."""
         features = [Feature(name) for name in self.input_names]
-        for transform in self.transforms:
-            features = features_after(transform, features)
+        for step in self.steps:
+            features = _features_after(step, features)
         n_features = getattr(self.inner, "n_features_in_", len(features))
-        if len(features) != n_features:  # a transformer that does not say what it makes
+        if len(features) != n_features:  # a transformer that does not name what it makes
             features = [Feature(f"feature {i}", made=True) for i in range(n_features)]
+        if self.columns is not None:
+            told = zip(features, self.columns.categories, strict=True)
+            features = [f if v is None else replace(f, words=tuple(map(str, v))) for f, v in told]
         return tuple(features)
 
     @cached_property
@@ -104,18 +98,14 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
     """The model inside; its input columns are called `input_names`, as in fit, or feature 0, feature 1 ..."""
     if input_names is None:
         names = getattr(estimator, "feature_names_in_", None)
-        count = getattr(estimator, "n_features_in_", 0)
-        input_names = (
-            [f"feature {i}" for i in range(count)]
-            if names is None
-            else [str(name) for name in names]
-        )
-    inner, wrappers, transforms = estimator, [], []
+        count = range(getattr(estimator, "n_features_in_", 0) if names is None else 0)
+        input_names = [f"feature {i}" for i in count] if names is None else [str(n) for n in names]
+    inner, wrappers, steps = estimator, [], []
     while True:
         if isinstance(inner, Pipeline):
-            if len(inner.steps) > 1:
-                transforms.append(inner[:-1])
             wrappers.append(inner)
+            before = [step for _, step in inner.steps[:-1]]
+            steps += [step for step in before if step not in (None, "passthrough")]
             inner = inner.steps[-1][1]
             continue
         names_inside = ("estimator",) if isinstance(inner, FrozenEstimator) else INSIDE
@@ -127,55 +117,31 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
         wrappers.append(inner)
         inner = getattr(inner, attribute)
     columns = inner.columns_ if hasattr(inner, "columns_") else None
-    if columns is not None and any(
-        columns.levels
-    ):  # the model inside that takes words is, to those who ask, a model of their codes
-        transforms.append(Pipeline([("words", Coding(columns))]))
-        inner = of_codes(inner)
-    return Unwrapped(estimator, inner, tuple(wrappers), tuple(transforms), tuple(input_names))
+    if columns is not None and any(columns.levels):
+        inner = inner._with_columns(columns.of_codes())
+    else:
+        columns = None
+    parts = tuple(wrappers), tuple(steps), tuple(input_names)
+    return Unwrapped(estimator, inner, *parts, columns)
 
 
-class Coding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A table of words and numbers as the numbers that a model makes of it."""
-
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
-
-    def fit(self, X: Any, y: Any = None) -> "Coding":
-        """Nothing is learned."""
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Words as codes, (n, d)."""
-        return self.columns.encode(X)
-
-    def inverse_transform(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Columns as they were, by name."""
-        x, names = np.asarray(x, np.float64), self.columns.names
-        table = replace(self.columns, frame=None).decode(x)
-        columns = zip(table.T, self.columns.categories, strict=True)
-        made = [
-            column if words is not None else column.astype(np.float64) for column, words in columns
+def _features_after(step: Any, features: list[Feature]) -> list[Feature]:
+    """The features that a fitted transformer makes of `features`."""
+    if type(step) in SCALERS:
+        scale, offset = SCALERS[type(step)](step)
+        scales = np.broadcast_to(1.0 if scale is None else scale, len(features)).tolist()
+        offsets = np.broadcast_to(0.0 if offset is None else offset, len(features)).tolist()
+        return [
+            replace(f, scale=f.scale * a, offset=f.offset + f.scale * b)
+            for f, a, b in zip(features, scales, offsets, strict=True)
         ]
-        return dict(zip(names or map(str, range(len(made))), made, strict=True))
-
-    def unknown_words(self, X: Any) -> dict[str, int]:
-        """How many cells of each column of words hold one that the model does not tell apart."""
-        return self.columns.unknown(X)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-def of_codes(estimator: Any) -> Any:
-    """The same fitted classifier for rows that are coded already, and whose columns have no names."""
-    if hasattr(estimator, "columns_"):
-        return estimator._with_columns(estimator.columns_.of_codes())
-    other = copy(estimator)
-    other.__dict__.pop("feature_names_in_", None)
-    if isinstance(other.__dict__.get("estimators_"), list):  # which may have seen names too
-        other.estimators_ = [of_codes(part) for part in other.estimators_]
-    return other
+    for arguments in ([[feature.name for feature in features]], []):
+        try:
+            names = step.get_feature_names_out(*arguments)
+        except (AttributeError, ValueError, TypeError):
+            continue
+        return [Feature(str(name), made=True) for name in names]
+    return []
 
 
 def knows_log_density(estimator: Any) -> bool:
@@ -201,143 +167,3 @@ def is_fitted_estimator(estimator: Any) -> bool:
     except (NotFittedError, TypeError):
         return False
     return True
-
-
-# -- what transformers make of features ---------------------------------------------------------------------------
-
-
-@singledispatch
-def features_after(transformer: Any, features: list[Feature]) -> list[Feature]:
-    """The features that a fitted transformer makes of `features`."""
-    if transformer is None or transformer == "passthrough":
-        return features
-    if transformer == "drop":
-        return []
-    for arguments in ([[feature.name for feature in features]], []):
-        try:
-            return [
-                Feature(str(name), made=True)
-                for name in transformer.get_feature_names_out(*arguments)
-            ]
-        except (AttributeError, ValueError, TypeError):
-            continue
-    return []
-
-
-def _moved(features: list[Feature], scale: Any, offset: Any) -> list[Feature]:
-    """Features z of which scale * z + offset were the features before."""
-    n = len(features)
-    scale = np.broadcast_to(1.0 if scale is None else scale, n)
-    offset = np.broadcast_to(0.0 if offset is None else offset, n)
-    return [
-        replace(f, scale=f.scale * float(a), offset=f.offset + f.scale * float(b))
-        for f, a, b in zip(features, scale, offset, strict=True)
-    ]
-
-
-@features_after.register
-def _(transformer: StandardScaler, features: list[Feature]) -> list[Feature]:
-    return _moved(
-        features,
-        transformer.scale_ if transformer.with_std else None,
-        transformer.mean_ if transformer.with_mean else None,
-    )
-
-
-@features_after.register
-def _(transformer: Coding, features: list[Feature]) -> list[Feature]:
-    told = zip(features, transformer.columns.categories, strict=True)
-    return [
-        f if words is None else replace(f, words=tuple(str(word) for word in words))
-        for f, words in told
-    ]
-
-
-@features_after.register
-def _(transformer: RobustScaler, features: list[Feature]) -> list[Feature]:
-    return _moved(features, transformer.scale_, transformer.center_)
-
-
-@features_after.register
-def _(transformer: MaxAbsScaler, features: list[Feature]) -> list[Feature]:
-    return _moved(features, transformer.scale_, None)
-
-
-@features_after.register
-def _(transformer: MinMaxScaler, features: list[Feature]) -> list[Feature]:
-    return _moved(features, 1 / transformer.scale_, -transformer.min_ / transformer.scale_)
-
-
-@features_after.register
-def _(transformer: SimpleImputer, features: list[Feature]) -> list[Feature]:
-    made = features_after.dispatch(object)(transformer, features)
-    same = {feature.name: feature for feature in features}
-    return [same.get(feature.name, feature) for feature in made]
-
-
-@features_after.register
-def _(transformer: FunctionTransformer, features: list[Feature]) -> list[Feature]:
-    if transformer.func is None:  # what a ColumnTransformer makes of "passthrough"
-        return features
-    made: list[Feature] = features_after.dispatch(object)(transformer, features)
-    return made
-
-
-@features_after.register
-def _(transformer: TableEncoder, features: list[Feature]) -> list[Feature]:
-    numbers = _moved(
-        [f for f in features if f.name not in transformer.words],
-        transformer.scale_,
-        transformer.mean_,
-    )
-    sources = [
-        name
-        for name, words in zip(transformer.words, transformer.categories_, strict=True)
-        for _ in words
-    ]
-    made = zip(transformer.get_feature_names_out()[len(numbers) :], sources, strict=True)
-    return [*numbers, *(Feature(str(name), made=True, source=source) for name, source in made)]
-
-
-@features_after.register
-def _(transformer: Pipeline, features: list[Feature]) -> list[Feature]:
-    for _, step in transformer.steps:
-        features = features_after(step, features)
-    return features
-
-
-@features_after.register
-def _(transformer: ColumnTransformer, features: list[Feature]) -> list[Feature]:
-    spans = transformer.output_indices_
-    made = [
-        Feature(f"feature {i}", made=True)
-        for i in range(max((span.stop for span in spans.values()), default=0))
-    ]
-    names = [str(name) for name in getattr(transformer, "feature_names_in_", ())]
-    for name, step, columns in transformer.transformers_:
-        part = [features[i] for i in column_indices(columns, len(features), names)]
-        if (
-            name in spans
-            and len(out := features_after(step, part)) == spans[name].stop - spans[name].start
-        ):
-            made[spans[name]] = out
-    return made
-
-
-def column_indices(columns: Any, n_columns: int, names: Sequence[str]) -> list[int]:
-    """Places of the columns that a `ColumnTransformer` names: by place, name, slice of either, or mask, one or several."""
-    if isinstance(columns, slice):
-        ends = [columns.start, columns.stop]
-        if any(
-            isinstance(end, str) for end in ends
-        ):  # by name, the last one included, as in pandas
-            start, stop = (None if end is None else list(names).index(end) for end in ends)
-            columns = slice(start, None if stop is None else stop + 1, columns.step)
-        return list(range(n_columns))[columns]
-    wanted = [columns] if np.ndim(columns) == 0 else list(columns)
-    if wanted and all(isinstance(column, bool | np.bool_) for column in wanted):
-        return np.flatnonzero(wanted).tolist()
-    return [
-        list(names).index(column) if isinstance(column, str) else int(column) % n_columns
-        for column in wanted
-    ]

@@ -3,6 +3,5 @@
 ::
 
     batches.py     files, data sets and iterables -> tables, labels and weights, batch by batch
-    encoder.py     a table of words and numbers as an array of numbers
     words.py       the columns of a table, and the words of each
 """

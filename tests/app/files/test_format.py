@@ -64,7 +64,7 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
     np.testing.assert_allclose(np.log(density), model.log_density(X), rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["shared tied", "encoded", "parzen", "rbf regressor of two"])
+@pytest.mark.parametrize("name", ["shared tied", "table", "parzen", "rbf regressor of two"])
 def test_the_safetensors_package_reads_our_files(name, path):
     model, _ = fitted(name)
     kernelpool.save(model, path)
@@ -191,18 +191,18 @@ def test_an_entry_of_the_index_has_three_parts(path):
 
 def test_the_header_tells_what_the_file_is(path):
     frame, _ = table()
-    model, _ = fitted("encoded")
+    model, _ = fitted("table")
     summary = {"rows": 120, "held_out_error": 0.125, "notes": ["a", None, {"b": True}]}
     kernelpool.save(model, path, summary=summary, units={"length": "m"})
     header = read_header(path)
     assert header["format_version"] == FORMAT_VERSION == 1
     assert header["library_version"] == kernelpool.__version__
-    assert header["estimator"] == "Pipeline"
+    assert header["estimator"] == "SharedKernelClassifier"
     assert header["classes"] == ["no", "yes"]
     assert header["feature_names"] == list(frame.columns)
     assert header["units"] == ["m", None, None, None]
     assert header["summary"] == summary
-    assert header["arrays"]["steps/1/1/means_"]["dtype"] == "float64"
+    assert header["arrays"]["means_"]["dtype"] == "float64"
 
 
 @pytest.mark.parametrize("name", ["multi-edit", "neurons", "rbf of a mixture", "reject"])
@@ -247,7 +247,7 @@ def test_what_is_told_beside_the_model_must_be_plain(kwargs, message, path):
 
 def test_units_must_name_features(path):
     with pytest.raises(ModelFileError, match="units must name features; got 'lenght'"):
-        kernelpool.save(fitted("encoded")[0], path, units={"lenght": "m"})
+        kernelpool.save(fitted("table")[0], path, units={"lenght": "m"})
 
 
 # -- versions -------------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_every_class_that_files_may_hold_is_in_some_example_here():
 
 
 @pytest.mark.parametrize(
-    "name", ["shared full", "parzen", "rbf", "neurons", "sharing average", "encoded", "reject"]
+    "name", ["shared full", "parzen", "rbf", "neurons", "sharing average", "table", "reject"]
 )
 def test_a_loaded_model_can_be_fitted_again(name, path):
     model, X = fitted(name)
@@ -182,7 +182,7 @@ def test_memory_order_is_kept_because_rounding_may_depend_on_it(path):
 
 def test_feature_names_are_asked_for_again(path):
     frame, _ = table()
-    model, _ = fitted("encoded")
+    model, _ = fitted("table")
     again = saved(model, path)
     assert list(again.feature_names_in_) == list(frame.columns)
     with pytest.raises(ValueError, match="X lacks the column 'size'"):

@@ -38,14 +38,9 @@ from sklearn.utils.validation import check_is_fitted
 from ... import estimators
 from ...arrays import is_array, to_numpy
 from ...errors import ModelFileError
-from ...inspection.pipeline import unwrap
-from ...tables.encoder import TableEncoder
 from .container import NAMES, clipped, is_shape, short
 
-OURS: tuple[type, ...] = (
-    *(getattr(estimators, name) for name in estimators.__all__),
-    TableEncoder,
-)
+OURS: tuple[type, ...] = tuple(getattr(estimators, name) for name in estimators.__all__)
 OTHERS: tuple[type, ...] = (FrozenEstimator, Pipeline, StandardScaler)
 """The classes of scikit-learn that may stand around an estimator of ours."""
 
@@ -141,7 +136,8 @@ class Writer:
         if isinstance(value, BaseEstimator):
             return self.model(value, where)
         if RECORDS.get(type(value).__name__) is type(value):
-            parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+            names = [f.name for f in fields(value) if f.init]
+            parts = {n: None if f"{n}_" in NOT_SAVED else getattr(value, n) for n in names}
             return {"record": type(value).__name__, "fields": self._named(parts, where)}
         if isinstance(value, np.random.RandomState):
             return {"random_state": self._named(dict(value.get_state(legacy=False)), where)}
@@ -454,8 +450,6 @@ def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
     d, most = getattr(model, "n_features_in_", 0), sum(array.size + 1 for array in arrays.values())
     if not 0 <= d <= most:
         raise ModelFileError("The model in the file has more features than the file has numbers.")
-    if any(isinstance(step, TableEncoder) for step in unwrap(model).steps):
-        return
     stored = [a for a in arrays.values() if a.ndim == 2 and a.shape[1] == d and a.dtype.kind == "f"]
     x: Any = np.concatenate([np.zeros((1, d)), *(a[:PROBES] for a in stored)])[:PROBES]
     columns = _columns(model)

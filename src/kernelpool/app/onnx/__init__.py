@@ -10,30 +10,18 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
 from ...estimators.conformal import ConformalClassifier
 from ...estimators.reject import RejectClassifier
-from ...tables.encoder import TableEncoder
+from ...inspection import describe
 from ...text import shorten
 from .graph import IR_VERSION, OPSETS, Graph
-from .networks import (
-    CONVERTERS,
-    beside,
-    coded,
-    imputed,
-    one_hot,
-    ordinal,
-    refused,
-    table_encoder,
-)
+from .networks import CONVERTERS, coded, hstack, refused
 
 __all__ = ["register_converters", "to_onnx"]
 
@@ -50,9 +38,9 @@ def to_onnx(
 ) -> Any:
     """A fitted estimator as an ONNX model that needs a runtime such as onnxruntime, and nothing of this library.
 
-    Its input is ``X``, (n, d), for any number of rows n. A model that begins with a `ColumnTransformer` or an encoder takes one
-    input for each column that it uses instead, (n, 1), under the name of the column: text where the model has categories of
-    words, numbers elsewhere. A classifier returns ``label`` (int64, or text) and ``probabilities`` (n, K); one that knows
+    Its input is ``X``, (n, d), for any number of rows n. A model of a table with categories takes one input for each column
+    instead, (n, 1), under the name of the column: text for categories, numbers elsewhere. A missing cell is NaN, or the empty
+    text. A classifier returns ``label`` (int64, or text) and ``probabilities`` (n, K); one that knows
     densities also ``log_density`` (n, K), log p(x|C_k), and ``score_samples`` (n,), log p(x). A regressor returns
     ``prediction`` and ``std``.
 
@@ -83,9 +71,9 @@ def to_onnx(
 
     Notes
     -----
-    A word that a `OneHotEncoder` or `OrdinalEncoder` has never seen becomes what it becomes in Python. Where the encoder
-    refuses it (``handle_unknown="error"``), onnxruntime ends the run with an error; a runtime that does not look may give an
-    answer without meaning.
+    `SharedKernelClassifier` and `SharingAverageClassifier` integrate missing cells out in the graph, as they do in Python. The
+    other networks average over imputations in Python, which the graph does not: onnxruntime ends a run with an error that
+    says so where a cell is missing.
 
     Examples
     --------
@@ -101,55 +89,35 @@ def to_onnx(
         raise KernelpoolError(f"precision must be one of {sorted(PRECISIONS)}; got {precision!r}.")
     register_converters()
     check_is_fitted(estimator)
-    steps, last = _taken_apart(estimator)
+    if isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    first, last = _ends(estimator)
     outside, inside = PRECISIONS[precision]
-    columns, words = _inputs(steps, last)
-    inner = _converted(estimator, last, columns, words, inside)
+    columns = first.columns_ if first is last and any(last.columns_.levels) else None
+    inner = _converted(estimator, last, columns, int(first.n_features_in_), inside)
     model, inputs = _with_ends(inner, columns, np.dtype(outside), type(last).__name__)
-    _describe(model, estimator, last, words if columns is not None else None, inputs)
+    _add_metadata(model, estimator, last, inputs)
     _check(model)
     if path is not None:
         write_atomically(path, [model.SerializeToString()])
     return model
 
 
-def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
-    """The steps before the network, and the network."""
-    steps: list[Any] = []
-    refuses = False
-    while True:
-        if isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif isinstance(estimator, Pipeline):
-            steps += [step for _, step in estimator.steps[:-1]]
-            estimator = estimator.steps[-1][1]
-        elif isinstance(estimator, RejectClassifier) and not refuses:
-            refuses, estimator = True, estimator.estimator_
-        else:
-            break
-    if isinstance(estimator, ConformalClassifier):
+def _ends(estimator: Any) -> tuple[Any, Any]:
+    """The first step of a model, and its network."""
+    inner = estimator.estimator_ if isinstance(estimator, RejectClassifier) else estimator
+    first, last = (inner[0], inner[-1]) if isinstance(inner, Pipeline) else (inner, inner)
+    if isinstance(last, ConformalClassifier):
         raise KernelpoolError(
             "ConformalClassifier cannot be exported to ONNX, which has no sets of classes: export one of its classifiers, such "
             "as model.estimators_[0], and compare its answers with calibration_probability_ and calibration_density_."
         )
-    if type(estimator) not in CONVERTERS:
+    if type(last) not in CONVERTERS:
         known = ", ".join(sorted(cls.__name__ for cls in CONVERTERS))
         raise KernelpoolError(
-            f"{type(estimator).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
+            f"{type(last).__name__} cannot be exported to ONNX; expected one of {known}, or a Pipeline that ends with one."
         )
-    return [
-        step for step in _one_by_one(steps) if step is not None and not isinstance(step, str)
-    ], estimator
-
-
-def _one_by_one(steps: Sequence[Any]) -> list[Any]:
-    found = []
-    for step in steps:
-        step = step.estimator if isinstance(step, FrozenEstimator) else step
-        found += (
-            _one_by_one([part for _, part in step.steps]) if isinstance(step, Pipeline) else [step]
-        )
-    return found
+    return first, last
 
 
 # -- converters -------------------------------------------------------------------------------------------------------------
@@ -166,7 +134,6 @@ def register_converters() -> None:
         ) from None
     converters: dict[type, Any] = dict.fromkeys(CONVERTERS, (_convert_network, _parse_network))
     converters[RejectClassifier] = (_convert_reject, _parse_reject)
-    converters[TableEncoder] = (_convert_encoder, _parse_encoder)
     for cls, (convert, parse) in converters.items():
         update_registered_converter(
             cls,
@@ -257,8 +224,12 @@ def _convert_network(scope: Any, operator: Any, container: Any) -> None:
         _dtype(container.get_options(model, {"precision": None})["precision"], operator.inputs),
     )
     given = [variable.full_name for variable in operator.inputs]
-    words = any(model.columns_.levels)
-    x = coded(g, given, model) if words else beside(g, [g.cast(name, g.dtype) for name in given])
+    categorical = any(model.columns_.levels)
+    x = (
+        coded(g, given, model)
+        if categorical
+        else hstack(g, [g.cast(name, g.dtype) for name in given])
+    )
     answers = CONVERTERS[type(model)](g, x, model)
     if hasattr(model, "classes_"):
         code = g.op("ArgMax", answers["scores"], axis=1, keepdims=0)
@@ -292,28 +263,6 @@ def _convert_reject(scope: Any, operator: Any, container: Any) -> None:
         g.op("Identity", answers[variable.raw_name], name=variable.full_name)
 
 
-def _parse_encoder(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:  # noqa: ARG001
-    types = {"": _float_type(_dtype(None, inputs))}
-    return _declared(
-        scope, model, inputs, {"encoded": [None, len(model.get_feature_names_out())]}, types
-    )
-
-
-def _convert_encoder(scope: Any, operator: Any, container: Any) -> None:
-    model = operator.raw_operator
-    convert = ENCODERS[type(model)]
-    g = Graph(scope, container, _dtype(None, operator.outputs))
-    columns = [variable.full_name for variable in operator.inputs]
-    if len(columns) != model.n_features_in_ and type(model) is not SimpleImputer:
-        whole = columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=1)
-        columns = [
-            g.op("Gather", whole, g.constant(np.array([at])), axis=1)
-            for at in range(model.n_features_in_)
-        ]
-    made = convert(g, columns, model)
-    g.cast(made, g.dtype, name=operator.outputs[0].full_name)
-
-
 NOT_CONVERTED = (
     AssertionError,
     LookupError,
@@ -324,55 +273,24 @@ NOT_CONVERTED = (
 )
 """What skl2onnx raises where it has no answer."""
 
-ENCODERS = {
-    SimpleImputer: imputed,
-    OneHotEncoder: one_hot,
-    OrdinalEncoder: ordinal,
-    TableEncoder: table_encoder,
-}
-"""Transformers for which the converters of skl2onnx do not do: see there."""
 
-
-def _converted(
-    estimator: Any, last: Any, columns: list[str] | None, words: list[bool], inside: Any
-) -> Any:
+def _converted(estimator: Any, last: Any, columns: Any, n_features: int, inside: Any) -> Any:
     """The model in the type of what is computed inside, by skl2onnx."""
     from skl2onnx import convert_sklearn
-    from skl2onnx._parse import _parse_sklearn
     from skl2onnx.common.data_types import StringTensorType
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 
     number = _float_type(inside)
-    types = [("X", number([None, len(words)]))]
+    types = [("X", number([None, n_features]))]
     if columns is not None:
-        types = [
-            (name, (StringTensorType if word else number)([None, 1]))
-            for name, word in zip(columns, words, strict=True)
-        ]
-
-    def shape_of(operator: Any) -> None:
-        operator.outputs[0].type = number(
-            [None, len(operator.raw_operator.get_feature_names_out())]
-        )
-
-    def open_frozen(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-        return _parse_sklearn(scope, model.estimator, inputs, custom_parsers=custom_parsers)
-
-    def open_pipeline(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-        for _, step in model.steps:  # skl2onnx stumbles over steps that do nothing
-            if step is not None and not isinstance(step, str) and not _is_identity(step):
-                inputs = _parse_sklearn(scope, step, inputs, custom_parsers=custom_parsers)
-        return inputs
-
+        kinds = [StringTensorType if n else number for n in columns.levels]
+        types = [(f"x{i}", kind([None, 1])) for i, kind in enumerate(kinds)]
     try:
         return convert_sklearn(
             estimator,
             initial_types=types,
             target_opset=OPSETS,
-            options=None if last is None else {id(last): {"precision": np.dtype(inside).name}},
-            custom_conversion_functions=dict.fromkeys(ENCODERS, _convert_encoder),
-            custom_shape_calculators=dict.fromkeys(ENCODERS, shape_of),
-            custom_parsers={FrozenEstimator: open_frozen, Pipeline: open_pipeline},
+            options={id(last): {"precision": np.dtype(inside).name}},
         )
     except KernelpoolError:
         raise
@@ -383,67 +301,7 @@ def _converted(
         ) from None
 
 
-# -- inputs -----------------------------------------------------------------------------------------------------------------
-
-
-def _inputs(steps: list[Any], last: Any) -> tuple[list[str] | None, list[bool]]:
-    """Names of the columns where each is an input of its own, None where all are one; and which of them hold words."""
-    first = next((step for step in steps if not _is_identity(step)), last)
-    d = int(first.n_features_in_)
-    names = getattr(first, "feature_names_in_", None)
-    columns = [f"x{at}" for at in range(d)] if names is None else [str(name) for name in names]
-    words = _word_columns(first, list(range(d)), columns)
-    by_column = isinstance(
-        first, ColumnTransformer | OneHotEncoder | OrdinalEncoder | TableEncoder
-    ) or bool(words)
-    return columns if by_column else None, [at in words for at in range(d)]
-
-
-def _is_identity(step: Any) -> bool:
-    return isinstance(step, FunctionTransformer) and step.func is None
-
-
-def _word_columns(step: Any, places: list[int], names: list[str]) -> set[int]:
-    """Those of the columns at `places` that are words to a fitted transformer."""
-    if isinstance(step, FrozenEstimator):
-        return _word_columns(step.estimator, places, names)
-    if isinstance(step, Pipeline):
-        parts = [part for _, part in step.steps if part is not None and not isinstance(part, str)]
-        return _word_columns(parts[0], places, names) if parts else set()
-    if isinstance(step, TableEncoder):
-        return {names.index(word) for word in step.words}
-    if type(step) in CONVERTERS and any(step.columns_.levels):
-        return {at for at, n in zip(places, step.columns_.levels, strict=True) if n}
-    if isinstance(step, ColumnTransformer):
-        found: set[int] = set()
-        for _, part, spec in step.transformers_:
-            mine = [places[at] for at in _positions(spec, [names[place] for place in places])]
-            if mine and not isinstance(part, str):
-                found |= _word_columns(part, mine, names)
-        return found
-    if isinstance(step, OneHotEncoder | OrdinalEncoder):
-        columns = zip(places, step.categories_, strict=True)
-        return {
-            at
-            for at, known in columns
-            if known.dtype.kind in "OU" and any(isinstance(v, str | None) for v in known)
-        }
-    if isinstance(step, SimpleImputer):
-        return {
-            at for at, value in zip(places, step.statistics_, strict=True) if isinstance(value, str)
-        }
-    return set()
-
-
-def _positions(spec: Any, names: list[str]) -> list[int]:
-    """The columns that a part of a `ColumnTransformer` names: text, numbers, a slice or a mask."""
-    if isinstance(spec, str) or (np.ndim(spec) == 1 and len(spec) and isinstance(spec[0], str)):
-        return [names.index(name) for name in np.atleast_1d(np.asarray(spec, object))]
-    chosen = np.arange(len(names))[
-        spec if isinstance(spec, slice) else np.asarray(spec, None if np.size(spec) else int)
-    ]
-    return [int(at) for at in np.atleast_1d(chosen)]
-
+# -- inputs and outputs -----------------------------------------------------------------------------------------------------
 
 OUTPUTS = (
     "label",
@@ -454,7 +312,7 @@ OUTPUTS = (
     "std",
     "decision",
 )
-"""Names that a graph has for its answers; a column of such a name is given under another."""
+"""Names that a graph has for its answers; a column of such a name gets another."""
 
 
 def free_names(columns: Sequence[str]) -> list[str]:
@@ -471,32 +329,30 @@ def free_names(columns: Sequence[str]) -> list[str]:
 
 
 def _with_ends(
-    inner: Any, columns: list[str] | None, outside: np.dtype, name: str
-) -> tuple[Any, list[tuple[str, str, bool]]]:
-    """The model with inputs and outputs in the type of the outside, and its inputs: name, column, whether of words."""
+    inner: Any, columns: Any, outside: np.dtype, name: str
+) -> tuple[Any, list[dict[str, str]]]:
+    """The model with inputs and outputs in the type of the outside, and its inputs: name, column, kind."""
     from onnx import TensorProto, compose, helper
 
     outputs = [entry.name for entry in inner.graph.output]
     inner = compose.add_prefix(inner, "inner/")
     graph, number = inner.graph, Graph.kind(outside.name)
-    given = dict(
-        zip(
-            [entry.name for entry in graph.input],
-            free_names(columns) if columns is not None else ["X"],
-            strict=True,
-        )
-    )
+    names = ["X"]
+    if columns is not None:
+        names = list(columns.names or (f"x{i}" for i in range(len(columns))))
+    given = dict(zip([entry.name for entry in graph.input], free_names(names), strict=True))
     used = {name for node in graph.node for name in node.input}
     nodes, infos, about = [], [], []
     for at, entry in enumerate(graph.input):
         if entry.name not in used:
             continue
-        words = entry.type.tensor_type.elem_type == TensorProto.STRING
+        text = entry.type.tensor_type.elem_type == TensorProto.STRING
         width = entry.type.tensor_type.shape.dim[1].dim_value
-        kind = TensorProto.STRING if words else number
+        kind = TensorProto.STRING if text else number
         infos.append(helper.make_tensor_value_info(given[entry.name], kind, ["n", width]))
         nodes.append(_cast(given[entry.name], entry.name, kind, entry.type.tensor_type.elem_type))
-        about.append((given[entry.name], columns[at] if columns is not None else "X", words))
+        kind_name = "category" if text else "number"
+        about.append({"name": given[entry.name], "column": names[at], "kind": kind_name})
     nodes += graph.node
     answers = []
     for short, entry in zip(outputs, graph.output, strict=True):
@@ -532,19 +388,15 @@ def _check(model: Any) -> None:
     onnx.checker.check_model(model, full_check=True)
 
 
-def _describe(
-    model: Any,
-    estimator: Any,
-    last: Any,
-    words: list[bool] | None,
-    inputs: list[tuple[str, str, bool]],
-) -> None:
-    """Who made it, and what its numbers mean."""
+def _add_metadata(model: Any, estimator: Any, last: Any, inputs: list[dict[str, str]]) -> None:
+    """What the model is, and what its numbers mean."""
     from onnx import helper
 
     number = version("kernelpool")
     model.producer_name, model.producer_version = "kernelpool", number
-    model.doc_string = f"{type(last).__name__} of kernelpool {number}"
+    model.doc_string = describe(
+        estimator if isinstance(estimator, RejectClassifier) else last
+    ).sentence
     about = {"estimator": type(estimator).__name__, "kernelpool_version": number}
     if hasattr(last, "classes_"):
         about["classes"] = json.dumps(np.asarray(last.classes_).tolist())
@@ -553,10 +405,6 @@ def _describe(
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         about["feature_names"] = json.dumps([str(name) for name in names])
-    if words is not None:
-        told = [
-            {"name": name, "column": column, "kind": "word" if word else "number"}
-            for name, column, word in inputs
-        ]
-        about["inputs"] = json.dumps(told)
+    if [entry["name"] for entry in inputs] != ["X"]:
+        about["inputs"] = json.dumps(inputs)
     helper.set_model_props(model, about)

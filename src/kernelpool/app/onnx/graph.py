@@ -1,5 +1,6 @@
 """A small writer of ONNX graphs: nodes go one by one into skl2onnx's container, and are named by themselves."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,14 @@ LOG_ZERO = {np.dtype(np.float64): -1e300, np.dtype(np.float32): -1e37}
 class Graph:
     """Nodes and constants of one converter, with floating-point numbers of one type."""
 
-    def __init__(self, scope: Any, container: Any, dtype: Any) -> None:
+    def __init__(self, scope: Any, container: Any, dtype: Any, complete: bool = False) -> None:
         self.scope, self.container = scope, container
-        self.dtype = np.dtype(dtype)
+        self.dtype, self.complete = np.dtype(dtype), complete
         self.forbidden = LOG_ZERO[self.dtype]
+
+    def of_complete_rows(self) -> "Graph":
+        """The same graph, for converters of rows without missing cells."""
+        return Graph(self.scope, self.container, self.dtype, complete=True)
 
     def constant(self, value: Any) -> str:
         """A constant: floats in the type of the graph, whole numbers as int64, text and booleans as they are."""
@@ -52,17 +57,17 @@ class Graph:
         *inputs: str,
         name: str | None = None,
         n_outputs: int = 1,
-        says: str | None = None,
+        message: str | None = None,
         domain: str = "",
         **attributes: Any,
     ) -> Any:
-        """Adds a node; the name of what it makes, or a list of names. A runtime quotes `says` where the node fails."""
+        """Adds a node; the name of what it makes, or a list of names. A runtime quotes `message` where the node fails."""
         made = [
             name or self.scope.get_unique_variable_name(operator.lower()) for _ in range(n_outputs)
         ]
-        said = says or self.scope.get_unique_operator_name(operator)
+        label = message or self.scope.get_unique_operator_name(operator)
         self.container.add_node(
-            operator, list(inputs), made, op_domain=domain, name=said, **attributes
+            operator, list(inputs), made, op_domain=domain, name=label, **attributes
         )
         return made[0] if n_outputs == 1 else made
 
@@ -84,6 +89,10 @@ class Graph:
         """a @ b."""
         return str(self.op("MatMul", a, self._named(b)))
 
+    def divide(self, a: str, b: Any) -> str:
+        """a / b."""
+        return str(self.op("Div", a, self._named(b)))
+
     def _named(self, value: Any) -> str:
         return value if isinstance(value, str) else self.constant(np.asarray(value, np.float64))
 
@@ -102,6 +111,33 @@ class Graph:
     def unsqueeze(self, a: str, axis: int) -> str:
         """A new axis."""
         return str(self.op("Unsqueeze", a, self.constant(np.array([axis]))))
+
+    def squeeze(self, a: str, axis: int) -> str:
+        """Without an axis of size one."""
+        return str(self.op("Squeeze", a, self.constant(np.array([axis]))))
+
+    def first(self, a: str, axis: int) -> str:
+        """The first entry along an axis, which stays."""
+        return self._slice(a, axis, 0, 1)
+
+    def rest(self, a: str, axis: int) -> str:
+        """All but the first entry along an axis."""
+        return self._slice(a, axis, 1, np.iinfo(np.int64).max)
+
+    def _slice(self, a: str, axis: int, start: int, end: int) -> str:
+        ends = (self.constant(np.array([i])) for i in (start, end, axis))
+        return str(self.op("Slice", a, *ends))
+
+    def choose(
+        self, condition: str, then: Callable[["Graph"], str], otherwise: Callable[["Graph"], str]
+    ) -> str:
+        """What `then` builds where the condition, a scalar, is true, and else what `otherwise` builds."""
+        branches = {}
+        for name, build in (("then_branch", then), ("else_branch", otherwise)):
+            inside = _Branch()
+            made = build(Graph(self.scope, inside, self.dtype))
+            branches[name] = inside.graph(name, made, self.kind(self.dtype.name))
+        return str(self.op("If", condition, **branches))
 
     def softmax(self, a: str, axis: int) -> str:
         """exp(a) over its sum."""
@@ -131,3 +167,38 @@ class Graph:
         first = origin.astype(self.dtype).astype(np.float64)
         x = self.subtract(x, first)
         return x if (first == origin).all() else self.subtract(x, origin - first)
+
+
+class _Branch:
+    """Nodes and constants of a branch of `If`, in the place of skl2onnx's container."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add_node(
+        self,
+        kind: str,
+        inputs: list[str],
+        outputs: list[str],
+        op_domain: str = "",
+        **attributes: Any,
+    ) -> None:
+        """As of the container."""
+        from onnx import helper
+
+        node = helper.make_node(kind, inputs, outputs, domain=op_domain, **attributes)
+        self.nodes.append(node)
+
+    def add_initializer(self, name: str, kind: int, shape: list[int], content: Any) -> None:
+        """As of the container."""
+        from onnx import helper
+
+        self.constants.append(helper.make_tensor(name, kind, shape, content))
+
+    def graph(self, name: str, output: str, kind: int) -> Any:
+        """The branch, whose result is of two axes."""
+        from onnx import helper
+
+        made = helper.make_tensor_value_info(output, kind, [None, None])
+        return helper.make_graph(self.nodes, name, [], [made], self.constants)

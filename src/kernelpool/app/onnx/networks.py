@@ -40,6 +40,11 @@ Answers = dict[str, str]
 """What the graph makes, by the name under which it is returned: joint or probability, log_density, score_samples ..."""
 
 
+def hstack(g: Graph, parts: list[str]) -> str:
+    """Tensors side by side."""
+    return parts[0] if len(parts) == 1 else str(g.op("Concat", *parts, axis=1))
+
+
 def framed(g: Graph, x: str, frame: Frame) -> str:
     """Rows in the frame, within bounds whose squares cannot overflow."""
     origin, unit = (
@@ -50,97 +55,169 @@ def framed(g: Graph, x: str, frame: Frame) -> str:
     return g.clip(g.multiply(g.centered(x, origin), 1 / unit), -bound, bound)
 
 
-def log_densities(g: Graph, x: str, kernel: Gaussian | Product, kernels: Kernels) -> str:
-    """log p(x|j), (n, M), of rows and kernels in a frame, by the converter of the family."""
-    if isinstance(kernel, Product):
-        return _product(g, x, kernel, kernels)
-    return gaussian(g, x, kernel, kernels)
+def complete(g: Graph, x: str) -> str:
+    """Rows for a network that takes complete ones: a run with a missing cell ends with an error."""
+    if g.complete:
+        return x
+    some = g.cast(_any(g, g.cast(g.op("IsNaN", x), g.dtype)), np.int64)
+    message = "A cell is missing, and the exported network takes complete rows only"
+    return g.add(x, str(g.op("Gather", g.constant(np.zeros(1)), some, message=message)))
 
 
-def _product(g: Graph, x: str, kernel: Product, kernels: Kernels) -> str:
-    """Of Gaussians over numbers times tables over words."""
+def _any(g: Graph, counts: str) -> str:
+    """Whether any entry is not zero, a scalar; there may be no rows."""
+    total = g.op("ReduceSum", counts, keepdims=0)
+    return str(g.op("Greater", total, g.constant(np.array(0.5))))
+
+
+# -- densities of rows with missing cells -----------------------------------------------------------------------------------
+
+
+def known_cells(g: Graph, x: str, frame: Frame, levels: tuple[int, ...]) -> tuple[str, str | None]:
+    """Rows with numbers in their missing cells, and 1 for each known cell, both (n, d); None where all are known."""
+    if g.complete:
+        return x, None
+    missing = g.op("IsNaN", x)
+    known = g.cast(g.op("Not", missing), g.dtype)
+    # of categories the code after the last, for which tables have a row of zeros
+    fill = np.where(np.array(levels) > 0, levels, np.asarray(frame.origin, np.float64))
+    return str(g.op("Where", missing, g.constant(fill), x)), known
+
+
+def log_densities(
+    g: Graph, x: str, kernel: Gaussian | Product, kernels: Kernels, known: str | None = None
+) -> str:
+    """log p(x|j), (n, M), of rows and kernels in a frame; cells that are not `known` are integrated out."""
+    if not isinstance(kernel, Product):
+        return gaussian(g, x, kernel, kernels, known)
     natural_params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))  # type: ignore[arg-type]
-    log_words = ""
+    found = []
     for i, span in zip(kernel.words, kernel.spans, strict=True):
-        table = np.vstack(
-            [natural_params.log_probability[:, span].T, np.zeros(len(kernels.mean))]
-        )  # nothing is said of a gap
-        found = str(g.op("Gather", g.constant(table), _code(g, x, i), axis=0))
-        log_words = found if not log_words else g.add(log_words, found)
-    if not kernel.numbers:
-        return log_words
-    numbers = str(g.op("Gather", x, g.constant(np.array(kernel.numbers)), axis=1))
-    return str(g.add(log_densities(g, numbers, *kernel.parts(kernels)), log_words))
+        # the last row is that of a missing cell
+        table = np.vstack([natural_params.log_probability[:, span].T, np.zeros(len(kernels.mean))])
+        found.append(str(g.op("Gather", g.constant(table), _code(g, x, i), axis=0)))
+    if kernel.numbers:
+        at = g.constant(np.array(kernel.numbers))
+        numbers = str(g.op("Gather", x, at, axis=1))
+        known = None if known is None else str(g.op("Gather", known, at, axis=1))
+        found.append(log_densities(g, numbers, *kernel.parts(kernels), known))
+    total = found[0]
+    for part in found[1:]:
+        total = g.add(total, part)
+    return total
 
 
-def gaussian(g: Graph, x: str, kernel: Gaussian, kernels: Kernels) -> str:
+def gaussian(g: Graph, x: str, kernel: Gaussian, kernels: Kernels, known: str | None) -> str:
     """(6): of the Gaussian families, from x - mean."""
     mean, covariance = np.asarray(kernels.mean), np.asarray(kernels.covariance)
-    d = mean.shape[1]
     whitening, log_size = (np.asarray(a) for a in kernel.whitening(covariance))
-    if kernel.matrices:
+
+    def whole(g: Graph) -> str:
+        """Of complete rows with full covariances."""
         away = g.subtract(g.unsqueeze(x, 0), mean[:, None, :])  # (M, n, d)
         deviate = g.matmul(away, whitening.swapaxes(-1, -2))
         squared = g.op("Transpose", g.total(g.multiply(deviate, deviate), 2), perm=[1, 0])
-    else:
-        away = g.subtract(g.unsqueeze(x, 1), mean)  # (n, M, d)
-        deviate = g.multiply(away, whitening.reshape(len(mean), -1) + np.zeros_like(mean))
-        squared = g.total(g.multiply(deviate, deviate), 2)
-    return g.add(g.multiply(squared, -0.5), -0.5 * (log_size + d * LOG_2_PI) + np.zeros(len(mean)))
+        height = -0.5 * (log_size + mean.shape[1] * LOG_2_PI) + np.zeros(len(mean))
+        return g.add(g.multiply(str(squared), -0.5), height)
+
+    if kernel.matrices:
+        if known is None:
+            return whole(g)
+        every = np.broadcast_to(covariance, (len(mean), *covariance.shape[-2:]))
+        some = _any(g, g.subtract(g.constant(np.array(1.0)), known))
+        return g.choose(some, lambda b: _eliminated(b, x, mean, every, known), whole)
+    scale = whitening.reshape(len(mean), -1) + np.zeros_like(mean)
+    deviate = g.multiply(g.subtract(g.unsqueeze(x, 1), mean), scale)  # (n, M, d)
+    height = np.log(scale) - 0.5 * LOG_2_PI
+    by_feature = g.add(g.multiply(g.multiply(deviate, deviate), -0.5), height)
+    if known is not None:
+        by_feature = g.multiply(by_feature, g.unsqueeze(known, 1))
+    return g.total(by_feature, 2)
 
 
-# -- densities ----------------------------------------------------------------------------------------------------------
+def _eliminated(g: Graph, x: str, mean: np.ndarray, covariance: np.ndarray, known: str) -> str:
+    """Log-densities of the known cells of rows, (n, M), by elimination of one feature after the other.
+
+    Rows and columns of missing cells are those of the identity: they add nothing to the quadratic form or the determinant.
+    """
+    d = mean.shape[1]
+    along, across = g.unsqueeze(g.unsqueeze(known, 1), 3), g.unsqueeze(g.unsqueeze(known, 1), 1)
+    both = g.multiply(along, across)  # (n, 1, d, d)
+    left = g.add(g.multiply(both, covariance), g.multiply(g.subtract(both, 1.0), -np.eye(d)))
+    away = g.multiply(g.subtract(g.unsqueeze(x, 1), mean), g.unsqueeze(known, 1))  # (n, M, d)
+    total = g.multiply(g.total(known, 1, keepdims=True), LOG_2_PI)  # (n, 1)
+    for _ in range(d):
+        column = g.first(left, 3)  # (n, M, d - i, 1)
+        pivot, head = g.first(column, 2), g.first(away, 2)  # (n, M, 1, 1), (n, M, 1)
+        factor = g.divide(column, pivot)
+        flat = g.squeeze(pivot, 3)  # (n, M, 1)
+        term = g.add(g.divide(g.multiply(head, head), flat), str(g.op("Log", flat)))
+        total = g.add(total, g.squeeze(term, 2))
+        away = g.rest(g.subtract(away, g.multiply(g.squeeze(factor, 3), head)), 2)
+        row = g.op("Transpose", column, perm=[0, 1, 3, 2])
+        left = g.rest(g.rest(g.subtract(left, g.multiply(factor, str(row))), 2), 3)
+    return g.multiply(total, -0.5)
 
 
-def _class_densities(g: Graph, x: str, model: Any, frame: Frame | None = None) -> tuple[str, Frame]:
-    """(2): log p(x|C_k) in the frame, (n, K), and that frame; `x` is framed already where a frame is given."""
-    network, kernels, own = model._network(frame)
-    rows = framed(g, x, own) if frame is None else x
-    by_kernel = g.unsqueeze(log_densities(g, rows, network.kernel, kernels), 2)  # (n, M, 1)
-    return g.log_of_sum(g.add(by_kernel, g.safe_log(model.mixing_)), 1), own
+# -- mixtures -----------------------------------------------------------------------------------------------------------------
+
+
+def _class_densities(g: Graph, rows: str, known: str | None, model: Any, frame: Frame) -> str:
+    """(2): log p(x|C_k) of rows in a frame, (n, K)."""
+    network, kernels, _ = model._network(frame)
+    by_kernel = log_densities(g, rows, network.kernel, kernels, known)
+    return g.log_of_sum(g.add(g.unsqueeze(by_kernel, 2), g.safe_log(model.mixing_)), 1)
+
+
+def _volume(g: Graph, known: str | None, frame: Frame) -> Any:
+    """log p(x) = log p(x in the frame) - this: of the known cells, (n, 1)."""
+    if known is None:
+        return frame.log_volume
+    log_unit = np.log(np.broadcast_to(np.asarray(frame.unit, np.float64), np.shape(frame.origin)))
+    return g.total(g.multiply(known, log_unit), 1, keepdims=True)
 
 
 def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a SharedKernelClassifier."""
-    log_density, frame = _class_densities(g, x, model)
-    answers = _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
-    deciding = getattr(model, "deciding_networks_", ())
-    if not deciding:
+    frame = model._network()[2]
+    x, known = known_cells(g, x, frame, model.columns_.levels)
+    rows, volume = framed(g, x, frame), _volume(g, known, frame)
+    log_density = g.subtract(_class_densities(g, rows, known, model, frame), volume)
+    answers = _from_density(g, log_density, model.class_prior_)
+    networks = getattr(model, "deciding_networks_", ())
+    if not networks:
         return answers
-    rows = framed(g, x, frame)
     parts = []
-    for network in deciding:
-        joint = g.add(
-            _class_densities(g, rows, network, frame)[0], g.safe_log(network.class_prior_)
-        )
-        parts.append(g.softmax(joint, 1))
-    shift = np.asarray(model.class_prior_) / np.where(
-        model.class_shares_ > 0, model.class_shares_, 1.0
-    )
+    for network in networks:
+        joint = _class_densities(g, rows, known, network, frame)
+        parts.append(g.softmax(g.add(joint, g.safe_log(network.class_prior_)), 1))
+    share = np.asarray(model.class_shares_)
+    shift = np.asarray(model.class_prior_) / np.where(share > 0, share, 1.0)
     weighted = g.multiply(_mean(g, parts), shift)
-    probability = str(g.op("Div", weighted, g.total(weighted, 1, keepdims=True)))
+    probability = g.divide(weighted, g.total(weighted, 1, keepdims=True))
+    if known is not None:
+        nothing = g.op("Less", g.total(known, 1, keepdims=True), g.constant(np.array(0.5)))
+        prior = g.constant(np.asarray(model.class_prior_, np.float64))
+        probability = str(g.op("Where", nothing, prior, probability))
     return answers | {"scores": probability, "probabilities": probability}
 
 
 def _mean(g: Graph, parts: list[str]) -> str:
     """Of several tensors of one shape."""
-    return (
-        parts[0]
-        if len(parts) == 1
-        else str(g.op("ReduceMean", _stacked(g, parts), g.constant(np.array([1])), keepdims=0))
-    )
+    if len(parts) == 1:
+        return parts[0]
+    return str(g.op("ReduceMean", _stacked(g, parts), g.constant(np.array([1])), keepdims=0))
 
 
 def sharing_average(g: Graph, x: str, model: Any) -> Answers:
     """(38): answers of a SharingAverageClassifier."""
-    _, _, frame = model.estimators_[0]._network()
-    rows = framed(g, x, frame)
-    parts = [
-        g.unsqueeze(_class_densities(g, rows, member, frame)[0], 1) for member in model.estimators_
-    ]
-    stacked = g.op("Concat", *parts, axis=1)  # (n, L, K)
-    log_density = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
-    return _from_density(g, g.subtract(log_density, frame.log_volume), model.class_prior_)
+    frame = model.estimators_[0]._network()[2]
+    x, known = known_cells(g, x, frame, model.columns_.levels)
+    rows, volume = framed(g, x, frame), _volume(g, known, frame)
+    parts = [_class_densities(g, rows, known, member, frame) for member in model.estimators_]
+    weights = g.safe_log(model.weights_)[:, None]
+    log_density = g.log_of_sum(g.add(_stacked(g, parts), weights), 1)  # of (n, L, K)
+    return _from_density(g, g.subtract(log_density, volume), model.class_prior_)
 
 
 def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answers:
@@ -158,6 +235,8 @@ def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answer
 
 def pooled(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a PooledClassifier, all of whose networks can be exported themselves."""
+    x = complete(g, x)
+    g = g.of_complete_rows()
     answers_of = _network_answers(g, x, model)
     log_proba = []
     for member in model.members_:
@@ -189,7 +268,7 @@ def pooled(g: Graph, x: str, model: Any) -> Answers:
 
 
 def _stacked(g: Graph, parts: list[str]) -> str:
-    return beside(g, [g.unsqueeze(part, 1) for part in parts])
+    return hstack(g, [g.unsqueeze(part, 1) for part in parts])
 
 
 def _network_answers(g: Graph, x: str, model: Any) -> list[Answers]:
@@ -208,29 +287,25 @@ def _network_answers(g: Graph, x: str, model: Any) -> list[Answers]:
 
 
 def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
-    """`Columns.indicators`: the numbers, then an indicator for each category."""
+    """`Columns.indicators` of encoded rows: the numbers, then an indicator for each category."""
     numbers = [i for i, n in enumerate(levels) if not n]
     parts = [str(g.op("Gather", x, g.constant(np.array(numbers)), axis=1))] if numbers else []
     for i, n_levels in enumerate(levels):
         if n_levels > 1:
-            hot = indicators_of(
-                np.arange(n_levels + 1.0)[:, None], (n_levels,)
-            )  # a row for every code, last that of a gap
-            parts.append(
-                str(g.op("Gather", g.constant(np.nan_to_num(hot)), _code(g, x, i), axis=0))
-            )
-    return beside(g, parts)
+            hot = indicators_of(np.arange(float(n_levels))[:, None], (n_levels,))
+            parts.append(str(g.op("Gather", g.constant(hot), _code(g, x, i), axis=0)))
+    return hstack(g, parts)
 
 
 def _complete(g: Graph, x: str, model: Any) -> str:
-    """`Columns.indicators` of the encoded rows."""
-    levels = model.columns_.levels
+    """Encoded rows, which must be complete, with indicators for their categories."""
+    x, levels = complete(g, x), model.columns_.levels
     return _indicators(g, x, levels) if any(levels) else x
 
 
 def _with_indicators(g: Graph, x: str, model: Any) -> str:
     """Numbers, then indicators of words where the model has some: `tables.words.Indicators`."""
-    indicators = model._indicators
+    x, indicators = complete(g, x), model._indicators
     if indicators is None:
         return x
     parts = (
@@ -240,12 +315,11 @@ def _with_indicators(g: Graph, x: str, model: Any) -> str:
     )
     for i, n_levels in enumerate(indicators.levels):
         if n_levels:
-            codes = np.append(np.arange(float(n_levels)), np.nan)[
-                :, None
-            ]  # the last for a gap, of which nothing is known
-            hot = type(indicators)((n_levels,), indicators.others).of(codes)
+            hot = type(indicators)((n_levels,), indicators.others).of(
+                np.arange(float(n_levels))[:, None]
+            )
             parts.append(str(g.op("Gather", g.constant(hot), _code(g, x, i), axis=0)))
-    return beside(g, parts)
+    return hstack(g, parts)
 
 
 def _code(g: Graph, x: str, i: int) -> str:
@@ -255,7 +329,7 @@ def _code(g: Graph, x: str, i: int) -> str:
 
 
 def coded(g: Graph, columns: list[str], model: Any) -> str:
-    """Columns, each (n, 1), as rows of numbers: words by their codes, an empty one by the code after the last, (n, d)."""
+    """Columns, each (n, 1), as encoded rows, (n, d): categories by their codes, NaN for a missing cell."""
     parts = []
     for column, words in zip(columns, model.columns_.categories, strict=True):
         if words is None:
@@ -264,17 +338,17 @@ def coded(g: Graph, columns: list[str], model: Any) -> str:
         keys = [str(word) for word in words]
         values = [float(code) for code in range(len(keys))]
         if "" not in keys:
-            keys, values = [*keys, ""], [*values, len(words) + 1.0]
+            keys, values = [*keys, ""], [*values, math.nan]
         code = g.op(
             "LabelEncoder",
             column,
-            domain=ML,
+            domain="ai.onnx.ml",
             keys_strings=keys,
             values_floats=values,
             default_float=float(len(words)),
         )
         parts.append(g.cast(str(code), g.dtype))
-    return beside(g, parts)
+    return hstack(g, parts)
 
 
 def _seen(g: Graph, x: str, view: View | TableView) -> str:
@@ -504,7 +578,7 @@ def _squared_along(g: Graph, rows: str, center: np.ndarray, features: np.ndarray
 
 def em_log_regressor(g: Graph, x: str, model: Any) -> Answers:
     """Means and deviations of an EMLogRegressor."""
-    columns = _columns(g, x, model)
+    columns = _columns(g, complete(g, x), model)
     mean = g.add(g.matmul(columns, model.readout_[:-1]), model.readout_[-1])
     spread = 0.5 * (model.readout_covariance_ + model.readout_covariance_.T)
     inner = g.total(g.multiply(columns, g.matmul(columns, spread[:-1, :-1])), 1, keepdims=True)
@@ -601,169 +675,3 @@ def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> Answ
         label = g.op("Where", known, label, novel)
         decision = g.op("Where", known, decision, g.constant(np.array(2)))
     return answers | {"label": label, "decision": decision}
-
-
-# -- tables -------------------------------------------------------------------------------------------------------------
-
-ML = "ai.onnx.ml"
-
-
-def table_encoder(g: Graph, columns: list[str], model: Any) -> str:
-    """What a TableEncoder makes of columns, each (n, 1), in the order of its names."""
-    given = dict(zip(model.feature_names_in_, columns, strict=True))
-    parts = []
-    if len(model.mean_):
-        numbers = [g.cast(given[name], g.dtype) for name in model.numbers_]
-        x = g.centered(beside(g, numbers), np.asarray(model.mean_, np.float64))
-        parts.append(g.multiply(x, 1 / np.asarray(model.scale_, np.float64)))
-    for name, words in zip(model.words, model.categories_, strict=True):
-        hot = g.op(
-            "OneHotEncoder",
-            given[name],
-            domain=ML,
-            cats_strings=[str(word) for word in words],
-            zeros=1,
-        )  # (n, 1, c)
-        parts.append(g.cast(g.op("Squeeze", hot, g.constant(np.array([1]))), g.dtype))
-    return beside(g, parts)
-
-
-def beside(g: Graph, parts: list[str]) -> str:
-    """Tensors side by side."""
-    return parts[0] if len(parts) == 1 else str(g.op("Concat", *parts, axis=1))
-
-
-def imputed(g: Graph, columns: list[str], model: Any) -> str:
-    """What a SimpleImputer makes of numbers: skl2onnx's own converter asks for an operator that float64 does not have."""
-    if any(isinstance(value, str) for value in model.statistics_):
-        raise KernelpoolError(
-            "A SimpleImputer of words cannot be exported to ONNX; fill gaps in words before the model."
-        )
-    x = g.cast(beside(g, columns), g.dtype)
-    filled = np.asarray(model.statistics_, np.float64)
-    kept = np.flatnonzero(~np.isnan(filled))  # a column without any number is left out
-    missing = model.missing_values
-    gaps = (
-        g.op("IsNaN", x)
-        if missing != missing
-        else g.op("Equal", x, g.constant(np.array(float(missing))))
-    )
-    made = g.op("Where", gaps, g.constant(np.where(np.isnan(filled), 0.0, filled)), x)
-    if len(kept) < len(filled):
-        made = g.op("Gather", made, g.constant(kept), axis=1)
-    if not model.add_indicator:
-        return str(made)
-    told = g.op(
-        "Gather", g.cast(gaps, g.dtype), g.constant(np.asarray(model.indicator_.features_)), axis=1
-    )
-    return beside(g, [made, told])
-
-
-# -- categories: skl2onnx's own converters give unknown ones the number -1, and rare or missing ones the wrong column ---------
-
-
-def one_hot(g: Graph, columns: list[str], model: Any) -> str:
-    """What a OneHotEncoder makes of columns, each (n, 1)."""
-    parts = []
-    for at, column in enumerate(columns):
-        groups, rare = _groups(model, at)
-        drop = (
-            None
-            if model.drop_idx_ is None or model.drop_idx_[at] is None
-            else groups[model.drop_idx_[at]]
-        )
-        places = [
-            -1 if group == drop else group - (drop is not None and group > drop) for group in groups
-        ]
-        unknown = None if model.handle_unknown == "error" else -1
-        if model.handle_unknown in ("infrequent_if_exist", "warn") and rare is not None:
-            unknown = places[groups.index(rare)]
-        codes = _codes(g, column, model.categories_[at], np.array(places), unknown)
-        width = len(set(places) - {-1})
-        if width:
-            parts.append(
-                g.cast(g.op("Equal", codes, g.constant(np.arange(width)[None, :])), g.dtype)
-            )
-    return beside(g, parts)
-
-
-def ordinal(g: Graph, columns: list[str], model: Any) -> str:
-    """What an OrdinalEncoder makes of columns, each (n, 1)."""
-    parts = []
-    for at, column in enumerate(columns):
-        groups, _ = _groups(model, at, nan_apart=True)
-        is_nan = [key != key for key in model.categories_[at]]  # None is a category like others
-        values = np.where(is_nan, float(model.encoded_missing_value), np.array(groups, np.float64))
-        unknown = (
-            float(model.unknown_value) if model.handle_unknown == "use_encoded_value" else None
-        )
-        parts.append(_codes(g, column, model.categories_[at], values, unknown))
-    return beside(g, parts)
-
-
-def _groups(model: Any, at: int, nan_apart: bool = False) -> tuple[list[int], int | None]:
-    """The number of each category when rare ones are put together behind the others, and the number of the rare ones."""
-    keys = model.categories_[at].tolist()
-    rare = (getattr(model, "infrequent_categories_", None) or {at: None})[at]
-    if rare is None:
-        return list(range(len(keys))), None
-    apart = [nan_apart and key != key for key in keys]
-    others = rare.tolist()
-    together = [
-        not a and any(key == v or (key != key and v != v) for v in others)
-        for key, a in zip(keys, apart, strict=True)
-    ]
-    n_frequent = len(keys) - sum(together) - sum(apart)
-    counted = iter(range(n_frequent))
-    return [
-        n_frequent if t else 0 if a else next(counted) for t, a in zip(together, apart, strict=True)
-    ], n_frequent
-
-
-def _codes(
-    g: Graph, column: str, categories: np.ndarray, values: np.ndarray, unknown: float | None
-) -> str:
-    """The value of each row's category, (n, 1); `unknown` for others, or an error of the runtime where it is None."""
-    keys, n = categories.tolist(), len(categories)
-    missing = [key is None or key != key for key in keys]
-    if any(isinstance(key, str | None) for key in keys):
-        given = [
-            "" if gap else key for key, gap in zip(keys, missing, strict=True)
-        ]  # ONNX has no missing words
-        if len(set(given)) < n or not all(isinstance(key, str) for key in given):
-            raise KernelpoolError(
-                "A column has words beside other things, or empty words beside missing ones: ONNX has none."
-            )
-        index = g.op(
-            "LabelEncoder",
-            column,
-            domain=ML,
-            keys_strings=given,
-            values_int64s=[*range(n)],
-            default_int64=n,
-        )
-    elif any(isinstance(key, bytes) for key in keys):
-        raise KernelpoolError(
-            "Categories of bytes cannot be exported to ONNX; fit with text instead."
-        )
-    else:
-        known = np.array(keys, np.float64)
-        if not np.array_equal(known.astype(np.float32), known, equal_nan=True):
-            raise KernelpoolError(
-                "A column has categories that float32 cannot hold; fit it with text instead."
-            )
-        x = g.cast(column, g.dtype)
-        same = g.op("Equal", x, g.constant(known[None, :]))
-        if any(missing):
-            same = g.op("Or", same, g.op("And", g.op("IsNaN", x), g.constant(np.array([missing]))))
-        shifted = g.op("Mul", g.cast(same, np.int64), g.constant(np.arange(n)[None, :] - n))
-        index = g.op("Add", g.total(shifted, 1, keepdims=True), g.constant(np.array(n)))
-    table = values if unknown is None else np.append(values, unknown)
-    return str(
-        g.op(
-            "Gather",
-            g.constant(table),
-            index,
-            says="A column holds a category that the model does not know",
-        )
-    )
