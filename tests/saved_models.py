@@ -238,7 +238,7 @@ def answers(model, X):
     if isinstance(model, EMLogRegressor):
         found["std"] = model.predict(X, return_std=True)[1]
     if hasattr(model, "sample"):
-        found["sample"], found["sampled"] = model.sample(7, random_state=3)
+        found["sample"], found["sampled"] = map(np.asarray, model.sample(7, random_state=3))
     if hasattr(model, "get_support"):
         found["support"] = model.get_support()
     return found
