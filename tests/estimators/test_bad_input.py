@@ -90,9 +90,6 @@ CASES = [
         y=np.where(np.arange(200) < 3, np.nan, Y),
     ),
     refused(r"inconsistent numbers of samples: \[200, 199\]", y=Y[:-1]),
-    refused(
-        "contains NaN", X=np.where(np.arange(400).reshape(200, 2) == 7, np.nan, X), missing="error"
-    ),
     refused("contains infinity", X=np.where(np.arange(400).reshape(200, 2) == 7, np.inf, X)),
     refused("Expected 2D array, got 1D array", X=X[:, 0]),
     refused("could not convert string to float", X=np.full((200, 2), "red")),

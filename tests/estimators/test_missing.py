@@ -5,14 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 
-from kernelpool import PooledClassifier, SharedKernelClassifier, SharingAverageClassifier
-from kernelpool.datasets import make_clouds
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier
 from kernelpool.errors import KernelpoolError
-from kernelpool.rows import RowsWithMissing, as_rows, survey
 
 FAMILIES = ("spherical", "diag", "full", "tied")
 
@@ -29,45 +24,7 @@ def some_data(n=300, d=3, share=0.3, seed=0):
     return X, holed, y
 
 
-# -- rows -----------------------------------------------------------------------------------------------------------
-
-
-def test_rows_with_holes_answer_in_the_order_in_which_they_came():
-    _, X, y = some_data()
-    codes, weight = (y == "b").astype(int), np.arange(len(X)) + 1.0
-    rows = as_rows(X, codes, weight)
-    assert isinstance(rows, RowsWithMissing)
-    back = rows.each(
-        lambda block: (
-            block.x
-            if block.missing is None
-            else np.where(block.missing.observed > 0, block.x, np.nan)
-        )
-    )
-    np.testing.assert_array_equal(back, X)
-    known = rows.total(survey, 2)
-    np.testing.assert_allclose(
-        known.scale.mean, np.nansum(X * weight[:, None], axis=0) / (weight @ ~np.isnan(X))
-    )
-    np.testing.assert_allclose(known.observed[2], weight[codes == 1] @ ~np.isnan(X[codes == 1]))
-    np.testing.assert_array_equal(known.observed[0], 0)
-
-
 # -- training -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_deleting_nothing_changes_nothing_to_the_last_bit(family):
-    X, _, y = some_data()
-    fits = [
-        SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, missing=missing).fit(
-            X, y
-        )
-        for missing in ("marginalize", "error")
-    ]
-    for name in ("means_", "covariances_", "mixing_", "history_"):
-        np.testing.assert_array_equal(*(getattr(fit, name) for fit in fits))
-    np.testing.assert_array_equal(*(fit.predict_proba(X) for fit in fits))
 
 
 def em_by_hand(x, n_sweeps):
@@ -145,21 +102,6 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
         np.testing.assert_allclose(model.objective_, expected, rtol=1e-9)
 
 
-def test_a_row_of_weight_two_is_the_row_twice_and_order_means_nothing():
-    _, X, y = some_data(n=60)
-    model = SharedKernelClassifier.prbf(
-        4, covariance_type="full", random_state=0, max_iter=20, tol=1e-3
-    )
-    weight = np.random.default_rng(3).integers(1, 3, len(y))
-    heavy = model.fit(X, y, weight).means_
-    order = np.random.default_rng(4).permutation(weight.sum())
-    np.testing.assert_allclose(
-        model.fit(np.repeat(X, weight, axis=0)[order], np.repeat(y, weight)[order]).means_,
-        heavy,
-        rtol=1e-6,
-    )
-
-
 def test_shifting_the_data_far_away_changes_nothing_but_the_means():
     _, X, y = some_data()
     for family in FAMILIES:
@@ -223,8 +165,6 @@ def test_networks_that_decide_have_the_class_priors_too_where_nothing_is_known()
     ).fit(X, y)
     assert deciding.deciding_networks_
     np.testing.assert_allclose(deciding.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
-    pool = small_pool().fit(X[:100], y[:100])
-    np.testing.assert_allclose(pool.predict_proba(nothing), [pool.class_prior_] * 2, rtol=1e-12)
 
 
 def test_densities_of_the_rest_are_those_of_a_model_of_the_rest():
@@ -295,22 +235,9 @@ def test_float32_rows_stay_float32():
 # -- refusals -------------------------------------------------------------------------------------------------------
 
 
-def test_errors_are_asked_for_by_name():
-    _, X, y = some_data()
-    model = SharedKernelClassifier.prbf(4, missing="error")
-    assert not model.__sklearn_tags__().input_tags.allow_nan
-    assert SharedKernelClassifier.prbf().__sklearn_tags__().input_tags.allow_nan
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        model.fit(X, y)
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        model.fit(np.nan_to_num(X), y).predict(X)
-    with pytest.raises(ValueError, match="infinity"):
-        SharedKernelClassifier.prbf().fit(np.where(np.isnan(X), np.inf, X), y)
-
-
 def test_what_cannot_leave_cells_out_yet_says_so():
     _, holed, y = some_data(n=60)
-    with pytest.raises(KernelpoolError, match="partial_fit takes no missing values yet"):
+    with pytest.raises(KernelpoolError, match="partial_fit takes no missing values"):
         SharedKernelClassifier.prbf(2, random_state=0).partial_fit(holed, y, classes=["a", "b"])
 
 
@@ -332,14 +259,6 @@ def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not
     ):
         SharedKernelClassifier.prbf(sharing=0.0).fit(table, y)
     SharedKernelClassifier.prbf(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
-
-
-def test_clouds_stay_as_good_with_the_second_feature_gone_in_half_of_the_training_rows():
-    X, y = make_clouds(2000, random_state=0)
-    X_test, y_test = make_clouds(2000, random_state=1)
-    X[::2, 1] = np.nan
-    model = SharedKernelClassifier.prbf(8, covariance_type="full", random_state=0).fit(X, y)
-    assert model.score(X_test, y_test) > 0.88  # Bayes: 0.903
 
 
 # -- what a model believes of what is missing -----------------------------------------------------------------------
@@ -426,78 +345,3 @@ def test_questions_about_no_feature_are_refused():
         KernelpoolError, match="conditional needs known values of all features in `given`"
     ):
         model.conditional([np.nan, 1, 2], given=[0])
-
-
-# -- the pool -------------------------------------------------------------------------------------------------------
-
-
-def small_pool(**kwargs):
-    rough = SharedKernelClassifier.prbf(2, covariance_type="spherical", sharing=0.0, random_state=0)
-    members = [("mixture", rough), ("line", LogisticRegression())]
-    return PooledClassifier(members, n_folds=2, pooling="linear", random_state=0, **kwargs)
-
-
-def test_a_pool_takes_missing_cells_in_training_and_prediction():
-    X, holed, y = some_data(n=100)
-    for train in (X, holed):
-        model = small_pool().fit(train, y)
-        assert "line" in model.members_
-        proba = model.predict_proba(holed)
-        np.testing.assert_allclose(proba.sum(axis=1), 1)
-        assert model.score(holed, y) > 0.8
-        assert np.isfinite(model.score_samples(holed)).all()
-        order = np.random.default_rng(0).permutation(
-            len(y)
-        )  # what is drawn depends on the row alone
-        np.testing.assert_allclose(model.predict_proba(holed[order]), proba[order], rtol=1e-9)
-        complete = ~np.isnan(holed).any(axis=1)
-        np.testing.assert_allclose(
-            proba[complete], model.predict_proba(holed[complete]), rtol=1e-12
-        )
-
-
-def test_networks_that_cannot_take_holes_are_averaged_over_the_conditional_density(monkeypatch):
-    """E[P(C|x) | known], by the grid of a model of the missing feature, against many draws."""
-    monkeypatch.setattr("kernelpool.estimators.describing.N_DRAWS", 1000)
-    X, _, y = some_data(n=100)
-    model = small_pool().fit(X, y)
-    row = np.array([0.3, np.nan, -0.8])
-    describing = model._describing()
-    line = LogisticRegression().fit(X, y)
-    drawn = describing.fillings(row[None, :])[:, 0]
-    found = line.predict_proba(drawn).mean(axis=0)
-    grid = np.linspace(-25, 25, 2001)
-    rows = np.column_stack([np.full(2001, 0.3), grid, np.full(2001, -0.8)])
-    density = np.exp(model.score_samples(rows))
-    np.testing.assert_allclose(found, density @ line.predict_proba(rows) / density.sum(), atol=0.04)
-
-
-def test_a_pool_without_a_description_of_the_rows_refuses_them():
-    X, holed, y = some_data(n=60)
-    lines = [("line", LogisticRegression()), ("other", LogisticRegression(C=0.1))]
-    with pytest.raises(KernelpoolError, match="no member that describes the rows"):
-        PooledClassifier(lines, n_folds=2, random_state=0).fit(X, y).predict(holed)
-    trees = [
-        ("trees", HistGradientBoostingClassifier(max_iter=5)),
-        ("more", HistGradientBoostingClassifier(max_iter=3)),
-    ]
-    assert (
-        PooledClassifier(trees, n_folds=2, random_state=0).fit(X, y).predict(holed).shape == y.shape
-    )  # these take them
-    with pytest.raises(ValueError, match="contains NaN"):
-        small_pool(missing="error").fit(holed, y)
-
-
-def test_a_pool_knows_how_features_go_together_where_cells_are_missing():
-    rng = np.random.default_rng(0)
-    factor = rng.normal(size=(2, 6, 6))
-    covariances = factor @ factor.swapaxes(1, 2) + 0.1 * np.eye(6)
-    truth = SharedKernelClassifier.from_parameters(
-        np.zeros((2, 6)), covariances, np.eye(2), [0.5, 0.5], [0, 1], "full"
-    )
-    (X, y), (X_test, y_test) = (truth.sample(600, random_state=i) for i in (1, 2))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X_test[rng.random(X_test.shape) < 0.3] = np.nan
-    pool = PooledClassifier(budget="fast", random_state=0).fit(X, y)
-    least, constant = log_loss(y_test, truth.predict_proba(X_test)), np.log(2)
-    assert log_loss(y_test, pool.predict_proba(X_test)) < least + 0.15 * (constant - least)
