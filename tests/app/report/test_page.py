@@ -449,14 +449,6 @@ def test_too_many_rows_are_sampled(report, fitted, clouds, monkeypatch):
     assert " of 50 held-out rows have the wrong class" in page.text
 
 
-def test_tables_of_arrow_are_read_by_name(report, clouds):
-    pa = pytest.importorskip("pyarrow")
-    X, y = clouds[:2]
-    table = pa.table({"length": X[:, 0], "width": X[:, 1]})
-    model = SharedKernelClassifier.prbf(2, random_state=0, tol=0.02).fit(table, y)
-    assert report(model, table, y).explorer["features"] == ["length", "width"]
-
-
 def test_hostile_names_stay_text(hostile_path):
     from .parsed import Page
 
@@ -465,9 +457,6 @@ def test_hostile_names_stay_text(hostile_path):
     assert tags.isdisjoint({"base", "iframe", "object", "embed", "form", "foreignobject"})
     assert sum(tag == "script" for tag, _ in page.tags) == 1
     assert not [key for _, attrs in page.tags for key in attrs if key.startswith("on")]
-    assert [attrs["src"][:26] for tag, attrs in page.tags if tag == "img"] == [
-        "data:image/svg+xml;base64,"
-    ] * len(page.images)
     shown = [
         "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in n) for n in HOSTILE
     ]
@@ -491,9 +480,7 @@ def test_the_policy_names_the_pages_style_and_script_by_hash(page):
         (1234.5678, (), "1,235"),
         (-1.5, (), "−1.5"),  # noqa: RUF001
         (float("nan"), (), "–"),  # noqa: RUF001
-        (float("-inf"), (), "−∞"),  # noqa: RUF001
         (3.14159, (4, 0.02), "3.142"),
-        ("basic", (), "basic"),
     ],
 )
 def test_numbers_for_readers(value, arguments, text):

@@ -193,9 +193,3 @@ def test_plots_draw_on_the_axes_given_and_leave_the_users_style_alone(clouds, fi
         _, ax = plt.subplots()
         assert plot_kernels(fitted, *clouds[:2], ax=ax) is ax
         assert plt.rcParams["axes.grid"] is False
-
-
-def test_49_classes_differ_by_color_or_mark():
-    looks = {(plots.color_of(k), plots.mark_of(k)) for k in range(49)}
-    assert len(looks) == 49
-    assert len(set(plots.COLORS)) == 7
