@@ -59,7 +59,7 @@ def figure_2(seed: int = 0) -> Edited:
     X_test, y_test = overlapping(20_000, 1000 + seed)
     edit = MultiEdit(
         ParzenClassifier("hypersphere", standardize=False, radius=RADIUS),
-        n_parts=5,
+        n_splits=5,
         random_state=seed,
     ).fit(X, y)
     kept = np.asarray(edit.sample_indices_)

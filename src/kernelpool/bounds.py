@@ -295,7 +295,7 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, doubt: float = 0.05)
             f"certify_by_compression needs a fitted ReducedParzenClassifier; got {type(network).__name__}. "
             f"Use certify with rows held out for any other classifier."
         )
-    if network.n_choices_ is None:
+    if not network.n_choices_:
         raise KernelpoolError(
             "The network depends on more than its kept rows and radius: fit it with weights='equal', class_prior=None and "
             "standardize=False, or use certify with rows held out."

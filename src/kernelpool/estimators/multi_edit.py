@@ -1,27 +1,42 @@
 """Multi-edit: drop the rows that lie among those of another class."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.base import _fit_context, clone
+from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..errors import KernelpoolError
-from ..training.parzen import EditedRows, RoundInfo, multi_edit
+from ..tables.columns import Columns
+from ..training.parzen import multi_edit
+from .base import Estimator
 from .parzen import ParzenClassifier
 
 
-class MultiEdit(BaseEstimator):  # type: ignore[misc]
+@dataclass(frozen=True)
+class FittedMultiEdit:
+    """The fitted state of a `MultiEdit`."""
+
+    columns: Columns
+    classifier: Any
+    sample_indices: np.ndarray
+    history: np.ndarray
+    n_iter: int
+    converged: bool
+    spared_classes: np.ndarray
+
+
+class MultiEdit(Estimator):
     """Edit a learning set until the classes no longer overlap.
 
-    The rows are dealt at random into P > 2 parts, part i is classified by part i + 1 (the last by the first), the rows that
-    were misclassified are dropped, the rest are pooled; again and again, until nothing was dropped for some rounds. What is
-    left represents of every class only the regions in which it is the densest, which is all that a classifier needs.
+    The rows are split at random into P > 2 parts, part i is classified by part i + 1 (the last by the first), the rows that
+    were misclassified are dropped, and the rest are pooled; again, until nothing was dropped for some rounds. What is left
+    represents of every class only the regions in which it is the densest, which is all that a classifier needs.
 
     It follows imbalanced-learn's convention for resamplers and works in its pipelines; imbalanced-learn itself is not needed.
 
@@ -30,18 +45,14 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
     classifier : classifier or None, default=None
         What classifies a part. None is the paper's: a `ParzenClassifier`, whose radius is chosen once, by leave-one-out on a
         random part. ``KNeighborsClassifier(1)`` gives Devijver & Kittler's original.
-    n_parts : int, default=3
-        Parts P, at least three: with two, each part would be judged by the very rows that it judges.
-    n_quiet : int, default=3
-        Rounds in a row without an edit, I, after which to stop.
-    max_rounds : int, default=100
-        Most rounds.
+    n_splits : int, default=3
+        Parts P, at least three: with two, each part would be classified by the very rows that it classifies.
+    n_iter_no_change : int, default=3
+        Rounds in a row without a change, I, after which to stop.
+    max_iter : int, default=100
+        Largest number of rounds.
     random_state : int, RandomState instance or None, default=None
         Seed of the parts.
-    verbose : int, default=0
-        1 prints a line each round.
-    callback : callable or None, default=None
-        Called after each round with a `RoundInfo`; a true answer ends the editing.
 
     Attributes
     ----------
@@ -49,10 +60,10 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
         The rows that were kept, in the order of X.
     history_ : ndarray
         Rows left after each round, from all of them on.
-    n_rounds_ : int
+    n_iter_ : int
         Rounds made.
-    quiet_ : bool
-        Whether the last `n_quiet` rounds dropped nothing.
+    converged_ : bool
+        Whether the last `n_iter_no_change` rounds dropped nothing.
     spared_classes_ : ndarray
         Classes of which a round would have dropped every row; their rows were kept in that round.
     classifier_ : classifier
@@ -82,36 +93,26 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "classifier": [HasMethods(["fit", "predict"]), None],
-        "n_parts": [Interval(Integral, 1, None, closed="left")],
-        "n_quiet": [Interval(Integral, 1, None, closed="left")],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "n_splits": [Interval(Integral, 3, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
     }
 
     def __init__(
         self,
         classifier: Any = None,
         *,
-        n_parts: int = 3,
-        n_quiet: int = 3,
-        max_rounds: int = 100,
+        n_splits: int = 3,
+        n_iter_no_change: int = 3,
+        max_iter: int = 100,
         random_state: Any = None,
-        verbose: int = 0,
-        callback: Callable[[RoundInfo], Any] | None = None,
     ) -> None:
         self.classifier = classifier
-        self.n_parts = n_parts
-        self.n_quiet = n_quiet
-        self.max_rounds = max_rounds
+        self.n_splits = n_splits
+        self.n_iter_no_change = n_iter_no_change
+        self.max_iter = max_iter
         self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """A fit that was interrupted has seen the features, and kept no rows."""
-        return hasattr(self, "sample_indices_")
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find the rows to keep; see `sample_indices_`.
@@ -149,40 +150,30 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
         y_resampled : array-like of shape (n_samples_new,)
             Of the kind of y.
         """
-        if self.n_parts < 3:
-            raise KernelpoolError(
-                f"n_parts must be at least 3: of two parts each would judge its own judge; got {self.n_parts}."
-            )
-        x, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if y is None:
+            raise ValueError("MultiEdit requires y to be passed, but the target y is None.")
+        columns = Columns.learn(X, None)
+        x, labels = check_X_y(X, y, dtype=[np.float64, np.float32], estimator=self)
         check_classification_targets(labels)
-        if len(x) < self.n_parts:
+        if len(x) < self.n_splits:
             raise KernelpoolError(
-                f"n_parts={self.n_parts} needs at least as many rows; got {len(x)} samples."
+                f"n_splits={self.n_splits} needs at least as many rows; got {len(x)} samples."
             )
         classes, codes = np.unique(labels, return_inverse=True)
         rng = check_random_state(self.random_state)
-        classifier = self._judge(x, codes, rng)
+        classifier = self._classifier(x, codes, rng)
 
-        def predict(judges: np.ndarray, part: np.ndarray) -> np.ndarray:
-            return np.asarray(clone(classifier).fit(x[judges], codes[judges]).predict(x[part]))
+        def predict(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+            return np.asarray(clone(classifier).fit(x[train], codes[train]).predict(x[test]))
 
-        edited = multi_edit(
-            codes,
-            predict,
-            rng,
-            n_parts=self.n_parts,
-            n_quiet=self.n_quiet,
-            max_rounds=self.max_rounds,
-            on_round=self._on_round,
+        rounds = {"n_splits": self.n_splits, "n_iter_no_change": self.n_iter_no_change}
+        kept, history, converged, spared = multi_edit(
+            codes, predict, rng, max_iter=self.max_iter, **rounds
         )
-        self._set_edited(edited, classifier, classes)
-        return _safe_indexing(X, edited.kept), _safe_indexing(y, edited.kept)
-
-    def _set_edited(self, edited: EditedRows, classifier: Any, classes: np.ndarray) -> None:
-        self.classifier_ = classifier
-        self.sample_indices_, self.history_ = edited.kept, edited.history
-        self.n_rounds_, self.quiet_ = len(edited.history) - 1, edited.quiet
-        self.spared_classes_ = classes[edited.spared]
+        self._fitted = FittedMultiEdit(
+            columns, classifier, kept, history, len(history) - 1, converged, classes[spared]
+        )
+        return _safe_indexing(X, kept), _safe_indexing(y, kept)
 
     def get_support(self, indices: bool = False) -> np.ndarray:
         """Which rows were kept.
@@ -202,23 +193,15 @@ class MultiEdit(BaseEstimator):  # type: ignore[misc]
         mask[self.sample_indices_] = True
         return self.sample_indices_ if indices else mask
 
-    # -- rounds -----------------------------------------------------------------------------------------------------
-
-    def _judge(self, x: np.ndarray, codes: np.ndarray, rng: np.random.RandomState) -> Any:
-        """The classifier of the parts; the default one learns its radius on one part."""
+    def _classifier(self, x: np.ndarray, codes: np.ndarray, rng: np.random.RandomState) -> Any:
+        """The classifier of the parts; the radius of the default one is chosen on one part."""
         if self.classifier is not None:
             return clone(self.classifier)
-        part = rng.permutation(len(x))[: max(2, len(x) // self.n_parts)]
+        part = rng.permutation(len(x))[: max(2, len(x) // self.n_splits)]
         if len(np.unique(codes[part])) < 2:
             part = np.arange(len(x))
-        if len(np.unique(codes[part])) < 2:
-            return ParzenClassifier("hypersphere", 1.0, standardize=False)
         paper: dict[str, Any] = {"kernel": "hypersphere", "standardize": False}
+        if len(np.unique(codes[part])) < 2:
+            return ParzenClassifier(radius=1.0, **paper)
         found = ParzenClassifier(radius="loo", random_state=rng, **paper).fit(x[part], codes[part])
         return ParzenClassifier(radius=found.radius_, **paper)
-
-    def _on_round(self, info: RoundInfo) -> bool:
-        """Report a round; True if the callback asks to stop."""
-        if self.verbose:
-            print(f"MultiEdit: round {info.round}, {info.n_dropped} dropped, {info.n_kept} left")
-        return self.callback is not None and bool(self.callback(info))

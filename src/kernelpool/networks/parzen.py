@@ -17,14 +17,12 @@ paper               here             shape       meaning
 :math:`K(x, r)`     ``Profile``                  height of a kernel over the squared distance in units of the radius
 ==================  ===============  ==========  ==================================================================
 
-Words stand behind the numbers by their indicators (`tables.words.Indicators`), so that all words of a column are equally far
-from one another. Of rows with missing cells the votes are those of the marginal kernels, `Profile.log_marginal`.
-
 Deviations: several classes, by the largest sum. A row that no kernel covers has no votes; it goes to the class of its nearest
 kernel, which is what a radius that grew until it reached one would give.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from ..arrays import (
@@ -32,7 +30,6 @@ from ..arrays import (
     as_float64,
     device,
     exp_in_place,
-    logsumexp,
     match_array,
     matmul_into,
     namespace,
@@ -42,7 +39,7 @@ from ..arrays import (
 )
 from ..rows import Block
 from ..sums import Sums, record
-from .parzen_kernels import TILE, GaussianProfile, Profile, log_ways, observed_distances
+from .parzen_kernels import TILE, GaussianProfile, Profile
 
 VANISHED = 1e-200
 """Sums of Gaussian heights below this are taken about the largest term."""
@@ -56,7 +53,7 @@ NARROW = 1e-6
 
 @record
 class ParzenParams:
-    """M kernels of a common radius, in a frame, sorted by class."""
+    """M kernels of a common radius, sorted by class."""
 
     center: Array
     """(M, d)."""
@@ -67,11 +64,13 @@ class ParzenParams:
     log_scale: Array
     """log of what one vote counts for each class, (K,): the prior over the sum of the class's votes."""
     radius: float
-    narrow: bool
-    words: tuple[int, ...] = ()
-    """Levels of each column of words, whose indicators are the last columns."""
-    word_squared: float = 0.0
-    """Squared distance between two words of a column."""
+    group: Array
+    """Kernels at the same point share a number, (M,)."""
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether distances must be taken from differences, not from a product."""
+        return is_narrow(self.center, self.radius)
 
     @property
     def n_classes(self) -> int:
@@ -84,62 +83,11 @@ class ParzenParams:
             yield slice(start, min(start + TILE, self.offsets[k + 1]))
 
 
-def parzen_params(
-    center: Array,
-    weight: Array,
-    offsets: tuple[int, ...],
-    log_scale: Array,
-    radius: float,
-    words: tuple[int, ...] = (),
-    word_squared: float = 0.0,
-) -> ParzenParams:
-    """Parameters of a network whose distances are computed in the way that its radius allows."""
+def is_narrow(center: Array, radius: float) -> bool:
+    """Whether a product of rows and centers would lose too much of distances of about the radius."""
     xp = namespace(center)
-    largest = float(xp.max(xp.sum(center**2, axis=1))) if center.shape[0] else 0.0
-    return ParzenParams(
-        center,
-        weight,
-        offsets,
-        log_scale,
-        radius,
-        radius**2 < NARROW * largest,
-        words,
-        word_squared,
-    )
-
-
-@record
-class Gaps:
-    """What is missing of some rows."""
-
-    observed: Array
-    """One where a number or an indicator is known, (n, D)."""
-    n_numbers: Array
-    """Missing numbers, (n, 1)."""
-    log_ways: Array
-    """See `Profile.log_marginal`, (n, G + 1)."""
-
-    def taken(self, rows: Array) -> "Gaps":
-        """Those of some rows."""
-        return Gaps(
-            *(
-                namespace(a).take(a, rows, axis=0)
-                for a in (self.observed, self.n_numbers, self.log_ways)
-            )
-        )
-
-
-def gaps_of(block: Block, words: tuple[int, ...] = ()) -> Gaps | None:
-    """What is missing of the rows of a block whose last columns are the indicators of words; None where nothing is."""
-    if block.missing is None:
-        return None
-    xp, observed = namespace(block.x), as_float64(block.missing.observed)
-    q = observed.shape[1] - sum(words)
-    starts = xp.asarray(
-        [q + sum(words[:g]) for g in range(len(words))], dtype=xp.int64, device=device(observed)
-    )
-    missing = 1 - xp.take(observed, starts, axis=1)
-    return Gaps(observed, xp.sum(1 - observed[:, :q], axis=1)[:, None], log_ways(words, missing))
+    norms = xp.sum(center**2, axis=1)
+    return bool(norms.shape[0] and radius**2 < NARROW * float(xp.max(norms)))
 
 
 def log_prior_scale(prior: Any, votes: Any) -> Any:
@@ -151,28 +99,15 @@ def log_prior_scale(prior: Any, votes: Any) -> Any:
 
 def log_votes(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """log sum_i w_i K((x - x_i) / r) of each class, (n, K); minus infinity where no kernel of the class covers the row."""
-    xp, x, gaps = namespace(block.x), as_float64(block.x), gaps_of(block, params.words)
-    log_sum = (
-        _log_gaussian_sum
-        if isinstance(profile, GaussianProfile) and not params.narrow
-        else _log_sum
-    )
-    present = [k for k in range(params.n_classes) if params.offsets[k] < params.offsets[k + 1]]
-    columns = [
-        log_sum(x, profile, params, k)
-        if gaps is None
-        else _log_marginal_sum(x, profile, params, k, gaps)
-        for k in present
-    ]
+    xp, x = namespace(block.x), as_float64(block.x)
+    gaussian = isinstance(profile, GaussianProfile) and not params.narrow
+    log_sum = _log_gaussian_sum if gaussian else _log_sum
     nothing = xp.full((x.shape[0],), -xp.inf, dtype=x.dtype, device=device(x))
-    filled = iter(columns)
-    return xp.stack(
-        [
-            next(filled) if params.offsets[k] < params.offsets[k + 1] else nothing
-            for k in range(params.n_classes)
-        ],
-        axis=1,
-    )
+    columns = [
+        log_sum(x, profile, params, k) if params.offsets[k] < params.offsets[k + 1] else nothing
+        for k in range(params.n_classes)
+    ]
+    return xp.stack(columns, axis=1)
 
 
 def _log_sum(x: Array, profile: Profile, params: ParzenParams, k: int) -> Array:
@@ -200,69 +135,27 @@ def _log_gaussian_sum(x: Array, profile: Profile, params: ParzenParams, k: int) 
     return result
 
 
-def _log_marginal_sum(
-    x: Array, profile: Profile, params: ParzenParams, k: int, gaps: Gaps
-) -> Array:
-    """The same for rows of which cells are missing."""
-    log_weight = safe_log(as_float64(params.weight))
-    parts = [
-        logsumexp(_log_marginal_heights(x, profile, params, span, gaps) + log_weight[span], axis=1)
-        for span in params.spans(k)
-    ]
-    return logsumexp(namespace(x).stack(parts), axis=0)
-
-
-def _log_marginal_heights(
-    x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps
-) -> Array:
-    """log of the marginal heights of some kernels, (n, m)."""
-    center, radius = as_float64(params.center)[span, :], params.radius
-    squared = observed_distances(x / radius, gaps.observed, center / radius, params.narrow)
-    squared = namespace(x).clip(squared, min=0.0)
-    return profile.log_marginal(
-        squared, gaps.n_numbers, gaps.log_ways, params.word_squared / radius**2
-    )
-
-
-def _distances(
-    x: Array, profile: Profile, params: ParzenParams, span: slice, gaps: Gaps | None
-) -> Array:
-    """Squared distances from some kernels, along the features that are known, (n, m)."""
-    center = as_float64(params.center)[span, :]
-    if gaps is None:
-        return profile.squared(x, center, params.narrow)
-    return observed_distances(x, gaps.observed, center, params.narrow)
-
-
 def _tiles(
     x: Array, profile: Profile, params: ParzenParams, k: int
 ) -> Iterator[tuple[Array, Array]]:
-    center, weight = as_float64(params.center), as_float64(params.weight)
-    x = x / params.radius
+    narrow, x = params.narrow, x / params.radius
     for span in params.spans(k):
-        yield profile.squared(x, center[span, :] / params.radius, params.narrow), weight[span]
+        center = params.center[span, :] / params.radius
+        yield profile.squared(x, center, narrow), params.weight[span]
 
 
-def nearest_class(block: Block, profile: Profile, params: ParzenParams) -> Array:
+def _nearest(x: Array, profile: Profile, params: ParzenParams) -> Array:
     """The class of the nearest kernel, (n,); the first of those at the same distance."""
-    return _nearest(as_float64(block.x), profile, params, gaps_of(block, params.words))
-
-
-def _nearest(x: Array, profile: Profile, params: ParzenParams, gaps: Gaps | None) -> Array:
-    return namespace(x).argmin(_least(x, profile, params, gaps), axis=1)
-
-
-def _least(x: Array, profile: Profile, params: ParzenParams, gaps: Gaps | None) -> Array:
-    """Squared distance of the nearest kernel of each class, (n, K)."""
-    xp = namespace(x)
+    xp, narrow = namespace(x), params.narrow
     far = xp.full((x.shape[0],), xp.inf, dtype=x.dtype, device=device(x))
     columns = []
     for k in range(params.n_classes):
         least = far
         for span in params.spans(k):
-            least = xp.minimum(least, xp.min(_distances(x, profile, params, span, gaps), axis=1))
+            squared = profile.squared(x, params.center[span, :], narrow)
+            least = xp.minimum(least, xp.min(squared, axis=1))
         columns.append(least)
-    return xp.stack(columns, axis=1)
+    return xp.argmin(xp.stack(columns, axis=1), axis=1)
 
 
 def log_joint(block: Block, profile: Profile, params: ParzenParams, log_norm: float) -> Array:
@@ -276,9 +169,7 @@ def decided(joint: Array, block: Block, profile: Profile, params: ParzenParams) 
     xp = namespace(joint)
     (rows,) = xp.nonzero(xp.max(joint, axis=1) == -xp.inf)
     if rows.shape[0]:
-        gaps = gaps_of(block, params.words)
-        x = as_float64(xp.take(block.x, rows, axis=0))
-        nearest = _nearest(x, profile, params, None if gaps is None else gaps.taken(rows))
+        nearest = _nearest(as_float64(xp.take(block.x, rows, axis=0)), profile, params)
         classes = xp.arange(joint.shape[1], dtype=nearest.dtype, device=device(joint))
         chosen = classes[None, :] == nearest[:, None]
         joint[rows, :] = safe_log(xp.astype(chosen, joint.dtype))
@@ -287,29 +178,21 @@ def decided(joint: Array, block: Block, profile: Profile, params: ParzenParams) 
 
 def kernel_posterior(block: Block, profile: Profile, params: ParzenParams) -> Array:
     """P(i|x), the class summed out, (n, M); all on the nearest kernel where none covers the row."""
-    xp, x, gaps = namespace(block.x), as_float64(block.x), gaps_of(block, params.words)
-    every = slice(0, params.center.shape[0])
-    squared = _distances(x, profile, params, every, gaps) / params.radius**2
+    xp, x = namespace(block.x), as_float64(block.x)
+    squared = profile.squared(x, params.center, params.narrow) / params.radius**2
     counts = [params.offsets[k + 1] - params.offsets[k] for k in range(params.n_classes)]
-    share = xp.concat(
+    scale = xp.concat(
         [
             xp.full((n,), float(params.log_scale[k]), dtype=x.dtype, device=device(x))
             for k, n in enumerate(counts)
         ]
     )
-    height = (
-        profile.log_height(squared)
-        if gaps is None
-        else _log_marginal_heights(x, profile, params, every, gaps)
-    )
-    log_posterior = height + (safe_log(as_float64(params.weight)) + share)
+    log_posterior = profile.log_height(squared) + (safe_log(params.weight) + scale)
     (rows,) = xp.nonzero(xp.max(log_posterior, axis=1) == -xp.inf)
     if rows.shape[0]:
-        alone = xp.take(squared, rows, axis=0)
-        first = (
-            xp.argmin(alone, axis=1)[:, None]
-            == xp.arange(squared.shape[1], dtype=xp.int64, device=device(x))[None, :]
-        )
+        nearest = xp.argmin(xp.take(squared, rows, axis=0), axis=1)
+        kernels = xp.arange(squared.shape[1], dtype=nearest.dtype, device=device(x))
+        first = nearest[:, None] == kernels[None, :]
         log_posterior[rows, :] = safe_log(xp.astype(first, x.dtype))
     return shares_of(log_posterior, axis=1)
 
@@ -319,12 +202,10 @@ def kernel_posterior(block: Block, profile: Profile, params: ParzenParams) -> Ar
 
 @record
 class RadiusErrors(Sums):
-    """What each radius would have cost."""
+    """Errors at each radius."""
 
     wrong: Array
     """Weight of misclassified rows at each radius, (R,)."""
-    uncovered: Array
-    """Weight of rows without a vote, (R,)."""
     weight: Array
 
 
@@ -338,96 +219,39 @@ def radius_errors(
 ) -> RadiusErrors:
     """Errors of one block at all radii, from one pass over its distances.
 
-    `block.y` holds positions in `label` (the class of a row) and `own` (the kernel that the row itself is, or -1). A row is
-    left out of its own vote; one that counts w times is left out once, as if it stood there w times.
+    `block.y` holds positions in `label` (the class of a row) and `own` (its group, or -1). Kernels of
+    the group of a row, the row itself and its copies, do not vote on it.
     """
     xp = namespace(block.x)
-    wrong, uncovered = _judged(block, profile, params, radii, label, own)
+    wrong = wrong_rows(block, profile, params, radii, label, own)
     counts = xp.ones_like(wrong[0, :]) if block.weight is None else as_float64(block.weight)
-    return RadiusErrors(wrong @ counts, uncovered @ counts, xp.sum(counts))
+    return RadiusErrors(wrong @ counts, xp.sum(counts))
 
 
 def wrong_rows(
-    block: Block, profile: Profile, params: ParzenParams, label: Array, own: Array
-) -> Array:
-    """One for each row that the network misclassifies, the row left out of its own vote, zero for the others, (n,)."""
-    return _judged(block, profile, params, [params.radius], label, own)[0][0, :]
-
-
-def _judged(
     block: Block,
     profile: Profile,
     params: ParzenParams,
     radii: list[float],
     label: Array,
     own: Array,
-) -> tuple[Array, Array]:
-    """Whether each row is misclassified, and whether no kernel covers it, at every radius, (R, n) each, ones and zeros."""
+) -> Array:
+    """Whether each row is misclassified at every radius, (R, n), ones and zeros."""
     xp, x = namespace(block.x), as_float64(block.x)
-    label, own = xp.take(label, block.y), xp.take(own, block.y)
-    gaps = gaps_of(block, params.words)
-    votes, least = _votes_by_radius(x, profile, params, radii, own, gaps)  # (R, n, K), (n, K)
-    classes = xp.arange(params.n_classes, dtype=label.dtype, device=device(x))
-    mine = xp.astype(classes[None, :] == label[:, None], x.dtype)
-    weight = as_float64(params.weight)
-    again = xp.where(
-        own >= 0,
-        xp.take(weight, xp.where(own >= 0, own, xp.zeros_like(own))) - 1,
-        xp.zeros_like(x[:, 0]),
-    )
-    again = xp.clip(again, min=0.0)  # the other copies of the row
-    votes += (again[:, None] * mine)[None, :, :]
-    least = xp.where((again[:, None] * mine) > 0, xp.zeros_like(least), least)
-    uncovered = xp.max(votes, axis=2) == 0  # (R, n)
-    scale = xp.exp(as_float64(params.log_scale) - float(xp.max(params.log_scale)))
-    chosen = xp.where(
-        uncovered, xp.argmin(least, axis=1)[None, :], xp.argmax(votes * scale, axis=2)
-    )
-    return xp.astype(chosen != label[None, :], x.dtype), xp.astype(uncovered, x.dtype)
-
-
-def _votes_by_radius(
-    x: Array,
-    profile: Profile,
-    params: ParzenParams,
-    radii: list[float],
-    own: Array,
-    gaps: Gaps | None,
-) -> tuple[Array, Array]:
-    xp, home = namespace(x), device(x)
-    weight = as_float64(params.weight)
-    votes = xp.zeros((len(radii), x.shape[0], params.n_classes), dtype=x.dtype, device=home)
-    least = xp.full((x.shape[0], params.n_classes), xp.inf, dtype=x.dtype, device=home)
+    label, own, narrow = xp.take(label, block.y), xp.take(own, block.y), params.narrow
+    votes = xp.zeros((len(radii), x.shape[0], params.n_classes), dtype=x.dtype, device=device(x))
+    least = xp.full((x.shape[0], params.n_classes), xp.inf, dtype=x.dtype, device=device(x))
     for k in range(params.n_classes):
         for span in params.spans(k):
-            squared = _distances(x, profile, params, span, gaps)
-            itself = (
-                own[:, None]
-                == xp.arange(span.start, span.stop, dtype=own.dtype, device=home)[None, :]
-            )
-            squared = xp.where(itself, xp.inf, squared)
+            squared = profile.squared(x, params.center[span, :], narrow)
+            squared = xp.where(own[:, None] == params.group[span][None, :], xp.inf, squared)
             least[:, k] = xp.minimum(least[:, k], xp.min(squared, axis=1))
-            if gaps is None:
-                squared = xp.astype(
-                    squared, xp.float32
-                )  # many times faster, and enough to choose by
-                heights = profile.heights(squared, radii)
-            else:
-                heights = _marginal_heights(xp.clip(squared, min=0.0), profile, params, radii, gaps)
+            # float32 is many times faster, and enough to choose by
+            heights = profile.heights(xp.astype(squared, xp.float32), radii)
+            weight = xp.astype(params.weight[span], xp.float32)
             for i, height in enumerate(heights):
-                votes[i, :, k] += as_float64(height @ xp.astype(weight[span], xp.float32))
-    return votes, least
-
-
-def _marginal_heights(
-    squared: Array, profile: Profile, params: ParzenParams, radii: list[float], gaps: Gaps
-) -> Iterator[Array]:
-    """Marginal heights at one radius after the other, each row's over its largest possible: of a row only ratios matter."""
-    xp = namespace(squared)
-    for radius in radii:
-        ratio = params.word_squared / radius**2
-        most = profile.log_marginal(
-            xp.zeros_like(squared[:, :1]), gaps.n_numbers, gaps.log_ways, ratio
-        )
-        log_height = profile.log_marginal(squared / radius**2, gaps.n_numbers, gaps.log_ways, ratio)
-        yield xp.astype(xp.exp(log_height - most), xp.float32)
+                votes[i, :, k] += as_float64(height @ weight)
+    uncovered = xp.max(votes, axis=2) == 0  # (R, n)
+    scale = xp.exp(as_float64(params.log_scale) - float(xp.max(params.log_scale)))
+    nearest, most = xp.argmin(least, axis=1)[None, :], xp.argmax(votes * scale, axis=2)
+    return xp.astype(xp.where(uncovered, nearest, most) != label[None, :], x.dtype)

@@ -7,8 +7,8 @@ A kernel has height one at its center; at radius one it integrates to ``exp(log_
 
     K(u) = [u \le 1], \qquad 1 - u^2, \qquad e^{-u^2/2}, \qquad u = \|x - x_i\| / r
 
-Deviations: the paper's star-shaped set (x in S implies cx in S "for all c >= 1": for c <= 1 is meant) is given by its gauge,
-the factor by which the set must grow to reach a point. It is in `kernelpool.training.parzen`, which measures its volume.
+Deviations: star-shaped sets, given by their gauges, are in `papers.star_shaped`: any `Profile` may be the `kernel` of a
+`ParzenClassifier`.
 """
 
 import math
@@ -30,8 +30,6 @@ class Profile(ABC):
 
     noun: ClassVar[str]
     """What one kernel is called."""
-    countable: ClassVar[bool] = False
-    """Whether kernels of equal weight may be counted in a tree in place of adding up heights."""
 
     @abstractmethod
     def height(self, squared: Array) -> Array:
@@ -65,22 +63,6 @@ class Profile(ABC):
         """log of the weighted sum of heights over tiles of (squared, weight), (n,)."""
         return safe_log(sum(self.height(squared) @ weight for squared, weight in tiles))
 
-    @abstractmethod
-    def left(self, squared: Array, n: Array | float) -> Array:
-        """Its integral over n other features at this squared distance, as a part of that at none; the height where n is 0."""
-
-    def log_marginal(self, squared: Array, n: Array, log_ways: Array, word_squared: float) -> Array:
-        """log of what is left when n (rows, 1) missing features are integrated and missing words summed out, (rows, m).
-
-        A missing word may be the kernel's own or lie `word_squared` away; `log_ways` (rows, G + 1) are the logarithms of the
-        number of ways in which 0, 1 ... of the missing words are others.
-        """
-        terms = [
-            safe_log(self.left(squared + g * word_squared, n)) + log_ways[:, g : g + 1]
-            for g in range(log_ways.shape[1])
-        ]
-        return terms[0] if len(terms) == 1 else logsumexp(namespace(squared).stack(terms), axis=0)
-
     def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
         """Heights at one radius after the other, of `squared` in units of the frame."""
         for radius in radii:
@@ -91,7 +73,6 @@ class Hypersphere(Profile):
     """The indicator of a ball: one vote for all rows within the radius."""
 
     noun = "hypersphere"
-    countable = True
 
     def height(self, squared: Array) -> Array:
         return namespace(squared).astype(squared <= INSIDE, squared.dtype)
@@ -105,10 +86,6 @@ class Hypersphere(Profile):
 
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d)
-
-    def left(self, squared: Array, n: Array | float) -> Array:
-        """A slice of a ball is a ball."""
-        return self.height(squared) * namespace(squared).clip(1 - squared, min=0.0) ** (0.5 * n)
 
     def variance(self, d: int) -> float:
         return 1 / (d + 2)
@@ -128,9 +105,6 @@ class Epanechnikov(Profile):
 
     def log_volume(self, d: int) -> float:
         return ball_log_volume(d) + math.log(2 / (d + 2))
-
-    def left(self, squared: Array, n: Array | float) -> Array:
-        return namespace(squared).clip(1 - squared, min=0.0) ** (0.5 * n + 1)
 
     def variance(self, d: int) -> float:
         return 1 / (d + 4)
@@ -158,18 +132,6 @@ class GaussianProfile(Profile):
 
     def log_volume(self, d: int) -> float:
         return 0.5 * d * math.log(2 * math.pi)
-
-    def left(self, squared: Array, n: Array | float) -> Array:
-        """Features are independent."""
-        return self.height(squared)
-
-    def log_marginal(self, squared: Array, n: Array, log_ways: Array, word_squared: float) -> Array:
-        """Words factor out."""
-        xp = namespace(squared)
-        away = xp.arange(log_ways.shape[1], dtype=log_ways.dtype, device=device(log_ways)) * (
-            -0.5 * word_squared
-        )
-        return -0.5 * squared + logsumexp(log_ways + away, axis=1)[:, None]
 
     def variance(self, d: int) -> float:
         return 1.0
@@ -239,46 +201,3 @@ def squared_distances(x: Array, center: Array, narrow: bool = False) -> Array:
         away = x[:, i : i + 1] - center[:, i]
         squared += away * away
     return squared
-
-
-def distances_along(x: Array, center: Array, seen: Array) -> Array:
-    """`squared_distances` along the features that each center sees, one in `seen` (m, d) and zero for the others, (n, m)."""
-    xp = namespace(x)
-    return (x * x) @ seen.T - 2 * x @ (center * seen).T + xp.sum(center * center * seen, axis=1)
-
-
-def observed_distances(x: Array, observed: Array, center: Array, narrow: bool = False) -> Array:
-    """`squared_distances` along the features that are known of each row, (n, m)."""
-    xp = namespace(x)
-    x = xp.where(observed > 0, x, xp.zeros_like(x))
-    if not narrow:
-        norm = xp.sum(x**2, axis=1)[:, None]
-        return (
-            xp.concat([-2 * x, observed, norm], axis=1)
-            @ xp.concat([center, center**2, xp.ones_like(center[:, :1])], axis=1).T
-        )
-    squared = xp.zeros((x.shape[0], center.shape[0]), dtype=x.dtype, device=device(x))
-    for i in range(x.shape[1]):
-        away = x[:, i : i + 1] - center[:, i]
-        squared += observed[:, i : i + 1] * away * away
-    return squared
-
-
-def log_ways(levels: tuple[int, ...], missing: Array) -> Array:
-    """log of the number of ways in which 0, 1 ... of the missing words are others than some given ones, (n, G + 1).
-
-    `missing` (n, G) tells of each row which words are missing, ones and zeros. These are the elementary symmetric polynomials
-    of the numbers of other words.
-    """
-    xp = namespace(missing)
-    nothing = xp.full((missing.shape[0], 1), -xp.inf, dtype=missing.dtype, device=device(missing))
-    found = xp.zeros_like(nothing)
-    for g, n_levels in enumerate(levels):
-        other = safe_log(missing[:, g : g + 1] * (n_levels - 1.0))
-        found = logsumexp(
-            xp.stack(
-                [xp.concat([found, nothing], axis=1), xp.concat([nothing, found + other], axis=1)]
-            ),
-            axis=0,
-        )
-    return found

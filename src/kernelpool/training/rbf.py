@@ -36,7 +36,6 @@ from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
 from ..lbfgs import maximize
-from ..networks.parzen_kernels import distances_along
 from ..rows import one_blas_thread
 from ..starts.sample import content_key
 from .complete_rows import Labeled, feature_scale, mean_and_variance, merge_duplicates, take
@@ -260,8 +259,9 @@ def squared_distances(
 ) -> np.ndarray:
     """(n, M), along the features of each kernel."""
     if features is not None:
-        along = distances_along(x, center, features.astype(center.dtype))
-        return np.asarray(np.maximum(along, 0))
+        one = features.astype(center.dtype)
+        squared = (x * x) @ one.T - 2 * x @ (center * one).T + (center * center * one).sum(axis=1)
+        return np.asarray(np.maximum(squared, 0))
     squared = x @ (-2 * center.T)
     squared += (center * center).sum(axis=1)
     squared += (x * x).sum(axis=1)[:, None]

@@ -383,34 +383,32 @@ def _seen(g: Graph, x: str, view: View | TableView) -> str:
 
 def parzen(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a ParzenClassifier or a ReducedParzenClassifier with a named kernel."""
-    if callable(model.kernel):
+    if not isinstance(model.kernel, str):
         raise KernelpoolError(
-            "kernel is a function, which ONNX cannot hold; fit with one of the named kernels instead."
+            "kernel is an object, which ONNX cannot hold; fit with one of the named kernels instead."
         )
-    net = model._network()
+    fitted, net = model._fitted, model._fitted.params()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
-    frame = Frame(model._frame.origin, model._frame.unit * net.radius)
-    if model._indicators is not None:
-        numbers, n_words = model._indicators.numbers, sum(model._indicators.words)
-        scales = np.full(n_words, net.radius / model._height)
-        frame = Frame(
-            np.append(frame.origin[numbers], np.zeros(n_words)),
-            np.append(frame.unit[numbers], scales),
-        )
-    rows = framed(g, _with_indicators(g, x, model), frame)
-    if hasattr(model, "metric_"):
-        rows = g.matmul(rows, model.metric_.T)
+    frame = Frame(fitted.location, fitted.scale * fitted.unit * net.radius)
+    rows = framed(g, _complete(g, x, model), frame)
+    if fitted.metric is not None:
+        rows = g.matmul(rows, fitted.metric.T)
     squared = _squared(g, rows, net.center / net.radius, net.narrow)  # (n, M)
-    log_norm = model._log_norm
-    alone = log_prior_scale(np.ones_like(model._votes), model._votes) - log_norm
-    together = net.log_scale - log_norm
+    log_norm = fitted.log_norm(model._profile)
+    ends = zip(net.offsets[:-1], net.offsets[1:], strict=True)
+    counts = np.array([net.weight[start:stop].sum() for start, stop in ends])
+    alone = log_prior_scale(np.ones_like(counts), counts) - log_norm
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = np.log(fitted.class_prior) - np.log(fitted.fitted_prior)
+    shift = np.where(np.isnan(shift), 0.0, shift)
+    together = net.log_scale - log_norm + shift
     if model.kernel == "gaussian":
         votes = _log_votes(g, squared, net)
-        inside = model._network(tempered=True).log_scale - log_norm
-        tempered, temperature = _shifted(g, votes, inside), getattr(model, "temperature_", 1.0)
+        tempered, temperature = _shifted(g, votes, net.log_scale - log_norm), fitted.temperature
         if temperature != 1:
             away = g.subtract(tempered, g.most(tempered, 1, keepdims=True))
             tempered = g.multiply(g.clip(away, -LONGEST_ODDS, None), 1 / temperature)
+        tempered = _shifted(g, tempered, shift)
         return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(tempered, 1)}
     # the slack that rounding asks for is that of the type
     slack = INSIDE if g.dtype == np.float64 else 1 + 1e-6
