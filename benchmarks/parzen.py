@@ -92,21 +92,17 @@ def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussi
         rows = rows_of(name)
         for kernel in kernels if rows else ():
             X, y, X_test, y_test = rows
-            full = ParzenClassifier(kernel, "loo", standardize=False, random_state=0, n_jobs=1).fit(
-                X, y
-            )
-            same = partial(ParzenClassifier, kernel, full.radius_, n_jobs=1)
-            reduced = partial(ReducedParzenClassifier, kernel=kernel, random_state=0, n_jobs=1)
+            full = ParzenClassifier(kernel, "loo", standardize=False, random_state=0).fit(X, y)
+            same = partial(ParzenClassifier, kernel, full.radius_)
+            reduced = partial(ReducedParzenClassifier, kernel=kernel, random_state=0)
             networks = {
-                "full": ParzenClassifier(
-                    kernel, "loo", standardize=False, random_state=0, n_jobs=1
-                ).fit,
+                "full": ParzenClassifier(kernel, "loo", standardize=False, random_state=0).fit,
                 "edited once": partial(edited, same, 1),
                 "edited": partial(edited, same, 100),
                 "edited, 2 %": reduced(0.02, edit=True).fit,
                 "reduced, 2 %": reduced(0.02).fit,
                 "reduced, 10 %": reduced(0.1).fit,
-                "herding, em, 2 %": reduced(0.02, method="herding", weights="em").fit,
+                "herding, em, 2 %": reduced(0.02, exchange=False, weights="em").fit,
             }
             for label, fit in networks.items():
                 network, fit_time = timed(partial(fit, X, y))
@@ -121,9 +117,9 @@ def table(names=("ripley", "clouds", "phoneme"), kernels=("hypersphere", "gaussi
                 )
 
 
-def edited(network, max_rounds, X, y):
+def edited(network, max_iter, X, y):
     return network().fit(
-        *MultiEdit(network(), max_rounds=max_rounds, random_state=0).fit_resample(X, y)
+        *MultiEdit(network(), max_iter=max_iter, random_state=0).fit_resample(X, y)
     )
 
 
@@ -192,7 +188,6 @@ def auto(n_seeds=4, names=("clouds", "phoneme")):
             standardize=False,
             tolerance=tolerance,
             random_state=seed,
-            n_jobs=1,
         )
         _, seconds = timed(partial(network.fit, X, y))
         error = error_of(network, X_test, y_test)
@@ -233,7 +228,7 @@ def curve(name, kernel="gaussian", sizes=SIZES, n_random=10, n_reduced=2):
         reduced = [
             1 - fit(random_state=seed).fit(X, y).score(X_test, y_test) for seed in range(n_reduced)
         ]
-        herded = 1 - fit(method="herding", weights="em", random_state=0).fit(X, y).score(
+        herded = 1 - fit(exchange=False, weights="em", random_state=0).fit(X, y).score(
             X_test, y_test
         )
         random = [random_error(kernel, size, seed, *rows) for seed in range(n_random)]
@@ -349,9 +344,9 @@ def speed():
         X, X_new = rng.normal(size=(n, d)), rng.normal(size=(n, d))
         y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
         radius = {2: 0.25, 5: 1.0, 20: 4.5}[d]
-        ours = ParzenClassifier("hypersphere", standardize=False, radius=radius, n_jobs=1).fit(X, y)
+        ours = ParzenClassifier("hypersphere", standardize=False, radius=radius).fit(X, y)
         theirs = RadiusNeighborsClassifier(radius, outlier_label=0).fit(X, y)
-        covered = ours.covered(X_new)
+        covered = ours.in_support(X_new)
         expected, their_time = timed(partial(theirs.predict, X_new[covered]))
         found, our_time = timed(partial(ours.predict, X_new[covered]))
         label = f"{covered.sum()} x {n}, {d}"
@@ -370,12 +365,12 @@ def speed():
         "\nediting 20,000 rows of clouds                    s    rows left   error % of a Parzen network of what is left"
     )
     full = ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0).fit(X, y)
-    judge = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_, n_jobs=1)
+    judge = ParzenClassifier("hypersphere", standardize=False, radius=full.radius_)
     for name, editor in {
         "no editing": None,
         "EditedNearestNeighbors": EditedNearestNeighbors(sampling_strategy="all"),
         "RepeatedEditedNearestNeighbors": RepeatedEditedNearestNeighbors(sampling_strategy="all"),
-        "MultiEdit, 1 round": MultiEdit(judge, max_rounds=1, random_state=0),
+        "MultiEdit, 1 round": MultiEdit(judge, max_iter=1, random_state=0),
         "MultiEdit": MultiEdit(judge, random_state=0),
     }.items():
         (X_left, y_left), seconds = (
@@ -407,19 +402,16 @@ def large():
     )
     X, y = make_clouds(100_000, random_state=0)
     X_test, y_test = make_clouds(100_000, random_state=1)
-    for algorithm in ("tree", "blocks"):
-        network = ParzenClassifier(
-            "hypersphere", standardize=False, radius=0.1, algorithm=algorithm, n_jobs=1
-        ).fit(X, y)
-        tracemalloc.start()
-        score, seconds = timed(partial(network.score, X_test, y_test))
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        print(
-            f"100,000 rows against 100,000 kernels, {algorithm}: {seconds:.1f} s, error {100 * (1 - score):.2f} %, "
-            f"at most {peak / 1e6:.0f} MB held at once (a table of distances would take 80,000)",
-            flush=True,
-        )
+    network = ParzenClassifier("hypersphere", standardize=False, radius=0.1).fit(X, y)
+    tracemalloc.start()
+    score, seconds = timed(partial(network.score, X_test, y_test))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    print(
+        f"100,000 rows against 100,000 kernels: {seconds:.1f} s, error {100 * (1 - score):.2f} %, "
+        f"at most {peak / 1e6:.0f} MB held at once (a table of distances would take 80,000)",
+        flush=True,
+    )
 
 
 PARTS = {

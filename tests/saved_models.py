@@ -107,7 +107,7 @@ UNFITTED = {
     ),
     "parzen": (ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0), "two"),
     "parzen with trees": (
-        ParzenClassifier("hypersphere", standardize=False, radius=0.7, algorithm="tree"),
+        ParzenClassifier("hypersphere", standardize=False, radius=0.7),
         "text",
     ),
     "parzen conditional": (ParzenClassifier(random_state=0), "text"),

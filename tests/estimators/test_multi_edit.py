@@ -22,14 +22,14 @@ def clouds():
     return make_clouds(800, random_state=0)
 
 
-def five_steps(X, y, classifier, n_parts, n_quiet, rng):
+def five_steps(X, y, classifier, n_splits, n_iter, rng):
     """The paper's steps, written out."""
     S, quiet, counts = np.arange(len(X)), 0, [len(X)]
-    while quiet < n_quiet:
-        parts = np.array_split(rng.permutation(S), n_parts)  # 1. diffusion
+    while quiet < n_iter:
+        parts = np.array_split(rng.permutation(S), n_splits)  # 1. diffusion
         kept = []
-        for i in range(n_parts):  # 2. classification
-            judges = parts[(i + 1) % n_parts]
+        for i in range(n_splits):  # 2. classification
+            judges = parts[(i + 1) % n_splits]
             predicted = classifier.fit(X[judges], y[judges]).predict(X[parts[i]])
             kept.append(parts[i][predicted == y[parts[i]]])  # 3. editing
         new = np.concatenate(kept)  # 4. diffusion
@@ -43,16 +43,16 @@ def five_steps(X, y, classifier, n_parts, n_quiet, rng):
     "classifier",
     [ParzenClassifier("hypersphere", standardize=False, radius=0.3), KNeighborsClassifier(1)],
 )
-@pytest.mark.parametrize(("n_parts", "n_quiet"), [(3, 2), (5, 1)])
-def test_the_five_steps(clouds, classifier, n_parts, n_quiet):
+@pytest.mark.parametrize(("n_splits", "n_iter"), [(3, 2), (5, 1)])
+def test_the_five_steps(clouds, classifier, n_splits, n_iter):
     X, y = clouds
-    edit = MultiEdit(classifier, n_parts=n_parts, n_quiet=n_quiet, random_state=0)
+    edit = MultiEdit(classifier, n_splits=n_splits, n_iter_no_change=n_iter, random_state=0)
     X_kept, y_kept = edit.fit_resample(X, y)
-    expected, counts = five_steps(X, y, classifier, n_parts, n_quiet, np.random.RandomState(0))
+    expected, counts = five_steps(X, y, classifier, n_splits, n_iter, np.random.RandomState(0))
     np.testing.assert_array_equal(edit.sample_indices_, expected)
     assert edit.history_.tolist() == counts
-    assert edit.quiet_
-    assert edit.n_rounds_ == len(counts) - 1
+    assert edit.converged_
+    assert edit.n_iter_ == len(counts) - 1
     np.testing.assert_array_equal(X_kept, X[expected])
     np.testing.assert_array_equal(y_kept, y[expected])
     np.testing.assert_array_equal(np.flatnonzero(edit.get_support()), expected)
@@ -74,10 +74,10 @@ def test_rows_without_a_vote_are_not_lost():
     X, y = make_clouds(400, random_state=0)
     edit = MultiEdit(
         ParzenClassifier("hypersphere", standardize=False, radius=1e-6),
-        max_rounds=1,
+        max_iter=1,
         random_state=0,
     ).fit(X, y)
-    nearest = MultiEdit(KNeighborsClassifier(1), max_rounds=1, random_state=0).fit(X, y)
+    nearest = MultiEdit(KNeighborsClassifier(1), max_iter=1, random_state=0).fit(X, y)
     np.testing.assert_array_equal(edit.sample_indices_, nearest.sample_indices_)
 
 
@@ -95,7 +95,7 @@ def test_a_class_is_never_edited_away():
 def test_parts_without_a_class_are_judged_by_the_class_they_have():
     X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0], [0.4]])
     y = np.array(["a", "a", "a", "a", "b", "a"])
-    edit = MultiEdit(KNeighborsClassifier(1), max_rounds=5, random_state=0).fit(X, y)
+    edit = MultiEdit(KNeighborsClassifier(1), max_iter=5, random_state=0).fit(X, y)
     assert set(y[edit.sample_indices_]) == {"a", "b"}
 
 
@@ -121,41 +121,10 @@ def test_it_works_in_imbalanced_learns_pipeline(clouds):
     np.testing.assert_array_equal(pipeline.predict(X_test), edited.predict(X_test))
 
 
-def test_callbacks_are_told_of_every_round_and_may_stop(clouds):
-    told = []
-    edit = MultiEdit(
-        random_state=0, callback=lambda info: told.append(info) or info.round == 2
-    ).fit(*clouds)
-    assert [info.round for info in told] == [1, 2]
-    assert [info.n_kept for info in told] == edit.history_[1:].tolist()
-    assert told[0].n_dropped == edit.history_[0] - edit.history_[1]
-    assert not edit.quiet_
-
-
-def test_verbose_prints_a_line_a_round(clouds, capsys):
-    edit = MultiEdit(random_state=0, verbose=1, max_rounds=2).fit(*clouds)
-    lines = capsys.readouterr().out.splitlines()
-    assert (
-        lines[0] == f"MultiEdit: round 1, {800 - edit.history_[1]} dropped, {edit.history_[1]} left"
-    )
-    assert len(lines) == 2
-
-
 def test_two_parts_and_too_few_rows_are_refused(clouds):
-    with pytest.raises(KernelpoolError, match=r"n_parts must be at least 3.*got 2"):
-        MultiEdit(n_parts=2).fit(*clouds)
-    with pytest.raises(
-        KernelpoolError, match="n_parts=9 needs at least as many rows; got 8 samples"
-    ):
-        MultiEdit(n_parts=9).fit(clouds[0][:8], clouds[1][:8])
-
-
-def test_an_interrupted_fit_is_no_fit(clouds):
-    def interrupt(info):
-        raise KeyboardInterrupt
-
-    edit = MultiEdit(random_state=0, callback=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        edit.fit(*clouds)
+    with pytest.raises(ValueError, match=r"The 'n_splits' parameter .* Got 2"):
+        MultiEdit(n_splits=2).fit(*clouds)
+    with pytest.raises(KernelpoolError, match="n_splits=9 needs at least as many rows; got 8"):
+        MultiEdit(n_splits=9).fit(clouds[0][:8], clouds[1][:8])
     with pytest.raises(NotFittedError):
-        edit.get_support()
+        MultiEdit().get_support()

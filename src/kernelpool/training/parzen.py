@@ -85,6 +85,11 @@ class ParzenRows:
         group = np.unique(rows[0], axis=0, return_inverse=True)[1].ravel()
         return cls(*rows, index, group, n_classes)
 
+    def merged(self) -> "ParzenRows":
+        """Equal rows of a class as one row of more weight."""
+        rows = self.x, self.codes, self.weight
+        return ParzenRows.of(rows, self.index, self.n_classes, merge=True)
+
     def part(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows."""
         rows = (a[at] for a in (self.x, self.codes, self.weight, self.index, self.group))
@@ -247,8 +252,12 @@ def conditional_network(
 ) -> ParzenNetwork:
     """Gaussian kernels at every row, of the width and temperature with the least log-loss on rows left out or held out."""
     at, params = network_at(rows, np.arange(len(rows.x)), rows.weight, class_prior)
-    query, own = (rows, rows.group) if held_out is None else (held_out, no_group(held_out))
-    votes = _votes(params, query, own, rng)
+    distinct = rows.merged()  # a row of weight two is the row twice
+    some = network_at(distinct, np.arange(len(distinct.x)), distinct.weight, class_prior)[1]
+    query, own = distinct, distinct.group
+    if held_out is not None:
+        query, own = held_out, no_group(held_out)
+    votes = _votes(some, query, own, rng)
     spread = math.sqrt(rows.variance.mean()) or 1.0
     if votes is None:  # no class has a second row
         nothing = np.array([spread]), np.array([np.nan])

@@ -119,7 +119,7 @@ def test_loading_costs_some_times_the_size_of_the_file(path):
     """Peak memory of an honest load, in a process of its own: at most 4 times the file beyond what an import takes."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40_000, 50)), np.arange(40_000) % 2
-    model = kernelpool.ParzenClassifier(radius=1.0, algorithm="blocks").fit(X, y)
+    model = kernelpool.ParzenClassifier(radius=1.0).fit(X, y)
     kernelpool.save(model, path)
     code = textwrap.dedent(f"""
         import kernelpool.app.files, resource

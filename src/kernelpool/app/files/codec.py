@@ -66,7 +66,6 @@ RECORDS = _records()
 NOT_SAVED = {
     "_imputes",
     "_stream",
-    "_trees",
     "held_out_log_density_",
     "held_out_proba_",
     "validation_log_proba_",
@@ -418,8 +417,6 @@ class Reader:
             else:
                 value = self.value(node)
             setattr(model, attribute, value)
-        if hasattr(model, "_build_trees"):
-            model._trees = model._build_trees()
 
 
 # -- a whole model --------------------------------------------------------------------------------------------------------

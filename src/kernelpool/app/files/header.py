@@ -160,7 +160,7 @@ def _units_of(
 def _summary_of(estimator: Any) -> dict[str, Any]:
     last = unwrap(estimator).inner
     told = {}
-    for name in ("n_iter_", "converged_", "objective_", "loss_", "radius_", "n_rounds_"):
+    for name in ("n_iter_", "converged_", "objective_", "loss_", "radius_"):
         value = getattr(last, name, None)
         if value is not None and np.isfinite(value):
             told[name.rstrip("_")] = value.item() if isinstance(value, np.generic) else value
