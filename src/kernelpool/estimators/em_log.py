@@ -273,8 +273,8 @@ default="from_dtype"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **EMLogEstimator._parameter_constraints,
+        **TabularClassifier._parameter_constraints,
         "readout": [StrOptions({"logistic", "newton", "bound", "least_squares"})],
-        "categorical_features": "no_validation",
     }
 
     def __init__(

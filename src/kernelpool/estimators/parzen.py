@@ -129,11 +129,11 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
     n_jobs = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **TabularClassifier._parameter_constraints,
         "kernel": [StrOptions(set(PROFILES)), Profile],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "class_prior": ["array-like", dict, StrOptions({"balanced"}), None],
         "standardize": ["boolean"],
-        "categorical_features": "no_validation",
         "random_state": ["random_state"],
     }
 
@@ -169,7 +169,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return {
             **shared,
             **vars(space),
-            "class_share": prior,
+            "class_share": prior if given else shared["class_share"],
             "kernels": z[rows.index[at]],
             "kernel_classes": shared["classes"][rows.codes[at]],
             "kernel_weights": weight,

@@ -115,6 +115,7 @@ class RBFNetworkClassifier(TabularClassifier):
     n_jobs = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **TabularClassifier._parameter_constraints,
         "n_kernels": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"kmeans", "random"})],
         "width": [Interval(Real, 0, None, closed="neither"), None],
@@ -122,7 +123,6 @@ class RBFNetworkClassifier(TabularClassifier):
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "metric": [StrOptions({"learned"}), None],
         "standardize": ["boolean"],
-        "categorical_features": "no_validation",
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
