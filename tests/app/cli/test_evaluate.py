@@ -71,7 +71,6 @@ def test_evaluate_for_people(run, model, new):
         "Certified:",
         "Confusion",
         "Decisions:",
-        "Accepted:",
         "green",
         "without a feature",
     ):
@@ -127,7 +126,6 @@ def test_check_finds_what_changed(run, model, new):
     moved = run("check", model, "moved.csv", "--json", "--alarm", "0.5", code=7).json
     assert set(moved["moved"]) == {"a", "log-density"}
     ran = run("check", model, "moved.csv")
-    assert "What changed most" in ran.out
     assert "hold only where nothing but they has changed" in ran.text
     summary = read_header(model)["summary"]["reference"]
     assert set(summary) == {"bins", "n_rows", "counts", "density"}  # counts, and no rows

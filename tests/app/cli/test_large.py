@@ -6,9 +6,9 @@ import pytest
 
 import kernelpool
 from kernelpool.app.cli import fit, large
-from kernelpool.app.cli.large import content_keys
 from kernelpool.app.files import read_header
 from kernelpool.app.readers import files
+from kernelpool.inspection import row_keys
 
 from .tables import QUICK, colors, write_csv
 
@@ -40,7 +40,11 @@ def test_the_model_is_that_of_the_rows_not_held_out(run):
             "w": [row[2] or None for row in rows],
         }
     )
-    out, y = content_keys(table, 0) < 0.2, np.array([row[3] for row in rows])
+    batches = [batch.rows.num_rows for batch in files.Source(data).batches()]
+    assert len(batches) > 5
+    starts = np.cumsum([0, *batches])
+    keys = [row_keys(table.slice(at, n), seed=0) for at, n in zip(starts, batches, strict=False)]
+    out, y = np.concatenate(keys) < 0.2, np.array([row[3] for row in rows])
     settings = {"n_kernels": 3, "training": "em", "random_state": 0}
     expected = kernelpool.SharedKernelClassifier(**settings).fit(table.filter(~out), y[~out])
     model = kernelpool.load("d.safetensors")
@@ -57,26 +61,13 @@ def test_the_model_is_that_of_the_rows_not_held_out(run):
     np.testing.assert_allclose(kernelpool.load("all.st").means_, everything.means_, rtol=1e-6)
 
 
-def test_keys_depend_on_the_content_alone():
-    table = pa.table({"x": [0.0, 1.5, np.nan, -0.0, 1.5], "w": ["u", None, "v", "u", None]})
-    keys = content_keys(table, 0)
-    assert keys[0] == keys[3]
-    assert keys[1] == keys[4]
-    assert len(set(keys)) == 3
-    assert (content_keys(table.slice(1), 0) == keys[1:]).all()
-    assert (content_keys(table, 1) != keys).all()
-    x = np.random.default_rng(0).normal(size=10_000)
-    share = (content_keys(pa.table({"x": x}), 0) < 0.2).mean()
-    assert abs(share - 0.2) < 5 * np.sqrt(0.16 / 10_000)
-
-
-def test_samples_stand_for_all_rows(run, monkeypatch):
-    monkeypatch.setattr(large, "MOST_SAMPLED", 50)
+def test_some_held_out_rows_are_enough(run, monkeypatch):
+    monkeypatch.setattr(large, "MOST_KEPT", 50)
     write_csv("d.csv", NAMES, mixed())
     found = run("fit", "d.csv", "-t", "color", *QUICK, "--json").json
-    assert found["held_out"]["n_rows"] > 120
+    assert 20 <= found["held_out"]["n_rows"] <= 100
     summary = read_header("d.safetensors")["summary"]
-    assert 25 <= summary["held_out_densities"]["n_rows"] <= 50
+    assert summary["held_out_densities"]["n_rows"] == found["held_out"]["n_rows"]
     assert summary["n_rows"] == 900
 
 

@@ -147,6 +147,6 @@ def test_the_demo_runs_from_a_bare_installation(tmp_path):
         [sys.executable, "-c", BARE], capture_output=True, timeout=120, cwd=tmp_path, text=True
     )
     assert ran.returncode == 0, ran.stderr
-    assert "average over all of these" in ran.stdout
+    assert "fully shared, PRBF" in ran.stdout
     assert "here/clouds.safetensors" in ran.stdout
     assert "pip install '.[report]'" in ran.stdout

@@ -317,12 +317,12 @@ def test_columns_that_teach_nothing_are_left_out_unless_their_kind_is_given(d):
     pq.write_table(table(**extra), "d.parquet")
     rows = read("d.parquet")
     assert list(rows.kinds) == ["a", "b"]
-    reasons = dict(rows.left_out)
+    reasons = rows.left_out
     assert list(reasons) == list(extra)
     assert reasons["row"] == "it counts the rows"
     assert "90 in 90" in reasons["name"]
     assert read("d.parquet", kinds={"name": CATEGORY}).kinds["name"] == CATEGORY
-    assert read("d.parquet", drop=["name"]).left_out[-1][0] == "blank"
+    assert list(read("d.parquet", drop=["name"]).left_out)[-1] == "blank"
     for column in ([[1, 2]] * 90, [b"\x00"] * 90, [{"u": 1}] * 90):
         pq.write_table(table(odd=column), "d.parquet")
         with pytest.raises(TableError, match=r"column 'odd': .* is neither a number nor text"):
@@ -408,8 +408,8 @@ def test_rows_without_a_class_and_names_of_rows(d):
     assert used.y.tolist() == [*"uv", None] * 3
     dropped = read(d, "y", unlabeled="drop", keep=["id", "z"])
     assert dropped.y.tolist() == [*"uv"] * 3
-    assert dropped.numbers.tolist() == [1, 2, 4, 5, 7, 8]
-    assert dropped.kept[2] == "id k3, z 3"
+    assert dropped.ids[2:4].tolist() == ["4 (id k3, z 3)", "5 (id k4, z 4)"]
+    assert read(d, "y", unlabeled="drop", drop=["id"]).ids.tolist() == [1, 2, 4, 5, 7, 8]
     assert list(dropped.kinds) == ["x"]
     (batch,) = Source(str(d)).batches()
     assert codes_of(batch, "y", np.array(["u", "v"])).tolist() == [0, 1, -1] * 3

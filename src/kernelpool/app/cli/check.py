@@ -8,15 +8,13 @@ import typer
 from ...errors import KernelpoolError
 from ...inspection import DriftReference
 from ...inspection.priors import prior_from_probability
-from ...text import percent, shown
+from ...text import shown
 from ..readers.files import Source
 from . import options as o
 from .loaded import LoadedModel, load_model
 from .output import CommandError, Exit, Screen
 
 ALARM = "End with exit code 7 where the p-value is below this."
-MOST_LISTED = 20
-"""Features in the table."""
 
 
 def check(
@@ -51,14 +49,6 @@ def check(
         sample.append(np.asarray(loaded.model.predict_proba(table), np.float32))
     drift = reference.compare(counts, density)
     screen.result(str(drift))
-    screen.table(
-        "What changed most",
-        ["feature", "rows that changed", "p", "p, adjusted"],
-        [
-            [shown(p.name, 40), percent(p.distance), f"{p.p_value:.2g}", f"{p.adjusted:.2g}"]
-            for p in drift.parts[:MOST_LISTED]
-        ],
-    )
     record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
     if shares is not None:
         estimate = prior_from_probability(

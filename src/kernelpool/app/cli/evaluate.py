@@ -18,8 +18,8 @@ PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
 TRIED = "Models among which DATA chose; those that are given unless said otherwise."
 IMPORTANCE = "Print also how much the log-loss rises without each feature."
-MOST_CLASSES = 20
-"""Of a confusion matrix on the screen."""
+MOST_LISTED = 20
+"""Classes, and features, in a table on the screen."""
 
 
 def evaluate(
@@ -94,12 +94,10 @@ def _evaluated(
 
 
 def _record(metrics: Metrics, loaded: LoadedModel, alpha: float) -> dict[str, Any]:
-    """All figures of a model, for programs."""
-    rate, accepted = metrics.rate(alpha), metrics.accepted(alpha)
+    """All figures of a model."""
+    accepted = metrics.accepted(alpha)
     return {
-        **rate.to_dict(),
-        "sentence": str(rate),
-        "most_frequent_class_error": 1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows,
+        **metrics.rate(alpha).to_dict(),
         "log_loss": metrics.log_loss,
         "brier": metrics.brier,
         "calibration_error": metrics.calibration_error,
@@ -108,51 +106,38 @@ def _record(metrics: Metrics, loaded: LoadedModel, alpha: float) -> dict[str, An
         "confusion": metrics.confusion.tolist(),
         "unlabeled": int(metrics.n_unlabeled),
         "decisions": dict(zip(DECISIONS, metrics.decisions[:, 0].tolist(), strict=True)),
-        "accepted": None if accepted is None else {**accepted.to_dict(), "sentence": str(accepted)},
+        "accepted": None if accepted is None else accepted.to_dict(),
     }
 
 
 def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
     """The figures of one model, for people."""
-    baseline = f"always the most frequent class: {percent(record['most_frequent_class_error'])}"
-    certified = f"at most {percent(record['certified'])} of new rows are misclassified"
+    alpha = 1 - record["confidence"]
+    frequent = float(1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows)
+    bound = f"at most {percent(record['certified'])} of new rows are misclassified"
     lines = {
-        "Error": f"{record['sentence']}; {baseline}",
-        "Certified": f"with {100 * record['confidence']:g} % confidence {certified}",
-        "Log-loss": f"{record['log_loss']:.4f} (Brier score {record['brier']:.4f})",
-        "Calibration": f"probabilities are off by {percent(record['calibration_error'])} on average",
+        "Error": f"{metrics.rate(alpha)}; always the most frequent class: {percent(frequent)}",
+        "Certified": f"with {100 * record['confidence']:g} % confidence {bound}",
+        "Log-loss": f"{metrics.log_loss:.4f} (Brier score {metrics.brier:.4f})",
+        "Calibration": f"probabilities are off by {percent(metrics.calibration_error)} on average",
     }
-    if record["accepted"] is None or record["accepted"]["n_rows"] < record["n_rows"]:
-        counts = (
-            (name, int(n), int(k))
-            for name, (n, k) in zip(DECISIONS, metrics.decisions, strict=True)
-        )
-        lines["Decisions"] = "; ".join(f"{name} {n:,} rows, {k:,} wrong" for name, n, k in counts)
-        lines["Accepted"] = "none" if record["accepted"] is None else record["accepted"]["sentence"]
+    if metrics.decisions[1:].any():
+        counts = ", ".join(f"{name} {n:,}" for name, n in record["decisions"].items())
+        lines["Decisions"] = f"{counts}; error of accepted rows {metrics.accepted(alpha)}"
     for name, text in lines.items():
         screen.result(f"{name + ':':13} {text}")
     screen.table(
         "Calibration: rows by the probability of their label",
-        ["probability", "rows", "on average", "correct"],
+        ["from", "rows", "probability", "correct"],
         [
-            [
-                f"{b['from']:.1f} to {b['to']:.1f}",
-                b["n_rows"],
-                percent(b["said"]),
-                percent(b["right"]),
-            ]
+            [b["from"], b["n_rows"], percent(b["said"]), percent(b["right"])]
             for b in record["calibration"]
         ],
     )
-    names, confusion = [str(name) for name in record["classes"]], metrics.confusion
-    if len(names) <= MOST_CLASSES:
-        rows = [[name, *row] for name, row in zip(names, confusion.tolist(), strict=True)]
+    names = [str(name) for name in record["classes"]]
+    if len(names) <= MOST_LISTED:
+        rows = [[name, *row] for name, row in zip(names, record["confusion"], strict=True)]
         screen.table("Confusion: true classes down, predicted ones across", ["true", *names], rows)
-        return
-    errors = confusion - np.diag(np.diag(confusion))
-    order = np.argsort(-errors, axis=None, kind="stable")[:MOST_CLASSES]
-    rows = [[names[i], names[j], errors[i, j]] for i, j in (divmod(at, len(names)) for at in order)]
-    screen.table("Most frequent confusions", ["true", "predicted", "rows"], rows)
 
 
 def _importance(
@@ -161,17 +146,19 @@ def _importance(
     """A second reading: how much the log-loss rises without each feature."""
     import pyarrow as pa
 
-    parts = list(loaded.labeled(source, target, Screen(True), "Reading"))
-    codes = np.concatenate([code for _, code in parts])
-    table = pa.concat_tables([part for part, _ in parts]).combine_chunks()
-    known = np.flatnonzero(codes >= 0)
+    tables, codes = zip(*loaded.labeled(source, target, Screen(True), "Reading"), strict=True)
+    table, code = pa.concat_tables(tables).combine_chunks(), np.concatenate(codes)
+    known = np.flatnonzero(code >= 0)
     with screen.working("Leaving out features"):
-        found = feature_importance(loaded.model, table.take(known), loaded.classes[codes[known]])
-    order = np.argsort(-found.importance, kind="stable")[:MOST_CLASSES]
+        found = feature_importance(loaded.model, table.take(known), loaded.classes[code[known]])
+    figures = zip(found.names, found.importance, found.error, strict=True)
     screen.table(
         "Rise of the log-loss without a feature",
         ["feature", "rise", "±"],
-        [[found.names[i], f"{found.importance[i]:+.4f}", f"{found.error[i]:.4f}"] for i in order],
+        [
+            [name, f"{rise:+.4f}", f"{error:.4f}"]
+            for name, rise, error in sorted(figures, key=lambda row: -row[1])[:MOST_LISTED]
+        ],
     )
     return found.to_dict()
 
@@ -196,7 +183,6 @@ def _compare(
     comparisons = []
     for record, other in zip(records[1:], others, strict=True):
         compared = ModelComparison.of(codes, first, other)
-        names = f"{shown(records[0]['model'], 60)} and {shown(record['model'], 60)}"
-        screen.result(f"{names}: {compared}")
+        screen.result(f"First and {shown(record['model'], 60)}: {compared}")
         comparisons.append({"model": record["model"], **compared.to_dict()})
     return comparisons

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -162,33 +163,33 @@ def _check_output(path: str, report: str | None) -> None:
 
 
 def _describe(rows: Rows, screen: Screen) -> None:
-    """What was read: classes, what columns are taken for, missing cells, columns left out."""
-    known = [label for label in rows.y.tolist() if label is not None]
-    classes, counts = np.unique(np.asarray(known), return_counts=True)
-    pairs = list(zip(classes.tolist(), counts.tolist(), strict=True))
-    named = ", ".join(f"{shown(label, 24)} {n:,}" for label, n in pairs[:6])
-    named += f", and {len(pairs) - 6} more" if len(pairs) > 6 else ""
-    without = len(rows.y) - len(known)
-    named += f"; {plural(without, 'row')} without a class" if without else ""
+    """What was read: classes, categorical columns, missing cells, columns left out."""
+    counts = Counter(rows.y.tolist())
+    without = counts.pop(None, 0)
+    classes = [f"{shown(label, 24)} {n:,}" for label, n in sorted(counts.items(), key=str)]
+    classes += [f"{plural(without, 'row')} without a class"] * bool(without)
     size = f"{plural(len(rows.y), 'row')}, {plural(len(rows.kinds), 'feature')}"
-    screen.say(f"{rows.source}: {size}; {quoted(rows.target)}: {named}")
-    categories = [name for name, kind in rows.kinds.items() if kind == CATEGORY]
-    if categories:
-        found = [(n, len(rows.table.column(n).unique().drop_null())) for n in categories[:12]]
-        more = f" and {len(categories) - 12} more" if len(categories) > 12 else ""
-        levels = ", ".join(f"{quoted(name)} ({n})" for name, n in found)
-        screen.say(f"Categorical: {levels}{more}. --columns corrects it.")
-    missing = {
-        name: int(np.count_nonzero(column.is_null(nan_is_null=True)))
-        for name, column in zip(rows.kinds, rows.table.columns, strict=True)
-    }
-    if any(missing.values()):
-        order = sorted((n for n in missing if missing[n]), key=lambda n: -missing[n])
-        columns = ", ".join(f"{quoted(name)} {missing[name]:,}" for name in order[:8])
-        more = f" and {len(order) - 8} more" if len(order) > 8 else ""
-        screen.say(f"{plural(sum(missing.values()), 'missing cell')}: {columns}{more}.")
-    for name, why in rows.left_out:
+    screen.say(f"{rows.source}: {size}; {quoted(rows.target)}: {_some(classes)}")
+    columns = dict(zip(rows.kinds, rows.table.columns, strict=True))
+    levels = [
+        f"{quoted(name)} ({len(columns[name].unique().drop_null())})"
+        for name, kind in rows.kinds.items()
+        if kind == CATEGORY
+    ]
+    if levels:
+        screen.say(f"Categorical: {_some(levels)}. --columns corrects it.")
+    missing = Counter(
+        {name: int(np.sum(column.is_null(nan_is_null=True))) for name, column in columns.items()}
+    )
+    if missing.total():
+        cells = [f"{quoted(name)} {n:,}" for name, n in missing.most_common() if n]
+        screen.say(f"{plural(missing.total(), 'missing cell')}: {_some(cells)}.")
+    for name, why in rows.left_out.items():
         screen.warn(f"column {quoted(name)} is left out: {why}.")
+
+
+def _some(texts: list[str]) -> str:
+    return ", ".join(texts[:8]) + (f", and {len(texts) - 8} more" if len(texts) > 8 else "")
 
 
 def _error(job: FitJob) -> str:

@@ -1,8 +1,7 @@
 """`kernelpool info`: what is in a model file."""
 
 from ...inspection.describe import describe
-from ...inspection.pipeline import unwrap
-from ...text import listed, percent, plural, shown
+from ...text import listed, percent, shown
 from . import options as o
 from .loaded import load_model
 from .output import Screen
@@ -20,12 +19,11 @@ def info(model: o.ModelPath, as_json: o.Json = False) -> None:
     """
     screen = Screen(as_json)
     loaded = load_model(model, screen)
-    last, names = unwrap(loaded.model).inner, list(loaded.kinds or ())
     record = {
         "model": loaded.path,
-        "estimator": type(last).__name__,
-        "sentence": shown(describe(last).sentence, 2000),
-        "classes": loaded.classes,
+        "estimator": type(loaded.model).__name__,
+        "sentence": shown(describe(loaded.model).sentence, 2000),
+        "classes": loaded.classes.tolist(),
         "n_features": int(loaded.model.n_features_in_),
         "features": loaded.kinds,
         "target": loaded.target,
@@ -33,15 +31,18 @@ def info(model: o.ModelPath, as_json: o.Json = False) -> None:
         **{key: loaded.summary.get(key) for key in RECORDED},
     }
     screen.result(record["sentence"])
-    screen.result(f"Classes:   {listed(loaded.classes.tolist(), 12)}")
-    screen.result(f"Features:  {record['n_features']}{f': {listed(names, 12)}' if names else ''}")
-    for label, key in (("Target", "target"), ("Made by", "command"), ("From", "source")):
-        if record[key]:
-            screen.result(f"{label + ':':10} {shown(record[key], 300)}")
+    lines = {
+        "Classes": listed(record["classes"], 12),
+        "Features": f"{record['n_features']}: {listed(list(loaded.kinds or ()), 12) or 'no names'}",
+        "Target": record["target"],
+        "Made by": record["command"],
+        "From": record["source"],
+        "Density": "known" if loaded.has_density else "not known",
+    }
     held_out = record["held_out"]
     if isinstance(held_out, dict) and isinstance(held_out.get("error"), float):
-        rows = plural(int(held_out.get("n_rows", 0)), "row")
-        error = f"{percent(held_out['error'])} of {rows}, by {shown(record['evaluated_by'])}"
-        screen.result(f"{'Error:':10} {error}")
-    screen.result(f"{'Density:':10} {'known' if loaded.has_density else 'not known'}")
+        lines["Error"] = f"{percent(held_out['error'])} by {record['evaluated_by']}"
+    for name, text in lines.items():
+        if text:
+            screen.result(f"{name + ':':10} {shown(text, 300)}")
     screen.answer(record)

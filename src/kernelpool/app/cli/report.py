@@ -7,7 +7,7 @@ import numpy as np
 
 from ...text import shown
 from ..readers.files import Source
-from ..readers.table import Rows, check_columns, codes_of, kept_text
+from ..readers.table import Rows, check_columns, codes_of, row_ids
 from . import options as o
 from .loaded import load_model
 from .output import CommandError, Exit, Screen, check_free, placed
@@ -38,19 +38,20 @@ def report(
     screen = Screen(as_json, quiet)
     check_report(output, force)
     loaded, source = load_model(model, screen), Source(data, o.text_style(text))
-    column, skip = target or loaded.target, tuple(keep or ())
     if loaded.kinds is None:
         raise CommandError(Exit.MODEL, f"{shown(model, 200)} was fitted without names of columns.")
+    skip, column = tuple(keep or ()), target or loaded.target
     batches, tables = zip(*loaded.tables(source, screen, "Reading", (*skip, target)), strict=True)
-    check_columns([*skip, *([] if target is None else [target])], source, "to show")
+    check_columns([*skip, *([target] if target else [])], source, "to show")
     table = pa.concat_tables(tables).combine_chunks()
     loaded.warn_if_fitted(table, screen)
-    y, ids = np.full(len(table), None, object), np.arange(1, len(table) + 1)
+    y, numbers = np.full(len(table), None, object), np.arange(1, len(table) + 1)
     if column in source.names:
         codes = np.concatenate([codes_of(batch, column, loaded.classes) for batch in batches])
         y = np.where(codes < 0, None, loaded.classes.astype(object)[codes])
-    rows = Rows(table, y, loaded.kinds, column or "", source.label, ids, kept_text(batches, skip))
-    write(loaded.model, rows, output, force, screen, new=ids - 1)
+    ids = row_ids(batches, skip, numbers)
+    rows = Rows(table, y, loaded.kinds, column or "", source.label, ids)
+    write(loaded.model, rows, output, force, screen, new=numbers - 1)
     screen.answer({"report": output, "n_rows": len(y)})
 
 
@@ -78,17 +79,14 @@ def write(
     """The report of a model on rows that it was not fitted to, and on those that it was."""
     from ..report import write_report
 
-    ids = rows.numbers.tolist()
-    if rows.kept is not None:
-        ids = [f"{i} ({name})" for i, name in zip(ids, rows.kept, strict=True)]
-
     def part(at: np.ndarray | None) -> tuple[Any, Any, Any]:
         if at is None:
             return None, None, None
         table, y = rows.at(at)
-        return table, None if all(label is None for label in y) else y, [ids[i] for i in at]
+        known = any(label is not None for label in y)
+        return table, y if known else None, rows.ids[at].tolist()
 
-    (x, y, names), (x_new, y_new, new_names) = part(fitted), part(new)
+    (x, y, ids), (x_new, y_new, new_ids) = part(fitted), part(new)
     with placed(path, force) as beside, screen.working("Writing the report"):
         write_report(
             model,
@@ -97,8 +95,8 @@ def write(
             beside,
             X_test=x_new,
             y_test=y_new,
-            row_ids=names,
-            test_row_ids=new_names,
+            row_ids=ids,
+            test_row_ids=new_ids,
             facts={"Rows": rows.source, "Target": rows.target},
             command=command,
         )

@@ -8,7 +8,7 @@ and of strings (null = missing): `kernelpool.tables.Columns` takes such tables f
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -59,11 +59,9 @@ class Rows:
     """Of the features: `NUMBER` or `CATEGORY`."""
     target: str
     source: str
-    numbers: np.ndarray
-    """Numbers of the rows in the source, from 1."""
-    kept: list[str] | None = None
-    """Text of the columns to show beside the numbers of rows."""
-    left_out: tuple[tuple[str, str], ...] = ()
+    ids: np.ndarray
+    """Numbers of the rows in the source, from 1; as text, with identifiers, where columns are kept."""
+    left_out: dict[str, str] = field(default_factory=dict)
     """Columns that no model can learn from, and why."""
 
     def at(self, index: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -314,7 +312,7 @@ def read_rows(
     as_words = given.pop(target, NUMBER) == CATEGORY
     table, found, left_out = features_of(batches, names, source.style, given)
     y = cells if head else classes_of(target, cells, as_words)
-    at, without = np.arange(len(cells)), np.array([cell is None for cell in cells], bool)
+    without = np.array([cell is None for cell in cells], bool)
     if without.any() and unlabeled == "refuse":
         raise TableError(
             f"{plural(int(without.sum()), 'row')} of {len(cells):,} without a class in column "
@@ -322,31 +320,24 @@ def read_rows(
             "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
             missing={target: int(without.sum())},
         )
-    if without.any() and unlabeled == "drop" and not head:
-        at = np.flatnonzero(~without)
-        table, y = table.take(at), np.asarray(y[at].tolist())
-    kept = kept_text(batches, keep)
-    kept = None if kept is None else [kept[i] for i in at]
-    return Rows(
-        table.combine_chunks(),
-        y,
-        found,
-        target,
-        source.label,
-        at + 1,
-        kept,
-        tuple(left_out.items()),
-    )
+    ids = row_ids(batches, keep, np.arange(1, len(cells) + 1))
+    rows = Rows(table.combine_chunks(), y, found, target, source.label, ids, left_out)
+    if not without.any() or unlabeled == "use" or head:
+        return rows
+    at = np.flatnonzero(~without)
+    table, y = rows.at(at)
+    return replace(rows, table=table, y=np.asarray(y.tolist()), ids=ids[at])
 
 
-def kept_text(batches: Sequence[Batch], keep: Sequence[str]) -> list[str] | None:
-    """Columns that identify rows, as one text a row; None where there are none."""
+def row_ids(batches: Sequence[Batch], keep: Sequence[str], numbers: np.ndarray) -> np.ndarray:
+    """Numbers of rows, with the cells of columns that identify rows."""
     if not keep:
-        return None
+        return numbers
     columns = [[str(v) for batch in batches for v in batch.rows.column(name)] for name in keep]
     if len(keep) > 1:
         columns = [[f"{n} {v}" for v in column] for n, column in zip(keep, columns, strict=True)]
-    return [", ".join(row) for row in zip(*columns, strict=True)]
+    cells = zip(numbers, *columns, strict=True)
+    return np.array([f"{number} ({', '.join(row)})" for number, *row in cells], object)
 
 
 def feature_names(source: Source, target: str | None, drop: Sequence[str]) -> list[str]:
