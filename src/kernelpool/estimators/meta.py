@@ -178,7 +178,7 @@ def _predictions_of_pool(pool: PooledClassifier, density: str | None) -> np.ndar
     """The same for the training rows of a pool, from its own folds."""
     if density is None or not hasattr(pool, density):
         return pool.held_out_proba_
-    values = pool.held_out_log_density_
+    values: Any = pool.held_out_log_density_
     if density == "score_samples":
         values = logsumexp(values + safe_log(pool.class_prior_), axis=1)
     return np.column_stack([pool.held_out_proba_, values])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import _fit_context, clone
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +23,13 @@ from ..training.folds import row_keys, stratified_folds
 from ..training.imputation import ImputationMixture, imputation_mixture, imputations
 from ..training.pool import Candidate, PoolFit, PoolNetwork, PoolProgress, average, log_probas
 from ..training.pooling import KINDS, Pooling
-from ..training.prepare import check_in_memory, class_prior_for, encoded_rows, training_data
+from ..training.prepare import (
+    check_in_memory,
+    class_prior_for,
+    encoded_rows,
+    is_matrix,
+    training_data,
+)
 from ..training.stacking import stacked
 from ..training.views import TableView, View
 from .base import DensityClassifier, RowFunction, Transform, log_softmax
@@ -281,7 +287,13 @@ class PooledClassifier(DensityClassifier):
         self : PooledClassifier
             The fitted estimator.
         """
+        if is_matrix(y):
+            raise ValueError(
+                f"y should be a 1d array, got an array of shape {np.shape(y)} instead. Shares of classes "
+                "are for SharedKernelClassifier."
+            )
         data = training_data(self, X, y, sample_weight, in_memory=True)
+        (X,) = indexable(X)
         columns, classes, n_classes = data.columns, data.classes, len(data.classes)
         x, codes, weight = _arrays(data.rows)
         index = np.flatnonzero((codes >= 0) & (weight > 0))
@@ -491,8 +503,8 @@ class PooledClassifier(DensityClassifier):
             parts.append((share, pool.class_posterior, pool.mean, pool.variance, group))
         if not parts:
             return None
-        share, posterior, mean, variance, group = map(np.concatenate, zip(*parts, strict=True))
-        return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, group)))
+        share, posterior, mean, variance, groups = map(np.concatenate, zip(*parts, strict=True))
+        return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, groups)))
 
 
 def _arrays(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from ..inspection.describe import Description, Pool, classes_text, features_text
 from ..text import plural
 from ..training.complete_rows import labeled
 from ..training.monitor import Progress
+from ..training.prepare import given_weights
 from ..training.rbf import RIDGES, WIDTHS, RBFNetwork, fit_rbf
 from .tabular import FittedTabular, TabularClassifier
 
@@ -154,7 +155,13 @@ class RBFNetworkClassifier(TabularClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
     ) -> Self:
         """Fit the network.
 
@@ -171,6 +178,8 @@ class RBFNetworkClassifier(TabularClassifier):
             than 500 rows each quarter in turn), and then trains on all of X.
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
+        sample_weight_val : array-like of shape (n_validation_samples,), default=None
+            Their weights.
 
         Returns
         -------
@@ -186,7 +195,7 @@ class RBFNetworkClassifier(TabularClassifier):
         validation = None
         if X_val is not None:
             z, codes = self._validation_data(X_val, y_val, shared)
-            validation = z, codes, np.ones(len(codes))
+            validation = z, codes, given_weights(z, sample_weight_val)
         n_settings = len(WIDTHS) * len(RIDGES)
         with Progress(self.verbose, 1, n_settings, type(self).__name__) as progress:
             progress.start(0)

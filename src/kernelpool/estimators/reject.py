@@ -233,7 +233,7 @@ class RejectClassifier(MetaClassifier):
                 raise KernelpoolError(
                     f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to fit."
                 )
-            if by_score:
+            if by_score and novelty is not None:
                 score = _scores_of_drawn_rows(estimator)
                 novelty = novelty_threshold(novelty, score, np.ones(len(score)))
         elif by_rows or by_score:
@@ -242,8 +242,8 @@ class RejectClassifier(MetaClassifier):
             models, fold, *values = self._held_out(X, y, weight, routed, density)
             estimator = models[0] if self._fits_once else None
             held = fold >= 0
-            held_out = [value[held] for value in (y, weight, *values)]
-            ambiguity, novelty = self._thresholds(models[0].classes_, *held_out, ambiguity, novelty)
+            held_out = tuple(value[held] for value in (y, weight, *values))
+            ambiguity, novelty = self._thresholds(models[0].classes_, held_out, ambiguity, novelty)
         if estimator is None:
             estimator = clone(self.estimator).fit(X, y, **routed.estimator.fit)
         classes = np.asarray(estimator.classes_)
@@ -263,14 +263,12 @@ class RejectClassifier(MetaClassifier):
     def _thresholds(
         self,
         classes: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray,
-        proba: np.ndarray,
-        density: np.ndarray,
+        held_out: tuple[np.ndarray, ...],
         ambiguity: float | None,
         novelty: float | None,
     ) -> tuple[float | None, float | None]:
         """The thresholds of ambiguity and log-density, from held-out rows where their rules need some."""
+        y, weight, proba, density = held_out
         score = density[:, 0] if density.shape[1] else np.full(len(y), np.inf)
         if novelty is not None and self.novelty_rule == "rate":
             if self.novelty == "auto" and novelty * (weight.sum() + 1) < 1:

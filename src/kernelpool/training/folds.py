@@ -97,7 +97,7 @@ def folds_of(
     """
     if cv is None or isinstance(cv, Integral):
         codes = np.unique(y, return_inverse=True)[1]
-        fold = stratified_folds(codes, cv or 5, key=row_keys(X, weight), weight=weight)
+        fold = stratified_folds(codes, int(cv or 5), key=row_keys(X, weight), weight=weight)
         if (fold < 0).all():
             raise KernelpoolError(
                 "y must have a class with at least two distinct rows to hold some out; there is one "

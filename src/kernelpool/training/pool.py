@@ -260,7 +260,8 @@ class PoolFit:
             view: Any = TableView(self.columns)
             if name.endswith(" metric"):
                 base: Any = self._view(name.removesuffix(" metric"))
-                metric = learned_metric(*train[:3], np.random.default_rng(self.seed))
+                z, codes, weight = train[:3]
+                metric = learned_metric(z, codes, weight, np.random.default_rng(self.seed))
                 view = replace(self.views[base], metric=metric)
             elif name != "complete table":
                 view = scaled_view(self.complete, self.weight, self.columns.levels)
@@ -281,7 +282,7 @@ class PoolFit:
             if candidate.view.endswith(" metric"):
                 metric = self.views[view].metric
                 z, z_out = z @ metric.T, z_out @ metric.T
-            model = self._fitted(candidate, estimator, z, *train[1:3], (z_out, held_out[1]))
+            model = self._fitted(candidate, estimator, (z, *train[1:3]), (z_out, *held_out[1:3]))
             network = PoolNetwork(model, candidate.name, view)
             # rows that selected anything of the network are scored by what other rows select
             scored = getattr(model, "validation_log_proba_", None)
@@ -298,7 +299,7 @@ class PoolFit:
         self, candidate: Candidate, data: tuple[Any, ...]
     ) -> tuple[list[PoolNetwork], np.ndarray]:
         """One network of all rows, and its predictions for each of them left out."""
-        model = self._fitted(candidate, candidate.estimator, *data[:3])
+        model = self._fitted(candidate, candidate.estimator, data[:3])
         log_proba = normalized(np.maximum(model.leave_one_out_log_proba(), LOWEST))
         network = PoolNetwork(model, candidate.name, self._view(candidate.view))
         return [network], np.where(self.held[:, None], log_proba, np.nan)
@@ -307,12 +308,11 @@ class PoolFit:
         self,
         candidate: Candidate,
         estimator: Any,
-        rows: Any,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        validation: tuple[Any, np.ndarray] | None = None,
+        train: tuple[Any, ...],
+        validation: tuple[Any, ...] | None = None,
     ) -> Any:
         """A fitted copy of the estimator, with weights and validation rows where its `fit` takes them."""
+        rows, codes, weight = train
         model = clone(estimator)
         if candidate.view.startswith(("scaled", "warped")):
             model._imputes = False  # the pool imputes for all its members
@@ -324,6 +324,8 @@ class PoolFit:
             kwargs["sample_weight"] = weight
         if "X_val" in takes and validation is not None:
             kwargs |= {"X_val": validation[0], "y_val": validation[1]}
+            if "sample_weight_val" in takes:
+                kwargs["sample_weight_val"] = validation[2]
         return model.fit(rows, codes, **kwargs)
 
 
