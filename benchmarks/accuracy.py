@@ -30,6 +30,7 @@ from sklearn.svm import SVC
 
 from kernelpool import PooledClassifier, SharedKernelClassifier, datasets
 from kernelpool.inspection.metrics import Metrics
+from papers import data
 
 DEVELOPMENT = (
     "phoneme",
@@ -169,7 +170,7 @@ def load(name):
     elif name == "clouds":
         x, y = datasets.make_clouds(random_state=0)
     else:
-        x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        x, y = getattr(data, f"load_{name}")(return_X_y=True)
     return np.asarray(x, float), np.unique(y, return_inverse=True)[1]
 
 

@@ -34,14 +34,14 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.datasets import (
+from kernelpool.datasets import make_clouds
+from papers.data import (
     load_bupa,
     load_ionosphere,
     load_phoneme,
     load_pima,
     load_satimage,
     load_wdbc,
-    make_clouds,
     missing_reason,
 )
 

@@ -28,10 +28,10 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from kernelpool import PooledClassifier, SharedKernelClassifier
-from kernelpool.datasets import load_phoneme, load_pima, load_satimage, load_wdbc, missing_reason
 from kernelpool.kernels import FAMILIES
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import Frame, as_rows
+from papers.data import load_phoneme, load_pima, load_satimage, load_wdbc, missing_reason
 
 SHARES = (0.1, 0.3, 0.5)
 MOST = 1000

@@ -16,13 +16,8 @@ from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
-from kernelpool.datasets import (
-    load_phoneme,
-    load_ripley,
-    load_satimage,
-    make_clouds,
-    missing_reason,
-)
+from kernelpool.datasets import make_clouds
+from papers.data import load_phoneme, load_ripley, load_satimage, missing_reason
 
 SIZES = (12, 25, 50, 100, 200, 400)
 

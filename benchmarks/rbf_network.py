@@ -27,8 +27,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from kernelpool import EMLogClassifier, EMLogRegressor, RBFNetworkClassifier
-from kernelpool.datasets import load_ionosphere, load_pima, load_wdbc
 from papers import em_log
+from papers.data import load_ionosphere, load_pima, load_wdbc
 
 SETS = {"wdbc": load_wdbc, "ionosphere": load_ionosphere, "pima": load_pima}
 

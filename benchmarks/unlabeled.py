@@ -16,15 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.datasets import (
-    load_phoneme,
-    load_pima,
-    load_satimage,
-    load_wdbc,
-    make_clouds,
-    make_ripley,
-    missing_reason,
-)
+from kernelpool.datasets import make_clouds, make_ripley
+from papers.data import load_phoneme, load_pima, load_satimage, load_wdbc, missing_reason
 
 WEIGHTS = (1, 0.1, 0.01)
 LABELS = (10, 50)

@@ -20,14 +20,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernelpool import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
-from kernelpool.datasets import (
+from kernelpool.datasets import make_clouds, make_ripley
+from papers.data import (
     load_bupa,
     load_ionosphere,
     load_phoneme,
     load_pima,
     load_satimage,
-    make_clouds,
-    make_ripley,
     missing_reason,
 )
 

@@ -33,8 +33,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernelpool import CompetitiveNeuronsClassifier
-from kernelpool.datasets import load_bupa, load_ionosphere, load_pima, load_wdbc
 from kernelpool.errors import UnfinishedWarning
+from papers.data import load_bupa, load_ionosphere, load_pima, load_wdbc
 
 from .experiment import Record, Unit, in_processes
 from .folds import load

@@ -28,7 +28,8 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from kernelpool import EMLogClassifier
-from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
+from kernelpool.datasets import make_ellipses, make_ripley, make_strips
+from papers.data import load_ripley, missing_reason
 
 from .experiment import Record, Unit, in_processes
 from .rbf_starts import mixture, trained_mixture

@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture
 from kernelpool import CompetitiveNeuronsClassifier, SharedKernelClassifier, datasets
 from kernelpool.errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
 
-from . import competitive_neurons, em_log, minimal_kernel_networks
+from . import competitive_neurons, data, em_log, minimal_kernel_networks
 from .drawing import (
     BLUE,
     GRAY,
@@ -215,8 +215,8 @@ def em_log_4() -> Drawn:
 
 def em_log_5() -> Drawn:
     """Ripley's data after two sweeps: the areas of the classifiers, and all starts."""
-    X, y = datasets.load_ripley(return_X_y=True)
-    X_test, y_test = datasets.load_ripley(subset="test", return_X_y=True)
+    X, y = data.load_ripley(return_X_y=True)
+    X_test, y_test = data.load_ripley(subset="test", return_X_y=True)
     figure, axes = side_by_side(4)
     names = ("EM+Log", "EM-Log", "EM-Log-Link")
     for panel, name in zip(axes, names, strict=False):

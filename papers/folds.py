@@ -16,17 +16,19 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from kernelpool import datasets
 
+from . import data
+
 N_FOLDS = 5
 
 SETS: dict[str, Callable[[int], Any]] = {
     "clouds": lambda repeat: datasets.make_clouds(random_state=repeat),
-    "ionosphere": lambda _: datasets.load_ionosphere(return_X_y=True),
-    "pima": lambda _: datasets.load_pima(return_X_y=True),
-    "phoneme": lambda _: datasets.load_phoneme(return_X_y=True),
-    "satimage5": lambda _: datasets.load_satimage(dims=5, return_X_y=True),
-    "satimage": lambda _: datasets.load_satimage(return_X_y=True),
-    "wdbc": lambda _: datasets.load_wdbc(return_X_y=True),
-    "bupa": lambda _: datasets.load_bupa(return_X_y=True),
+    "ionosphere": lambda _: data.load_ionosphere(return_X_y=True),
+    "pima": lambda _: data.load_pima(return_X_y=True),
+    "phoneme": lambda _: data.load_phoneme(return_X_y=True),
+    "satimage5": lambda _: data.load_satimage(dims=5, return_X_y=True),
+    "satimage": lambda _: data.load_satimage(return_X_y=True),
+    "wdbc": lambda _: data.load_wdbc(return_X_y=True),
+    "bupa": lambda _: data.load_bupa(return_X_y=True),
     "ellipses": lambda repeat: datasets.make_ellipses(random_state=repeat),
     "strips": lambda repeat: datasets.make_strips(random_state=repeat, angle=10),
     "parallel strips": lambda repeat: datasets.make_strips(random_state=repeat),

@@ -17,10 +17,11 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import CompetitiveNeuronsClassifier
-from kernelpool.datasets import make_one_against_two, make_xor, missing_reason
+from kernelpool.datasets import make_one_against_two, make_xor
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
 from kernelpool.networks.competitive import Competitive
 from papers.competitive_neurons import SETTINGS, trials
+from papers.data import missing_reason
 
 # few steps: hundreds of quasi-Newton steps on a dozen rows turn rounding, 1e-16, into differences that the checks would see
 KINDS = [

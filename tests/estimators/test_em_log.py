@@ -20,8 +20,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpool import EMLogClassifier, EMLogRegressor, SharedKernelClassifier
-from kernelpool.datasets import load_ripley, make_ellipses, make_ripley, make_strips, missing_reason
+from kernelpool.datasets import make_ellipses, make_ripley, make_strips
 from kernelpool.errors import KernelpoolError, UnfinishedWarning
+from papers.data import load_ripley, missing_reason
 from papers.rbf_starts import trained_mixture
 
 FAMILIES = ("spherical", "diag", "full", "tied")

@@ -10,10 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.datasets import load_phoneme, make_clouds, missing_reason
+from kernelpool.datasets import make_clouds
 from kernelpool.em import Fit, Outcome
 from kernelpool.kernels import FAMILIES
 from kernelpool.training.shared_kernel import _joined
+from papers.data import load_phoneme, missing_reason
 
 BELIEF = 20.0
 

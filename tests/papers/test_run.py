@@ -90,7 +90,7 @@ def nothing(monkeypatch, tmp_path):
     def absent(*_, **__):
         raise sources._AbsentError("not in this test.")
 
-    from kernelpool.datasets import sources
+    from papers.data import sources
 
     for place in ("from_folder", "from_package", "from_openml"):
         monkeypatch.setattr(sources, place, absent)

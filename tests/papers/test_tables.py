@@ -6,7 +6,7 @@ from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.svm import SVC
 
-from kernelpool.datasets import make_xor, missing_reason
+from kernelpool.datasets import make_xor
 from papers import (
     comparison,
     competitive_neurons,
@@ -15,6 +15,7 @@ from papers import (
     regularized_prbf,
     shared_kernels,
 )
+from papers.data import missing_reason
 from papers.experiment import Unit
 from papers.folds import folds, load
 from papers.summary import summarize

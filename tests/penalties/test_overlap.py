@@ -5,11 +5,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from kernelpool import SharedKernelClassifier, SharingAverageClassifier
-from kernelpool.datasets import load_ionosphere, missing_reason
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.penalties import DISTANCES, STEPS, Conjugate, Overlap, Subkernels
 from kernelpool.rows import ArrayRows, Frame
+from papers.data import load_ionosphere, missing_reason
 
 
 def responsibilities(x, y, mean, covariance, mixing, family, prior, weight, table):

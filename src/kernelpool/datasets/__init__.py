@@ -1,4 +1,4 @@
-"""Data sets: generators of the papers' artificial problems, and loaders of their real ones."""
+"""Data sets: generators of the papers' artificial problems."""
 
 from .generators import (
     make_clouds,
@@ -11,25 +11,8 @@ from .generators import (
     make_two_regions,
     make_xor,
 )
-from .loaders import (
-    load_bupa,
-    load_ionosphere,
-    load_phoneme,
-    load_pima,
-    load_ripley,
-    load_satimage,
-    load_wdbc,
-    missing_reason,
-)
 
 __all__ = [
-    "load_bupa",
-    "load_ionosphere",
-    "load_phoneme",
-    "load_pima",
-    "load_ripley",
-    "load_satimage",
-    "load_wdbc",
     "make_clouds",
     "make_ellipses",
     "make_one_against_two",
@@ -39,5 +22,4 @@ __all__ = [
     "make_two_against_one",
     "make_two_regions",
     "make_xor",
-    "missing_reason",
 ]

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from kernelpool import datasets
-from kernelpool.datasets import sets, sources
 from kernelpool.errors import KernelpoolError, MissingDatasetError
+from papers import data as datasets
+from papers.data import sets, sources
 
 from .copies import OPENML_NUMBERS, PACKAGE_LABELS, csv_text, made_up, write_folder, write_package
 

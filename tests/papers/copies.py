@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 
-from kernelpool.datasets import sets
+from papers.data import sets
 
 # Spelled by hand, from the sources' own documentation, not taken from the code under test.
 OPENML_LABELS = {

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from kernelpool import datasets
-from kernelpool.datasets import sets, sources
 from kernelpool.datasets.generators import RIPLEY_BAYES_ERROR
 from kernelpool.errors import KernelpoolError
+from papers import data as datasets
+from papers.data import sets, sources
 
 from .copies import csv_text, made_up, write_folder
 

@@ -3,7 +3,7 @@ from urllib.error import URLError
 import pytest
 import sklearn.datasets._openml as fetcher
 
-from kernelpool.datasets import sources
+from papers.data import sources
 
 from .copies import Answer, openml_answers
 

@@ -22,7 +22,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils import Bunch
 
-from ..errors import KernelpoolError, MissingDatasetError
+from kernelpool.errors import KernelpoolError, MissingDatasetError
+
 from . import sets
 from .sets import Dataset
 from .sources import Found, find, how_to_get
@@ -132,7 +133,7 @@ def missing_reason(name: str, *, download_if_missing: bool = False) -> str | Non
     ripley_train or ripley_test. OpenML is left alone unless `download_if_missing`, so that asking takes no network. A file that
     is there but wrong still raises.
 
-    >>> from kernelpool.datasets import missing_reason
+    >>> from papers.data import missing_reason
     >>> missing_reason("wdbc") is None  # comes with scikit-learn
     True
     """

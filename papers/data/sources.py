@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.datasets import fetch_openml
 
-from ..errors import KernelpoolError, MissingDatasetError
+from kernelpool.errors import KernelpoolError, MissingDatasetError
+
 from .sets import Dataset
 
 FOLDER = "KERNELPOOL_DATA"
