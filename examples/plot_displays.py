@@ -2,17 +2,18 @@
 Plots of a model
 ================
 
-Six functions, each of which draws on given axes or on those of a new figure, and returns them. All take models inside
-pipelines, searches and `RejectClassifier`.
+Six functions, each of which draws on given axes or on those of a new figure, and returns them. All
+take models inside pipelines, searches and `RejectClassifier`.
 """
 
 # %%
 # Kernels
 # -------
 #
-# The breast cancer data have 30 features. Kernels are projected on two axes: the directions in which the classes differ
-# most, or a pair of features. Along two features the background shows the class that the model predicts where these two
-# alone are known. Color and mark tell the class; a broken line marks a kernel that both classes use.
+# The breast cancer data have 30 features. Kernels are projected on two axes: the directions in
+# which the classes differ most, or a pair of features. Along two features the background shows the
+# class that the model predicts where these two alone are known. Color and mark tell the class; a
+# broken line marks a kernel that both classes use.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
@@ -46,8 +47,8 @@ plt.show()
 # Classes that share kernels
 # --------------------------
 #
-# A line for each kernel, a column for each class; the class that owns a kernel is framed. Beside it, the objective after
-# each step of the training.
+# A line for each kernel, a column for each class; the class that owns a kernel is framed. Beside
+# it, the objective after each step of the training.
 
 figure, panels = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 plot_sharing(chain, ax=panels[0])
@@ -58,7 +59,8 @@ plt.show()
 # Held-out rows
 # -------------
 #
-# Are the probabilities right, what is the error of the rows that are accepted, and are the rows like those of the training?
+# Are the probabilities right, what is the error of the rows that are accepted, and are the rows
+# like those of the training?
 
 X_train, X_test, y_train, y_test = train_test_split(
     *make_ripley(5000, random_state=1), random_state=0

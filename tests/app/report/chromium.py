@@ -1,4 +1,4 @@
-"""A small driver of headless Chromium over its debugging pipe: opens a page and tells everything that it did."""
+"""A small driver of headless Chromium over its debugging pipe."""
 
 import json
 import os
@@ -35,7 +35,7 @@ TROUBLE = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdde
 
 
 class Chromium:
-    """One page of one browser. The debugging pipe is file descriptors 3 and 4 of the browser, messages end in NUL."""
+    """One page of a browser; its debugging pipe is descriptors 3 and 4, messages end in NUL."""
 
     def __init__(self):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)

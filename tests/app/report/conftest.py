@@ -39,7 +39,7 @@ def fitted(clouds):
 
 @pytest.fixture(scope="session")
 def customers():
-    """A frame of numbers and categories of which cells are missing, its classes, and a network fitted to 300 of the 400 rows."""
+    """Numbers and categories with missing cells, and a network of 300 of the 400 rows."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
     y = rng.integers(2, size=400)
@@ -59,7 +59,7 @@ def customers():
 
 @pytest.fixture(scope="session")
 def rejecting(clouds):
-    """A classifier that finds rows ambiguous and novel, and test rows of which three are far away."""
+    """A classifier that refuses rows, and test rows of which three are far away."""
     X, y, X_test, y_test = clouds
     inner = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0, tol=0.02)
     model = RejectClassifier(
@@ -70,7 +70,7 @@ def rejecting(clouds):
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory):
-    """A function that writes a report and reads it; charts are drawn only where they are asked for."""
+    """A function that writes a report and reads it; without charts, unless asked for."""
 
     def read(model, X, y, X_test=None, y_test=None, *, charts=False, **kwargs):
         path = tmp_path_factory.mktemp("report") / "report.html"

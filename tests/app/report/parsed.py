@@ -13,7 +13,7 @@ def plain(text):
 
 
 class Page(HTMLParser):
-    """Tables by their heads or ids, as lists of rows of (text, data-sort); images by the id of their figure."""
+    """Tables as rows of (text, data-sort); images by the id of their figure."""
 
     def __init__(self, path):
         super().__init__()

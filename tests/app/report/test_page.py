@@ -47,7 +47,7 @@ def one_percent(text):
     return float(text.removesuffix("\N{NO-BREAK SPACE}%")) / 100
 
 
-# -- data -----------------------------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------------
 
 
 def test_columns_are_summarized(report):
@@ -69,7 +69,7 @@ def test_columns_are_summarized(report):
     assert [cell[0] for cell in cells["word"][:2]] == ["5", f"2 categories, most often {most}"]
 
 
-# -- quality --------------------------------------------------------------------------------------------------------------
+# -- quality ---------------------------------------------------------------------------------------
 
 
 def test_error_confusion_and_losses_are_scipys_and_scikit_learns(page, fitted, clouds):
@@ -162,7 +162,7 @@ def test_many_classes_are_listed_by_their_confusions(report):
     assert all(matrix[int(a[0]), int(b[0])] == int(n[0]) for a, b, n in listed)
 
 
-# -- drift and importance -------------------------------------------------------------------------------------------------
+# -- drift and importance --------------------------------------------------------------------------
 
 
 def test_drift_priors_and_importance_are_those_of_the_library(customers_page, customers):
@@ -183,7 +183,7 @@ def test_drift_priors_and_importance_are_those_of_the_library(customers_page, cu
     assert column(rows, 1) == pytest.approx(found.importance[order])
 
 
-# -- explorer -------------------------------------------------------------------------------------------------------------
+# -- explorer --------------------------------------------------------------------------------------
 
 
 def unpacked(runs):
@@ -234,7 +234,7 @@ def test_a_classifier_that_takes_no_missing_values_has_no_regions(report, clouds
     assert "LogisticRegression has no kernels with means" in page.text
 
 
-# -- kernels --------------------------------------------------------------------------------------------------------------
+# -- kernels ---------------------------------------------------------------------------------------
 
 
 def test_kernels_have_their_share_classes_means_and_nearest_rows(page, fitted, clouds):
@@ -304,7 +304,7 @@ def test_kernels_without_classes_have_those_of_the_model_at_their_means(report, 
         )
 
 
-# -- outliers -------------------------------------------------------------------------------------------------------------
+# -- outliers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
@@ -366,7 +366,7 @@ def test_the_bound_is_a_quantile_of_rows_drawn_from_the_model(page, fitted, clou
     assert below["held-out"] == (fitted.score_samples(clouds[2]) < bound).sum()
 
 
-# -- training -------------------------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["shared", "reject", "chain"])
@@ -429,7 +429,7 @@ def test_every_kind_of_model_has_a_report(kind, report, clouds):
     assert "nan" not in page.text[: page.text.index("Parameters (")].lower().split()
 
 
-# -- rows, names and files ------------------------------------------------------------------------------------------------
+# -- rows, names and files -------------------------------------------------------------------------
 
 
 def test_rows_have_the_ids_that_are_given(report, fitted, clouds):

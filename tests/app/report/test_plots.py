@@ -36,7 +36,7 @@ def _close_figures():
 
 
 def ellipses(ax):
-    """Centers and covariances of one deviation of the ellipses that are drawn, without their white edges."""
+    """Centers, covariances and patches of the ellipses that are drawn."""
     drawn = [p for p in ax.patches if isinstance(p, Ellipse) and p.get_edgecolor()[:3] != (1, 1, 1)]
     covariances = []
     for patch in drawn:

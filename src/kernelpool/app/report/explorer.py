@@ -1,8 +1,8 @@
 """Rows, kernels and regions of classes along any two features: the data of the page's script.
 
-Axes are input columns of numbers; categories are shown by name with the row, and a row is not drawn along a
-feature in which its cell is missing. A region is the most probable class where the two features of the axes
-alone are known, all others NaN.
+Axes are input columns of numbers; categories are shown by name with the row, and a row is not
+drawn along a feature in which its cell is missing. A region is the most probable class where the
+two features of the axes alone are known, all others NaN.
 """
 
 from itertools import combinations
@@ -61,7 +61,7 @@ def explore(
 
 
 def _names(inside: Inside, x: np.ndarray, at: list[int]) -> list[list[str | None]]:
-    """Cells of columns of categories as text, None where missing; a value that is new to X is said to be one."""
+    """Cells of categorical columns as text, None where missing."""
     found = []
     for i in at:
         known: Any = inside.input.categories[i]
@@ -78,7 +78,7 @@ def _range(column: np.ndarray) -> tuple[float, float]:
 
 
 def _regions(inside: Inside, axes: list[int], ranges: Any) -> list[list[int]]:
-    """For each pair of axes, first with second, first with third ...: codes of cells from the lowest row up, (code, count) runs."""
+    """Codes of the cells of each pair of axes, from the lowest row up, as runs (code, count)."""
     found = []
     for a, b in combinations(range(len(axes)), 2):
         centers = [
@@ -96,7 +96,7 @@ def _regions(inside: Inside, axes: list[int], ranges: Any) -> list[list[int]]:
 
 
 def _kernels(inside: Inside, X: Any, axes: list[int]) -> tuple[list[dict[str, Any]], list[int]]:
-    """The greatest kernels along the axes, and the most responsible kernel of each row, -1 where it is not drawn."""
+    """The greatest kernels along the axes, and that of each row, -1 where it is not drawn."""
     none = [-1] * len(inside.input.encode(X))
     place = {inside.position(i): i for i in inside.numbers}
     at = [place[i] for i in axes if i in place]

@@ -1,7 +1,8 @@
-"""A fitted classifier as a report sees it: the rows as they are passed, and the kernels inside in the same units.
+"""A fitted classifier as a report sees it, with its kernels in the units of the input.
 
-Pipelines, searches and rejecting classifiers are looked through. A feature that is an input column, shifted
-and scaled, is told in the units of the input; a feature that other steps made, in its own.
+Pipelines, searches and rejecting classifiers are looked through. A feature that is an input
+column, shifted and scaled, is told in the units of the input; a feature that other steps made, in
+its own.
 """
 
 from dataclasses import replace
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier
-from ...inspection.describe import describe
+from ...inspection import describe
 from ...inspection.pipeline import unwrap
 from ...tables.columns import Columns
 
@@ -61,14 +62,14 @@ class Inside:
         return [i for i, values in enumerate(self.categories) if values is None]
 
     def position(self, feature: int) -> int | None:
-        """The input column that a feature of the model is, shifted and scaled; None where it is none."""
+        """The input column that a feature is, shifted and scaled; None where it is made."""
         made = self.found.features[feature].made
         return None if made else self.names.index(self.features[feature])
 
-    # -- rows -----------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def rows(self, X: Any) -> np.ndarray:
-        """Rows as the model inside sees them, in the units of the input, (n, d): codes, NaN where missing."""
+        """Rows as the model inside sees them, in input units, (n, d): codes, NaN where missing."""
         return self.columns.encode(self.found.transform(X)) * self.found.scale + self.found.offset
 
     def table(self, x: np.ndarray) -> Any:
@@ -76,7 +77,7 @@ class Inside:
         return self.columns.decode((x - self.found.offset) / self.found.scale)
 
     def score(self, x: np.ndarray) -> np.ndarray | None:
-        """log p(x) of rows, (n,); None where the model has no density, or none of rows with missing cells."""
+        """log p(x) of rows, (n,); None where the model has no density of such rows."""
         if not hasattr(self.model, "score_samples"):
             return None
         try:
@@ -87,10 +88,10 @@ class Inside:
     def regions(
         self, pair: tuple[int, int], across: np.ndarray, up: np.ndarray, decide: bool = True
     ) -> Any:
-        """Codes of the most probable classes where two input columns alone are known, (len(up), len(across)).
+        """Codes of the most probable classes where two input columns alone are known, (up, across).
 
-        With `decide`, K where a rejecting classifier finds the row ambiguous, K + 1 where novel. None where the
-        classifier takes no missing values.
+        With `decide`, K where a rejecting classifier finds the row ambiguous, K + 1 where novel.
+        None where the classifier takes no missing values.
         """
         x = np.full((len(up) * len(across), len(self.names)), np.nan)
         x[:, list(pair)] = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
@@ -104,7 +105,7 @@ class Inside:
             return None
         return code.reshape(len(up), len(across))
 
-    # -- kernels --------------------------------------------------------------------------------------------------------
+    # -- kernels -----------------------------------------------------------------------------------
 
     @cached_property
     def pool(self) -> Any:
@@ -138,7 +139,8 @@ class Inside:
         """The same, or an error that names who asked."""
         if self.pool is None:
             raise KernelpoolError(
-                f"{asked_by} needs a model whose kernels have means; {type(self.model).__name__} has none."
+                f"{asked_by} needs a model whose kernels have means; "
+                f"{type(self.model).__name__} has none."
             )
         return self.pool
 
@@ -166,7 +168,7 @@ def codes_of(y: Any, classes: Any) -> np.ndarray:
 
 
 def separating(x: np.ndarray, codes: np.ndarray, features: list[int], most: int) -> list[int]:
-    """The features along which classes lie farthest apart, in standard deviations; in their order."""
+    """The features along which classes lie farthest apart, in deviations; in their order."""
     if len(features) <= most:
         return features
     z, apart = x[:, features], np.zeros(len(features))

@@ -6,9 +6,9 @@ The entry point is
                  title=None, facts=None, command=None) -> Path
 
 The template reads the results themselves: metrics, importance, drift and class priors of
-`kernelpool.inspection`, the description of the model, its attributes and parameters. Everything that comes from
-the data passes jinja2's escaping, and the page's policy (Content-Security-Policy) allows its own style and
-script, named by their hashes, and images in the page, and nothing else.
+`kernelpool.inspection`, the description of the model, its attributes and parameters. Everything
+that comes from the data passes jinja2's escaping, and the page's policy (Content-Security-Policy)
+allows its own style and script, named by their hashes, and images in the page, and nothing else.
 """
 
 import ast
@@ -43,9 +43,15 @@ import kernelpool
 from ...atomic import write_atomically
 from ...errors import KernelpoolError
 from ...estimators import ConformalClassifier, SharedKernelClassifier
-from ...inspection import check_drift, estimate_class_prior, feature_importance
+from ...inspection import (
+    Metrics,
+    Rate,
+    check_drift,
+    estimate_class_prior,
+    feature_importance,
+)
 from ...inspection.describe import refusals
-from ...inspection.metrics import Metrics, Rate, ambiguity_of, coverage_curve
+from ...inspection.metrics import ambiguity_of, coverage_curve
 from ...text import is_missing, text_of
 from . import plots
 from .explorer import explore
@@ -67,7 +73,7 @@ MOST_KERNELS, MOST_COLUMNS, MOST_TRAITS, N_NEAREST, N_OUTLIERS = 40, 6, 5, 3, 8
 MOST_IN_MATRIX = 12
 """Classes of a confusion matrix."""
 N_DRAWN, ONE_IN, MOST_PATTERNS = 5000, 100, 20
-"""Rows drawn from the model, how rare an outlier is among them, and sets of missing cells that are compared."""
+"""Rows that are drawn, how rare an outlier is among them, and sets of missing cells."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Part:
     name: str
     X: Any
     y: np.ndarray
-    """Codes of their classes, K and more for classes that the model does not know, -1 where there is none, (n,)."""
+    """Codes of their classes, (n,): -1 for none, K and more for classes unknown to the model."""
     ids: list[str]
     n_given: int
     """Of which X may be a sample."""
@@ -114,7 +120,8 @@ def write_report(
     y_test : array-like of shape (n_test_samples,), default=None
         Their classes; None where they are not known.
     row_ids, test_row_ids : sequence of length n_samples, default=None
-        Names of the rows, such as numbers or identifiers; None takes the index of a data frame, or counts from 0.
+        Names of the rows, such as numbers or identifiers; None takes the index of a data frame, or
+        counts from 0.
     title : str, default=None
         Title; None takes the name of the class of the model.
     facts : dict of str to value, default=None
@@ -178,7 +185,7 @@ def write_report(
 def _parts(
     model: Any, tables: Any, targets: Any, ids: Any
 ) -> tuple[list[Part], list[str], list[str]]:
-    """The rows, sampled where they are too many; names of classes, unknown ones last; and notes on what was left out."""
+    """The rows, sampled where they are many; names of classes, unknown ones last; and notes."""
     classes = np.asarray(model.classes_).tolist()
     parts: list[Part] = []
     notes: list[str] = []
@@ -276,13 +283,13 @@ def _colors(y: np.ndarray, names: list[str]) -> dict[str, str]:
     return {names[k]: f"s{i}" for i, k in enumerate(np.sort(frequent).tolist())}
 
 
-# -- how good it is -----------------------------------------------------------------------------------------------------
+# -- how good it is --------------------------------------------------------------------------------
 
 
 def _evaluation(
     inside: Inside, rows: Part, names: list[str], charts: dict[str, str]
 ) -> dict[str, Any]:
-    """Metrics on rows with known classes, points of the reject curve, and sets of a conformal classifier."""
+    """Metrics on rows with known classes, points of the reject curve, and prediction sets."""
     model, reject, n_true = inside.outer, inside.reject, len(names)
     at = np.flatnonzero(rows.y >= 0)
     X, y = _safe_indexing(rows.X, at), rows.y[at]
@@ -331,11 +338,11 @@ def _worst_pairs(confusion: np.ndarray, names: list[str]) -> list[tuple[str, str
     return [(names[i], names[j], int(wrong[i, j])) for i, j in at]
 
 
-# -- kernels and outliers -----------------------------------------------------------------------------------------------
+# -- kernels and outliers --------------------------------------------------------------------------
 
 
 def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
-    """The greatest kernels: classes, means or categories, and nearest training rows; `x` are the rows of `part`."""
+    """The greatest kernels with their nearest training rows; `x` are the rows of `part`."""
     if inside.pool is None:
         return []
     pool, numbers = inside.pool, inside.numbers
@@ -373,7 +380,7 @@ def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> lis
 def _traits(
     inside: Inside, j: int, x: np.ndarray, weight: np.ndarray | None
 ) -> list[dict[str, Any]]:
-    """Mean and width of a kernel along each number; of categories the most frequent among the rows of the kernel.
+    """Mean and width of a kernel along numbers; the most frequent of the categories of its rows.
 
     `away` says by how many standard deviations of the rows that differs from all rows.
     """
@@ -403,7 +410,7 @@ def _category(values: Any, code: Any) -> str:
 
 
 def _overlaps(inside: Inside, part: Part) -> np.ndarray | None:
-    """How far the classes of each kernel lie apart, delta_j of the overlap penalty; None where there is no such measure."""
+    """delta_j of the overlap penalty: how far the classes of each kernel lie apart, or None."""
     known = np.flatnonzero((part.y >= 0) & (part.y < len(inside.outer.classes_)))
     if not isinstance(inside.model, SharedKernelClassifier) or not len(known):
         return None
@@ -422,9 +429,10 @@ def _outliers(
     names: list[str],
     charts: dict[str, str],
 ) -> dict[str, Any] | None:
-    """The least likely rows, and how many are less likely than all but one in ONE_IN rows drawn from the model.
+    """The least likely rows, and how many are less likely than one in ONE_IN drawn rows.
 
-    A row is compared with drawn rows in which the same cells are missing: its log-density is that of the others.
+    A row is compared with drawn rows in which the same cells are missing: its log-density is that
+    of the others.
     """
     if any(score is None for score in scores):
         return None
@@ -452,7 +460,7 @@ def _outliers(
 
 
 def _bounds(inside: Inside, drawn: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The log-density that one in ONE_IN drawn rows falls below, for the cells that each row has, (n,).
+    """The log-density that one in ONE_IN drawn rows falls below, for the cells of each row, (n,).
 
     NaN for rows in which rare sets of cells are missing, except the last.
     """
@@ -513,11 +521,11 @@ def _labels(inside: Inside, part: Part) -> list[Any]:
     return [classes[code] if 0 <= code < len(classes) else None for code in part.y.tolist()]
 
 
-# -- the data, and how the model was made -------------------------------------------------------------------------------
+# -- the data, and how the model was made ----------------------------------------------------------
 
 
 def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
-    """Ranges of numbers, frequent categories, missing cells, and columns that are constant or repeat another."""
+    """Ranges, categories and missing cells of columns; which are constant or repeat another."""
     found: list[dict[str, Any]] = []
     first: dict[Any, str] = {}
     x = inside.input.encode(X)
@@ -551,7 +559,6 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
 def _sentence(inside: Inside) -> str:
     """The model inside, the steps before it and the wrappers around it."""
     steps = [type(step).__name__ for step in inside.found.steps if isinstance(step, BaseEstimator)]
-    steps = [step for step in steps if step != "Coding"]
     parts = [inside.description.sentence]
     parts += [f"Rows first go through {' and '.join(steps)}."] if steps else []
     for wrapper in inside.found.wrappers:
@@ -565,7 +572,7 @@ def _sentence(inside: Inside) -> str:
 
 
 def _parameters(inside: Inside) -> list[tuple[str, str, bool]]:
-    """Name, value and whether it is the default; of the model inside and of wrappers other than pipelines."""
+    """Name, value and whether it is the default, of the model inside and of its wrappers."""
     found = []
     for part in (inside.model, *inside.found.wrappers):
         if not isinstance(part, BaseEstimator) or hasattr(part, "steps"):
@@ -618,7 +625,7 @@ def _code(model: Any) -> str:
     return "\n".join(lines)
 
 
-# -- the page -----------------------------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------------------
 
 
 def _chart(draw: Callable[[Any], Any], size: tuple[float, float] = (5.0, 3.6)) -> str:
@@ -677,7 +684,7 @@ def _environment() -> Any:
 
 
 def number(value: Any, digits: int = 4, width: float | None = None) -> str:
-    """A number with a few digits, or with two digits of the width that stands beside it; a dash where there is none."""
+    """A number with a few digits, or as many as its width has; a dash where there is none."""
     if value is None or isinstance(value, str):
         return value or DASH
     if not isfinite(value):

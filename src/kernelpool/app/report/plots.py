@@ -1,8 +1,9 @@
 """Plots of fitted classifiers: each function draws on matplotlib axes and returns them.
 
-All take models inside pipelines, searches and `RejectClassifier`, and `ax=` to draw on given axes. Colors are
-those of M. Okabe and K. Ito, "Color Universal Design", 2008, which differ for every common color vision, and
-marks, lines and hatches differ with them. Names from the data are never read as mathematics.
+All take models inside pipelines, searches and `RejectClassifier`, and `ax=` to draw on given axes.
+Colors are those of M. Okabe and K. Ito, "Color Universal Design", 2008, which differ for every
+common color vision, and marks, lines and hatches differ with them. Names from the data are never
+read as mathematics.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +73,7 @@ def mark_of(code: int) -> str:
 
 
 def styled(width: float, height: float) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Let a function draw in the common style, on the axes given or on those of a new figure of this size in inches."""
+    """Let a function draw in the common style, on given axes or on a new figure, in inches."""
 
     def decorated(function: Callable[..., None]) -> Callable[..., Any]:
         @wraps(function)
@@ -97,15 +98,15 @@ def styled(width: float, height: float) -> Callable[[Callable[..., None]], Calla
     return decorated
 
 
-# -- how good a classifier is -------------------------------------------------------------------------------------------
+# -- how good a classifier is ----------------------------------------------------------------------
 
 
 @styled(4.6, 4.4)
 def plot_calibration(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
     """How often labels are right against the probability of the label, on held-out rows.
 
-    Rows are put into ten bins of equal width by the probability of their most probable class. The expected
-    calibration error (ECE) is the mean distance from the diagonal, weighted by rows.
+    Rows are put into ten bins of equal width by the probability of their most probable class. The
+    expected calibration error (ECE) is the mean distance from the diagonal, weighted by rows.
 
     Parameters
     ----------
@@ -160,8 +161,8 @@ def plot_reject_curve(
     Parameters
     ----------
     model : classifier
-        Fitted, with `predict_proba`. The thresholds of a `RejectClassifier` are marked, and rows that it finds novel
-        are never accepted.
+        Fitted, with `predict_proba`. The thresholds of a `RejectClassifier` are marked, and rows
+        that it finds novel are never accepted.
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,)
@@ -185,7 +186,7 @@ def plot_reject_curve(
 def draw_reject_curve(
     ambiguity: np.ndarray, wrong: np.ndarray, decision: np.ndarray, ax: Any, name: str | None = None
 ) -> None:
-    """Of rows with their ambiguity, whether they are wrong, and whether they were refused (1: ambiguous, 2: novel), (n,) each."""
+    """Of rows, (n,): ambiguity, whether wrong, and decision (1: ambiguous, 2: novel)."""
     n, taken = len(wrong), decision == 0
     coverage, error, _ = coverage_curve(ambiguity, wrong, np.ones(n), decision == 2)
     if not len(coverage):
@@ -279,7 +280,7 @@ def draw_novelty(
     ax.legend(loc="upper left")
 
 
-# -- what a classifier is made of ---------------------------------------------------------------------------------------
+# -- what a classifier is made of ------------------------------------------------------------------
 
 
 @styled(6.4, 4.8)
@@ -307,11 +308,11 @@ def plot_kernels(
     y : array-like of shape (n_samples,)
         Their classes.
     features : two ints or names, default=None
-        The axes; None takes both features where there are two numbers, else the two directions in which the classes differ
-        most (linear discriminant analysis). Categories are left out.
+        The axes; None takes both features where there are two numbers, else the two directions in
+        which the classes differ most (linear discriminant analysis). Categories are left out.
     regions : bool, default=True
-        Whether to color the background by the decisions of the model where these two features alone are known; not
-        along directions.
+        Whether to color the background by the decisions of the model where these two features
+        alone are known; not along directions.
     deviations : float, default=2.0
         Size of the ellipses, in standard deviations.
     legend : bool, default=True
@@ -375,7 +376,8 @@ def _plane(
         at = [known.get(feature, -1) for feature in features]
         if len(set(at)) != 2 or -1 in at:
             raise KernelpoolError(
-                f"features must be two of the features of numbers, {[names[i] for i in numbers][:8]}; got {features!r}."
+                f"features must be two of the features of numbers, "
+                f"{[names[i] for i in numbers][:8]}; got {features!r}."
             )
         return at, np.eye(2), (names[at[0]], names[at[1]])
     if len(numbers) < 2:
@@ -388,7 +390,7 @@ def _plane(
 
 
 def discriminants(x: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, tuple[str, str]]:
-    """The two directions in which classes differ most, then those of the greatest variance; and their names."""
+    """The two directions in which classes differ most, or of greatest variance; and names."""
     kept = ~np.isnan(x).any(axis=1)
     x, codes = x[kept], codes[kept]
     mean, deviation = x.mean(axis=0), x.std(axis=0)
@@ -495,7 +497,7 @@ def _draw_legend(
 
 @styled(5.2, 5.0)
 def plot_sharing(model: Any, *, ax: Any = None) -> None:
-    """P(class | kernel) as a heat map: a line for each kernel, sorted by owner and share; the owner is framed.
+    """P(class | kernel) as a heat map, sorted by owner and share; the owner is framed.
 
     Parameters
     ----------
@@ -564,7 +566,8 @@ def plot_history(model: Any, *, ax: Any = None) -> None:
     runs = histories(model)
     if not runs:
         raise KernelpoolError(
-            f"plot_history needs a model that is trained step by step; {type(model).__name__} has no history_."
+            f"plot_history needs a model that is trained step by step; "
+            f"{type(model).__name__} has no history_."
         )
     for i, (name, values) in enumerate(runs.items()):
         look = {"color": color_of(i), "linestyle": LINES[i % len(LINES)], "linewidth": 2}
