@@ -16,6 +16,9 @@ from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks import shared_kernel
 from kernelpool.rows import Block, Frame, as_rows
 
+QUICK = {"random_state": 0, "max_iter": 6, "tol": 0}
+pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
+
 BACKENDS = ["array_api_strict", "torch", "cuda", "dask"]
 
 
@@ -43,16 +46,11 @@ def compute(answer):
 @pytest.mark.parametrize("sharing", [0, 0.5])
 def test_backends_agree(backend, blobs, family, sharing):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(
-        6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2
-    )
-    reference = model.fit(x, y)
+    settings = {"covariance_type": family, "sharing": sharing, "unlabeled": 2, **QUICK}
+    reference = SharedKernelClassifier.prbf(6, **settings).fit(x, y)
     expected = [reference.means_, reference.covariances_, reference.mixing_, reference.objective_]
     there, labels = on_backend(backend, x, y)
-    model = SharedKernelClassifier.prbf(
-        6, covariance_type=family, sharing=sharing, random_state=0, unlabeled=2
-    )
-    other = model.fit(there, labels)
+    other = SharedKernelClassifier.prbf(6, **settings).fit(there, labels)
     found = [other.means_, other.covariances_, other.mixing_, other.objective_]
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
@@ -86,7 +84,6 @@ def test_backends_agree_on_averages_and_weights(backend, blobs):
     np.testing.assert_allclose(compute(found.predict_proba(there)), reference, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
 @pytest.mark.parametrize("backend", ["torch", "array_api_strict", "cuda"])
 def test_backends_keep_float32(backend, blobs, family):
     x, y = blobs[0].astype(np.float32), blobs[1]
@@ -179,7 +176,6 @@ def stand_in(monkeypatch):
     return fuse
 
 
-@pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("sharing", [0, 0.5])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -8,7 +8,7 @@ from kernelpool.arrays import match_array, outer_sums
 from kernelpool.errors import CollapsedKernelError
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.rows import ArrayRows, Block, Frame
+from kernelpool.rows import ArrayRows, Frame
 
 EPS = 2.2e-16
 
@@ -42,31 +42,6 @@ def test_distance_is_mahalanobis(kernel, family, given_start):
     np.testing.assert_allclose(
         kernel.distance(Kernels(mean, covariance), away), expected, rtol=1e-12
     )
-
-
-def test_frames_map_there_and_back(kernel, family, given_start, blobs):
-    x, _ = blobs
-    mean, covariance, *_ = given_start
-    unit = np.full(3, 4.0) if family == "spherical" else np.array([4.0, 0.5, 2.0])
-    frame = Frame(np.array([10.0, -1.0, 0.5]), unit)
-    inside = kernel.into(Kernels(mean, covariance), frame)
-    back = kernel.out_of(inside, frame)
-    np.testing.assert_allclose(back.mean, mean)
-    np.testing.assert_allclose(back.covariance, covariance)
-    density = (
-        kernel.log_density(kernel.natural_params(inside, EPS), frame.inside(x)) - frame.log_volume
-    )
-    np.testing.assert_allclose(
-        density, np.log(naive.kernel_densities(x, mean, covariance, family)).T, rtol=1e-9
-    )
-
-
-def test_coordinates_there_and_back_and_everywhere_valid(kernel, given_start):
-    covariance = given_start[1]
-    vector = kernel.covariance_coordinates(covariance)
-    np.testing.assert_allclose(kernel.covariance_at(vector, covariance), covariance, rtol=1e-12)
-    anywhere = kernel.covariance_at(np.random.default_rng(0).normal(size=vector.shape), covariance)
-    kernel.precision(anywhere)  # positive definite
 
 
 def test_the_floor_gives_the_most_likely_covariance_above_it(family):
@@ -125,47 +100,11 @@ def test_guarded_and_plain_moments_agree(family, blobs, given_start, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_guard_saves_narrow_kernels_far_from_the_origin(family, dtype):
-    """A kernel ten million (float32: a thousand) deviations out: the fast sums lose its width, the guarded ones don't.
-
-    Of float32 rows the guard is float64: those kernels are well within its reach.
-    """
-    rng = np.random.default_rng(0)
-    distance = 1e7 if dtype == np.float64 else 1000.0
-    x = (rng.normal(size=(500, 2)) + distance).astype(dtype)
-    width = np.cov(x.astype(float).T, bias=True)
-    expected = {
-        "spherical": [np.trace(width) / 2],
-        "diag": [np.diag(width)],
-        "full": [width],
-        "tied": width,
-    }[family]
-    start = {
-        "spherical": np.ones(1),
-        "diag": np.ones((1, 2)),
-        "full": np.eye(2)[None],
-        "tied": np.eye(2),
-    }[family]
-    params = Params(Kernels(np.full((1, 2), distance + 0.1), start), np.ones((1, 1)), np.ones(1))
-    rows = ArrayRows(x, np.zeros(500, int), frame=Frame(np.zeros(2, dtype), np.ones(2, dtype)))
-    network = SharedKernel(FAMILIES[family](np.full(2, 1e-6)), np.ones((1, 1)))
-    if dtype == np.float64:
-        assert network.e_step_params(params, rows.eps).natural_params.guarded == (0,)
-    better, _ = network.sweep(rows, params)
-    rtol = 1e-8 if dtype == np.float64 else 3e-4
-    np.testing.assert_allclose(better.kernels.covariance, expected, rtol=rtol, atol=10 * rtol)
-    unguarded = SharedKernel(FAMILIES[family](np.full(2, 1e-6), guard=np.inf), np.ones((1, 1)))
-    worse, _ = unguarded.sweep(rows, params)
-    lost, kept = (np.abs(sweep.kernels.covariance - expected).max() for sweep in (worse, better))
-    assert lost > 20 * kept
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_variances_keep_the_promised_accuracy_at_every_distance(family, dtype):
     """Cancellation costs less than 1e-6 of a variance, 1e-4 of float32 rows, wherever the kernel lies: by centered rows."""
     rng = np.random.default_rng(0)
     limit, farthest = (1e-6, 1e7) if dtype == np.float64 else (1e-4, 300.0)
-    for distance in np.geomspace(1, farthest, 25):
+    for distance in np.geomspace(1, farthest, 9):
         x = (rng.normal(size=(400, 2)) + distance).astype(dtype)
         about = x.astype(np.longdouble) - np.longdouble(distance)
         about -= about.mean(axis=0)
@@ -230,24 +169,6 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
     assert found.dtype == np.float32
     # 1e-8 of the length, in the rows themselves, is a hundredth of the width at a million
     np.testing.assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
-
-
-@pytest.mark.parametrize("family", ["full", "tied"])
-def test_float32_rows_keep_the_width_of_a_long_kernel(family):
-    """One sweep over rows ten thousand times longer than wide: the width that float64 arithmetic finds in the same rows."""
-    rng = np.random.default_rng(2)
-    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
-    x = (rng.normal(size=(3000, 2)) * [1, 1e-4] @ turn).astype(np.float32)
-    width = np.cov(x.astype(float).T, bias=True)
-    kernels = Kernels(np.zeros((1, 2)), width if family == "tied" else width[None])
-    rows = ArrayRows(
-        x, np.zeros(3000, int), frame=Frame(np.zeros(2, np.float32), np.ones(2, np.float32))
-    )
-    better, _ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((1, 1))).sweep(
-        rows, Params(kernels, np.ones((1, 1)), np.ones(1))
-    )
-    narrow = np.linalg.eigvalsh(better.kernels.covariance.reshape(2, 2))[0]
-    assert narrow == pytest.approx(np.linalg.eigvalsh(width)[0], rel=0.01)
 
 
 def test_kernels_beyond_the_reach_of_float32_give_no_nan(family):
@@ -337,20 +258,6 @@ def test_collapse_names_kernel_and_feature(family):
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 
 
-def test_deviates_have_the_covariance(kernel, family, given_start):
-    covariance = given_start[1]
-    noise = np.random.default_rng(0).normal(size=(100_000, 3))
-    full = naive.matrices(covariance, family, 6, 3)
-    for j in (0, 5):
-        drawn = kernel.deviate(kernel.of_kernel(covariance, j), noise)
-        np.testing.assert_allclose(np.cov(drawn.T), full[j], rtol=0.03, atol=0.03)
-
-
-def test_features_of_one_row_equal_those_of_many(kernel, blobs):
-    x, _ = blobs
-    np.testing.assert_array_equal(kernel.features(x)[:, :1], kernel.features(Block(x[:1]).x))
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
@@ -372,23 +279,3 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     np.testing.assert_allclose(sums[0], weight.sum(axis=1), rtol=rtol)
     np.testing.assert_allclose(sums[1 : d + 1].T, first, rtol=rtol, atol=1e-30)
     np.testing.assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, rtol=rtol, atol=1e-30)
-
-
-@pytest.mark.parametrize("family_name", ["full", "tied"])
-def test_densities_of_wide_rows_are_scipys(family_name):
-    rng, d = (
-        np.random.default_rng(0),
-        140,
-    )  # above `gaussian.WIDE`, where kernels are taken one after the other
-    factor = rng.normal(size=(2, d, d)) / d**0.5
-    covariance = factor @ factor.swapaxes(1, 2) + np.eye(d)
-    mean, x = rng.normal(size=(2, d)), rng.normal(size=(5, d))
-    kernel = FAMILIES[family_name](np.zeros(d))
-    covariance = covariance if family_name == "full" else covariance[:1]
-    kernels = Kernels(mean, covariance if family_name == "full" else covariance[0])
-    expected = [
-        multivariate_normal(mean[j], covariance[j % len(covariance)]).logpdf(x) for j in range(2)
-    ]
-    np.testing.assert_allclose(
-        kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10
-    )
