@@ -46,7 +46,7 @@ from papers.data import (
 )
 
 RESULTS = Path(__file__).parent / "results" / "automatic.csv"
-SETTINGS = ["covariance_type", "n_kernels", "sharing", "overlap_penalty"]
+SETTINGS = ["covariance_type", "n_kernels", "sharing", "overlap"]
 COLUMNS = ["set", "repeat", "fold", "model", *SETTINGS, "error", "log_loss", "seconds", "tried"]
 REPEATS, FOLDS = 3, 5
 
@@ -135,7 +135,7 @@ def score(model, train, test):
 def auto(_, train, test):
     model = SharedKernelClassifier.auto(random_state=0)
     scores = score(model, train, test)
-    return [scores | _settings(model.covariance_type_, model.n_kernels_, model.sharing_degree_, model.overlap_penalty_)
+    return [scores | _settings(model.covariance_type_, model.n_kernels_, model.sharing_degree_, model.overlap_)
             | {"tried": len(model.selection_["chosen"])}]  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def grid(name, train, test):
         ):  # separate mixtures have no overlap to penalize: the same network
             continue
         model = SharedKernelClassifier.prbf(
-            each * n_classes, sharing=sharing, overlap_penalty=penalty, random_state=0
+            each * n_classes, sharing=sharing, overlap=penalty, random_state=0
         )
         rows.append(
             score(model, train, test) | _settings("spherical", each * n_classes, sharing, penalty)
@@ -238,7 +238,7 @@ def cells_of(rows):
     cells = {}
     for row in rows:
         cells.setdefault(
-            (int(row["n_kernels"]), float(row["sharing"]), float(row["overlap_penalty"])), []
+            (int(row["n_kernels"]), float(row["sharing"]), float(row["overlap"])), []
         ).append(row)
     return cells
 
@@ -334,7 +334,7 @@ def criterion():
             tried = SharedKernelClassifier.auto(random_state=0).fit(X, y).selection_
         cells = []
         for i in (int(np.flatnonzero(tried["chosen"])[0]), int(np.argmin(tried["log_loss"]))):
-            sharing, penalty = tried["sharing"][i], tried["overlap_penalty"][i]
+            sharing, penalty = tried["sharing"][i], tried["overlap"][i]
             settings = (
                 f"{tried['n_kernels'][i]} {tried['covariance_type'][i]}, {sharing:g}, {penalty:g}"
             )

@@ -42,7 +42,7 @@ def write(folder, n):
 
 def fit(home, folder, family):
     """Seconds of each sweep and of all before them, and the peak of memory, told on one line."""
-    from kernelpool import SharedKernelClassifier
+    from kernelpool import SharedKernelClassifier, Training
 
     warnings.simplefilter("ignore")
     n = min(ROWS, IN_MEMORY)
@@ -57,7 +57,7 @@ def fit(home, folder, family):
         "covariance_type": family,
         "max_iter": SWEEPS,
         "tol": 0,
-        "acceleration": None,
+        "training": Training("em", acceleration=None),
         "random_state": 0,
     }
     SharedKernelClassifier.prbf(KERNELS, **settings, callback=note).fit(x, y)

@@ -62,7 +62,7 @@ def rows(n, n_chunks):
 def main():
     from distributed import Client, LocalCluster
 
-    from kernelpool import SharedKernelClassifier
+    from kernelpool import SharedKernelClassifier, Training
 
     warnings.simplefilter("ignore")
     quiet = {"dashboard_address": ":0", "worker_dashboard_address": None, "silence_logs": 50}
@@ -89,7 +89,7 @@ def main():
                 "covariance_type": "full",
                 "max_iter": SWEEPS,
                 "tol": 0,
-                "acceleration": None,
+                "training": Training("em", acceleration=None),
                 "random_state": 0,
             }
             SharedKernelClassifier.prbf(KERNELS, **settings, callback=note).fit(x, y)
@@ -106,7 +106,7 @@ def billion(
     n_cores=128, n_sweeps=50, dollars_a_core_hour=0.04, chunk_rows=1_000_000, ms_a_task=OVERHEAD_MS
 ):
     """Time and cost of a billion rows, from the processor time of a sweep on one thread of this machine."""
-    from kernelpool import SharedKernelClassifier
+    from kernelpool import SharedKernelClassifier, Training
 
     warnings.simplefilter("ignore")
     some = chunk(0, 200_000)
@@ -124,7 +124,7 @@ def billion(
             "covariance_type": family,
             "max_iter": SWEEPS,
             "tol": 0,
-            "acceleration": None,
+            "training": Training("em", acceleration=None),
             "random_state": 0,
         }
         model = SharedKernelClassifier.prbf(

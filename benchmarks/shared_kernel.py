@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Start, Training
 from kernelpool.arrays import thread_scratch
 from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
@@ -286,8 +286,8 @@ class Apart:
     def ours(self, sweeps):
         owners = np.repeat(np.arange(self.n_classes), self.per_class)
         model = SharedKernelClassifier.prbf(
-            len(owners), covariance_type=self.family, sharing=0, owners=owners, means_init=self.means, acceleration=None,
-            max_iter=sweeps, tol=0,
+            len(owners), covariance_type=self.family, sharing=0,
+            init=Start(owners=owners, means=self.means), training=Training("em", acceleration=None), max_iter=sweeps, tol=0,
         )  # fmt: skip
         return model.fit(self.x, self.y)
 

@@ -19,7 +19,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Start, Training
 
 ROWS, FEATURES, CLASSES, PARTS = 1_000_000, 10, 3, 8
 BATCHES = 10_000, 50_000
@@ -45,7 +45,7 @@ def at_rest(init="kmeans"):
     x, y = rows(ROWS, 1)
     test = rows(50_000, 2)
     settings = {"n_kernels": KERNELS, "covariance_type": "diag", "random_state": 0, "init": init}
-    ten = {"max_iter": 10, "tol": 0, "acceleration": None}
+    ten = {"max_iter": 10, "tol": 0, "training": Training("em", acceleration=None)}
     print(
         f"{ROWS:,} rows, {FEATURES} features, {KERNELS} diagonal kernels, init={init!r}: held-out log-likelihood a row,"
     )
@@ -96,7 +96,7 @@ def after_minibatch_kmeans(x, y, test, settings):
         np.concatenate([c.cluster_centers_ for c in centers]),
         np.repeat(range(CLASSES), PARTS),
     )
-    model = SharedKernelClassifier.prbf(**settings, means_init=means, owners=owners).fit(x, y)
+    model = SharedKernelClassifier.prbf(**settings, init=Start(means=means, owners=owners)).fit(x, y)
     clock.tell("MiniBatchKMeans, then 10 sweeps", model, test)
 
 
@@ -125,10 +125,20 @@ class River:
             self.learner.learn_one(dict(enumerate(row)), label)
 
 
+class Forgetful:
+    """A stream that forgets half of what it learned after 500 rows."""
+
+    def __init__(self, model):
+        self.model, self.predict = model, model.predict
+
+    def partial_fit(self, x, y, classes=None):
+        self.model.partial_fit(x, y, classes, half_life=500)
+
+
 def learners():
     mine = {"covariance_type": "full", "random_state": 0}
     found = {
-        "shared kernels, half_life=500": SharedKernelClassifier.prbf(6, half_life=500, **mine),
+        "shared kernels, half_life=500": Forgetful(SharedKernelClassifier.prbf(6, **mine)),
         "shared kernels, no forgetting": SharedKernelClassifier.prbf(6, **mine),
         "scikit-learn GaussianNB": GaussianNB(),
         "scikit-learn SGDClassifier": SGDClassifier(random_state=0),

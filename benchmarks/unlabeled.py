@@ -58,8 +58,8 @@ def errors_of(X, y, seed, per_class, standardize, family, kernels_a_class):
     )
     scores = [model.fit(X_train[kept], y_train[kept]).score(X_test, y_test)]
     for weight in WEIGHTS:
-        model.set_params(unlabeled=-1, unlabeled_weight=weight)
-        scores.append(model.fit(X_train, hidden).score(X_test, y_test))
+        model.set_params(unlabeled=-1).fit(X_train, hidden, np.where(hidden < 0, weight, 1.0))
+        scores.append(model.score(X_test, y_test))
     return [100 * (1 - score) for score in scores]
 
 

@@ -19,7 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kernelpool import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import (
+    RejectClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+    Start,
+    Training,
+)
 from kernelpool.datasets import make_clouds, make_ripley
 from papers.data import (
     load_bupa,
@@ -82,7 +88,7 @@ def sharing():
             for degree in DEGREES
         ]
         models += [
-            SharingAverageClassifier(n_kernels, standardize=False, random_state=0),
+            SharingAverageClassifier(SharedKernelClassifier.prbf(n_kernels, random_state=0)),
             SeparateMixtures(n_kernels // 2, covariance_type="spherical"),
         ]
         errors = [
@@ -129,8 +135,7 @@ def starts():
                 model = SharedKernelClassifier.prbf(
                     40,
                     covariance_type="diag",
-                    init=init,
-                    n_init=n_init,
+                    init=Start(init, n_init),
                     covariance_floor=1e-2,
                     random_state=seed,
                 ).fit(X[train], y[train])
@@ -182,7 +187,7 @@ def sweeps():
             SharedKernelClassifier.prbf(
                 n_kernels,
                 covariance_type="full",
-                acceleration=acceleration,
+                training=Training("em", acceleration=acceleration),
                 tol=1e-12,
                 max_iter=5000,
                 random_state=0,
@@ -223,7 +228,9 @@ def peers():
                 12 * k, covariance_type="diag", covariance_floor=1e-2, random_state=0
             ),
             SharingAverageClassifier(
-                4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0
+                SharedKernelClassifier.prbf(
+                    4 * k, covariance_type="full", covariance_floor=1e-2, random_state=0
+                )
             ),
             SeparateMixtures(4, floor=1e-2),
             SVC(),
@@ -315,7 +322,7 @@ def overlap():
     """Penalty on kernels whose classes lie apart: pima with 6 and ionosphere with 8 spherical kernels, standardized, five folds
     three times; the paper's own rule (random rows, plain EM) and the defaults."""
     strengths, rows = (0, 5, 10, 15, 20), []
-    paper = {"init": "random", "acceleration": None, "starving": "keep"}
+    paper = {"init": "random", "training": Training("em", acceleration=None), "empty_kernels": "keep"}
     for name, load, n_kernels in (("pima", load_pima, 6), ("ionosphere", load_ionosphere, 8)):
         if reason := missing_reason(name):
             print(f"{name} is left out: {reason}")
@@ -323,7 +330,7 @@ def overlap():
         X, y = load(return_X_y=True)
         for rule, kwargs in (("the paper's rule", paper), ("defaults", {})):
             models = [
-                SharedKernelClassifier.prbf(n_kernels, overlap_penalty=a, random_state=0, **kwargs)
+                SharedKernelClassifier.prbf(n_kernels, overlap=a, random_state=0, **kwargs)
                 for a in strengths
             ]
             errors = [
@@ -525,6 +532,24 @@ def learned():
     table(["", *DEGREES, "learned"], rows)
 
 
+class SplitByClass(ClassifierMixin, BaseEstimator):
+    """A network whose kernels are split by class after training."""
+
+    def __init__(self, network, anchor):
+        self.network, self.anchor = network, anchor
+
+    def fit(self, X, y):
+        self.model_ = clone(self.network).fit(X, y).split_by_class(X, y, anchor=self.anchor)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
 def split():
     """Kernels split by class: error in percent / log-loss, five folds three times.
 
@@ -539,9 +564,7 @@ def split():
             models = [
                 SharedKernelClassifier.prbf(n_kernels, **common),
                 *(
-                    SharedKernelClassifier.prbf(
-                        n_kernels, split_by_class=True, split_anchor=anchor, **common
-                    )
+                    SplitByClass(SharedKernelClassifier.prbf(n_kernels, **common), anchor)
                     for anchor in (np.inf, 100, 20, 0)
                 ),
                 SharedKernelClassifier.prbf(n_kernels * len(np.unique(y)), sharing=0, **common),

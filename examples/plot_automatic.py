@@ -24,7 +24,7 @@ X, y = make_clouds(2000, random_state=0)
 X_test, y_test = make_clouds(random_state=1)
 model = SharedKernelClassifier.auto(random_state=0).fit(X, y)
 print(f"{model.n_kernels_} {model.covariance_type_} kernels")
-print(f"sharing {model.sharing_degree_:g}, penalty {model.overlap_penalty_:g}")
+print(f"sharing {model.sharing_degree_:g}, penalty {model.overlap_:g}")
 print(f"test error {100 * (1 - model.score(X_test, y_test)):.1f} %")
 
 # %%
@@ -38,7 +38,7 @@ print(f"test error {100 * (1 - model.score(X_test, y_test)):.1f} %")
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 COLORS = {"spherical": "#8a5fb0", "diag": "#1f8a5b", "full": "#c23b3b", "tied": "#7a7a7a"}
 tried = model.selection_
-growing = (tried["sharing"] == 0.1) & (tried["overlap_penalty"] == 0)
+growing = (tried["sharing"] == 0.1) & (tried["overlap"] == 0)
 
 
 def draw_growth(axes):

@@ -18,7 +18,7 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Training
 
 warnings.filterwarnings("ignore", message="EM stopped after")
 rng = np.random.default_rng(0)
@@ -31,7 +31,7 @@ for family in ("diag", "full"):
         "covariance_type": family,
         "max_iter": 6,
         "tol": 0,
-        "acceleration": None,
+        "training": Training("em", acceleration=None),
         "random_state": 0,
         "n_jobs": 1,
     }

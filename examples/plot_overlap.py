@@ -3,7 +3,7 @@ Kernels whose classes lie apart
 ===============================
 
 A kernel that two classes share is worth having where they lie on top of each other. Where they only touch, it blurs the
-boundary between them. ``overlap_penalty`` makes such kernels expensive. Here are the kernels of a two-class problem at
+boundary between them. ``overlap`` makes such kernels expensive. Here are the kernels of a two-class problem at
 strengths 0, 5 and 20, and the tables that say which class uses which kernel.
 """
 
@@ -34,7 +34,7 @@ X, y = clouds(800, seed=2)
 X_test, y_test = clouds(5000, seed=100)
 networks = {
     strength: SharedKernelClassifier.prbf(
-        n_kernels=5, overlap_penalty=strength, random_state=0
+        n_kernels=5, overlap=strength, random_state=0
     ).fit(X, y)
     for strength in (0, 5, 20)
 }
@@ -81,7 +81,7 @@ figure, panels = plt.subplots(1, 3, figsize=(11.5, 4.2), layout="constrained")
 for axes, (strength, network) in zip(panels, networks.items(), strict=True):
     draw(axes, network)
     axes.set_title(
-        f"overlap_penalty={strength}: {100 * (1 - network.score(X_test, y_test)):.1f} % error",
+        f"overlap={strength}: {100 * (1 - network.score(X_test, y_test)):.1f} % error",
         fontsize=11,
     )
 plt.show()
@@ -113,7 +113,7 @@ for axes, (strength, network) in zip(panels, networks.items(), strict=True):
         xticks=[0, 1],
         xticklabels=["blue", "orange"],
         yticks=range(len(posterior)),
-        title=f"overlap_penalty={strength}",
+        title=f"overlap={strength}",
     )
     axes.set(ylabel="kernel" if axes is panels[0] else "")
     axes.tick_params(length=0)
@@ -126,5 +126,5 @@ plt.show()
 for strength, network in networks.items():
     likelihood, error = network.log_likelihood(X, y) / len(y), 1 - network.score(X_test, y_test)
     print(
-        f"overlap_penalty={strength:2d}  log-likelihood a row {likelihood:.3f}  error {100 * error:.1f} %"
+        f"overlap={strength:2d}  log-likelihood a row {likelihood:.3f}  error {100 * error:.1f} %"
     )

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Training
 from kernelpool.datasets import make_clouds
 from kernelpool.training import batched
 
@@ -61,7 +61,7 @@ for i in range(0, len(X), 500):
     streamed.append(log_likelihood(stream))
 swept = [
     log_likelihood(
-        SharedKernelClassifier.prbf(**settings, max_iter=n, tol=0, acceleration=None).fit(X, y)
+        SharedKernelClassifier.prbf(**settings, max_iter=n, tol=0, training=Training("em", acceleration=None)).fit(X, y)
     )
     for n in range(1, 6)
 ]
@@ -86,15 +86,13 @@ def turning(n, begun, total, rng):
 
 errors = {}
 for half_life in (500, None):
-    model = SharedKernelClassifier.prbf(
-        6, covariance_type="full", half_life=half_life, random_state=0
-    )
+    model = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0)
     rng, wrong = np.random.default_rng(1), []
     for begun in range(0, 20_000, 500):
         rows, label = turning(500, begun, 20_000, rng)
         if begun:
             wrong.append(np.mean(model.predict(rows) != label))
-        model.partial_fit(rows, label, classes=[0, 1])
+        model.partial_fit(rows, label, classes=[0, 1], half_life=half_life)
     errors[half_life] = wrong
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")

@@ -32,7 +32,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import SharedKernelClassifier
 from kernelpool.inspection.metrics import Metrics
 
 from .experiment import Record, Unit
@@ -119,12 +119,7 @@ class Tuned(ClassifierMixin, BaseEstimator):
 
 def automatic(seed: int) -> Any:
     """Our best automatic setting; the only place that says which."""
-    auto = getattr(SharedKernelClassifier, "auto", None)
-    if auto is not None:
-        return auto(random_state=seed)
-    return SharingAverageClassifier(
-        covariance_type="full", kernel_prior="conjugate", random_state=seed
-    )
+    return SharedKernelClassifier.auto(random_state=seed)
 
 
 def _svm(seed: int) -> Any:

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from kernelpool import CompetitiveNeuronsClassifier, SharedKernelClassifier, datasets
+from kernelpool import (
+    CompetitiveNeuronsClassifier,
+    SharedKernelClassifier,
+    Start,
+    Training,
+    datasets,
+)
 from kernelpool.errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
 
 from . import competitive_neurons, data, em_log, minimal_kernel_networks
@@ -42,6 +48,9 @@ class Figure(NamedTuple):
     draw: Callable[[], Drawn]
 
 
+PLAIN = Training("em", acceleration=None)
+
+
 def _two_kernels(
     X: np.ndarray, y: np.ndarray, sharing: float, seed: int = 0
 ) -> SharedKernelClassifier:
@@ -49,7 +58,7 @@ def _two_kernels(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWarning)
         model = SharedKernelClassifier.prbf(
-            2, sharing=sharing, init="random", acceleration=None, random_state=seed
+            2, sharing=sharing, init="random", training=PLAIN, random_state=seed
         )
         return model.fit(X, y)
 
@@ -106,9 +115,8 @@ def _from_common_start(
     pooled = SharedKernelClassifier.prbf(
         2,
         sharing=1.0,
-        means_init=means,
-        covariances_init=variances,
-        acceleration=None,
+        init=Start(means=means, covariances=variances),
+        training=PLAIN,
         max_iter=500,
     )
     blind = GaussianMixture(

@@ -279,7 +279,7 @@ def _readings(rows: Sequence[Row]) -> str:
         "takes "
         "(30) in the same sweep, *current* the kernels and subkernels of this sweep, *printed* what (30) gave in the sweep "
         "before. "
-        "`overlap_step` offers each. Every cell under each of them, and how the penalized objective went: the share of sweeps "
+        "`Overlap(step=...)` offers each. Every cell under each of them, and how the penalized objective went: the share of sweeps "
         "that lower it, by how much they do so in one fit, in all, and how far its highest value stays below that of the best "
         f"reading, both per row. (Repeats: {min(int(row['repeats']) for row in rows)}.)\n",
         "| | reading | within 2 | lower | higher | mean difference | absolute | sweeps that fall | falls | below the best |",
@@ -375,7 +375,7 @@ def _choice_of_reading(rows: Sequence[Row], steps: Sequence[str]) -> str:
             f"It falls at all in {ranked({s: 100 * v for s, v in share.items()}, '{:.0f} % of the sweeps')}.",
             f"Of the {len(penalized) // len(steps)} cells with a penalty",
             f"{', '.join(f'{within[s]} are within two under *{s}*' for s in steps)}: who wants to come near the paper's tables",
-            'rather than to the highest objective passes `overlap_step="current"` or `"printed"`.',
+            'rather than to the highest objective passes `Overlap(..., step="current")` or `"printed"`.',
         ]
     )
 

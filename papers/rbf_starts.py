@@ -8,9 +8,9 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from kernelpool.rows import as_rows
-from kernelpool.training.config import KernelConfig
 from kernelpool.training.em_log import EMLogConfig, EMLogTraining
 from kernelpool.training.prepare import surveyed
+from kernelpool.training.settings import Settings
 
 
 def mixture(means: np.ndarray, variance: Any, covariance_type: str = "spherical") -> Any:
@@ -47,7 +47,7 @@ def trained_mixture(
         n_kernels=n_kernels,
         default_kernels=n_kernels,
         init=init,
-        kernel=KernelConfig("spherical", 1e-6, kernel_prior),
+        kernel=Settings(covariance_type="spherical", kernel_prior=kernel_prior),
         training="two_stage",
         activation="gaussian",
         temperature=None,

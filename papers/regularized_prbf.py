@@ -17,7 +17,7 @@ scale of the features   as in the authors' other paper
 priors that vanish      (29) below zero is set to zero; a class whose whole column would vanish keeps its maximum-likelihood
                         column for that sweep
 splits and starts       `REPEATS` of both, seeds fixed; the paper has one
-step of delta in (29)   every reading (`overlap_step`) is run; the tables show `STEP`, the others stand beside it
+step of delta in (29)   every reading (`Overlap(step=...)`) is run; the tables show `STEP`, the others stand beside it
 ======================  ======================================================================================================
 """
 
@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import Overlap, SharedKernelClassifier, SharingAverageClassifier, Training
 from kernelpool.errors import UnfinishedWarning
 
 from .experiment import Record, Row, Unit
@@ -43,13 +43,9 @@ STEP = "next"
 """The reading of the tables, which is the default of `SharedKernelClassifier`."""
 
 TRAINING: dict[str, Any] = {
-    "sharing": (1.0,),
     "covariance_type": "spherical",
-    "overlap_units": "paper",
-    "overlap_distance": "bhattacharyya",
     "init": "random",
-    "acceleration": None,
-    "starving": "keep",
+    "empty_kernels": "keep",
     "max_iter": 100,
     "tol": 0.0,
     "covariance_floor": 1e-6,
@@ -83,12 +79,12 @@ def work(unit: Unit) -> list[Record]:
             fold, unit.kernels, STRENGTHS[:1]
         )  # no penalty, no delta: the same under every reading
         for step in STEPS:
-            for network in plain + networks(fold, unit.kernels, STRENGTHS[1:], overlap_step=step):
+            for network in plain + networks(fold, unit.kernels, STRENGTHS[1:], step):
                 falls = np.minimum(np.diff(network.history_), 0)
                 found.append(
                     {
                         "method": "penalty",
-                        "parameter": f"{network.overlap_penalty:g}",
+                        "parameter": f"{network.overlap_:g}",
                         "kernels": unit.kernels,
                         "fold": fold.number,
                         "step": step,
@@ -102,28 +98,33 @@ def work(unit: Unit) -> list[Record]:
 
 
 def networks(
-    fold: Fold, kernels: int, strengths: Sequence[float] = STRENGTHS, **kwargs: Any
+    fold: Fold,
+    kernels: int,
+    strengths: Sequence[float] = STRENGTHS,
+    step: str = STEP,
+    **kwargs: Any,
 ) -> list[SharedKernelClassifier]:
     """One fold of a column, a network a strength, all from the same start; `kwargs` change the training."""
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", UnfinishedWarning
         )  # the number of sweeps is part of the protocol
-        average = SharingAverageClassifier(
+        network = SharedKernelClassifier.prbf(
             kernels,
-            overlap_penalty=tuple(strengths),
-            standardize=False,
+            training=Training("em", acceleration=None),
             random_state=fold.seed,
             n_jobs=1,
             **{**TRAINING, **kwargs},
         )
+        penalties = [Overlap(strength, "bhattacharyya", step, "paper") for strength in strengths]
+        average = SharingAverageClassifier(network, sharing=(1.0,), overlap=penalties)
         return list(average.fit(fold.X, fold.y).estimators_)
 
 
 def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, float]]:
     """Test errors of one fold of a column, by strength."""
     return [
-        (f"{m.overlap_penalty:g}", fold.error(m.predict(fold.X_test)))
+        (f"{m.overlap_:g}", fold.error(m.predict(fold.X_test)))
         for m in networks(fold, kernels, **kwargs)
     ]
 

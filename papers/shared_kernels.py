@@ -28,7 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelpool import EMLogClassifier, SharingAverageClassifier
+from kernelpool import (
+    EMLogClassifier,
+    SharedKernelClassifier,
+    SharingAverageClassifier,
+    Training,
+)
 from kernelpool.errors import UnfinishedWarning
 
 from .experiment import Record, Unit
@@ -43,8 +48,7 @@ SHARING = (0.0, 0.25, 0.5, 0.75, 1.0)
 TRAINING: dict[str, Any] = {
     "covariance_type": "spherical",
     "init": "random",
-    "acceleration": None,
-    "starving": "keep",
+    "empty_kernels": "keep",
     "max_iter": 200,
     "tol": 1e-6,
     "covariance_floor": 1e-6,
@@ -107,14 +111,14 @@ def errors(fold: Fold, kernels: int, **kwargs: Any) -> list[tuple[str, str, floa
         warnings.simplefilter(
             "ignore", UnfinishedWarning
         )  # the number of sweeps is part of the protocol
-        average = SharingAverageClassifier(
+        network = SharedKernelClassifier.prbf(
             kernels,
-            sharing=SHARING,
-            standardize=False,
+            training=Training("em", acceleration=None),
             random_state=fold.seed,
             n_jobs=1,
             **{**TRAINING, **kwargs},
         )
+        average = SharingAverageClassifier(network, sharing=SHARING)
         average.fit(fold.X, fold.y)
         rbf = netlab(fold.X, kernels, fold.seed).fit(fold.X, fold.y)
     found = [("rbf", "", fold.error(rbf.predict(fold.X_test)))]

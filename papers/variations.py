@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelpool import Start
 from kernelpool.errors import UnfinishedWarning
 
 from . import regularized_prbf, shared_kernels
@@ -63,7 +64,9 @@ def start(fold: Fold, kernels: int, width: float) -> dict[str, Any]:
     each = kernels // len(classes)
     means = np.concatenate([x[rng.choice(len(x), each, replace=False)] for x in rows])
     variances = np.repeat([width * x.var(axis=0).mean() for x in rows], each)
-    return {"means_init": means, "covariances_init": variances, "owners": np.repeat(classes, each)}
+    return {
+        "init": Start(means=means, covariances=variances, owners=np.repeat(classes, each))
+    }
 
 
 def column(

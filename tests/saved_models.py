@@ -23,6 +23,8 @@ from kernelpool import (
     RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
+    Start,
+    Training,
 )
 from kernelpool.datasets import make_clouds
 
@@ -61,8 +63,8 @@ UNFITTED = {
     # name: (estimator, which target: 2 classes, text, numbers, or the table)
     "shared spherical": (kernels(), "two"),
     "shared diag, separate": (kernels(covariance_type="diag", sharing=0.0), "text"),
-    "shared full": (kernels(covariance_type="full", n_init=2), "text"),
-    "shared tied": (kernels(covariance_type="tied", overlap_penalty=5.0), "two"),
+    "shared full": (kernels(covariance_type="full", init=Start(n_init=2)), "text"),
+    "shared tied": (kernels(covariance_type="tied", overlap=5.0), "two"),
     "shared with a table and a prior": (
         kernels(class_prior=[0.3, 0.7], sharing=np.full((4, 2), 0.5)),
         "two",
@@ -74,16 +76,21 @@ UNFITTED = {
     "shared, learned": (kernels(sharing="learned"), "text"),
     "shared, deciding": (kernels(training="conditional", class_prior=[0.2, 0.8]), "two"),
     "shared, deciding, full": (
-        kernels(training="conditional", covariance_type="full", n_folds=2),
+        kernels(covariance_type="full", training=Training(n_folds=2)),
         "text",
     ),
-    "shared, split": (kernels(split_by_class=True), "text"),
     "sharing average, weighted": (
-        SharingAverageClassifier(4, sharing=(0, 1), random_state=0, tol=1e-3),
+        SharingAverageClassifier(
+            SharedKernelClassifier.prbf(4, random_state=0, tol=1e-3, standardize=True),
+            sharing=(0, 1),
+        ),
         "two",
     ),
     "sharing average": (
-        SharingAverageClassifier(4, sharing=(0, 1), random_state=0, max_iter=20),
+        SharingAverageClassifier(
+            SharedKernelClassifier.prbf(4, random_state=0, max_iter=20, standardize=True),
+            sharing=(0, 1),
+        ),
         "text",
     ),
     "pool": (

@@ -33,6 +33,7 @@ from kernelpool import (
     RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
+    Training,
 )
 from kernelpool.errors import KernelpoolError
 
@@ -64,9 +65,11 @@ def estimators(rng):
             **kwargs,
         ),
         "conditional": lambda: SharedKernelClassifier.prbf(
-            training="conditional", n_folds=2, sharing=sharing, **kwargs
+            sharing=sharing, training=Training(n_folds=2), **kwargs
         ),
-        "sharing average": lambda: SharingAverageClassifier(sharing=(0.0, 1.0), **kwargs),
+        "sharing average": lambda: SharingAverageClassifier(
+            SharedKernelClassifier.prbf(standardize=True, **kwargs), sharing=(0.0, 1.0)
+        ),
         "parzen": lambda: ParzenClassifier(
             str(rng.choice(["gaussian", "hypersphere"])), "loo", random_state=seed
         ),

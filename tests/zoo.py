@@ -17,6 +17,7 @@ from kernelpool import (
     RejectClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
+    Training,
 )
 
 EM = {"training": "em", "max_iter": 30, "tol": 1e-3}
@@ -24,8 +25,10 @@ EM = {"training": "em", "max_iter": 30, "tol": 1e-3}
 CLASSIFIERS = {
     "em": SharedKernelClassifier(3, **EM, random_state=0),
     "prbf": SharedKernelClassifier.prbf(3, standardize=True, max_iter=30, random_state=0),
-    "conditional": SharedKernelClassifier(2, n_folds=2, random_state=0),
-    "average": SharingAverageClassifier(3, sharing=(0, 1), random_state=0),
+    "conditional": SharedKernelClassifier(2, random_state=0, training=Training(n_folds=2)),
+    "average": SharingAverageClassifier(
+        SharedKernelClassifier.prbf(3, random_state=0, standardize=True), sharing=(0, 1)
+    ),
     "rbf": RBFNetworkClassifier(10, random_state=0),
     "em_log": EMLogClassifier(4, max_iter=10, tol=1e-2, random_state=0),
     "neurons": CompetitiveNeuronsClassifier(3, max_iter=10, tol=1e-2, random_state=0),

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         SharedKernelClassifier,
         SharingAverageClassifier,
     )
+    from .penalties import Overlap
+    from .starts import Start
+    from .training.settings import Training
 
 __all__ = [
     "CompetitiveNeuronsClassifier",
@@ -31,6 +34,7 @@ __all__ = [
     "EMLogClassifier",
     "EMLogRegressor",
     "MultiEdit",
+    "Overlap",
     "ParzenClassifier",
     "PooledClassifier",
     "RBFNetworkClassifier",
@@ -38,6 +42,8 @@ __all__ = [
     "RejectClassifier",
     "SharedKernelClassifier",
     "SharingAverageClassifier",
+    "Start",
+    "Training",
     "bounds",
     "inspection",
     "load",
@@ -54,6 +60,9 @@ _MODULES = {
     "load": "app.files",
     "save": "app.files",
     "to_onnx": "app.onnx",
+    "Overlap": "penalties",
+    "Start": "starts",
+    "Training": "training.settings",
 }
 """Where names are that are no estimators."""
 

@@ -11,7 +11,7 @@
         TableError              a table that cannot be read, or not used as it is
         UnequalChunksError      Dask arrays whose chunks do not line up
     Warning
-      StarvedKernelWarning      a kernel lost its rows and was dropped
+      EmptyKernelWarning      a kernel lost its rows and was dropped
       sklearn ConvergenceWarning
         UnfinishedWarning       EM stopped before the objective settled
 """
@@ -88,7 +88,7 @@ class UnequalChunksError(KernelpoolError):
     """Dask arrays whose rows are not cut at the same places."""
 
 
-class StarvedKernelWarning(UserWarning):
+class EmptyKernelWarning(UserWarning):
     """A kernel lost its rows and could not be put to use elsewhere."""
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier, arrays
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Training, arrays
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks import shared_kernel
 from kernelpool.rows import Block, Frame, as_rows
@@ -76,11 +76,13 @@ def test_backends_agree_on_averages_and_weights(backend, blobs):
     there, labels = on_backend(backend, x, y)
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
     weights, _ = on_backend(backend, weight[:, None], y)
-    average = SharingAverageClassifier(6, sharing=(0, 1), random_state=0)
-    reference = average.fit(x, y, sample_weight=weight).predict_proba(x)
-    found = SharingAverageClassifier(6, sharing=(0, 1), random_state=0).fit(
-        there, labels, sample_weight=weights[:, 0]
+    average = SharingAverageClassifier(
+        SharedKernelClassifier.prbf(6, random_state=0, standardize=True), sharing=(0, 1)
     )
+    reference = average.fit(x, y, sample_weight=weight).predict_proba(x)
+    found = SharingAverageClassifier(
+        SharedKernelClassifier.prbf(6, random_state=0, standardize=True), sharing=(0, 1)
+    ).fit(there, labels, sample_weight=weights[:, 0])
     np.testing.assert_allclose(compute(found.predict_proba(there)), reference, rtol=1e-9, atol=1e-9)
 
 
@@ -91,7 +93,7 @@ def test_backends_keep_float32(backend, blobs, family):
         "covariance_type": family,
         "unlabeled": 2,
         "max_iter": 5,
-        "acceleration": None,
+        "training": Training("em", acceleration=None),
         "random_state": 0,
     }
     there, labels = on_backend(backend, x, y)
@@ -187,7 +189,7 @@ def test_a_card_gives_the_same_model(stand_in, blobs, family, sharing, weighted,
         "sharing": sharing,
         "unlabeled": 2,
         "max_iter": 5,
-        "acceleration": None,
+        "training": Training("em", acceleration=None),
     }
     settings["random_state"] = 0
     expected = SharedKernelClassifier.prbf(6, **settings).fit(x, y, sample_weight=weight)

@@ -21,8 +21,6 @@ from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels, Moments
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.penalties import (
-    DISTANCES,
-    STEPS,
     Anchor,
     Conjugate,
     NoPenalty,
@@ -31,6 +29,7 @@ from kernelpool.penalties import (
     Sum,
     WordPrior,
 )
+from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
 from kernelpool.squarem import Squarem
 
@@ -79,8 +78,9 @@ def some_kernels(family, seed=0):
 
 WORDS = {
     "strength": lambda family, strength: [strength],
-    "distance": lambda family, strength: [measure() for measure in DISTANCES.values()],
+    "distance": lambda family, strength: DISTANCES,
     "step": lambda family, strength: STEPS,
+    "units": lambda family, strength: ["raw"],
     "variance": lambda family, strength: [np.array([1.0, 1.2, 0.8])],
     "n_kernels": lambda family, strength: [M],
     "shrinkage": lambda family, strength: [0.01],

@@ -9,6 +9,8 @@ from kernelpool import (
     RBFNetworkClassifier,
     SharedKernelClassifier,
     SharingAverageClassifier,
+    Start,
+    Training,
 )
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import Diag, Kernels
@@ -32,14 +34,16 @@ def rows(n=300, seed=0):
             for family in FAMILIES
         ),
         SharedKernelClassifier.prbf(
-            sharing=0.0, covariance_type="full", starving="drop", random_state=0
+            sharing=0.0, covariance_type="full", empty_kernels="drop", random_state=0
         ),
-        SharingAverageClassifier(covariance_type="full", random_state=0),
+        SharingAverageClassifier(
+            SharedKernelClassifier.prbf(covariance_type="full", random_state=0, standardize=True)
+        ),
         SharedKernelClassifier.prbf(
-            sharing=0.0, covariance_type="full", training="conditional", n_folds=2, random_state=0
+            sharing=0.0, covariance_type="full", random_state=0, training=Training(n_folds=2)
         ),
     ],
-    ids=lambda model: f"{type(model).__name__}-{model.covariance_type}-{model.starving}",
+    ids=lambda model: type(model).__name__,
 )
 def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
     x, y = rows()
@@ -59,7 +63,7 @@ def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
             SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0)
             for family in FAMILIES
         ),
-        SharingAverageClassifier(6, random_state=0),
+        SharingAverageClassifier(SharedKernelClassifier.prbf(6, random_state=0, standardize=True)),
         ParzenClassifier(),
         ParzenClassifier("hypersphere", 1.0),
     ],
@@ -108,11 +112,11 @@ def test_starts_out_of_reach_are_named():
     x, y = rows()
     with pytest.raises(
         KernelpoolError,
-        match=r"means_init must lie where rows can be told apart; one lies 1e\+300 deviations",
+        match=r"means of Start must lie near the rows; one lies 1e\+300 standard deviations",
     ):
-        SharedKernelClassifier.prbf(2, means_init=[[1e300] * 3, [0.0] * 3], random_state=0).fit(
-            x, y
-        )
+        SharedKernelClassifier.prbf(
+            2, init=Start(means=[[1e300] * 3, [0.0] * 3]), random_state=0
+        ).fit(x, y)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Start
 from kernelpool.datasets import make_clouds
 
 X, Y = make_clouds(200, random_state=0)
@@ -36,48 +36,59 @@ CASES = [
     refused(r"n_kernels must be a whole number for each class.*got \[1.5, 3\]", n_kernels=[1.5, 3]),
     refused(r"n_kernels must be a whole number for each class.*got \[-1, 3\]", n_kernels=[-1, 3]),
     refused(r"not all zero; got \[0, 0\]", n_kernels=[0, 0]),
-    refused(r"means_init must have shape \(4, 2\); got \(3, 2\)\.", n_kernels=4, means_init=X[:3]),
-    refused(r"means_init must have shape \(3, 2\); got \(3, 1\)\.", means_init=X[:3, :1]),
     refused(
-        r"covariances_init must have shape \(4,\); got \(2,\)\.",
+        r"means of Start must have shape \(4, 2\); got \(3, 2\)\.",
         n_kernels=4,
-        covariances_init=[1, 1],
+        init=Start(means=X[:3]),
     ),
     refused(
-        "covariances_init must be positive .* that of kernel 1",
+        r"means of Start must have shape \(3, 2\); got \(3, 1\)\.", init=Start(means=X[:3, :1])
+    ),
+    refused(
+        r"covariances of Start must have shape \(4,\); got \(2,\)\.",
+        n_kernels=4,
+        init=Start(covariances=[1, 1]),
+    ),
+    refused(
+        "covariances of Start must be positive .* that of kernel 1",
         n_kernels=2,
-        covariances_init=[1, -1],
+        init=Start(covariances=[1, -1]),
     ),
     refused(
         "symmetric and positive definite; that of kernel 0",
         n_kernels=4,
         covariance_type="full",
-        covariances_init=-EYE,
+        init=Start(covariances=-EYE),
     ),
     refused(
         "symmetric and positive definite; that of kernel 0",
         n_kernels=4,
         covariance_type="tied",
-        covariances_init=[[1, 2], [2, 1]],
+        init=Start(covariances=[[1, 2], [2, 1]]),
     ),
     refused(
-        r"mixing_init must have shape \(2, 2\); got \(2, 3\)\.",
+        r"mixing of Start must have shape \(2, 2\); got \(2, 3\)\.",
         n_kernels=2,
-        mixing_init=np.ones((2, 3)) / 2,
+        init=Start(mixing=np.ones((2, 3)) / 2),
     ),
     refused(
-        r"mixing_init must sum to one, column by column; the sums are \[2.0, 2.0\]",
+        r"mixing of Start must sum to one, column by column; the sums are \[2.0, 2.0\]",
         n_kernels=2,
-        mixing_init=np.ones((2, 2)),
+        init=Start(mixing=np.ones((2, 2))),
     ),
-    refused("mixing_init must not be negative", n_kernels=2, mixing_init=[[2, 1], [-1, 0]]),
     refused(
-        "mixing_init gives a class no weight", n_kernels=2, sharing=0, mixing_init=[[0, 0], [1, 1]]
+        "mixing of Start must not be negative", n_kernels=2, init=Start(mixing=[[2, 1], [-1, 0]])
+    ),
+    refused(
+        "mixing of Start gives a class no weight",
+        n_kernels=2,
+        sharing=0,
+        init=Start(mixing=[[0, 0], [1, 1]]),
     ),
     refused(r"class_prior must have shape \(2,\); got \(3,\)\.", class_prior=[0.2, 0.3, 0.5]),
     refused("class_prior must sum to one", class_prior=[0.2, 0.3]),
-    refused(r"owners must be labels of y, \[0, 1\]; got 7", n_kernels=2, owners=[0, 7]),
-    refused(r"owners must have shape \(3,\); got \(2,\)", n_kernels=3, owners=[0, 1]),
+    refused(r"owners must be labels of y, \[0, 1\]; got 7", n_kernels=2, init=Start(owners=[0, 7])),
+    refused(r"owners must have shape \(3,\); got \(2,\)", n_kernels=3, init=Start(owners=[0, 1])),
     refused("covariance_type.*must be a str among", covariance_type="round"),
     refused("n_jobs", n_jobs=0),
     refused("requires y to be passed", y=None),
@@ -125,13 +136,15 @@ def test_fit_refuses(parameters, x, y, fit, error, match):
         ((0, 1.5), r"Each value of sharing must lie in \[0, 1\]; got 1.5"),
         (
             (),
-            "sharing and overlap_penalty must hold at least one value; got an empty",
+            "sharing and overlap must hold at least one value; got an empty",
         ),
     ],
 )
 def test_average_refuses(sharing, match):
     with pytest.raises(ValueError, match=match):
-        SharingAverageClassifier(4, sharing=sharing).fit(X, Y)
+        SharingAverageClassifier(
+            SharedKernelClassifier.prbf(4, standardize=True), sharing=sharing
+        ).fit(X, Y)
 
 
 GOOD = {

@@ -10,11 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kernelpool
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import Overlap, SharedKernelClassifier, SharingAverageClassifier, Training
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import ProductKernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.penalties import DISTANCES, Anchor
+from kernelpool.penalties import Anchor
+from kernelpool.penalties.overlap import DISTANCES
 from kernelpool.rows import as_rows
 from kernelpool.training.frames import family_for
 
@@ -184,8 +185,10 @@ def test_words_of_other_names_give_the_same_answers():
 def test_words_alone_are_told_apart():
     table, y = some_table(300)
     words = holed(table)[["town", "yes"]]
-    model = SharedKernelClassifier([1, 1], n_folds=2, random_state=0).fit(words, y)
-    assert len(model.deciding_networks_) == 2
+    model = SharedKernelClassifier([1, 1], random_state=0, training=Training(n_folds=2)).fit(
+        words, y
+    )
+    assert len(model.discriminative_) == 2
     assert model.score(table[["town", "yes"]], y) > 0.75
     drawn, _ = model.sample(5, random_state=0)
     assert drawn.shape == (5, 2)
@@ -314,7 +317,6 @@ def test_the_overlap_penalty_tells_words_apart(distance):
     table, y = some_table(600)
     table = table.assign(a=np.arange(600) % 5.0, b=np.arange(600) % 7.0)
     settings = {
-        "overlap_distance": distance,
         "covariance_type": "diag",
         "kernel_prior": "conjugate",
         "random_state": 0,
@@ -322,7 +324,7 @@ def test_the_overlap_penalty_tells_words_apart(distance):
     plain = SharedKernelClassifier.prbf(1, **settings).fit(table, y)
     (overlap,) = plain.kernel_overlap(table, y)
     assert overlap > 0.05
-    penalized = SharedKernelClassifier.prbf(4, overlap_penalty=20.0, **settings).fit(
+    penalized = SharedKernelClassifier.prbf(4, overlap=Overlap(20.0, distance), **settings).fit(
         holed(table), y
     )
     assert np.isfinite(penalized.history_).all()
@@ -337,7 +339,8 @@ def test_the_overlap_of_words_is_the_distance_of_their_tables():
     model = SharedKernelClassifier.prbf(1, random_state=0).fit(words, y)
     (found,) = model.kernel_overlap(words, y)
     with pytest.raises(
-        KernelpoolError, match=r"means and covariances of numbers; this model holds words besides"
+        KernelpoolError,
+        match=r"means and covariances of numbers; this model has categories besides",
     ):
         model.subkernels(words, y)
     expected = 0.0
@@ -355,9 +358,10 @@ def test_the_overlap_of_words_is_the_distance_of_their_tables():
 
 def test_kernels_over_words_are_split_by_class():
     table, y = some_table(600)
-    model = SharedKernelClassifier.prbf(
-        2, covariance_type="full", split_by_class=True, random_state=0
-    ).fit(holed(table), y)
+    model = SharedKernelClassifier.prbf(2, covariance_type="full", random_state=0).fit(
+        holed(table), y
+    )
+    model = model.split_by_class(holed(table), y)
     assert set(model.parents_) <= {0, 1}
     assert len(model.means_) > 2
     assert (np.diff(model.history_) >= -1e-10).all()
@@ -382,7 +386,9 @@ def test_an_average_over_degrees_of_sharing_takes_words(tmp_path):
     table, y = some_table(200)
     gaps = holed(table)
     settings = {"covariance_type": "diag", "random_state": 0}
-    both = SharingAverageClassifier(4, sharing=(0, 1), **settings).fit(gaps, y)
+    both = SharingAverageClassifier(
+        SharedKernelClassifier.prbf(4, standardize=True, **settings), sharing=(0, 1)
+    ).fit(gaps, y)
     alone = [
         SharedKernelClassifier.prbf(4, sharing=degree, standardize=True, **settings).fit(gaps, y)
         for degree in (0.0, 1.0)
@@ -395,9 +401,9 @@ def test_an_average_over_degrees_of_sharing_takes_words(tmp_path):
     again = kernelpool.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.predict_proba(gaps), both.predict_proba(gaps))
     assert set(both.sample(50, random_state=0)[0]["town"].dropna()) <= set(TOWNS)
-    words = SharingAverageClassifier(2, sharing=(0, 1), random_state=0).fit(
-        table[["town", "yes"]], y
-    )
+    words = SharingAverageClassifier(
+        SharedKernelClassifier.prbf(2, random_state=0, standardize=True), sharing=(0, 1)
+    ).fit(table[["town", "yes"]], y)
     assert words.score(table[["town", "yes"]], y) > 0.6
 
 
@@ -456,9 +462,9 @@ def test_onnx_takes_the_words(family, tmp_path):
     from kernelpool.app.onnx import to_onnx
 
     table, y = some_table()
-    model = SharedKernelClassifier(4, covariance_type=family, n_folds=2, random_state=0).fit(
-        table, y
-    )
+    model = SharedKernelClassifier(
+        4, covariance_type=family, random_state=0, training=Training(n_folds=2)
+    ).fit(table, y)
     to_onnx(model, tmp_path / "m.onnx")
     session = ort.InferenceSession(tmp_path / "m.onnx")
     rows = table[:20].assign(town=["Mars", *table["town"][1:20]]).astype(object)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Training
 from kernelpool.errors import KernelpoolError
 
 FAMILIES = ("spherical", "diag", "full", "tied")
@@ -78,7 +78,6 @@ def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
         {"sharing": 0.0},
         {"sharing": 0.3, "kernel_prior": "conjugate"},
         {"sharing": "learned"},
-        {"split_by_class": True},
         {"init": "mixtures"},
         {"init": "random"},
     ],
@@ -118,11 +117,13 @@ def test_settings_are_chosen_and_networks_decide_with_cells_missing():
         "auto", covariance_type="diag", sharing=0.5, random_state=0
     ).fit(X, y)
     deciding = SharedKernelClassifier.prbf(
-        4, covariance_type="diag", training="conditional", n_folds=2, random_state=0
+        4, covariance_type="diag", random_state=0, training=Training(n_folds=2)
     ).fit(X, y)
     for model in (chosen, deciding):
         assert model.score(X, y) > 0.8
-    average = SharingAverageClassifier(4, sharing=(0, 1), random_state=0).fit(X, y)
+    average = SharingAverageClassifier(
+        SharedKernelClassifier.prbf(4, random_state=0, standardize=True), sharing=(0, 1)
+    ).fit(X, y)
     np.testing.assert_allclose(
         average.predict_proba([[np.nan] * 3]), [average.class_prior_], atol=1e-9
     )
@@ -161,9 +162,13 @@ def test_networks_that_decide_have_the_class_priors_too_where_nothing_is_known()
     _, X, y = some_data(n=80)
     nothing = np.full((2, 3), np.nan)
     deciding = SharedKernelClassifier(
-        4, covariance_type="diag", n_folds=2, random_state=0, class_prior=[0.3, 0.7]
+        4,
+        covariance_type="diag",
+        random_state=0,
+        class_prior=[0.3, 0.7],
+        training=Training(n_folds=2),
     ).fit(X, y)
-    assert deciding.deciding_networks_
+    assert deciding.discriminative_
     np.testing.assert_allclose(deciding.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
 
 

@@ -3,21 +3,26 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import Overlap, SharedKernelClassifier, SharingAverageClassifier
+
+
+def average(n_kernels, sharing=(0, 1), overlap=None, **settings):
+    network = SharedKernelClassifier.prbf(n_kernels, random_state=0, **settings)
+    return SharingAverageClassifier(network, sharing=sharing, overlap=overlap)
 
 
 def test_densities_are_averaged(blobs, family):
     """(38), from the members' own parameters and SciPy's densities."""
     x, y = blobs
-    model = SharingAverageClassifier(6, covariance_type=family, random_state=0).fit(x, y)
+    model = average(6, (0, 0.25, 0.5, 0.75, 1), covariance_type=family).fit(x, y)
     assert len(model.estimators_) == 5
     densities = [
         naive.kernel_densities(x, member.means_, member.covariances_, family) @ member.mixing_
         for member in model.estimators_
     ]
-    average = np.mean(densities, axis=0)
-    np.testing.assert_allclose(model.log_density(x), np.log(average), rtol=1e-9)
-    joint = average * model.class_prior_
+    density = np.mean(densities, axis=0)
+    np.testing.assert_allclose(model.log_density(x), np.log(density), rtol=1e-9)
+    joint = density * model.class_prior_
     np.testing.assert_allclose(
         model.predict_proba(x), joint / joint.sum(axis=1, keepdims=True), rtol=1e-8
     )
@@ -25,36 +30,50 @@ def test_densities_are_averaged(blobs, family):
 
 
 @pytest.mark.parametrize("init", ["kmeans", "random", "mixtures"])
-def test_all_networks_start_alike(blobs, init):
-    x, y = blobs
-    first = {}
+@pytest.mark.parametrize("random_state", [0, np.random.RandomState(0)], ids=["int", "generator"])
+def test_all_networks_start_alike(blobs, init, random_state):
+    first = []
 
     def remember(info):
-        first.setdefault(info.start, info.parameters["means_"])
+        if info.sweep == 0:
+            first.append(info.parameters["means_"])
 
-    SharingAverageClassifier(
-        6, sharing=(0.25, 0.5, 1), init=init, random_state=0, callback=remember
-    ).fit(x, y)
+    model = average(6, (0.25, 0.5, 1), init=init, callback=remember, max_iter=10, tol=1)
+    model.estimator.set_params(random_state=random_state)
+    model.fit(*blobs)
     np.testing.assert_array_equal(first[0], first[1])
     np.testing.assert_array_equal(first[0], first[2])
 
 
-def test_a_member_is_the_network_trained_alone(blobs, family):
+@pytest.mark.filterwarnings("ignore:EM stopped")
+def test_a_member_is_the_network_trained_alone(blobs):
     x, y = blobs
-    average = SharingAverageClassifier(
-        6, covariance_type=family, sharing=(0.5, 1), standardize=False, random_state=3
-    ).fit(x, y)
-    alone = SharedKernelClassifier.prbf(6, covariance_type=family, sharing=1, random_state=3).fit(
-        x, y
-    )
-    np.testing.assert_array_equal(average.estimators_[1].means_, alone.means_)
-    assert average.n_iter_ == max(member.n_iter_ for member in average.estimators_)
-    assert average.converged_
+    penalties = (0, 5, Overlap(10, "hellinger"))
+    model = average(6, (0.5, 1, "learned"), penalties, max_iter=20).fit(x, y)
+    expected = [(degree, penalty) for degree in (0.5, 1, "learned") for penalty in penalties]
+    for member, (degree, penalty) in zip(model.estimators_, expected, strict=True):
+        alone = SharedKernelClassifier.prbf(
+            6, sharing=degree, overlap=penalty, random_state=0, max_iter=20
+        ).fit(x, y)
+        np.testing.assert_array_equal(alone.means_, member.means_)
+    assert model.n_iter_ == max(member.n_iter_ for member in model.estimators_)
+    parts = [member.log_density(x) for member in model.estimators_]
+    expected = np.logaddexp.reduce(parts) - np.log(9)
+    np.testing.assert_allclose(model.log_density(x), expected, rtol=1e-9)
 
 
-def test_kernel_posterior_and_samples(blobs):
+def test_the_network_is_trained_by_em_whatever_its_training(blobs):
     x, y = blobs
-    model = SharingAverageClassifier(6, sharing=(0, 1), random_state=0).fit(x, y)
+    network = SharedKernelClassifier([1, 1, 1], random_state=0)
+    model = SharingAverageClassifier(network, sharing=(0,)).fit(x, y)
+    assert not hasattr(model.estimators_[0], "discriminative_")
+    alone = SharedKernelClassifier([1, 1, 1], training="em", random_state=0).fit(x, y)
+    np.testing.assert_allclose(model.predict_proba(x), alone.predict_proba(x), rtol=1e-9)
+
+
+def test_kernel_posterior_priors_and_samples(blobs):
+    x, y = blobs
+    model = average(6).fit(x, y)
     posterior = model.kernel_posterior(x)
     assert posterior.shape == (len(x), 12)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
@@ -63,48 +82,21 @@ def test_kernel_posterior_and_samples(blobs):
     np.testing.assert_allclose(posterior[:, :6].sum(axis=1), each[0] / each.sum(axis=0), rtol=1e-8)
     drawn, labels = model.sample(20_000, random_state=0)
     np.testing.assert_allclose(drawn[labels == 1].mean(axis=0), x[y == 1].mean(axis=0), atol=0.1)
-    certain = SharingAverageClassifier(
-        4, sharing=(0, 1), class_prior=[1, 0, 0], random_state=0
-    ).fit(x, y)
+    certain = model.with_class_prior([1, 0, 0])
     assert np.isfinite(certain.kernel_posterior(x)).all()
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-def test_strengths_of_the_overlap_penalty_are_averaged_too(blobs):
-    x, y = blobs
-    model = SharingAverageClassifier(
-        6, sharing=(0.5, 1), overlap_penalty=(0, 5, 10), standardize=False, random_state=0
-    ).fit(x, y)
-    choices = [(member.sharing, member.overlap_penalty) for member in model.estimators_]
-    assert choices == [(0.5, 0), (0.5, 5), (0.5, 10), (1, 0), (1, 5), (1, 10)]
-    for member in model.estimators_:
-        alone = SharedKernelClassifier.prbf(
-            6, sharing=member.sharing, overlap_penalty=member.overlap_penalty, random_state=0
-        ).fit(x, y)
-        np.testing.assert_array_equal(alone.means_, member.means_)
-    average = np.logaddexp.reduce([member.log_density(x) for member in model.estimators_]) - np.log(
-        6
-    )
-    np.testing.assert_allclose(model.log_density(x), average, rtol=1e-9)
-    with pytest.raises(
-        ValueError, match="Each value of overlap_penalty must be at least 0; got -1"
-    ):
-        SharingAverageClassifier(6, overlap_penalty=(0, -1)).fit(x, y)
+    assert (certain.predict(x) == 0).all()
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "message"),
+    ("parameters", "message"),
     [
-        ({"sharing": (0, "guessed")}, "must be a number in \\[0, 1\\] or 'learned'; got 'guessed'"),
-        ({"sharing": (0, "auto")}, "must be a number in \\[0, 1\\] or 'learned'; got 'auto'"),
-        ({"n_kernels": "auto"}, "'n_kernels' parameter"),
+        ({"sharing": (0, "guessed")}, r"must be a number in \[0, 1\] or 'learned'; got 'guessed'"),
+        ({"sharing": (0, 2)}, r"Each value of sharing must lie in \[0, 1\]; got 2"),
+        ({"sharing": ()}, "sharing and overlap must hold at least one value"),
+        ({"overlap": (0, -1)}, "'overlap' parameter"),
+        ({"estimator": 6}, "'estimator' parameter"),
     ],
 )
-def test_bad_words_are_named(blobs, kwargs, message):
+def test_bad_settings_are_named(blobs, parameters, message):
     with pytest.raises(ValueError, match=message):
-        SharingAverageClassifier(**kwargs).fit(*blobs)
-
-
-def test_the_prior_is_not_chosen_here(blobs):
-    with pytest.raises(ValueError, match="'kernel_prior' parameter of SharingAverageClassifier"):
-        SharingAverageClassifier(kernel_prior="auto").fit(*blobs)
+        SharingAverageClassifier(**parameters).fit(*blobs)

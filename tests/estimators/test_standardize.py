@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 import kernelpool
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Start
 
 SHIFT, UNIT = np.array([5.0, -2.0, 0.0]), np.array([1e3, 1e-2, 7.0])
 SETTINGS = {"covariance_type": "spherical", "random_state": 0}
@@ -29,12 +29,15 @@ def kinds(family):
             training="em",
             kernel_prior=None,
             sharing=1.0,
-            overlap_penalty=5.0,
+            overlap=5.0,
             random_state=0,
         ),
         "conditional": SharedKernelClassifier(6, covariance_type=family, random_state=0),
         "average": SharingAverageClassifier(
-            6, covariance_type=family, sharing=(0, 1), random_state=0
+            SharedKernelClassifier.prbf(
+                6, covariance_type=family, random_state=0, standardize=True
+            ),
+            sharing=(0, 1),
         ),
     }
 
@@ -174,15 +177,11 @@ def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
     np.testing.assert_allclose(
         np.ptp(model.covariances_ / model.covariances_[:, :1], axis=0), 0, atol=1e-9
     )  # still round
-    given = {
-        "means_init": model.means_,
-        "covariances_init": model.covariances_,
-        "mixing_init": model.mixing_,
-    }
-    again = SharedKernelClassifier(6, training="em", tol=1e-7, **SETTINGS, **given).fit(x, y)
+    given = Start(means=model.means_, covariances=model.covariances_, mixing=model.mixing_)
+    again = SharedKernelClassifier(6, training="em", tol=1e-7, init=given, **SETTINGS).fit(x, y)
     assert again.objective_ == pytest.approx(model.objective_, abs=1e-6)
-    with pytest.raises(ValueError, match=r"covariances_init must have shape \(6, 3\); got \(6,\)"):
-        SharedKernelClassifier(6, covariances_init=np.ones(6), **SETTINGS).fit(x, y)
+    with pytest.raises(ValueError, match=r"covariances of Start must have shape \(6, 3\); got"):
+        SharedKernelClassifier(6, init=Start(covariances=np.ones(6)), **SETTINGS).fit(x, y)
 
 
 @pytest.mark.parametrize("resumed", [False, True])
@@ -223,7 +222,9 @@ def test_files_and_copies_hold_it(blobs, tmp_path):
     x = in_other_units(x)
     for model in (
         SharedKernelClassifier(6, **SETTINGS),
-        SharingAverageClassifier(6, sharing=(0, 1), random_state=0),
+        SharingAverageClassifier(
+            SharedKernelClassifier.prbf(6, random_state=0, standardize=True), sharing=(0, 1)
+        ),
     ):
         expected = model.fit(x, y).predict_proba(x)
         kernelpool.save(model, tmp_path / "m.safetensors")

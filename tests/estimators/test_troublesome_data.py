@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier
-from kernelpool.errors import CollapsedKernelError, StarvedKernelWarning
+from kernelpool import SharedKernelClassifier, Start
+from kernelpool.errors import CollapsedKernelError, EmptyKernelWarning
 
 
 def two_classes(n=120, d=3, seed=0):
@@ -93,7 +93,7 @@ ALL = [
 
 def fitted(x, y, family, **more):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StarvedKernelWarning)
+        warnings.simplefilter("ignore", EmptyKernelWarning)
         warnings.filterwarnings("ignore", "EM stopped")
         return SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0, **more).fit(
             x, y
@@ -218,32 +218,31 @@ def test_far_rows_of_every_kind_get_an_answer(family):
         assert np.isfinite(model.score_samples(rows)).all()
 
 
-def test_starving_kernels_are_moved_dropped_or_kept(family):
+def test_empty_kernels_are_moved_dropped_or_kept(family):
     x, y = two_classes(n=200)
     mean = np.vstack([x[:3], [[60.0, 60.0, 60.0]]])  # nobody's kernel, owned by class 0
     start = {
-        "owners": [0, 1, 1, 0],
-        "means_init": mean,
+        "init": Start(owners=[0, 1, 1, 0], means=mean),
         "covariance_type": family,
         "random_state": 0,
     }
     with pytest.warns(
-        StarvedKernelWarning,
+        EmptyKernelWarning,
         match=r"1 of 4 kernels lost all their rows and were dropped: 3 \(class",
     ):
-        dropped = SharedKernelClassifier.prbf(4, starving="drop", **start).fit(x, y)
+        dropped = SharedKernelClassifier.prbf(4, empty_kernels="drop", **start).fit(x, y)
     assert dropped.means_.shape == (3, 3)
     assert dropped.mixing_.shape == (3, 2)
     assert dropped.owners_.tolist() == [0, 1, 1]
     np.testing.assert_allclose(dropped.mixing_.sum(axis=0), 1)
-    kept = SharedKernelClassifier.prbf(4, starving="keep", **start).fit(x, y)
+    kept = SharedKernelClassifier.prbf(4, empty_kernels="keep", **start).fit(x, y)
     np.testing.assert_allclose(kept.means_[3], 60, rtol=0.2)
     np.testing.assert_allclose(kept.mixing_[3], 0, atol=1e-6)
     outliers = np.array([[-9.0, -9, -9], [-9.1, -9, -9], [-9, -9.1, -9]])
     more = np.vstack([x, outliers]), np.r_[y, 0, 0, 0]
-    moved = SharedKernelClassifier.prbf(4, starving="move", **start).fit(*more)
-    with pytest.warns(StarvedKernelWarning):
-        dropped = SharedKernelClassifier.prbf(4, starving="drop", **start).fit(*more)
+    moved = SharedKernelClassifier.prbf(4, empty_kernels="move", **start).fit(*more)
+    with pytest.warns(EmptyKernelWarning):
+        dropped = SharedKernelClassifier.prbf(4, empty_kernels="drop", **start).fit(*more)
     assert len(moved.means_) == 4 > len(dropped.means_)
     assert moved.objective_ > dropped.objective_ + 1e-3
     assert (np.diff(moved.history_) >= -1e-9).all()
@@ -266,18 +265,18 @@ def test_a_column_that_varies_by_rounding_alone_says_nothing():
         )
 
 
-@pytest.mark.parametrize("starving", ["move", "drop"])
-def test_a_class_without_weight_keeps_a_kernel(starving):
+@pytest.mark.parametrize("policy", ["move", "drop"])
+def test_a_class_without_weight_keeps_a_kernel(policy):
     """No row of class 2 counts, so its kernels starve; the last of them stays, for a class needs a density."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 40)
     x = rng.normal(size=(120, 2)) + 4 * y[:, None]
     owners, means = np.repeat([0, 1, 2], 2), x[[0, 1, 40, 41, 80, 81]]
     model = SharedKernelClassifier.prbf(
-        owners=owners, means_init=means, sharing=0, starving=starving, random_state=0
+        init=Start(owners=owners, means=means), sharing=0, empty_kernels=policy, random_state=0
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StarvedKernelWarning)
+        warnings.simplefilter("ignore", EmptyKernelWarning)
         model.fit(x, y, sample_weight=(y < 2).astype(float))
     assert model.mixing_.shape[1] == 3
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Training
 from kernelpool.errors import KernelpoolError
 
 PLAIN = {
@@ -39,7 +39,7 @@ def test_class_probabilities_are_weights_of_rows():
 
 def test_certain_probabilities_are_labels():
     x, code = three_classes(200)
-    settings = {"n_kernels": [2, 2, 2], "n_folds": 2, "random_state": 0}
+    settings = {"n_kernels": [2, 2, 2], "training": Training(n_folds=2), "random_state": 0}
     names = np.array(["u", "v", "w"])
     matrix = pd.DataFrame(np.eye(3)[code][:, [2, 0, 1]], columns=["w", "u", "v"])
     as_matrix = SharedKernelClassifier(**settings).fit(x[:, None], matrix)

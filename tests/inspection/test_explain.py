@@ -130,7 +130,7 @@ MIXTURE = SharedKernelClassifier(4, random_state=0)
 EVERY = [
     MIXTURE,
     SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0),
-    SharingAverageClassifier(4, random_state=0),
+    SharingAverageClassifier(SharedKernelClassifier.prbf(4, random_state=0, standardize=True)),
     ParzenClassifier(),
     ReducedParzenClassifier(20, random_state=0),
     RBFNetworkClassifier(20, random_state=0),

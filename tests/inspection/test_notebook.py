@@ -23,7 +23,9 @@ from kernelpool.inspection.notebook import notebook_summary
 
 MODELS = [
     SharedKernelClassifier.prbf(12, random_state=0),
-    SharingAverageClassifier(4, sharing=(0, 1), random_state=0),
+    SharingAverageClassifier(
+        SharedKernelClassifier.prbf(4, random_state=0, standardize=True), sharing=(0, 1)
+    ),
     ParzenClassifier("hypersphere", standardize=False, radius=1.0),
     ReducedParzenClassifier(8, random_state=0),
     EMLogClassifier(4, random_state=0),

@@ -37,7 +37,7 @@ TRUE = SharedKernelClassifier.from_parameters(
     [
         SharedKernelClassifier.prbf(3, random_state=0),
         SharedKernelClassifier.prbf(3, training="conditional", random_state=0),
-        SharingAverageClassifier(3, random_state=0),
+        SharingAverageClassifier(SharedKernelClassifier.prbf(3, random_state=0, standardize=True)),
         ParzenClassifier(),
         ParzenClassifier("hypersphere", 1.0),
         PooledClassifier(

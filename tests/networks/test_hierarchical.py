@@ -5,16 +5,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Training
 from kernelpool.datasets import make_clouds
-from kernelpool.em import Fit, Outcome
-from kernelpool.kernels import FAMILIES
-from kernelpool.training.shared_kernel import _joined
-from papers.data import load_phoneme, missing_reason
 
 BELIEF = 20.0
 
@@ -53,8 +46,7 @@ def chosen_from(mass, row_weight):
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize("sharing", [1.0, 0.4, "learned"])
-@pytest.mark.parametrize("hidden", [0, 0.3])
+@pytest.mark.parametrize(("sharing", "hidden"), [(1.0, 0), (0.4, 0.3), ("learned", 0.3)])
 def test_the_split_equals_the_equations(blobs, family, sharing, hidden):
     x, y = blobs
     rng = np.random.default_rng(0)
@@ -68,8 +60,7 @@ def test_the_split_equals_the_equations(blobs, family, sharing, hidden):
         "max_iter": 5,
     }
     shared = SharedKernelClassifier.prbf(6, **settings).fit(x, labels, sample_weight=weight)
-    split = SharedKernelClassifier.prbf(6, split_by_class=True, split_anchor=np.inf, **settings)
-    split.fit(x, labels, sample_weight=weight)
+    split = shared.split_by_class(x, labels, weight, anchor=np.inf)
     mass, means, covariances = births(
         x,
         labels,
@@ -104,10 +95,11 @@ def test_without_an_anchor_the_refinement_is_one_gaussian_mixture_a_class(blobs,
         "max_iter": 5,
         "tol": 0,
         "covariance_floor": 0,
+        "training": Training("em", acceleration=None),
+        "empty_kernels": "keep",
     }
-    settings |= {"acceleration": None, "starving": "keep", "split_by_class": True}
-    born = SharedKernelClassifier.prbf(3, split_anchor=np.inf, **settings).fit(x, y)
-    refined = SharedKernelClassifier.prbf(3, split_anchor=0, **settings).fit(x, y)
+    shared = SharedKernelClassifier.prbf(3, **settings).fit(x, y)
+    born, refined = (shared.split_by_class(x, y, anchor=anchor) for anchor in (np.inf, 0))
     for k in range(3):
         own = born.owners_ == k
         precision = (
@@ -141,14 +133,10 @@ def divergence(home, away):
 
 def test_the_objective_is_the_likelihood_less_the_way_from_home(blobs, family):
     x, y = blobs
-    settings = {
-        "covariance_type": family,
-        "random_state": 0,
-        "split_by_class": True,
-        "starving": "keep",
-    }
-    born = SharedKernelClassifier.prbf(5, split_anchor=np.inf, **settings).fit(x, y)
-    refined = SharedKernelClassifier.prbf(5, split_anchor=7.0, **settings).fit(x, y)
+    shared = SharedKernelClassifier.prbf(
+        5, covariance_type=family, random_state=0, empty_kernels="keep"
+    ).fit(x, y)
+    born, refined = (shared.split_by_class(x, y, anchor=anchor) for anchor in (np.inf, 7.0))
     assert (np.diff(refined.history_) >= -1e-10 * np.abs(refined.history_[1:])).all()
     by_class = np.log(
         naive.kernel_densities(x, born.means_, born.covariances_, family) @ born.mixing_
@@ -167,33 +155,15 @@ def test_the_objective_is_the_likelihood_less_the_way_from_home(blobs, family):
     assert refined.objective_ == pytest.approx(
         (by_class[np.arange(len(y)), y].sum() - 7.0 * moved) / len(y)
     )
-
-
-def test_a_stronger_anchor_holds_nearer(blobs, family):
-    x, y = blobs
-    settings = {
-        "covariance_type": family,
-        "random_state": 0,
-        "split_by_class": True,
-        "starving": "keep",
-    }
-    born = SharedKernelClassifier.prbf(5, split_anchor=np.inf, **settings).fit(x, y)
-    way = [
-        np.abs(
-            SharedKernelClassifier.prbf(5, split_anchor=a, **settings).fit(x, y).means_
-            - born.means_
-        ).max()
-        for a in (1, 100, 1e6)
-    ]
-    assert way[0] > way[1] > way[2]
-    assert way[2] < 1e-3
+    held = shared.split_by_class(x, y, anchor=1e6)
+    assert np.abs(held.means_ - born.means_).max() < 1e-3
 
 
 def test_everything_is_true_of_the_split_network(blobs, family):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(
-        4, covariance_type=family, split_by_class=True, random_state=0
-    ).fit(x, y)
+    model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(x, y)
+    assert not hasattr(model, "parents_")
+    model = model.split_by_class(x, y)
     n_kernels, d = model.means_.shape
     assert n_kernels > 4
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
@@ -233,9 +203,7 @@ def test_a_kernel_of_one_class_stays_one_kernel():
     y = np.repeat([0, 1], 100)
     x = rng.normal(size=(200, 2)) + 40 * y[:, None]
     shared = SharedKernelClassifier.prbf(4, random_state=0, tol=1e-9, max_iter=2000).fit(x, y)
-    split = SharedKernelClassifier.prbf(
-        4, random_state=0, tol=1e-9, max_iter=2000, split_by_class=True
-    ).fit(x, y)
+    split = shared.split_by_class(x, y)
     assert split.parents_.tolist() == [0, 1, 2, 3]
     np.testing.assert_allclose(split.means_, shared.means_, atol=1e-4)
     np.testing.assert_allclose(split.predict_proba(x), shared.predict_proba(x), atol=1e-6)
@@ -246,173 +214,63 @@ def test_a_tiny_class_keeps_a_kernel(family):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(1000, 2)), [[0.5, 0.5], [0.5, 0.5], [0.4, 0.4]]])
     y = np.r_[np.arange(1000) % 2, [2, 2, 2]]
-    model = SharedKernelClassifier.prbf(
-        6, covariance_type=family, split_by_class=True, random_state=0
-    ).fit(x, y)
+    network = SharedKernelClassifier.prbf(6, covariance_type=family, random_state=0).fit(x, y)
+    model = network.split_by_class(x, y)
     assert (model.owners_ == 2).any()
     assert np.isfinite(model.log_density(x)).all()
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
     weight = np.where(y == 2, 0.0, 1.0)  # a class without weight, too
-    model.fit(x, y, sample_weight=weight)
+    model = network.fit(x, y, sample_weight=weight).split_by_class(x, y, weight)
     np.testing.assert_allclose(model.mixing_.sum(axis=0), 1)
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
 
 
-def test_a_row_twice_is_a_row_of_weight_two(blobs, family):
+def test_splitting_where_the_rows_live(blobs):
+    xp = pytest.importorskip("array_api_strict")
     x, y = blobs
-    twice = np.r_[np.arange(len(x)), np.arange(len(x))]
-    settings = {
-        "covariance_type": family,
-        "split_by_class": True,
-        "random_state": 0,
-        "tol": 1e-3,
-        "starving": "keep",
-    }
-    repeated = SharedKernelClassifier.prbf(4, **settings).fit(x[twice], y[twice])
-    weighted = SharedKernelClassifier.prbf(4, **settings).fit(
-        x, y, sample_weight=np.bincount(twice)
-    )
-    assert weighted.parents_.tolist() == repeated.parents_.tolist()
-    np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(weighted.mixing_, repeated.mixing_, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("home", "family"),
-    [
-        *(("array_api_strict", family) for family in FAMILIES),
-        ("dask", "full"),
-        ("torch", "full"),
-        ("cuda", "full"),
-    ],
-)
-def test_homes_agree(home, blobs, family):
-    from contracts.test_backends import compute
-    from contracts.test_backends import on_backend as at_home
-
-    x, y = blobs
-    settings = {
-        "covariance_type": family,
-        "split_by_class": True,
-        "random_state": 0,
-        "unlabeled": 2,
-    }
-    reference = SharedKernelClassifier.prbf(4, **settings).fit(x, y)
-    there, labels = at_home(home, x, y)
-    found = SharedKernelClassifier.prbf(4, **settings).fit(there, labels)
+    settings = {"covariance_type": "full", "random_state": 0, "unlabeled": 2}
+    reference = SharedKernelClassifier.prbf(4, **settings).fit(x, y).split_by_class(x, y)
+    there = xp.asarray(x), xp.asarray(y)
+    found = SharedKernelClassifier.prbf(4, **settings).fit(*there).split_by_class(*there)
     np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(
-        compute(found.predict_proba(there)), reference.predict_proba(x), rtol=1e-7, atol=1e-9
-    )
 
 
-def test_the_penalties_of_the_shared_network_are_its_own(blobs):
-    """The overlap penalty shapes what is split; the refinement then knows nothing of it, and never falls."""
+def test_the_overlap_penalty_plays_no_part_in_the_refinement(blobs):
     x, y = blobs
-    model = SharedKernelClassifier.prbf(
-        4, overlap_penalty=10, split_by_class=True, max_iter=30, tol=1e-3, random_state=0
-    ).fit(x, y)
+    shared = SharedKernelClassifier.prbf(4, overlap=10, max_iter=30, tol=1e-3, random_state=0)
+    model = shared.fit(x, y).split_by_class(x, y, anchor=0)
     assert (np.diff(model.history_) >= -1e-10 * np.abs(model.history_[1:])).all()
-    other = SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0).fit(x, y)
-    assert (
-        model.means_.shape != other.means_.shape or np.abs(model.means_ - other.means_).max() > 1e-3
-    )
-    model.set_params(split_anchor=0).fit(x, y)
     by_class = np.log(
         naive.kernel_densities(x, model.means_, model.covariances_, "spherical") @ model.mixing_
     )
     assert model.objective_ == pytest.approx(by_class[np.arange(len(y)), y].mean(), rel=1e-6)
 
 
-def test_a_callback_that_stops_gets_a_split_network(blobs):
+def test_the_model_that_is_split_stays_as_it_is(blobs):
     x, y = blobs
-    seen = []
-    model = SharedKernelClassifier.prbf(
-        4,
-        split_by_class=True,
-        random_state=0,
-        callback=lambda info: seen.append(info) or info.sweep >= 2,
+    sweeps = []
+    shared = SharedKernelClassifier(
+        [1, 1, 1], random_state=0, max_iter=20, training=Training(n_folds=2), callback=sweeps.append
     ).fit(x, y)
-    assert seen[-1].start == 0  # the refinement was left out
-    assert model.n_iter_ == 2
-    assert (model.mixing_ > 0).sum(axis=1).max() == 1
-    every = []
-    SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0, callback=every.append).fit(
-        x, y
-    )
-    assert {info.start for info in every} == {0, 1}  # the refinement is told of as one start more
-
-
-def test_a_stop_by_the_user_keeps_the_shared_network(blobs):
-    x, y = blobs
-
-    def interrupt(info):
-        if info.sweep == 2:
-            raise KeyboardInterrupt
-
-    model = SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0, callback=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(x, y)
-    assert model.means_.shape == (4, 3)
-    assert not hasattr(model, "parents_")
-
-
-def test_a_fit_without_the_split_forgets_the_parents(blobs):
-    x, y = blobs
-    model = SharedKernelClassifier.prbf(4, split_by_class=True, random_state=0).fit(x, y)
-    assert hasattr(model, "parents_")
-    assert not hasattr(model.set_params(split_by_class=False).fit(x, y), "parents_")
-
-
-def test_an_unfinished_training_is_told_of(blobs):
-    model = SharedKernelClassifier.prbf(
-        4, split_by_class=True, max_iter=3, split_anchor=np.inf, random_state=0
-    )
-    with pytest.warns(UserWarning, match="EM stopped after max_iter=3 sweeps"):
-        model.fit(*blobs)
-    assert not model.converged_
-    unfinished = Fit("shared", n_sweeps=3, change=0.5, outcome=Outcome.MAX_ITER)
-    both = _joined(unfinished, Fit("refined", n_sweeps=2, change=1e-9, outcome=Outcome.CONVERGED))
-    assert (both.params, both.n_sweeps, both.change, both.outcome) == (
-        "refined",
-        5,
-        0.5,
-        Outcome.MAX_ITER,
-    )
-
-
-def test_warm_start_is_refused(blobs):
-    with pytest.raises(ValueError, match="warm_start cannot go on from a network that was split"):
-        SharedKernelClassifier.prbf(4, split_by_class=True, warm_start=True).fit(*blobs)
+    before, n_sweeps = shared.means_.copy(), len(sweeps)
+    split = shared.split_by_class(x, y)
+    np.testing.assert_array_equal(shared.means_, before)
+    assert len(sweeps) > n_sweeps  # the callback is called
+    assert split.discriminative_ is shared.discriminative_
+    np.testing.assert_allclose(split.predict_proba(x), shared.predict_proba(x), rtol=1e-9)
+    with pytest.raises(ValueError, match=r"split_by_class needs rows of the classes \[0, 1, 2\]"):
+        shared.split_by_class(x[y < 2], y[y < 2])
+    with pytest.raises(ValueError, match="anchor must be at least 0; got -1"):
+        shared.split_by_class(x, y, anchor=-1)
 
 
 def test_clouds_are_better_modeled():
-    """Six round kernels are too few for Clouds; split, they are more and the likelihood of new rows is higher."""
+    """Six spherical kernels are too few for Clouds; split, they are more and new rows are more likely."""
     x, y = make_clouds(random_state=0)
     x_new, y_new = make_clouds(random_state=1)
     shared = SharedKernelClassifier.prbf(6, random_state=0).fit(x, y)
-    split = SharedKernelClassifier.prbf(6, split_by_class=True, random_state=0).fit(x, y)
+    split = shared.split_by_class(x, y)
     assert split.log_likelihood(x_new, y_new) > shared.log_likelihood(x_new, y_new)
-
-
-@pytest.mark.skipif(missing_reason("phoneme") is not None, reason=str(missing_reason("phoneme")))
-@pytest.mark.filterwarnings("ignore:EM stopped", "ignore:.*lost all their rows")
-@pytest.mark.slow
-def test_phoneme():
-    """Seen before this was written: 21.9 % error shared, 15.3 % split, with twelve full kernels."""
-    x, y = load_phoneme(return_X_y=True)
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    shared, split = (
-        100 - 100 * cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=folds).mean()
-        for model in (
-            SharedKernelClassifier.prbf(12, covariance_type="full", random_state=0),
-            SharedKernelClassifier.prbf(
-                12, covariance_type="full", split_by_class=True, random_state=0
-            ),
-        )
-    )
-    assert abs(shared - 21.9) < 1.5
-    assert abs(split - 15.3) < 1
 
 
 @pytest.mark.filterwarnings("ignore:.*lost all their rows")
@@ -420,18 +278,14 @@ def test_a_kernel_prior_stays_in_force_while_a_split_is_refined(family):
     """Four distinct rows, each repeated: the anchor is too weak to keep the subkernels off the floor, the prior is not."""
     x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
     y = np.repeat([0, 1], 20)
-    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(
-        family, lambda covariance: covariance
+    smallest = np.linalg.eigvalsh if family in ("full", "tied") else np.asarray
+    settings = {"covariance_type": family, "random_state": 0, "tol": 1e-8}
+    free, held = (
+        SharedKernelClassifier.prbf(4, kernel_prior=prior, **settings)
+        .fit(x, y)
+        .split_by_class(x, y, anchor=1e-9)
+        for prior in (None, "conjugate")
     )
     floor = 1e-6 * x.var(axis=0).mean()
-    settings = {
-        "covariance_type": family,
-        "random_state": 0,
-        "split_by_class": True,
-        "split_anchor": 1e-9,
-        "tol": 1e-8,
-    }
-    free = SharedKernelClassifier.prbf(4, **settings).fit(x, y)
-    held = SharedKernelClassifier.prbf(4, kernel_prior="conjugate", **settings).fit(x, y)
     assert smallest(free.covariances_).min() < 10 * floor
     assert smallest(held.covariances_).min() > 1000 * floor

@@ -3,11 +3,11 @@ import numpy as np
 import pytest
 from sklearn.mixture import GaussianMixture
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Start, Training
 from kernelpool.em import Stop, em
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel, sharing_table
-from kernelpool.penalties import DISTANCES, Overlap
+from kernelpool.penalties import Overlap
 from kernelpool.rows import ArrayRows, Frame, as_rows
 
 
@@ -16,22 +16,18 @@ def faithful(start, family, sharing, sweeps, **more):
     return SharedKernelClassifier.prbf(
         covariance_type=family,
         sharing=sharing,
-        owners=owner,
-        means_init=mean,
-        covariances_init=covariance,
-        mixing_init=mixing,
+        init=Start(owners=owner, means=mean, covariances=covariance, mixing=mixing),
         max_iter=sweeps,
         tol=0,
         covariance_floor=0,
-        acceleration=None,
-        starving="keep",
+        training=Training("em", acceleration=None),
+        empty_kernels="keep",
         **more,
     )
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize("sharing", [0, 0.3, 1])
-@pytest.mark.parametrize("sweeps", [1, 5])
+@pytest.mark.parametrize(("sharing", "sweeps"), [(0, 5), (0.3, 1), (0.3, 5), (1, 5)])
 def test_sweeps_equal_the_printed_equations(blobs, given_start, family, sharing, sweeps):
     x, y = blobs
     mean, covariance, mixing, owner = given_start
@@ -93,10 +89,10 @@ def test_weights_and_unlabeled_rows_equal_the_equations(blobs, given_start, fami
     weight = rng.uniform(0.2, 3, size=len(y))
     hidden = rng.random(len(y)) < 0.3
     labels = np.where(hidden, -1, y)
-    model = faithful(given_start, family, sharing, 3, unlabeled=-1, unlabeled_weight=0.5).fit(
-        x, labels, sample_weight=weight
-    )
     counted = np.where(hidden, 0.5, 1) * weight
+    model = faithful(given_start, family, sharing, 3, unlabeled=-1).fit(
+        x, labels, sample_weight=counted
+    )
     prior = np.bincount(y[~hidden], weight[~hidden]) / weight[~hidden].sum()
     for _ in range(3):
         mean, covariance, mixing = naive.sweep(
@@ -169,9 +165,7 @@ def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(
     params = Params(
         Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.array([0.5, 0.3, 0.2])
     )
-    network = SharedKernel(
-        FAMILIES[family](np.zeros(3)), sharing, Overlap(2.0, DISTANCES["bhattacharyya"]())
-    )
+    network = SharedKernel(FAMILIES[family](np.zeros(3)), sharing, Overlap(2.0))
     rows = ArrayRows(
         x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000
     )
@@ -185,46 +179,6 @@ def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(
         found.kernels.covariance, expected.kernels.covariance, rtol=1e-11, atol=1e-12
     )
     np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-11, atol=1e-14)
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(
-    ("sharing", "penalty", "sorted_by_class"), [(1, 5, True), ("learned", 5, True), (1, 0, False)]
-)
-def test_fits_under_a_penalty_that_looks_at_every_class_sort_the_rows(
-    blobs, monkeypatch, sharing, penalty, sorted_by_class
-):
-    plain, blocks = SharedKernel.e_step, []
-    monkeypatch.setattr(
-        SharedKernel,
-        "e_step",
-        lambda self, block, e_step_params: (
-            blocks.append(block) or plain(self, block, e_step_params)
-        ),
-    )
-    SharedKernelClassifier.prbf(
-        6, sharing=sharing, overlap_penalty=penalty, max_iter=5, random_state=0
-    ).fit(*blobs)
-    assert blocks
-    assert all((block.classes is not None) == sorted_by_class for block in blocks)
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-@pytest.mark.parametrize(
-    ("sharing", "init", "by_class"),
-    [(0, "kmeans", True), (1, "mixtures", True), (1, "kmeans", False)],
-)
-def test_fits_without_sharing_look_at_the_kernels_of_each_class_alone(
-    blobs, monkeypatch, sharing, init, by_class
-):
-    plain, called = SharedKernel._expect_by_class, []
-    monkeypatch.setattr(
-        SharedKernel, "_expect_by_class", lambda *kwargs: called.append(1) or plain(*kwargs)
-    )
-    SharedKernelClassifier.prbf(6, sharing=sharing, init=init, max_iter=5, random_state=0).fit(
-        *blobs
-    )
-    assert bool(called) == by_class
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")
@@ -300,23 +254,22 @@ def test_full_kernels_of_uncorrelated_rows_are_diagonal_ones():
     )  # mirrored in every axis: no correlation in a centered kernel
     y = np.arange(len(x)) % 2
     y = np.concatenate([y[:60]] * 8)
-    common = {
-        "owners": [0, 1],
-        "mixing_init": np.full((2, 2), 0.5),
-        "max_iter": 8,
-        "tol": 0,
-        "acceleration": None,
-    }
     width = np.array([[1.0, 2.0, 0.5], [0.3, 0.3, 0.3]])
-    diag = SharedKernelClassifier.prbf(
-        covariance_type="diag", means_init=np.zeros((2, 3)), covariances_init=width, **common
-    ).fit(x, y)
-    full = SharedKernelClassifier.prbf(
-        covariance_type="full",
-        means_init=np.zeros((2, 3)),
-        covariances_init=np.array([np.diag(v) for v in width]),
-        **common,
-    ).fit(x, y)
+    diag, full = (
+        SharedKernelClassifier.prbf(
+            covariance_type=family,
+            init=Start(
+                owners=[0, 1],
+                means=np.zeros((2, 3)),
+                covariances=covariances,
+                mixing=np.full((2, 2), 0.5),
+            ),
+            max_iter=8,
+            tol=0,
+            training=Training("em", acceleration=None),
+        ).fit(x, y)
+        for family, covariances in (("diag", width), ("full", [np.diag(v) for v in width]))
+    )
     np.testing.assert_allclose(
         np.diagonal(full.covariances_, axis1=1, axis2=2), diag.covariances_, rtol=1e-9
     )

@@ -6,13 +6,14 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from kernelpool import RejectClassifier, SharedKernelClassifier
+from kernelpool import RejectClassifier, SharedKernelClassifier, Training
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import as_rows
-from kernelpool.training.conditional import BETAS, conditional_losses, tempered, tempered_losses
+from kernelpool.training import conditional
+from kernelpool.training.conditional import BETAS, log_proba, tempered, tempered_losses
 
 
 def network(family, rng, n_kernels=4, d=3, n_classes=3):
@@ -49,20 +50,10 @@ def test_tempering_raises_every_weighted_kernel_to_a_power(family, beta):
     np.testing.assert_allclose(constant, constant[0, 0, 0], atol=1e-9)
 
 
-def test_losses_are_scikit_learns():
-    rng = np.random.default_rng(1)
-    net, params = network("diag", rng)
-    x, y, weight = rng.normal(size=(50, 3)), rng.integers(0, 3, 50), rng.uniform(0.5, 2, 50)
-    proba = softmax(np.logaddexp.reduce(joint_terms(net, params, x), axis=1), axis=1)
-    found = conditional_losses(net, as_rows(x, y, weight), [params, tempered(net, params, 0.5)])
-    assert found[0] == pytest.approx(log_loss(y, proba, sample_weight=weight), rel=1e-10)
-    assert found[1] != found[0]
-
-
 @pytest.mark.parametrize("family", ["spherical", "diag", "full", "tied"])
-@pytest.mark.parametrize("pull", [0.0, 0.3])
-def test_hybrid_gradients_are_slopes(family, pull):
-    """By central differences of (1 - pull) log P(y|x) + pull log p(x, y)."""
+@pytest.mark.parametrize("generative_weight", [0.0, 0.3])
+def test_hybrid_gradients_are_slopes(family, generative_weight):
+    """By central differences of (1 - generative_weight) log P(y|x) + generative_weight log p(x, y)."""
     rng = np.random.default_rng(2)
     net, params = network(family, rng)
     x, y, weight = rng.normal(size=(30, 3)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
@@ -70,10 +61,14 @@ def test_hybrid_gradients_are_slopes(family, pull):
     def value(vector):
         joint = np.logaddexp.reduce(joint_terms(net, net.from_vector(vector, params), x), axis=1)
         own = joint[np.arange(30), y]
-        return weight @ (own - (1 - pull) * np.logaddexp.reduce(joint, axis=1)) / weight.sum()
+        return (
+            weight
+            @ (own - (1 - generative_weight) * np.logaddexp.reduce(joint, axis=1))
+            / weight.sum()
+        )
 
     vector, step = net.to_vector(params), 1e-5
-    gradient, objective = net.gradient(as_rows(x, y, weight), params, pull)
+    gradient, objective = net.gradient(as_rows(x, y, weight), params, generative_weight)
     slope = [
         (value(vector + step * e) - value(vector - step * e)) / (2 * step)
         for e in np.eye(len(vector))
@@ -130,18 +125,16 @@ def test_it_decides_better_and_describes_as_before(clouds):
     np.testing.assert_array_equal(
         em.sample(20, random_state=0)[0], conditional.sample(20, random_state=0)[0]
     )
-    assert len(conditional.deciding_networks_) == 4
+    assert len(conditional.discriminative_) == 4
     assert conditional.conditional_loss_ == pytest.approx(losses[1], rel=0.15)
 
 
 def test_probabilities_are_the_average_of_the_networks(clouds):
     (X, y), (X_test, _) = clouds
     model = SharedKernelClassifier.prbf(
-        6, covariance_type="diag", training="conditional", n_folds=3, random_state=0
+        6, covariance_type="diag", training=Training(n_folds=3), random_state=0
     ).fit(X, y)
-    expected = np.mean(
-        [network.predict_proba(X_test) for network in model.deciding_networks_], axis=0
-    )
+    expected = np.mean([network.predict_proba(X_test) for network in model.discriminative_], axis=0)
     np.testing.assert_allclose(model.predict_proba(X_test), expected, rtol=1e-9)
     np.testing.assert_allclose(
         model.predict_log_proba(X_test), np.log(expected), rtol=1e-7, atol=1e-14
@@ -153,7 +146,7 @@ def test_held_out_rows_may_be_given(clouds):
     model = SharedKernelClassifier.prbf(4, training="conditional", random_state=0).fit(
         X, y, X_val=X_test, y_val=y_test
     )
-    assert len(model.deciding_networks_) == 1
+    assert len(model.discriminative_) == 1
     assert model.conditional_loss_ == pytest.approx(
         log_loss(y_test, model.predict_proba(X_test)), rel=1e-9
     )
@@ -175,21 +168,22 @@ def test_other_class_priors_shift_the_odds(clouds):
     )  # the classes are equally common in the rows
 
 
-def test_pull_and_folds_change_something(clouds):
+def test_generative_weight_and_folds_change_something(clouds):
     (X, y), (X_test, _) = clouds
-    found = {
-        name: SharedKernelClassifier.prbf(4, training="conditional", random_state=0, **kwargs)
+    plain, hybrid, chosen, folds = (
+        SharedKernelClassifier.prbf(4, training=training, random_state=0)
         .fit(X, y)
         .predict_proba(X_test)
-        for name, kwargs in {
-            "plain": {},
-            "pull": {"pull": 0.5},
-            "auto": {"pull": "auto"},
-            "folds": {"n_folds": 2},
-        }.items()
-    }
-    for name in ("pull", "folds"):
-        assert np.abs(found[name] - found["plain"]).max() > 1e-3
+        for training in (
+            "conditional",
+            Training(generative_weight=0.5),
+            Training(generative_weight="auto", n_folds=2),
+            Training(n_folds=2),
+        )
+    )
+    for other in (hybrid, folds):
+        assert np.abs(other - plain).max() > 1e-3
+    assert np.isfinite(chosen).all()
 
 
 def test_weights_unlabeled_rows_and_refusals(clouds):
@@ -207,24 +201,16 @@ def test_weights_unlabeled_rows_and_refusals(clouds):
     assert rejecting.predict([[40.0, 40.0]])[0] == rejecting.novel_label_
 
 
-def test_the_likelihood_of_training_rows_never_falls(clouds):
-    from kernelpool.training.conditional import ConditionalConfig
-    from kernelpool.training.config import KernelConfig, SharedKernelConfig, StartConfig
-    from kernelpool.training.cross_conditional import fit_deciding
-    from kernelpool.training.prepare import training_data
-    from kernelpool.training.shared_kernel import fit_shared_kernel
-
+def test_the_likelihood_of_training_rows_never_falls(clouds, monkeypatch):
     (X, y), _ = clouds
-    for family in ("spherical", "diag", "full", "tied"):
-        estimator = SharedKernelClassifier.prbf(6)
-        data = training_data(estimator, X, y, None, None, 1.0, 1)
-        config = SharedKernelConfig(KernelConfig(family), StartConfig(6))
-        described = fit_shared_kernel(data, config)
-        for network_ in fit_deciding(
-            data, config, ConditionalConfig(), described, n_folds=2
-        ).networks:
-            assert (np.diff(network_.fit.history) >= -1e-12).all()
-            assert network_.fit.history[-1] > network_.fit.history[0]
+    fits, climb = [], conditional._climb
+    monkeypatch.setattr(conditional, "_climb", lambda *args: fits.append(climb(*args)) or fits[-1])
+    for family in FAMILIES:
+        SharedKernelClassifier(6, covariance_type=family, training=Training(n_folds=2)).fit(X, y)
+    assert len(fits) >= 8
+    for fit in fits:
+        assert (np.diff(fit.history) >= -1e-12).all()
+        assert fit.history[-1] > fit.history[0]
 
 
 # -- more rows than the host should hold ----------------------------------------------------------------------------
@@ -242,7 +228,7 @@ def at_home(home, X, y):
 
 @pytest.mark.parametrize("home", ["numpy", "dask", "torch"])
 def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_ROWS", 500)
     (X, y), (X_test, y_test) = clouds
     slanted = np.array(
         [[1.0, 1.0], [0.0, 0.3]]
@@ -253,7 +239,7 @@ def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clo
     rows, labels = at_home(home, X, y)
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
     model.fit(rows, labels, at_home(home, X, weight)[1])
-    assert len(model.deciding_networks_) == 1
+    assert len(model.discriminative_) == 1
     np.testing.assert_allclose(
         model.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-7
     )
@@ -268,18 +254,17 @@ def test_many_rows_stay_where_they_live_and_train_one_network_on_homes(home, clo
 @pytest.mark.parametrize(
     "settings",
     [
-        {"split_by_class": True, "n_kernels": 3},
         {"sharing": "learned"},
         {"sharing": 1.0},
         {"n_kernels": None},
     ],
 )
 def test_many_rows_go_on_from_every_kind_of_network(settings, clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_ROWS", 500)
     (X, y), (X_test, _) = clouds
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     model = SharedKernelClassifier(**{"n_kernels": 4, "random_state": 0, **settings}).fit(X, y)
-    (network_,) = model.deciding_networks_
+    (network_,) = model.discriminative_
     assert network_.means_.shape == model.means_.shape
     assert np.abs(network_.means_ - model.means_).max() > 1e-3
     assert np.isfinite(model.predict_log_proba(X_test)).all()
@@ -295,9 +280,9 @@ def test_many_rows_may_hold_words(monkeypatch):
             "word": pd.Categorical.from_codes(rng.integers(0, 2, n) + y, list("xyz")),
         }
     )
-    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_ROWS", 500)
     model = SharedKernelClassifier(random_state=0).fit(X, y)
-    assert len(model.deciding_networks_) == 1
+    assert len(model.discriminative_) == 1
     # x comes in one class alone and z in the other; y says nothing
     found = pd.Series(model.predict_proba(X)[:, 1]).groupby(X["word"].astype(str)).mean()
     assert found["x"] < 0.02
@@ -355,12 +340,19 @@ def test_losses_of_all_temperatures_from_one_look(family):
         covariance = 0.1 * (covariance + covariance.swapaxes(-1, -2)) + np.eye(2)
     mixing = rng.dirichlet(np.ones(3), size=2).T
     params = Params(Kernels(rng.normal(size=(3, 2)), covariance), mixing, np.array([0.3, 0.7]))
-    network_, rows = (
-        SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((3, 2))),
-        as_rows(X, y, rng.uniform(size=300)),
-    )
-    each = conditional_losses(network_, rows, [tempered(network_, params, beta) for beta in BETAS])
-    np.testing.assert_allclose(tempered_losses(network_, rows, params), each, rtol=1e-9)
+    weight = rng.uniform(size=len(y))
+    network_ = SharedKernel(FAMILIES[family](np.zeros(2)), np.ones((3, 2)))
+    rows = as_rows(X, y, weight)
+    each = [
+        log_loss(
+            y,
+            np.exp(log_proba(network_, rows, tempered(network_, params, beta))),
+            sample_weight=weight,
+        )
+        for beta in BETAS
+    ]
+    found = tempered_losses(network_, rows, params) / weight.sum()
+    np.testing.assert_allclose(found, each, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -387,22 +379,22 @@ def test_a_step_to_where_there_is_no_network_is_taken_back(error, clouds, monkey
 def test_interrupted_before_anything_decides_the_description_is_kept(
     most_rows, clouds, monkeypatch
 ):
-    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", most_rows)
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_ROWS", most_rows)
     (X, y), (X_test, _) = clouds
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kernelpool.training.cross_conditional._trained", interrupted)
+    monkeypatch.setattr("kernelpool.training.conditional._trained", interrupted)
     model = SharedKernelClassifier(4, random_state=0)
-    with pytest.raises(KeyboardInterrupt, match="0 of 4 conditional networks were kept"):
+    with pytest.raises(KeyboardInterrupt, match="0 conditional networks were kept"):
         model.fit(X, y)
     em = SharedKernelClassifier(4, training="em", random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X_test), em.predict_proba(X_test))
 
 
 def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelpool.training.conditional.MOST_ROWS", 500)
     (X, y), (X_test, _) = clouds
     calls, gradient = [], SharedKernel.gradient
 
@@ -416,28 +408,14 @@ def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
     model = SharedKernelClassifier(2, covariance_type="diag", random_state=0)
     with pytest.raises(KeyboardInterrupt, match="conditional network"):
         model.fit(X, y)
-    assert len(model.deciding_networks_) == 1
+    assert len(model.discriminative_) == 1
     assert np.isfinite(model.predict_log_proba(X_test)).all()
-
-
-def test_many_rows_may_be_judged_on_others(clouds, monkeypatch):
-    monkeypatch.setattr("kernelpool.training.cross_conditional.MOST_ROWS", 500)
-    (X, y), (X_test, y_test) = clouds
-    model = SharedKernelClassifier(2, covariance_type="diag", random_state=0).fit(
-        X, y, X_val=X_test, y_val=y_test
-    )
-    (network_,) = model.deciding_networks_
-    assert model.conditional_loss_ == pytest.approx(
-        log_loss(y_test, network_.predict_proba(X_test)), rel=1e-6
-    )
 
 
 # -- no more work than it takes -------------------------------------------------------------------------------------
 
 
 def test_rows_that_are_given_as_held_out_cost_no_second_em(clouds, monkeypatch):
-    from kernelpool.networks.shared_kernel import SharedKernel
-
     (X, y), (X_test, y_test) = clouds
     sweeps = []
     sweep = SharedKernel.sweep
@@ -447,55 +425,24 @@ def test_rows_that_are_given_as_held_out_cost_no_second_em(clouds, monkeypatch):
     n_sweeps = len(sweeps)
     model = SharedKernelClassifier(**settings).fit(X, y, X_val=X_test[:300], y_val=y_test[:300])
     assert len(sweeps) - n_sweeps <= n_sweeps + 1
-    (network_,) = model.deciding_networks_
+    (network_,) = model.discriminative_
     assert np.abs(network_.means_ - em.means_).max() > 1e-3  # and it has been trained on from there
     np.testing.assert_array_equal(model.means_, em.means_)
 
 
-def test_a_climb_that_lies_behind_another_ends(clouds, monkeypatch):
-    from kernelpool.training import conditional
-
-    (X, y), _ = clouds
-    begun = []
-    climb = conditional._climb
-
-    def remember(*args):
-        begun.append((args[-1], climb(*args)))
-        return begun[-1][1]
-
-    monkeypatch.setattr(conditional, "_climb", remember)
-    losses = iter([np.arange(20.0), np.arange(20.0) - 1, np.arange(20.0) + 1])
-    monkeypatch.setattr(conditional, "tempered_losses", lambda *_: next(losses))
-    SharedKernelClassifier(6, covariance_type="full", random_state=0).fit(
-        X, y, X_val=X[:500], y_val=y[:500]
-    )
-    (none, first), (rival, second) = begun
-    assert none == ()
-    assert rival == first.losses
-    behind = [
-        i
-        for i, loss in enumerate(second.losses)
-        if loss > first.losses[min(i, len(first.losses) - 1)]
-    ]
-    assert not [i for i in behind if conditional.HEAD_START <= i < len(second.losses) - 1]
-    assert all(b <= a for a, b in zip(second.losses, second.losses[1:], strict=False))
-
-
-def test_no_row_is_judged_by_the_step_that_it_has_chosen():
+def test_no_row_is_scored_by_the_step_that_it_selects():
     """Of coins no forecast has a mean loss below log 2; the least loss on the very rows that end the climb is below."""
     rng = np.random.default_rng(0)
     chosen, judged = [], []
-    for seed in range(20):
+    for seed in range(12):
         (x, y), (x_out, y_out) = (
             (rng.normal(size=(n, 3)), rng.integers(0, 2, n)) for n in (60, 40)
         )
-        model = SharedKernelClassifier(4, training="conditional", random_state=seed).fit(
-            x, y, X_val=x_out, y_val=y_out
-        )
+        model = SharedKernelClassifier(4, random_state=seed).fit(x, y, X_val=x_out, y_val=y_out)
         assert model.validation_log_proba_.shape == (40, 2)
         np.testing.assert_allclose(np.exp(model.validation_log_proba_).sum(axis=1), 1, atol=1e-12)
         chosen.append(model.conditional_loss_)
         judged.append(-model.validation_log_proba_[np.arange(40), y_out].mean())
     assert np.mean(chosen) < np.log(2) - 0.01
-    assert np.mean(judged) > np.log(2) - 2 * np.std(judged) / np.sqrt(20)
+    assert np.mean(judged) > np.log(2) - 2 * np.std(judged) / np.sqrt(12)
     assert not hasattr(model.fit(x, y), "validation_log_proba_")

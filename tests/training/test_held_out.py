@@ -11,10 +11,8 @@ from kernelpool.training.held_out import (
     Loss,
     choose,
     divide,
-    folds,
     held_out_loss,
     n_folds,
-    stratified_holdout,
 )
 from kernelpool.training.prepare import training_data
 
@@ -96,22 +94,6 @@ def test_few_rows_have_more_folds():
     assert n_folds(len(make_clouds(400)[0])) > n_folds(len(make_clouds(4000)[0])) >= 2
 
 
-def test_folds_hold_every_row_once_and_share_the_classes_out():
-    codes = np.array([0] * 10 + [1] * 2 + [2] * 9)
-    parts = folds(codes, 4, np.random.RandomState(0))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(21))
-    counts = np.array([np.bincount(codes[part], minlength=3) for part in parts])
-    assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
-
-
-def test_a_share_of_every_class_is_held_out_and_never_all_of_one():
-    codes = np.array([0] * 50 + [1] * 10 + [2] + [-1] * 4)
-    out = stratified_holdout(codes, 0.2, 0)
-    assert [out[codes == k].sum() for k in (0, 1, 2, -1)] == [10, 2, 0, 0]
-    assert stratified_holdout(np.array([0, 0]), 0.9, 0).sum() == 1
-    assert (stratified_holdout(codes, 0.2, 1) != out).any()
-
-
 # -- rows held out where they live ----------------------------------------------------------------------------------
 
 
@@ -126,7 +108,7 @@ def test_every_row_either_trains_or_is_held_out_in_any_frame(dtype):
     X = (1000 + 3 * X).astype(dtype)
     y = np.where(np.arange(len(y)) % 5 == 0, 7, y)  # 7 marks rows without a class
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    data = training_data(SharedKernelClassifier(), X, y, weight, 7, 1.0, 1)
+    data = training_data(SharedKernelClassifier(n_jobs=1), X, y, weight, unlabeled=7)
     part, out = divide(data, seed=3, most_rows=500)
     assert (out.code >= 0).all()
     assert len(out.code) == pytest.approx(
@@ -152,8 +134,6 @@ def test_every_row_either_trains_or_is_held_out_in_any_frame(dtype):
 def test_a_class_of_few_rows_is_not_held_out():
     X, y = make_clouds(4000, random_state=0)
     y[:10] = 2
-    _, out = divide(
-        training_data(SharedKernelClassifier(), X, y, None, None, 1.0, 1), seed=0, most_rows=3000
-    )
+    _, out = divide(training_data(SharedKernelClassifier(), X, y), seed=0, most_rows=3000)
     assert set(out.code) == {0, 1}
     assert len(out.code) == pytest.approx(800, rel=0.15)  # never more than a fifth

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Start
 from kernelpool.datasets import make_clouds
 
 X, Y = make_clouds(400, random_state=0)
@@ -33,11 +33,18 @@ def test_an_interrupted_fit_keeps_what_it_had():
         model.fit(X, Y)
     assert model.score(X, Y) > 0.7
     assert model.n_iter_ == 3
-    average = SharingAverageClassifier(
-        4, random_state=0, callback=lambda info: interrupt(info) if info.start == 1 else None
-    )
-    with pytest.raises(KeyboardInterrupt, match="2 of 5 networks were kept"):
+    seen = []
+
+    def interrupt_second(info):
+        seen.append(info.sweep)
+        if seen.count(0) == 2:
+            interrupt(info)
+
+    network = SharedKernelClassifier.prbf(4, random_state=0, callback=interrupt_second)
+    average = SharingAverageClassifier(network)
+    with pytest.raises(KeyboardInterrupt, match="2 networks were kept"):
         average.fit(X, Y)
+    assert len(average.estimators_) == 2
     assert average.score(X, Y) > 0.7
 
 
@@ -64,13 +71,10 @@ class Recorder:
         self.ended += 1
 
 
-@pytest.mark.parametrize("cls", [SharedKernelClassifier.prbf, SharingAverageClassifier])
-def test_scikit_learns_callbacks_are_honored(cls):
+def test_scikit_learns_callbacks_are_honored():
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
     recorder = Recorder()
-    model = cls(4, random_state=0)
-    if cls is SharingAverageClassifier:
-        model.set_params(sharing=(1,))
+    model = SharedKernelClassifier.prbf(4, random_state=0)
     model.set_callbacks(recorder)
     model.fit(X, Y)
     assert (recorder.begun, recorder.ended, recorder.sweeps) == (1, 1, 5)
@@ -82,7 +86,7 @@ def test_scikit_learns_progress_bar(capsys):
         "sklearn.callback", reason="scikit-learn has callbacks from version 1.9"
     )
     pytest.importorskip("rich")
-    model = SharedKernelClassifier.prbf(4, random_state=0, n_init=2)
+    model = SharedKernelClassifier.prbf(4, random_state=0, init=Start(n_init=2))
     model.set_callbacks(callback.ProgressBar()).fit(X, Y)
     assert "SharedKernelClassifier" in capsys.readouterr().out
 

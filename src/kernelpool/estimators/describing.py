@@ -15,8 +15,8 @@ from ..starts.sample import content_key, sample_rows
 from ..tables.batches import is_source
 from ..tables.columns import Columns
 from ..tables.words import Indicators
-from ..training.config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from ..training.prepare import TrainingData, known_columns, query_rows, surveyed
+from ..training.settings import Settings
 from ..training.shared_kernel import fit_shared_kernel
 from .base import ProbabilityClassifier, RowFunction, log_softmax
 from .shared_kernel import SharedKernelClassifier
@@ -51,24 +51,17 @@ def describing_network(
     # given the class, matrices of few rows would tell it: rows left out are judged beside fillings that saw their labels
     enough = codes is None or 2 * len(x) >= ROWS_A_FEATURE * x.shape[1] * n_kernels
     family = "diag" if levels is not None and min(levels) > 0 else family if enough else "tied"
-    config = SharedKernelConfig(
-        KernelConfig(family, 1e-3, "conjugate"),
-        StartConfig(n_kernels),
-        fit=FitConfig(max_iter=50, tol=1e-3, seed=seed),
+    settings = Settings(
+        n_kernels,
+        family,
+        covariance_floor=1e-3,
+        kernel_prior="conjugate",
+        max_iter=50,
+        tol=1e-3,
+        seed=seed,
     )
-    network = fit_shared_kernel(data, config)
-    model = SharedKernelClassifier.from_parameters(
-        network.means,
-        network.covariances,
-        network.mixing,
-        network.class_prior,
-        np.arange(n_classes),
-        covariance_type=family,
-    )
-    model.columns_ = columns.of_codes()
-    if levels is not None:
-        model.probabilities_ = network.probability
-    return model
+    network = fit_shared_kernel(data, settings)
+    return SharedKernelClassifier._model(network, np.arange(n_classes), family, columns.of_codes())
 
 
 def drawn_fillings(
@@ -82,7 +75,7 @@ def drawn_fillings(
     rng, of = np.random.RandomState(seed), np.full(len(x), -1) if codes is None else codes
     return np.stack(
         [
-            network._filled(x, of, rng.uniform(size=len(x)), rng.normal(size=x.shape))
+            network._imputed(x, of, rng.uniform(size=len(x)), rng.normal(size=x.shape))
             for _ in range(n_draws)
         ]
     )
@@ -105,7 +98,7 @@ def imputations(
     for s in range(n_draws):
         pick, *uniform = (content_key(x, s * (x.shape[1] + 1) + i) for i in range(x.shape[1] + 1))
         noise = ndtri(np.column_stack(uniform))
-        out[s] = np.where(np.isnan(x), mixture._filled(x, any_class, pick, noise), x)
+        out[s] = np.where(np.isnan(x), mixture._imputed(x, any_class, pick, noise), x)
     return out
 
 

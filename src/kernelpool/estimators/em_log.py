@@ -31,7 +31,6 @@ from ..networks.logistic import Logistic
 from ..networks.readout import ClassTargets, Values
 from ..tables.columns import Columns
 from ..text import plural
-from ..training.config import KernelConfig
 from ..training.em_log import (
     EMLogConfig,
     EMLogNetwork,
@@ -41,6 +40,7 @@ from ..training.em_log import (
     regression_data,
 )
 from ..training.prepare import TrainingData, encoded_rows, named_features
+from ..training.settings import Settings
 from .base import Estimator
 from .rbf import decision
 from .tabular import FittedTabular, TabularClassifier
@@ -114,8 +114,11 @@ class EMLogEstimator(Estimator):
             n_kernels=self.n_kernels,
             default_kernels=default_kernels,
             init=init,
-            kernel=KernelConfig(
-                family, COVARIANCE_FLOOR, self.kernel_prior, standardize=standardize
+            kernel=Settings(
+                covariance_type=family,
+                covariance_floor=COVARIANCE_FLOOR,
+                kernel_prior=self.kernel_prior,
+                standardize=standardize,
             ),
             training=self.training,
             activation=self.activation,

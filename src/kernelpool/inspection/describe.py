@@ -90,17 +90,9 @@ def shared_pool(estimator: Any) -> Pool:
     return Pool(share / share.sum(), posterior, **gaussian_shapes(estimator))
 
 
-def member_weights(estimator: Any) -> np.ndarray:
-    """Of the networks in an average, (L,); they sum to one."""
-    weight = getattr(estimator, "weights_", None)
-    if weight is None:
-        weight = np.ones(len(estimator.estimators_))
-    return np.asarray(weight, np.float64) / np.sum(weight)
-
-
 def member_name(member: Any) -> str:
     """A network of an average by the settings in which it differs."""
-    penalty = f", penalty {member.overlap_penalty_:g}" if member.overlap_penalty_ else ""
+    penalty = f", penalty {member.overlap_:g}" if member.overlap_ else ""
     return f"sharing {sharing_name(member)}{penalty}"
 
 

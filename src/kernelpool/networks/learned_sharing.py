@@ -107,17 +107,17 @@ class LearnedSharing:
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
 
-    def starving(self, params: Learned, class_weight: Array, row_weight: float) -> list[int]:
+    def empty_kernels(self, params: Learned, class_weight: Array, row_weight: float) -> list[int]:
         """Kernels that account for next to none of the rows."""
-        return self.network(params).starving(params, class_weight, row_weight)
+        return self.network(params).empty_kernels(params, class_weight, row_weight)
 
     def moved(
-        self, rows: Rows, params: Learned, starving: list[int], owner: Array, class_weight: Array
+        self, rows: Rows, params: Learned, empty: list[int], owner: Array, class_weight: Array
     ) -> Learned:
-        """The same network with starving kernels moved; a moved kernel heeds all classes alike."""
+        """The same network with empty kernels moved; a moved kernel heeds all classes alike."""
         xp = namespace(params.mixing)
-        moved = self.network(params).moved(rows, params, starving, owner, class_weight)
-        went = list(moves(starving, owner).values())
+        moved = self.network(params).moved(rows, params, empty, owner, class_weight)
+        went = list(moves(empty, owner).values())
         alike = xp.asarray(
             [[j in went] for j in range(params.sharing.shape[0])], device=device(params.sharing)
         )

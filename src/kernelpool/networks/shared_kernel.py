@@ -53,7 +53,7 @@ from ..penalties import NoPenalty, Penalty, Subkernels
 from ..rows import Block, Rows
 from ..sums import Sums, record
 
-STARVING = 1e-3
+EMPTY = 1e-3
 """A kernel that accounts for less than this part of one average row has lost its rows."""
 
 VANISHED = 1e-12
@@ -576,23 +576,24 @@ class SharedKernel:
 
     # -- the conditional likelihood -------------------------------------------------------------------------------
 
-    def gradient(self, rows: Rows, params: Params, pull: float = 0.0) -> tuple[Array, float]:
+    def gradient(
+        self, rows: Rows, params: Params, generative_weight: float = 0.0
+    ) -> tuple[Array, float]:
         r"""Gradient by `to_vector` of the mean of log P(y|x) over the rows with a class, and that mean.
 
         With :math:`r_{jn} = P(j \mid x_n, y_n)` and :math:`q_{jn} = P(j \mid x_n)`, the class summed out, the gradient by the
         natural parameters is :math:`\sum_n (r_{jn} - q_{jn}) \phi(x_n)`: the two products of a sweep, with signed
         responsibilities. Sharing plays no part, as in (2).
 
-        Some `pull` towards the description of the classes makes it a hybrid of both objectives,
-        :math:`(1 - \text{pull}) \log P(y \mid x) + \text{pull} \log p(x, y)`, whose responsibilities are
-        :math:`r - (1 - \text{pull}) q`.
+        A `generative_weight` w makes it a hybrid of both objectives,
+        :math:`(1 - w) \log P(y \mid x) + w \log p(x, y)`, whose responsibilities are :math:`r - (1 - w) q`.
         """
         xp, mixing = namespace(params.mixing), params.mixing
         natural_params = self.kernel.natural_params(params.kernels, rows.eps)
         weight = xp.concat([natural_params.offset[:, None], natural_params.weight], axis=1)
         log_mixing = clip(safe_log(mixing), LOG_ZERO, math.inf)
         given = ConditionalParams(
-            natural_params, weight, mixing, log_mixing, params.class_prior, 1 - pull
+            natural_params, weight, mixing, log_mixing, params.class_prior, 1 - generative_weight
         )
         totals = match_array(rows.total(self.conditional_step, given), like=mixing)
         of_class = xp.sum(totals.responsibility, axis=0)  # weight of the rows of each class
@@ -759,15 +760,15 @@ class SharedKernel:
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
 
-    def starving(self, params: Params, class_weight: Array, row_weight: float) -> list[int]:
+    def empty_kernels(self, params: Params, class_weight: Array, row_weight: float) -> list[int]:
         """Kernels that account for next to none of the rows; `class_weight` (K,) and `row_weight` tell how much there is."""
         mass = params.mixing @ class_weight
-        return [j for j, starves in enumerate(mass < STARVING * row_weight) if bool(starves)]
+        return [j for j, is_empty in enumerate(mass < EMPTY * row_weight) if bool(is_empty)]
 
     def moved(
-        self, rows: Rows, params: Params, starving: list[int], owner: Array, class_weight: Array
+        self, rows: Rows, params: Params, empty: list[int], owner: Array, class_weight: Array
     ) -> Params:
-        """The same network with starving kernels, one a class, moved to the worst modeled row of the class that owns them.
+        """The same network with empty kernels, one a class, moved to the worst modeled row of the class that owns them.
 
         A moved kernel starts with the weight of one row and the mean covariance of all kernels, so that the rows it takes
         no part in lose almost nothing.
@@ -778,7 +779,7 @@ class SharedKernel:
             rows.total(self.worst_rows, _sent(e_step_params)), like=params.mixing
         )
         to, mixing = {}, xp.asarray(params.mixing, copy=True)
-        for k, j in moves(starving, owner).items():
+        for k, j in moves(empty, owner).items():
             share = 1 / (1 + float(class_weight[k]))
             to[j] = worst_rows.x[k, :]
             mixing[j, k] = 0
@@ -845,7 +846,7 @@ class SharedKernel:
         log_joint = self.by_kernel(block, natural_params) + safe_log(mixing @ class_prior)[:, None]
         return shares_of(log_joint, axis=0).T
 
-    def fill(
+    def impute(
         self,
         block: Block,
         natural_params: NaturalParams,
@@ -853,7 +854,7 @@ class SharedKernel:
         pick: Array | None,
         noise: Array | None,
     ) -> Array:
-        """Rows with their missing cells filled, (n, d): as expected, or drawn.
+        """Rows with their missing cells imputed, (n, d): as expected, or drawn.
 
         `log_share` (M, n) or (M, 1) is how likely each kernel is before the row is seen. Where cells are drawn, `pick` (n,),
         uniform in (0, 1), chooses the kernel of each row and `noise` (n, d), standard normal, the cells.
@@ -883,9 +884,9 @@ def _received(block: Block, given: EStepParams | Float64) -> tuple[Block, EStepP
     return (block.in_float64(), given.value) if isinstance(given, Float64) else (block, given)
 
 
-def moves(starving: list[int], owner: Array) -> dict[int, int]:
-    """Which of the starving kernels is moved to each class: one of those that the class owns."""
-    return {int(owner[j]): j for j in starving}
+def moves(empty: list[int], owner: Array) -> dict[int, int]:
+    """Which of the empty kernels is moved to each class: one of those that the class owns."""
+    return {int(owner[j]): j for j in empty}
 
 
 def _usable(

@@ -2,13 +2,11 @@
 
 from .anchor import Anchor
 from .conjugate import Conjugate
-from .overlap import DISTANCES, STEPS, Overlap
+from .overlap import Overlap
 from .penalty import NoPenalty, Penalty, PriorRows, Subkernels, Sum
 from .words import WordPrior
 
 __all__ = [
-    "DISTANCES",
-    "STEPS",
     "Anchor",
     "Conjugate",
     "NoPenalty",

@@ -35,8 +35,10 @@ step         kernels                subkernels    reading
 ===========  =====================  ============  ==========================================================================
 """
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from ..arrays import Array, device, namespace
 from ..errors import KernelpoolError
@@ -232,17 +234,55 @@ def _of_numbers(kernel: Kernel, subkernels: Subkernels) -> Subkernels:
     return replace(subkernels, kernels=tuple(kernel.parts(own)[1] for own in subkernels.kernels))
 
 
+@dataclass(frozen=True)
 class Overlap(Penalty):
-    """Draws each mean towards its classes' means, and weight away from the classes that lie far off."""
+    """Penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002).
 
-    by_class = True
-    monotone = False
+    Parameters
+    ----------
+    strength : float
+        Weight of the penalty; 0 is maximum likelihood, the paper's tables go from 5 to 20.
+    distance : {"bhattacharyya", "full_bhattacharyya", "hellinger", "kullback_leibler"}
+        Distance of a class from a kernel; the first is the paper's, and the default.
+    step : {"next", "current", "printed"}, default="next"
+        Which kernels and subkernels the update (29) of the mixing weights compares, since the
+        paper's (29) and (30) count sweeps differently: the new kernels and this sweep's
+        subkernels; the kernels and subkernels of this sweep; or these kernels and the subkernels
+        of the sweep before, as printed. Where EM settles, all are the same.
+    units : {"paper", "raw"}, default="paper"
+        Whether `strength` counts in N / (K M), rows by classes and kernels, or is the paper's alpha
+        itself.
+    """
 
-    def __init__(
-        self, strength: float, distance: Distance | None = None, step: str = "next"
-    ) -> None:
-        self.strength, self.step = strength, step
-        self.distance = Bhattacharyya() if distance is None else distance
+    strength: float
+    distance: str = "bhattacharyya"
+    step: str = "next"
+    units: str = "paper"
+
+    by_class: ClassVar[bool] = True
+    monotone: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        allowed = {"distance": DISTANCES, "step": STEPS, "units": ("paper", "raw")}
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise KernelpoolError(
+                    f"{name} of Overlap must be one of {list(values)}; got {getattr(self, name)!r}."
+                )
+        if not 0 <= self.strength < math.inf:
+            raise KernelpoolError(
+                f"strength of Overlap must be a number of at least 0; got {self.strength!r}."
+            )
+
+    def in_raw_units(self, weight: float, sharing: Any) -> "Overlap":
+        """The penalty for rows of this total weight and a table of sharing, (M, K)."""
+        n_kernels, n_classes = sharing.shape
+        unit = weight / (n_kernels * n_classes) if self.units == "paper" else 1.0
+        return replace(self, strength=self.strength * unit, units="raw")
+
+    @property
+    def _distance(self) -> Distance:
+        return DISTANCES[self.distance]()
 
     @property
     def remembers(self) -> bool:  # type: ignore[override]
@@ -255,7 +295,7 @@ class Overlap(Penalty):
         assert subkernels is not None
         family, here = numbers_of(kernel, kernel.estimate(moments, moment_origin), NAME)
         mass = namespace(moments.mass).sum(moments.mass, axis=1)
-        return self.distance.pull(
+        return self._distance.pull(
             family, here, _of_numbers(kernel, subkernels), self.strength, mass, moment_origin
         )
 
@@ -271,7 +311,7 @@ class Overlap(Penalty):
         if self.step == "printed" and subkernels.previous is not None:
             subkernels = replace(subkernels, kernels=subkernels.previous)
         family, gaussians = numbers_of(kernel, kernels, NAME)
-        distance = self.distance.value(family, gaussians, _of_numbers(kernel, subkernels))
+        distance = self._distance.value(family, gaussians, _of_numbers(kernel, subkernels))
         distance = self._with_words(distance, kernel, kernels, subkernels)
         typical = xp.sum(posterior * distance, axis=1)[:, None]
         return self.strength * posterior * (typical - distance)
@@ -288,7 +328,7 @@ class Overlap(Penalty):
     def exact(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(23), beta_jk, (M, K), of numbers and words."""
         family, gaussians = numbers_of(kernel, kernels, NAME)
-        distance = self.distance.exact(family, gaussians, _of_numbers(kernel, subkernels))
+        distance = self._distance.exact(family, gaussians, _of_numbers(kernel, subkernels))
         return self._with_words(distance, kernel, kernels, subkernels)
 
     def _with_words(
@@ -297,8 +337,8 @@ class Overlap(Penalty):
         if not isinstance(kernel, Product):
             return distance
         assert isinstance(kernels, ProductKernels)
-        of_words = [self.distance.of_words(kernel, kernels, own) for own in subkernels.kernels]
-        return self.distance.joined(distance, namespace(distance).stack(of_words, axis=1))
+        of_words = [self._distance.of_words(kernel, kernels, own) for own in subkernels.kernels]
+        return self._distance.joined(distance, namespace(distance).stack(of_words, axis=1))
 
     def gradient(self, kernel: Kernel, kernels: Kernels) -> Array | float:
         raise KernelpoolError(

@@ -5,9 +5,12 @@ which deviations are measured. What the kernels look like around them is the fam
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..errors import KernelpoolError
 from ..kernels import Kernel, Parameters
 from .kmeans import kmeans
 from .random_rows import random_rows
@@ -16,6 +19,7 @@ from .sample import ClassSample, sample_rows
 __all__ = [
     "METHODS",
     "ClassSample",
+    "Start",
     "apportion",
     "opened",
     "placed",
@@ -29,8 +33,49 @@ METHODS: dict[str, Method] = {"kmeans": kmeans, "random": random_rows}
 """How the kernels of a class are placed, by the name under which users ask for it."""
 
 
-FILLINGS = 4
-"""How often missing cells are filled anew, from the centers found with the filling before."""
+@dataclass(frozen=True)
+class Start:
+    """Where the training of a `SharedKernelClassifier` starts.
+
+    Parameters
+    ----------
+    method : {"kmeans", "random", "mixtures"}, default="kmeans"
+        How kernels are placed that are not given: by k-means in the class that owns them, at random
+        rows of that class (Titsias & Likas 2001), or by fitting a separate mixture for each class
+        from a k-means start and opening the sharing afterwards.
+    n_init : int, default=1
+        Number of starts; the one with the highest objective is kept.
+    owners : array-like of shape (n_kernels,), default=None
+        The class (a label) that owns each kernel. None derives it from `n_kernels`.
+    means, covariances, mixing : array-like, default=None
+        First parameters, in the units of the data and the shapes of `means_`, `covariances_` and
+        `mixing_`.
+
+    Examples
+    --------
+    >>> from kernelpool import SharedKernelClassifier, Start
+    >>> model = SharedKernelClassifier(6, init=Start("random", n_init=5))
+    """
+
+    method: str = "kmeans"
+    n_init: int = 1
+    owners: Any = None
+    means: Any = None
+    covariances: Any = None
+    mixing: Any = None
+
+    def __post_init__(self) -> None:
+        methods = (*METHODS, "mixtures")
+        if self.method not in methods:
+            raise KernelpoolError(
+                f"method of Start must be one of {list(methods)}; got {self.method!r}."
+            )
+        if not self.n_init >= 1:
+            raise KernelpoolError(f"n_init of Start must be at least 1; got {self.n_init!r}.")
+
+
+IMPUTATIONS = 4
+"""How often missing cells are imputed anew, from the centers found with the imputation before."""
 
 
 def apportion(n_kernels: int, most: list[int]) -> list[int]:
@@ -80,7 +125,7 @@ def _group(
     about = np.broadcast_to(
         sample.weight @ np.where(missing, 0.0, sample.x) / total, sample.x.shape
     )
-    for _ in range(FILLINGS):
+    for _ in range(IMPUTATIONS):
         centers, about = method(
             ClassSample(np.where(missing, about, sample.x), sample.weight), count, rng
         )

@@ -14,11 +14,12 @@ Where a class has few rows for its number of features, covariances of its own mi
 whose covariances are moved to their mean (Friedman, "Regularized discriminant analysis", Journal of the American Statistical
 Association 84(405), 1989): with one kernel a class the far end is linear discriminant analysis.
 
-Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006, is behind ``pull``: that
-share of the objective is the likelihood itself, which holds the kernels near the rows that they describe.
+Lasserre, Bishop & Minka, "Principled hybrids of generative and discriminative models", CVPR 2006, is behind ``generative_weight``:
+that share of the objective is the likelihood itself, which holds the kernels near the rows that they describe.
+
+Several networks are trained, each stopped on a fold that it was not trained on; their probabilities are averaged.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -31,22 +32,28 @@ from ..em import Outcome
 from ..errors import KernelpoolError
 from ..lbfgs import maximize
 from ..networks.shared_kernel import Params, SharedKernel
-from ..rows import Block, Rows, one_blas_thread
-from ..sums import Sums, record
-from .cross_fit import Selection
-from .shared_kernel import MixtureTraining
+from ..rows import Block, Rows, as_rows, one_blas_thread
+from ..starts import Start
+from .cross_fit import Selection, cross_fit
+from .folds import stratified_folds
+from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data, limited
+from .prepare import TrainingData
+from .settings import Settings
+from .shared_kernel import ClassDensities, FittedNetwork, MixtureTraining
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
-"""Inverse temperatures that are tried; where features are indicators of words, mixtures are sure beyond all measure."""
+"""Inverse temperatures that are tried; over indicators of categories, mixtures are far too sure."""
 
 SHRINKAGES = (0.0, 0.3, 1.0)
 """How far the covariances of kernels are moved to their mean, at the start."""
 
-PULLS = (0.0, 0.01, 0.1)
-"""Shares of the likelihood in the objective that ``pull="auto"`` tries."""
+GENERATIVE_WEIGHTS = (0.0, 0.01, 0.1)
+"""Shares of the likelihood in the objective that ``generative_weight="auto"`` tries."""
+
+MAX_ITER = 150
 
 MOST_PARAMETERS = 500
-"""Parameters a row from which on the start is taken as it is: to move so many tells nothing of other rows."""
+"""Parameters a row from which on the start is kept: to move so many tells nothing of other rows."""
 
 TOO_FAR = -1e6
 """The objective where there is no network; finite, so that a search can interpolate."""
@@ -60,57 +67,153 @@ HEAD_START = 8
 GAIN = 1e-4
 """A loss lower by less than this part of it is no lower."""
 
+MOST_HELD_OUT = 10_000
+"""Rows that are held out of more than `MOST_ROWS`."""
 
-@dataclass(frozen=True)
-class ConditionalConfig:
-    """How a network is trained to decide."""
-
-    pull: float | str = 0.0
-    """Share of the likelihood in the objective; "auto" is chosen on held-out rows."""
-    max_iter: int = 150
+FORGETTING = 10
+"""Sweeps without the rows that are held out, from the network that was trained on them."""
 
 
 @dataclass(frozen=True)
 class ConditionalFit:
-    """A network that decides, in the frame of its training."""
+    """A discriminative network, in the frame of its training."""
 
     params: Params
-    beta: float
-    """Inverse temperature of the start."""
-    pull: float
+    generative_weight: float
     loss: float
     """Log-loss a row on held-out rows."""
     history: tuple[float, ...]
     """The objective at every step; it never falls."""
-    n_steps: int
-    """The step that was kept."""
-    outcome: Outcome
-    losses: tuple[float, ...] = ()
+    losses: tuple[float, ...]
     """The lowest loss on held-out rows up to each step."""
+    outcome: Outcome
 
 
-@record
-class LossSums(Sums):
-    """Losses of several networks, and the weight of the rows."""
+@dataclass(frozen=True)
+class DiscriminativeNetworks:
+    """Networks whose probabilities are averaged."""
 
-    loss: np.ndarray
-    """Sum of -log P(y|x), (L,)."""
-    weight: float
+    networks: list[ClassDensities]
+    """In the units of the data."""
+    loss: float
+    """Log-loss a row on rows that each network was not trained on."""
+    log_proba: np.ndarray | None
+    """log P(C_k|x) of the rows that were given as held out, each by the network that others of them select, (n, K)."""
+    interrupted: bool
+
+
+def fit_discriminative(
+    data: TrainingData,
+    settings: Settings,
+    generative: FittedNetwork,
+    held_out: SampledRows | None = None,
+) -> DiscriminativeNetworks:
+    """One network for each fold, or one for the rows that are given as held out.
+
+    More rows than the host should hold stay where they live: some are held out once, and the
+    generative network of all rows is first trained on by EM without these.
+    """
+    found: list[tuple[ClassDensities, float, float, np.ndarray]] = []
+
+    def fit(
+        part: TrainingData, settings: Settings, out: SampledRows
+    ) -> tuple[ClassDensities, np.ndarray]:
+        *result, is_interrupted = _trained(part, settings, out)
+        found.append(tuple(result))
+        if is_interrupted:
+            raise KeyboardInterrupt
+        return found[-1][0], found[-1][3]
+
+    interrupted = False
+    try:
+        if data.n_rows > MOST_ROWS:
+            part, out = data, held_out
+            if out is None:
+                part, out = divide(data, settings.seed, MOST_HELD_OUT)
+            fit(part, _from_network(generative, settings, FORGETTING), out)
+        elif held_out is not None:  # all rows train, and EM has settled on them
+            fit(data, _from_network(generative, settings, 0), held_out)
+        else:
+            rows = draw_rows(data, settings.seed)
+            fold = stratified_folds(
+                rows.code, settings.training.n_folds, key=rows.key, weight=rows.weight
+            )
+
+            def fit_fold(train: tuple[Any, ...], out: tuple[Any, ...]) -> Any:
+                part = SampledRows(*train)
+                fewer = limited(settings, part, len(data.classes))
+                return fit(fold_data(data, part, settings.n_jobs), fewer, SampledRows(*out))
+
+            cross_fit(fit_fold, rows, fold)
+    except (
+        KeyboardInterrupt
+    ):  # what there is stays; if it is nothing, the generative network decides
+        interrupted = True
+    weight = np.array([weight for _, _, weight, _ in found])  # may be zero in every fold
+    losses = [loss for _, loss, _, _ in found]
+    loss = float(np.average(losses, weights=weight if weight.any() else None)) if found else np.nan
+    log_proba = None if held_out is None or not found else found[0][3]
+    return DiscriminativeNetworks([network for network, *_ in found], loss, log_proba, interrupted)
+
+
+def _from_network(network: FittedNetwork, settings: Settings, n_sweeps: int) -> Settings:
+    """Settings that start from a network, for some sweeps."""
+    start = Start(
+        owners=network.classes[network.owners],
+        means=network.means,
+        covariances=network.covariances,
+        mixing=network.mixing,
+    )
+    return replace(
+        settings,
+        n_kernels=None,
+        start=start,
+        probabilities=network.probabilities,
+        sharing=network.sharing,
+        max_iter=min(settings.max_iter, n_sweeps),
+    )
+
+
+def _trained(
+    data: TrainingData, settings: Settings, out: SampledRows
+) -> tuple[ClassDensities, float, float, np.ndarray, bool]:
+    """EM on the rows that train, then the climb.
+
+    Returns the network, its loss, the weight of the held-out rows, their predictions, and whether it was interrupted.
+    """
+    training = MixtureTraining(data, replace(settings, class_prior=None))
+    em_fit = training.best()
+    if em_fit.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    # a learned sharing plays no part from here on
+    start = Params(*(getattr(em_fit.params, name) for name in ("kernels", "mixing", "class_prior")))
+    start = match_array(start, like=np.empty(0))
+    rows = as_rows(out.x, out.code, out.weight, n_jobs=settings.n_jobs)
+    width = start.mixing.shape[0] + training.host_kernel.n_features(out.x.shape[1])
+    selection = Selection(out.code, out.weight, out.key, GAIN)
+    weight = settings.training.generative_weight
+    fit = fit_conditional(training, start, rows.framed(training.frame, width), selection, weight)
+    network = ClassDensities(
+        *training.in_data_units(fit.params),
+        training.probability(fit.params),
+        np.array(to_numpy(fit.params.class_prior)),
+    )
+    is_interrupted = fit.outcome is Outcome.INTERRUPTED
+    return network, fit.loss, float(out.weight.sum()), selection.log_proba, is_interrupted
 
 
 def tempered(network: SharedKernel, params: Params, beta: float) -> Params:
     """The network whose weighted densities are those of `params` to the power of `beta`, kernel by kernel."""
-    kernel, host = network.kernel, on_host(params)
-    kernels = kernel.tempered(host.kernels, beta)
+    kernel = network.kernel
+    kernels = kernel.tempered(params.kernels, beta)
     # (pi N)^beta = pi^beta (peak^beta / peak') N', and what a column sums to belongs to its class
-    log_constant = beta * kernel.log_peak(host.kernels) - kernel.log_peak(kernels)  # (M,)
-    log_mixing = beta * safe_log(host.mixing) + log_constant[:, None]
+    log_constant = beta * kernel.log_peak(params.kernels) - kernel.log_peak(kernels)  # (M,)
+    log_mixing = beta * safe_log(params.mixing) + log_constant[:, None]
     log_column = logsumexp(log_mixing, axis=0)
-    log_prior = beta * safe_log(host.class_prior) + log_column
-    tempered = Params(
+    log_prior = beta * safe_log(params.class_prior) + log_column
+    return Params(
         kernels, np.exp(log_mixing - log_column), np.exp(log_prior - logsumexp(log_prior))
     )
-    return match_array(tempered, like=params.mixing)  # type: ignore[no-any-return]
 
 
 def _shrunk(network: SharedKernel, params: Params, shrinkage: float) -> Params:
@@ -125,28 +228,29 @@ def fit_conditional(
     start: Params,
     held_out: Rows,
     selection: Selection,
-    config: ConditionalConfig,
+    generative_weight: float | str = 0.0,
+    max_iter: int = MAX_ITER,
 ) -> ConditionalFit:
     """The network with the least loss on `held_out`, rows in the frame of `training`, on the way up from `start`.
 
-    `selection` takes the predictions of every step.
+    `selection` is told of every step.
     """
     network = SharedKernel(training.host_kernel, np.ones(start.mixing.shape))
-    places = [(shrinkage, beta) for shrinkage in SHRINKAGES for beta in BETAS]
+    places = list(product(SHRINKAGES, BETAS))
     losses = np.concatenate(
         [tempered_losses(network, held_out, _shrunk(network, start, s)) for s in SHRINKAGES]
     )
     # the best start is not always the start of the best way up: from the covariances as they are it goes on further
     begins = sorted({int(np.argmin(losses)), int(np.argmin(losses[: len(BETAS)]))})
-    pulls = PULLS if config.pull == "auto" else (float(config.pull),)
+    weights = GENERATIVE_WEIGHTS if generative_weight == "auto" else (float(generative_weight),)
     n_parameters = training.host_kernel.n_parameters(*start.kernels.mean.shape)
-    max_iter = config.max_iter if n_parameters <= MOST_PARAMETERS * training.data.n_rows else 0
+    max_iter = max_iter if n_parameters <= MOST_PARAMETERS * training.data.n_rows else 0
     fits: list[ConditionalFit] = []
-    for (shrinkage, beta), pull in product([places[begin] for begin in begins], pulls):
+    for (shrinkage, beta), weight in product([places[begin] for begin in begins], weights):
         begin = tempered(network, _shrunk(network, start, shrinkage), beta)
-        rival = next((fit.losses for fit in fits if fit.pull == pull), ())
+        rival = next((fit.losses for fit in fits if fit.generative_weight == weight), ())
         fits.append(
-            _climb(network, training.rows, held_out, selection, begin, beta, pull, max_iter, rival)
+            _climb(network, training.rows, held_out, selection, begin, weight, max_iter, rival)
         )
         if fits[-1].outcome is Outcome.INTERRUPTED:
             break
@@ -159,28 +263,24 @@ def _climb(
     held_out: Rows,
     selection: Selection,
     start: Params,
-    beta: float,
-    pull: float,
+    generative_weight: float,
     max_iter: int,
     rival: tuple[float, ...] = (),
 ) -> ConditionalFit:
     best, lowest, best_step = start, selection.add(log_proba(network, held_out, start)), 0
     if not max_iter:
-        likelihood = -float(conditional_losses(network, rows, [start])[0])
-        return ConditionalFit(start, beta, pull, lowest, (likelihood,), 0, Outcome.STOPPED)
-    n_steps = -1  # the start is told of too
+        return ConditionalFit(start, generative_weight, lowest, (), (lowest,), Outcome.STOPPED)
     losses: list[float] = []
 
     def watch(vector: np.ndarray, _: float) -> bool:
-        nonlocal best, lowest, best_step, n_steps
-        n_steps += 1
-        if n_steps == 0:
-            losses.append(lowest)
-            return False
-        params = network.from_vector(vector, start)
-        loss = selection.add(log_proba(network, held_out, params))
-        if loss < (1 - GAIN) * lowest:
-            best, lowest, best_step = params, loss, n_steps
+        """Called at the start, and after each step."""
+        nonlocal best, lowest, best_step
+        n_steps = len(losses)
+        if n_steps:
+            params = network.from_vector(vector, start)
+            loss = selection.add(log_proba(network, held_out, params))
+            if loss < (1 - GAIN) * lowest:
+                best, lowest, best_step = params, loss, n_steps
         losses.append(lowest)
         if rival and n_steps >= HEAD_START and lowest > rival[min(n_steps, len(rival) - 1)]:
             return True
@@ -188,11 +288,9 @@ def _climb(
 
     def objective(vector: np.ndarray) -> tuple[np.ndarray, float]:
         try:
-            gradient, value = network.gradient(rows, network.from_vector(vector, start), pull)
-        except (
-            KernelpoolError,
-            FloatingPointError,
-        ):  # too long a step, covariances are none any more: back
+            params = network.from_vector(vector, start)
+            gradient, value = network.gradient(rows, params, generative_weight)
+        except (KernelpoolError, FloatingPointError):  # too long a step: no covariances any more
             return np.zeros_like(vector), TOO_FAR
         return np.asarray(to_numpy(gradient)), value
 
@@ -204,93 +302,40 @@ def _climb(
             memory=15,
             on_step=watch,
         )
-    return ConditionalFit(
-        best, beta, pull, lowest, top.history, best_step, top.outcome, tuple(losses)
-    )
+    return ConditionalFit(best, generative_weight, lowest, top.history, tuple(losses), top.outcome)
 
 
 def log_proba(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
     """log P(C_k|x), (n, K)."""
     natural_params = network.kernel.natural_params(params.kernels, rows.eps)
-    log_density = np.asarray(
-        to_numpy(rows.each(_log_densities, network, natural_params, params.mixing)), np.float64
-    )
-    joint = log_density + safe_log(np.asarray(to_numpy(params.class_prior), np.float64))
+    joint = rows.each(network.log_density, natural_params, params.mixing)
+    joint = np.asarray(joint, np.float64) + safe_log(params.class_prior)
     joint -= joint.max(axis=1, keepdims=True)
     return np.asarray(joint - np.log(np.exp(joint).sum(axis=1, keepdims=True)))
 
 
-def conditional_losses(network: SharedKernel, rows: Rows, params: Sequence[Params]) -> np.ndarray:
-    """Log-loss a row of each of several networks on the rows with a class, (L,)."""
-    natural = tuple(network.kernel.natural_params(p.kernels, rows.eps) for p in params)
-    rest = tuple((p.mixing, p.class_prior) for p in params)
-    sums = rows.total(_losses, network, natural, rest)
-    return np.asarray(sums.loss / sums.weight)
-
-
 def tempered_losses(network: SharedKernel, rows: Rows, params: Params) -> np.ndarray:
-    """Log-loss a row at each of `BETAS`, (L,), from one look at the densities: they need only be raised to a power.
+    """Sum of the log-losses at each of `BETAS`, (L,), from one pass over the densities: they need only be raised to a power.
 
     Of rows with missing cells it is that of the marginal densities to the power, not of the marginals of the power.
     """
     natural_params = network.kernel.natural_params(params.kernels, rows.eps)
-    sums = rows.total(_tempered_losses, network, natural_params, params.mixing, params.class_prior)
-    return np.asarray(sums.loss / sums.weight)
+    return np.asarray(rows.total(_tempered_losses, network, natural_params, params))
 
 
 def _tempered_losses(
-    block: Block, network: SharedKernel, natural_params: Any, mixing: Any, class_prior: Any
-) -> LossSums:
-    by_kernel = np.asarray(to_numpy(network.by_kernel(block, natural_params)), np.float64)
-    mixing, log_prior = (
-        np.asarray(to_numpy(mixing), np.float64),
-        safe_log(np.asarray(to_numpy(class_prior), np.float64)),
-    )
-    return _summed(
-        block,
-        (log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior for beta in BETAS),
-    )
-
-
-def _log_densities(block: Block, network: SharedKernel, natural_params: Any, mixing: Any) -> Any:
-    return network.log_density(block, natural_params, mixing)
-
-
-def _losses(block: Block, network: SharedKernel, natural: tuple, rest: tuple) -> LossSums:
-    densities = (
-        network.log_density(block, n, mixing) for n, (mixing, _) in zip(natural, rest, strict=True)
-    )
-    log_priors = (
-        safe_log(np.asarray(to_numpy(class_prior), np.float64)) for _, class_prior in rest
-    )
-    return _summed(
-        block,
-        (
-            np.asarray(to_numpy(d), np.float64) + p
-            for d, p in zip(densities, log_priors, strict=True)
-        ),
-    )
-
-
-def _summed(block: Block, joints: Iterable[np.ndarray]) -> LossSums:
-    """Losses from log P(C_k, x) of several networks, up to a constant of the row, each (n, K); of the rows with a class."""
-    codes = to_numpy(block.y)
+    block: Block, network: SharedKernel, natural_params: Any, params: Params
+) -> Any:
+    """Sums over the rows with a class, (L,)."""
+    codes = np.asarray(block.y)
     known = np.flatnonzero(codes >= 0)
-    weight = (
-        np.ones(len(known))
-        if block.weight is None
-        else np.asarray(to_numpy(block.weight), np.float64)[known]
-    )
+    weight = np.ones(len(known)) if block.weight is None else np.asarray(block.weight)[known]
+    by_kernel = np.asarray(network.by_kernel(block, natural_params), np.float64)[:, known]
+    mixing, log_prior = np.asarray(params.mixing), safe_log(np.asarray(params.class_prior))
     losses = []
-    for joint in joints:
-        labeled = joint[known]
-        most = labeled.max(axis=1)
-        log_evidence = np.log(np.exp(labeled - most[:, None]).sum(axis=1)) + most
-        losses.append(weight @ (log_evidence - labeled[np.arange(len(known)), codes[known]]))
-    return LossSums(np.array(losses), float(weight.sum()))
-
-
-def on_host(params: Params) -> Params:
-    """The same parameters in NumPy."""
-    kernels = match_array(params.kernels, like=np.empty(0))
-    return Params(kernels, to_numpy(params.mixing), to_numpy(params.class_prior))
+    for beta in BETAS:
+        joint = log_weighted_sums(beta * by_kernel, mixing**beta).T + beta * log_prior  # (n, K)
+        most = joint.max(axis=1)
+        log_evidence = np.log(np.exp(joint - most[:, None]).sum(axis=1)) + most
+        losses.append(weight @ (log_evidence - joint[np.arange(len(known)), codes[known]]))
+    return np.array(losses)

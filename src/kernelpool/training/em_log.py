@@ -24,9 +24,9 @@ from ..starts import ClassSample
 from ..starts.sample import Sample, sample_block
 from ..tables.columns import Columns
 from .complete_rows import mean_and_variance
-from .config import FitConfig, KernelConfig
 from .frames import mixture_frame
 from .prepare import TrainingData, given_weights
+from .settings import Settings
 from .shared_kernel import MixtureTraining
 
 LARGEST_TARGET = 1e140
@@ -56,7 +56,7 @@ class EMLogConfig:
     """Where `n_kernels` is None; fewer where there are few distinct rows."""
     init: str | GivenMixture
     """Where the kernels start: "kmeans", "random", "em", or given."""
-    kernel: KernelConfig
+    kernel: Settings
     training: str
     """"two_stage", "em_log" or "em_log_link"."""
     activation: str
@@ -152,7 +152,7 @@ def fit_em_log(
     fitted = EMLogNetwork(
         means=means,
         covariances=covariances,
-        covariance_type=training.mixture.type_in_data_units,
+        covariance_type=training.mixture.settings.type_in_data_units,
         mixing=mixing[:, 0],
         readout=np.array(to_numpy(network.readout.weight)),
         activation=config.activation,
@@ -171,14 +171,14 @@ def fit_em_log(
 class HiddenTraining(MixtureTraining):
     """The hidden layer: a shared-kernel network with one class."""
 
-    def __init__(self, data: TrainingData, kernel: KernelConfig, fit: FitConfig) -> None:
+    def __init__(self, data: TrainingData, settings: Settings) -> None:
         one_class = replace(
             data,
             classes=np.zeros(1, int),
             class_weight=np.array([data.weight]),
             unlabeled_weight=0.0,
         )
-        super().__init__(one_class, kernel, fit, class_prior=np.ones(1))
+        super().__init__(one_class, settings)
 
     def samples(self, seed: int) -> list[ClassSample]:
         """Rows of all classes, labeled or not."""
@@ -206,7 +206,8 @@ class EMLogTraining:
 
     def __init__(self, data: TrainingData, config: EMLogConfig) -> None:
         self.config = config
-        self.mixture = HiddenTraining(data, config.kernel, FitConfig(config.max_iter, config.tol))
+        settings = replace(config.kernel, max_iter=config.max_iter, tol=config.tol)
+        self.mixture = HiddenTraining(data, settings)
         self.rng = np.random.default_rng(config.seed)
         self.samples: list[ClassSample] = []
         if isinstance(config.init, GivenMixture):

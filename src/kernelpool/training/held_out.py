@@ -16,7 +16,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -29,6 +29,7 @@ from ..rows import Block, Frame, Rows, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
 from .folds import stratified_folds
 from .prepare import TrainingData
+from .settings import Settings
 
 MOST_ROWS = 20_000
 """Rows are drawn to the host up to about this many."""
@@ -108,8 +109,7 @@ def _lowest(among: list[int], losses: list[Loss], kind: str) -> list[int]:
 # -- rows and folds -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SampledRows:
+class SampledRows(NamedTuple):
     """Rows on the host, in the units of the data."""
 
     x: np.ndarray
@@ -120,10 +120,6 @@ class SampledRows:
     """(n,)."""
     key: np.ndarray
     """A number in (0, 1) made from the content of the row, (n,)."""
-
-    def where(self, mask: np.ndarray) -> "SampledRows":
-        """Some of the rows."""
-        return SampledRows(self.x[mask], self.code[mask], self.weight[mask], self.key[mask])
 
 
 def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> SampledRows:
@@ -193,6 +189,18 @@ def fold_data(data: TrainingData, rows: SampledRows, n_jobs: int | None) -> Trai
         unlabeled_weight=float(rows.weight[~labeled].sum()),
         n_rows=float(np.count_nonzero(rows.weight)),
     )
+
+
+def limited(settings: Settings, rows: SampledRows, n_classes: int) -> Settings:
+    """No more kernels than there are rows to train on, class by class where the settings say so."""
+    n_kernels, start = settings.n_kernels, settings.start
+    if n_kernels is None or start.owners is not None or start.means is not None:
+        return settings
+    if not hasattr(n_kernels, "__len__"):
+        return replace(settings, n_kernels=min(int(n_kernels), len(rows.weight)))
+    n_rows = [len(np.unique(rows.x[rows.code == k], axis=0)) for k in range(n_classes)]
+    counts = [min(count, max(1, n)) for count, n in zip(n_kernels, n_rows, strict=False)]
+    return replace(settings, n_kernels=counts)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from ..networks.shared_kernel import SharedKernel
 from ..rows import Block, Frame, as_rows
 from ..starts.sample import content_key, sample_rows
 from ..tables.columns import Columns
-from .config import FitConfig, KernelConfig, SharedKernelConfig, StartConfig
 from .frames import family_for, kernels_of, mixture_frame
 from .prepare import surveyed
+from .settings import Settings
 from .shared_kernel import fit_shared_kernel
 
 N_DRAWS = 8
@@ -72,7 +72,7 @@ def _drawn(
     block: Block, network: SharedKernel, params: Any, log_share: Any, pick: Any, noise: Any
 ) -> Any:
     """Rows whose `y` are their positions, with their missing cells drawn."""
-    return network.fill(block, params, log_share, pick[block.y], noise[block.y, :])
+    return network.impute(block, params, log_share, pick[block.y], noise[block.y, :])
 
 
 def imputation_mixture(
@@ -92,10 +92,14 @@ def imputation_mixture(
     n_kernels = int(np.clip(n_distinct // (ROWS_A_FEATURE * x.shape[1]), 1, MOST_KERNELS))
     fitted = fit_shared_kernel(
         data,
-        SharedKernelConfig(
-            KernelConfig(family, 1e-3, "conjugate"),
-            StartConfig(n_kernels),
-            fit=FitConfig(max_iter=50, tol=1e-3, seed=seed),
+        Settings(
+            n_kernels,
+            family,
+            covariance_floor=1e-3,
+            kernel_prior="conjugate",
+            max_iter=50,
+            tol=1e-3,
+            seed=seed,
         ),
     )
     return ImputationMixture(
@@ -104,7 +108,7 @@ def imputation_mixture(
         fitted.means,
         fitted.covariances,
         np.asarray(fitted.mixing)[:, 0],
-        fitted.probability,
+        fitted.probabilities,
     )
 
 

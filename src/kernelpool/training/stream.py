@@ -36,19 +36,18 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from ..arrays import is_array, match_array, to_numpy
+from ..em import Fit
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
 from ..networks.shared_kernel import EStepParams, Params, SharedKernel, Totals, sharing_table
 from ..penalties import Conjugate, NoPenalty, Penalty
-from ..rows import ArrayRows, Block, Frame, Rows, as_rows, column_like, is_lazy, lives_elsewhere
+from ..rows import ArrayRows, Frame, Rows, as_rows, column_like, is_lazy, lives_elsewhere
 from ..tables.batches import is_source
 from ..tables.columns import Columns
-from .config import KernelConfig, SharedKernelConfig, is_auto, is_learned
 from .prepare import (
     TrainingData,
     check_finite,
     class_codes,
-    class_prior_of,
     codes_of_known,
     complete_numbers,
     distinct_labels,
@@ -56,7 +55,8 @@ from .prepare import (
     label_name,
     with_two_classes,
 )
-from .shared_kernel import MixtureTraining, fit_shared_kernel
+from .settings import Settings, is_auto
+from .shared_kernel import FittedNetwork, MixtureTraining
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
@@ -76,18 +76,6 @@ FEWEST_NEW, NEW_SHARE = 5, 0.02
 
 MOST = 2
 """Kernels that a stream may come to, for each one it began with."""
-
-
-@dataclass(frozen=True)
-class StreamConfig:
-    """What stays the same over a stream."""
-
-    kernel: KernelConfig
-    sharing: float
-    half_life: float | None
-    class_prior: np.ndarray | None
-    """As given; None follows the stream."""
-    n_jobs: int | None
 
 
 @dataclass(frozen=True)
@@ -119,30 +107,26 @@ class StreamState:
     most_kernels: int
 
 
-def stream_config(config: SharedKernelConfig, half_life: float | None) -> StreamConfig:
-    """The settings that a stream can do, or a refusal."""
+def check_settings(settings: Settings) -> None:
+    """Refuse the settings that depend on all rows."""
+    sharing = settings.sharing
     refused = {
-        "n_kernels": is_auto(config.start.n_kernels),
-        "covariance_type": is_auto(config.kernel.covariance_type),
-        "kernel_prior": is_auto(config.kernel.prior),
-        "sharing": is_auto(config.sharing)
-        or is_learned(config.sharing)
-        or np.ndim(config.sharing) > 0,
-        "overlap_penalty": config.penalty.strength != 0,
-        "split_by_class": config.split_anchor is not None,
+        "n_kernels": is_auto(settings.n_kernels),
+        "covariance_type": is_auto(settings.covariance_type),
+        "kernel_prior": is_auto(settings.kernel_prior),
+        "sharing": isinstance(sharing, str) or np.ndim(sharing) > 0,
+        "overlap": is_auto(settings.overlap) or settings.overlap.strength != 0,
     }
     for name, is_refused in refused.items():
         if is_refused:
             raise KernelpoolError(
                 f"partial_fit takes a number or a name for {name}, which does not depend on all rows; set it, or use fit."
             )
-    family = FAMILIES[config.kernel.covariance_type]
+    family = FAMILIES[settings.covariance_type]
     if not issubclass(family, Gaussian):
         raise KernelpoolError(
             f"partial_fit needs Gaussian kernels; covariance_type={family.name!r} has others. Use fit."
         )
-    prior = None if config.class_prior is None else np.asarray(config.class_prior, np.float64)
-    return StreamConfig(config.kernel, float(config.sharing), half_life, prior, config.fit.n_jobs)
 
 
 # -- the network of a state -----------------------------------------------------------------------------------------------
@@ -151,15 +135,17 @@ def stream_config(config: SharedKernelConfig, half_life: float | None) -> Stream
 class StreamNetwork:
     """A state with the network that it stands for."""
 
-    def __init__(self, state: StreamState, config: StreamConfig) -> None:
-        self.state, self.config = state, config
-        self.kernel: Gaussian = FAMILIES[config.kernel.covariance_type](
-            config.kernel.floor * state.variance
+    def __init__(
+        self, state: StreamState, settings: Settings, half_life: float | None = None
+    ) -> None:
+        self.state, self.settings, self.half_life = state, settings, half_life
+        self.kernel: Gaussian = FAMILIES[settings.covariance_type](
+            settings.covariance_floor * state.variance
         )
-        self.sharing = np.asarray(sharing_table(state.owners, config.sharing, state.mass.shape[1]))
-        n_kernels = len(state.mean)
+        n_kernels, n_classes = state.mass.shape
+        self.sharing = np.asarray(sharing_table(state.owners, settings.sharing, n_classes))
         self.penalty: Penalty = (
-            Conjugate(state.variance, n_kernels) if config.kernel.prior else NoPenalty()
+            Conjugate(state.variance, n_kernels) if settings.kernel_prior else NoPenalty()
         )
         self.network = SharedKernel(self.kernel, self.sharing, self.penalty)
 
@@ -176,14 +162,14 @@ class StreamNetwork:
     @property
     def class_prior(self) -> np.ndarray:
         """(K,)."""
-        if self.config.class_prior is not None:
-            return self.config.class_prior
+        if self.settings.class_prior is not None:
+            return np.asarray(self.settings.class_prior, np.float64)
         return np.asarray(self.state.class_weight / self.state.class_weight.sum())
 
     @property
     def n_remembered(self) -> float:
         """Rows that the statistics stand for."""
-        return _remembered(self.state.seen, self.config.half_life)
+        return _remembered(self.state.seen, self.half_life)
 
     def _kernels(self) -> Kernels:
         n, state = self.n_remembered, self.state
@@ -198,6 +184,9 @@ class StreamNetwork:
             self.state.frame, self.kernel.n_features(d) + sum(self.state.mass.shape) + 1
         )
 
+    def _of(self, state: StreamState) -> "StreamNetwork":
+        return StreamNetwork(state, self.settings, self.half_life)
+
     def step(self, rows: Rows, probes: ArrayRows) -> "StreamNetwork":
         """What a mini-batch makes of it; `probes` are some of its rows."""
         e_step_params = self.network.e_step_params(self.params, rows.eps)
@@ -207,7 +196,7 @@ class StreamNetwork:
         n = float(totals.weight)
         if n == 0:
             return self
-        step = step_size(n, self.state.seen, self.config.half_life)
+        step = step_size(n, self.state.seen, self.half_life)
         batch = _StreamMoments.of(
             self.kernel,
             totals,
@@ -216,7 +205,7 @@ class StreamNetwork:
         )
         stepped = _joined(self.state, batch, step, self.kernel)
         log_likelihood = float(totals.log_likelihood) / n - self.state.frame.log_volume
-        keep = 1.0 if self.config.half_life is None else 2 ** (-n / self.config.half_life)
+        keep = 1.0 if self.half_life is None else 2 ** (-n / self.half_life)
         labeled = np.asarray(totals.moments.mass[:, :-1].sum(axis=0))
         level, born = self._probed(probes, step)
         state = replace(
@@ -232,7 +221,7 @@ class StreamNetwork:
             objective=(1 - step) * self.state.objective + step * log_likelihood,
             n_steps=self.state.n_steps + 1,
         )
-        network = StreamNetwork(state, self.config)
+        network = self._of(state)
         for center, k, share in born:
             network = network._with_kernel(center, k, step * share)
         return network._without_the_dead()
@@ -247,7 +236,7 @@ class StreamNetwork:
             axis=0
         )  # a class keeps its last
         alive[needed] = True
-        if self.config.sharing == 0:  # so does an owner
+        if self.settings.sharing == 0:  # so does an owner
             for k in np.unique(state.owners):
                 mine = state.owners == k
                 if not (alive & mine).any():
@@ -268,7 +257,7 @@ class StreamNetwork:
             mixing=mixing / mixing.sum(axis=0),
             owners=state.owners[alive],
         )
-        return StreamNetwork(kept, self.config)
+        return self._of(kept)
 
     def _probed(
         self, probes: ArrayRows, step: float
@@ -278,7 +267,7 @@ class StreamNetwork:
         codes = np.asarray(probes.y)
         natural_params = self.kernel.natural_params(self.params.kernels, probes.eps)
         log_density = np.asarray(
-            framed.each(_log_density, self.network, natural_params, self.state.mixing)
+            framed.each(self.network.log_density, natural_params, self.state.mixing)
         )
         level = self.state.level.copy()
         born: list[tuple[np.ndarray, int, float]] = []
@@ -325,19 +314,30 @@ class StreamNetwork:
             mixing=mixing,
             owners=np.append(state.owners, k),
         )
-        return StreamNetwork(grown, self.config)
+        return self._of(grown)
 
     # -- what has been learned ----------------------------------------------------------------------------------------
 
-    def in_data_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and covariances in the units of the data."""
-        outside = self.kernel.stretched if self.config.kernel.is_stretched else self.kernel.out_of
-        kernels = outside(self.params.kernels, self.state.frame)
-        return np.asarray(kernels.mean), np.asarray(kernels.covariance)
-
-
-def _log_density(block: Block, network: SharedKernel, natural_params: Any, mixing: Any) -> Any:
-    return network.log_density(block, natural_params, mixing)
+    def network_in_data_units(self, classes: np.ndarray) -> FittedNetwork:
+        """The network in the units of the data."""
+        state, stretched = self.state, self.settings.is_stretched
+        kernels = (self.kernel.stretched if stretched else self.kernel.out_of)(
+            self.params.kernels, state.frame
+        )
+        return FittedNetwork(
+            np.asarray(kernels.mean),
+            np.asarray(kernels.covariance),
+            state.mixing,
+            None,
+            self.class_prior,
+            classes=classes,
+            owners=state.owners,
+            sharing=self.sharing,
+            covariance_type=self.settings.type_in_data_units,
+            objective=state.objective,
+            history=np.array([state.objective]),
+            fit=Fit(self.params, n_sweeps=state.n_steps),
+        )
 
 
 def step_size(n: float, seen: float, half_life: float | None) -> float:
@@ -422,7 +422,6 @@ def mini_batch(
     sample_weight: Any,
     classes: np.ndarray,
     unlabeled: Any,
-    unlabeled_weight: float,
     n_jobs: int | None,
 ) -> MiniBatch:
     """Rows of one call to `partial_fit`."""
@@ -447,9 +446,6 @@ def mini_batch(
             )
         codes = class_codes(labels, classes, unlabeled)
     weight = None if sample_weight is None else given_weights(X, sample_weight)
-    if unlabeled_weight != 1:
-        factor = np.where(codes < 0, unlabeled_weight, 1.0)
-        weight = factor if weight is None else weight * factor
     rows = as_rows(
         X, column_like(X, codes), None if weight is None else column_like(X, weight), n_jobs=n_jobs
     )
@@ -465,14 +461,11 @@ def mini_batch(
 
 
 def begin(
-    data: TrainingData, config: SharedKernelConfig, stream: StreamConfig, probes: ArrayRows
+    data: TrainingData, settings: Settings, half_life: float | None, probes: ArrayRows
 ) -> StreamNetwork:
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
-    short = replace(config, fit=replace(config.fit, max_iter=START_SWEEPS, starving="drop"))
-    fitted = fit_shared_kernel(data, short)
-    training = MixtureTraining(
-        data, config.kernel, config.fit, class_prior=class_prior_of(config.class_prior, data)
-    )
+    training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
+    fitted = training.network(training.best())
     kernels = training.in_frame(Kernels(fitted.means, fitted.covariances))
     n_classes = len(data.classes)
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
@@ -489,11 +482,11 @@ def begin(
         seen=data.weight,
         objective=fitted.objective,
         n_steps=1,
-        most_kernels=MOST * fitted.n_kernels_asked,
+        most_kernels=MOST * len(training.owners),
     )
     state = replace(empty, scatter=scatter_of(training.host_kernel, kernels, empty.mass))
-    level, _ = StreamNetwork(state, stream)._probed(probes, 1.0)
-    return StreamNetwork(replace(state, level=level), stream)
+    level, _ = StreamNetwork(state, settings)._probed(probes, 1.0)
+    return StreamNetwork(replace(state, level=level), settings, half_life)
 
 
 def resume(
@@ -504,10 +497,11 @@ def resume(
     frame: Frame,
     seen: float,
     objective: float,
-    stream: StreamConfig,
+    settings: Settings,
+    half_life: float | None,
 ) -> StreamNetwork:
     """A stream that goes on from a fitted network, whose kernels are given in the frame."""
-    plain = FAMILIES[stream.kernel.covariance_type](np.zeros(kernels.mean.shape[1]))
+    plain = FAMILIES[settings.covariance_type](np.zeros(kernels.mean.shape[1]))
     mean, share, mass = np.asarray(kernels.mean), mixing @ class_prior, mixing * class_prior
     state = StreamState(
         frame=frame,
@@ -526,7 +520,7 @@ def resume(
         n_steps=0,
         most_kernels=MOST * len(mean),
     )
-    return StreamNetwork(state, stream)
+    return StreamNetwork(state, settings, half_life)
 
 
 def scatter_of(kernel: Gaussian, kernels: Kernels, mass: np.ndarray) -> np.ndarray:

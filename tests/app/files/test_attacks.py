@@ -85,7 +85,7 @@ ATTACKS = {
 @pytest.mark.parametrize("what", ATTACKS)
 def test_an_attack_is_refused_with_a_short_message(what, path):
     change, message = ATTACKS[what]
-    file = taken_apart("shared, split", path)
+    file = taken_apart("shared, learned", path)
     path.write_bytes(file.sealed(*change(file)))
     with pytest.raises(ModelFileError, match=message) as caught:
         kernelpool.load(path)
@@ -94,7 +94,7 @@ def test_an_attack_is_refused_with_a_short_message(what, path):
 
 def test_attacks_cost_little_memory(tmp_path):
     """In a process that may have 1 GB more than it needs to import the library; the files have up to 6 MB."""
-    file, paths = taken_apart("shared, split", tmp_path / "model"), []
+    file, paths = taken_apart("shared, learned", tmp_path / "model"), []
     for i, (change, _) in enumerate(ATTACKS.values()):
         paths.append(str(tmp_path / f"attack{i}"))
         (tmp_path / f"attack{i}").write_bytes(file.sealed(*change(file)))

@@ -20,7 +20,7 @@ FUZZED = [
     "shared spherical",
     "shared full",
     "shared tied",
-    "shared, split",
+    "shared, learned",
     "sharing average",
     "parzen with trees",
     "parzen gaussian",

@@ -307,7 +307,9 @@ MIXTURES = {
     "conditional": SharedKernelClassifier(
         3, covariance_type="full", class_prior=[0.3, 0.7], max_iter=5, tol=1e-2, random_state=0
     ),
-    "average": SharingAverageClassifier(3, covariance_type="full", random_state=0),
+    "average": SharingAverageClassifier(
+        SharedKernelClassifier.prbf(3, covariance_type="full", random_state=0, standardize=True)
+    ),
 }
 
 

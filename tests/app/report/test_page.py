@@ -406,7 +406,9 @@ def test_members_of_a_pool_are_listed_with_their_weights(report, clouds):
 
 
 MODELS = {
-    "average": lambda: SharingAverageClassifier(3, sharing=(0, 1), random_state=0, tol=0.02),
+    "average": lambda: SharingAverageClassifier(
+        SharedKernelClassifier.prbf(3, random_state=0, tol=0.02, standardize=True), sharing=(0, 1)
+    ),
     "auto": lambda: SharedKernelClassifier.auto(n_kernels=[2, 3], random_state=0, tol=0.02),
     "neurons": lambda: CompetitiveNeuronsClassifier(3, random_state=0, tol=0.02),
     "local neurons": lambda: CompetitiveNeuronsClassifier(3, local=True, random_state=0),

@@ -184,7 +184,7 @@ def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     rows, volume = framed(g, x, frame), _volume(g, known, frame)
     log_density = g.subtract(_class_densities(g, rows, known, model, frame), volume)
     answers = _from_density(g, log_density, model.class_prior_)
-    networks = getattr(model, "deciding_networks_", ())
+    networks = getattr(model, "discriminative_", ())
     if not networks:
         return answers
     parts = []
@@ -215,8 +215,8 @@ def sharing_average(g: Graph, x: str, model: Any) -> Answers:
     x, known = known_cells(g, x, frame, model.columns_.levels)
     rows, volume = framed(g, x, frame), _volume(g, known, frame)
     parts = [_class_densities(g, rows, known, member, frame) for member in model.estimators_]
-    weights = g.safe_log(model.weights_)[:, None]
-    log_density = g.log_of_sum(g.add(_stacked(g, parts), weights), 1)  # of (n, L, K)
+    stacked = g.subtract(_stacked(g, parts), np.log(len(parts)))  # (n, L, K)
+    log_density = g.log_of_sum(stacked, 1)
     return _from_density(g, g.subtract(log_density, volume), model.class_prior_)
 
 

@@ -15,7 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
-from ...inspection.describe import member_name, member_weights
+from ...inspection.describe import member_name
 from ...inspection.metrics import (
     N_BINS,
     ambiguity_of,
@@ -521,7 +521,8 @@ def plot_sharing(model: Any, *, ax: Any = None) -> None:
     single = isinstance(model, SharedKernelClassifier)
     members = [model] if single else model.estimators_
     values, names, owners = [], [], []
-    for member, weight in zip(members, [1.0] if single else member_weights(model), strict=True):
+    weight = 1 / len(members)
+    for member in members:
         joint = member.mixing_ * member.class_prior_  # (M, K)
         share = joint.sum(axis=1)
         owner = np.searchsorted(member.classes_, member.owners_)
