@@ -89,14 +89,14 @@ DOUBT, SLACK = 0.05, 0.5
 def corollary_1(error: float = 0.1) -> float:
     """Rows for 20 of 1000 kernels of a fixed radius."""
     return bounds.test_size(
-        n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, doubt=DOUBT, slack=SLACK
+        n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, alpha=DOUBT, slack=SLACK
     )
 
 
 def theorem_3(error: float = 0.1) -> float:
     """Rows for 20 of 1000 kernels of a radius that the test rows choose."""
     return bounds.test_size(
-        n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, doubt=DOUBT, slack=SLACK, radius="chosen"
+        n_kernels=N_KERNELS, n_kept=N_KEPT, error=error, alpha=DOUBT, slack=SLACK, radius="chosen"
     )
 
 
@@ -104,7 +104,7 @@ def baum_haussler(n_features: int, error: float = 0.1) -> float:
     """Rows for any network with one hidden layer of 20 threshold units."""
     n_units = N_KEPT + 1
     capacity = 2 * N_KEPT * n_features * math.log2(math.e * n_units)
-    return bounds.test_size_for_capacity(capacity, error=error, doubt=DOUBT, slack=SLACK)
+    return bounds.test_size_for_capacity(capacity, error=error, alpha=DOUBT, slack=SLACK)
 
 
 def absolute(error: float = 0.1) -> float:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_numpy
 from ..errors import KernelpoolError
-from ..inspection.explain import Explanation, explain
+from ..inspection.explanation import Explanation, explain
 from ..inspection.notebook import NotebookMixin
 from ..rows import Block, Rows, is_lazy, map_column
 from ..tables.batches import is_source

@@ -9,7 +9,7 @@ from ..training.folds import hold_out, row_keys, stratified_folds
 from .compare import ModelComparison, compare_models
 from .describe import Description, Pool, describe
 from .drift import DriftReference, DriftReport, check_drift
-from .explain import Explanation, explain
+from .explanation import Explanation, explain
 from .importance import FeatureImportance, feature_importance
 from .metrics import Metrics, Rate
 from .priors import PriorEstimate, estimate_class_prior, with_class_prior

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.stats import beta, norm
+from scipy.stats import beta
 from sklearn.utils import column_or_1d
 
 from ..errors import KernelpoolError
@@ -50,12 +50,12 @@ def class_codes(classes: Any, y: Any, n_rows: int) -> np.ndarray:
 
 
 def binomial_interval(
-    n_errors: Any, n_rows: Any, doubt: float = 0.05
+    n_errors: Any, n_rows: Any, alpha: float = 0.05
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper and Pearson's interval of a share, wrong with a probability of at most `doubt`; from none of n to all of n."""
+    """Clopper and Pearson's interval of a share, wrong with a probability of at most `alpha`; from none of n to all of n."""
     k, n = np.asarray(n_errors, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
     with np.errstate(invalid="ignore"):
-        low, high = beta.ppf(doubt / 2, k, n - k + 1), beta.isf(doubt / 2, k + 1, n - k)
+        low, high = beta.ppf(alpha / 2, k, n - k + 1), beta.isf(alpha / 2, k + 1, n - k)
     return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
 
 
@@ -71,11 +71,11 @@ class Rate:
     confidence: float
 
     @classmethod
-    def of(cls, n_errors: int, n_rows: int, doubt: float) -> Self:
-        """Of counts; each end of the interval is wrong with half of `doubt`."""
-        low, high = binomial_interval(n_errors, n_rows, doubt)
+    def of(cls, n_errors: int, n_rows: int, alpha: float) -> Self:
+        """Of counts; each end of the interval is wrong with half of `alpha`."""
+        low, high = binomial_interval(n_errors, n_rows, alpha)
         return cls(
-            int(n_rows), int(n_errors), float(n_errors / n_rows), float(low), float(high), 1 - doubt
+            int(n_rows), int(n_errors), float(n_errors / n_rows), float(low), float(high), 1 - alpha
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,41 +89,6 @@ class Rate:
         return (
             f"{percent(self.error)} ({interval}; {self.n_errors:,} of {plural(self.n_rows, 'row')})"
         )
-
-
-@dataclass(frozen=True)
-class RegressionError:
-    """How far predicted numbers lie from the true ones; the interval of the root mean squared error is asymptotic."""
-
-    n_rows: int
-    rmse: float
-    """Root mean squared error."""
-    low: float
-    high: float
-    mae: float
-    """Mean absolute error."""
-    r2: float | None
-    """Share of the variance that is explained; None where the true numbers are all the same."""
-    confidence: float
-
-    @classmethod
-    def of(cls, true: np.ndarray, predicted: np.ndarray, doubt: float) -> Self:
-        """Of some rows, (n,) both; each end of the interval is wrong with half of `doubt`."""
-        miss = np.asarray(true, np.float64) - np.asarray(predicted, np.float64)
-        mse, total = float((miss**2).mean()), float(np.var(true))
-        doubtful = float(norm.ppf(1 - doubt / 2)) * float((miss**2).std()) / len(miss) ** 0.5
-        low, high = max(mse - doubtful, 0.0) ** 0.5, (mse + doubtful) ** 0.5
-        r2 = 1 - mse / total if total > 0 else None
-        return cls(len(miss), mse**0.5, low, high, float(np.abs(miss).mean()), r2, 1 - doubt)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        interval = f"{100 * self.confidence:.6g} % interval {self.low:.4g} to {self.high:.4g}"
-        explained = "" if self.r2 is None else f"; {percent(self.r2)} of the variance explained"
-        return f"{self.rmse:.4g} ({interval}; {plural(self.n_rows, 'row')}{explained})"
 
 
 # -- metrics ------------------------------------------------------------------------------------------------------
@@ -249,14 +214,14 @@ class Metrics(Sums):
             if n
         ]
 
-    def rate(self, doubt: float) -> Rate:
+    def rate(self, alpha: float) -> Rate:
         """The error over all rows, counted as whole rows."""
-        return Rate.of(int(self.n_errors), int(self.n_rows), doubt)
+        return Rate.of(int(self.n_errors), int(self.n_rows), alpha)
 
-    def accepted(self, doubt: float) -> Rate | None:
+    def accepted(self, alpha: float) -> Rate | None:
         """The error over rows that were accepted; None where all were refused."""
         n, wrong = self.decisions[0].tolist()
-        return Rate.of(int(wrong), int(n), doubt) if n else None
+        return Rate.of(int(wrong), int(n), alpha) if n else None
 
 
 def bin_sums(

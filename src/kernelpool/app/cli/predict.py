@@ -10,7 +10,7 @@ import numpy as np
 from ... import ConformalClassifier
 from ...errors import KernelpoolError
 from ...inspection import explain, with_class_prior
-from ...inspection.explain import signed
+from ...inspection.explanation import signed
 from ...inspection.metrics import DECISIONS
 from ...inspection.priors import prior_from_probability
 from ...text import listed, plural, shown

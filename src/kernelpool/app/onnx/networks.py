@@ -661,9 +661,9 @@ def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> Answ
         others = g.op(
             "Not", g.op("Equal", g.unsqueeze(code, 1), g.constant(np.arange(len(classes))[None, :]))
         )
-        doubt = g.total(g.multiply(answers["probabilities"], g.cast(others, g.dtype)), 1)
+        ambiguity = g.total(g.multiply(answers["probabilities"], g.cast(others, g.dtype)), 1)
         sure = g.op(
-            "LessOrEqual", doubt, g.constant(np.array(model.ambiguity_threshold_, np.float64))
+            "LessOrEqual", ambiguity, g.constant(np.array(model.ambiguity_threshold_, np.float64))
         )
         label = g.op("Where", sure, label, ambiguous)
         decision = g.op("Where", sure, decision, g.constant(np.array(1)))

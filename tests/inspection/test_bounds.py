@@ -10,13 +10,13 @@ from scipy.stats import beta, binom, binomtest
 
 from kernelpool import bounds
 from kernelpool.errors import KernelpoolError
-from kernelpool.networks.bounds import log_binomial_cdf, log_networks
+from kernelpool.inspection.bounds import log_binomial_cdf, log_networks
 
 shares = st.floats(1e-4, 0.99)
 sizes = st.integers(2, 100_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n)))
 
 
-# N, K, error, doubt, slack, then Corollary 1 and Theorem 3, worked out from the printed formulas on their own
+# N, K, error, alpha, slack, then Corollary 1 and Theorem 3, worked out from the printed formulas on their own
 POINTS = [
     (1000, 20, 0.1, 0.05, 0.5, 8098.9, 1_207_957),
     (1000, 1, 0.1, 0.05, 0.5, 872.279, 94_355.87),
@@ -26,31 +26,31 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize(("n", "k", "error", "doubt", "slack", "fixed", "chosen"), POINTS)
-def test_the_papers_test_set_sizes(n, k, error, doubt, slack, fixed, chosen):
-    given = {"n_kernels": n, "n_kept": k, "error": error, "doubt": doubt, "slack": slack}
+@pytest.mark.parametrize(("n", "k", "error", "alpha", "slack", "fixed", "chosen"), POINTS)
+def test_the_papers_test_set_sizes(n, k, error, alpha, slack, fixed, chosen):
+    given = {"n_kernels": n, "n_kept": k, "error": error, "alpha": alpha, "slack": slack}
     assert bounds.test_size(**given) == pytest.approx(fixed, rel=1e-4)
     assert bounds.test_size(**given, radius="chosen") == pytest.approx(chosen, rel=1e-4)
 
 
 def test_theorem_3_is_its_first_term_where_doubt_is_tiny():
     size = bounds.test_size(
-        n_kernels=2, n_kept=1, error=0.5, doubt=1e-250, slack=1.0, radius="chosen"
+        n_kernels=2, n_kept=1, error=0.5, alpha=1e-250, slack=1.0, radius="chosen"
     )
     assert size == pytest.approx(8 / 0.5 * math.log(8 / 1e-250))
 
 
 def test_theorem_2_for_any_capacity():
-    given = {"error": 0.2, "doubt": 0.01, "slack": 0.4}
+    given = {"error": 0.2, "alpha": 0.01, "slack": 0.4}
     scale = 0.4**2 * 0.2
     assert bounds.test_size_for_capacity(7.5, **given) == pytest.approx(
         16 * 7.5 / scale * math.log(16 / scale)
     )
-    assert bounds.test_size_for_capacity(1, **{**given, "doubt": 1e-250}) == pytest.approx(
+    assert bounds.test_size_for_capacity(1, **{**given, "alpha": 1e-250}) == pytest.approx(
         8 / scale * math.log(8e250)
     )
     of_kernels = bounds.test_size_for_capacity(
-        bounds.capacity(1000, 20), error=0.1, doubt=0.05, slack=0.5
+        bounds.capacity(1000, 20), error=0.1, alpha=0.05, slack=0.5
     )
     assert of_kernels == pytest.approx(1_207_957, rel=1e-6)  # Theorem 3
     with pytest.raises(KernelpoolError, match=r"capacity must be at least 1; got 0\.5\."):
@@ -58,11 +58,11 @@ def test_theorem_2_for_any_capacity():
 
 
 @given(sizes, shares, shares, st.floats(0.01, 1), st.sampled_from(["fixed", "chosen"]))
-def test_the_certified_error_is_the_inverse_of_the_test_size(size, error, doubt, slack, radius):
+def test_the_certified_error_is_the_inverse_of_the_test_size(size, error, alpha, slack, radius):
     given_ = {
         "n_kernels": size[0],
         "n_kept": size[1],
-        "doubt": doubt,
+        "alpha": alpha,
         "slack": slack,
         "radius": radius,
     }
@@ -81,19 +81,19 @@ def test_the_number_of_networks_is_bounded_from_above(size):
 
 
 @given(sizes, shares, st.floats(0, 0.9), st.integers(1, 10**7))
-def test_theorem_1_as_it_stands_is_where_its_inequality_is_tight(size, doubt, test_error, n_rows):
+def test_theorem_1_as_it_stands_is_where_its_inequality_is_tight(size, alpha, test_error, n_rows):
     error = bounds.certified_error(
         n_rows=n_rows,
         n_kernels=size[0],
         n_kept=size[1],
-        doubt=doubt,
+        alpha=alpha,
         slack=None,
         test_error=test_error,
     )
     if error < 1:
         chi = (error - test_error) / math.sqrt(error)
         assert log_networks(*size) - chi**2 * n_rows / 2 == pytest.approx(
-            math.log(doubt), rel=1e-6, abs=1e-6
+            math.log(alpha), rel=1e-6, abs=1e-6
         )
 
 
@@ -113,27 +113,27 @@ def test_the_binomial_tail_is_scipys(n, share, p):
 
 
 @given(st.integers(1, 10**5), st.floats(0, 1), st.floats(1e-8, 0.9), st.integers(1, 1000))
-def test_the_binomial_bounds_are_clopper_and_pearsons(n, share, doubt, n_tried):
+def test_the_binomial_bounds_are_clopper_and_pearsons(n, share, alpha, n_tried):
     k = round(share * n)
-    upper = beta.ppf(1 - doubt / n_tried, k + 1, n - k) if k < n else 1.0
-    lower = beta.ppf(doubt, k, n - k + 1) if k else 0.0
-    assert bounds.binomial_upper(k, n, doubt, n_tried=n_tried) == pytest.approx(upper, rel=1e-6)
-    assert bounds.binomial_lower(k, n, doubt) == pytest.approx(lower, rel=1e-6, abs=1e-12)
+    upper = beta.ppf(1 - alpha / n_tried, k + 1, n - k) if k < n else 1.0
+    lower = beta.ppf(alpha, k, n - k + 1) if k else 0.0
+    assert bounds.binomial_upper(k, n, alpha, n_tried=n_tried) == pytest.approx(upper, rel=1e-6)
+    assert bounds.binomial_lower(k, n, alpha) == pytest.approx(lower, rel=1e-6, abs=1e-12)
 
 
 def test_the_compression_bound_solves_its_own_equation():
-    n, k, errors, doubt, choices = 5000, 30, 200, 0.05, 256
+    n, k, errors, alpha, choices = 5000, 30, 200, 0.05, 256
     bound = bounds.compression_bound(
-        n_rows=n, n_kept=k, n_errors=errors, doubt=doubt, n_choices=choices
+        n_rows=n, n_kept=k, n_errors=errors, alpha=alpha, n_choices=choices
     )
     log_price = math.log(n) + math.log(math.comb(n, k)) + math.log(choices)
     assert binom.logcdf(errors, n - k, bound) == pytest.approx(
-        math.log(doubt) - log_price, rel=1e-6
+        math.log(alpha) - log_price, rel=1e-6
     )
 
 
 def test_the_compression_bound_without_kept_rows_is_binomial_but_for_the_price_of_the_size():
-    assert bounds.compression_bound(n_rows=100, n_kept=0, n_errors=3, doubt=0.05) == pytest.approx(
+    assert bounds.compression_bound(n_rows=100, n_kept=0, n_errors=3, alpha=0.05) == pytest.approx(
         beta.ppf(1 - 0.05 / 100, 4, 97)
     )
 
@@ -149,21 +149,21 @@ def test_the_paired_test_is_the_exact_sign_test():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "doubt"), [(1, 0.05), (2, 0.05), (7, 0.2), (30, 0.05), (100, 0.01), (300, 0.05)]
+    ("n_rows", "alpha"), [(1, 0.05), (2, 0.05), (7, 0.2), (30, 0.05), (100, 0.01), (300, 0.05)]
 )
-def test_no_true_error_makes_certificates_fail_more_often_than_they_say(n_rows, doubt):
+def test_no_true_error_makes_certificates_fail_more_often_than_they_say(n_rows, alpha):
     """The probability of failure, summed over every outcome of the test set, for true errors where it is greatest.
 
     It jumps where the true error passes one of the bounds that the test may end with, and falls from there to the next.
     """
     n_errors = np.arange(n_rows + 1)
-    bound = np.array([bounds.binomial_upper(int(k), n_rows, doubt) for k in n_errors])
+    bound = np.array([bounds.binomial_upper(int(k), n_rows, alpha) for k in n_errors])
     worst = np.nextafter(bound[:-1], 1)
     true = np.concatenate([worst, np.linspace(0.001, 0.999, 499)])
     fails = np.array([binom.pmf(n_errors, n_rows, p)[bound < p].sum() for p in true])
-    assert fails.max() <= doubt * (1 + 1e-6)
+    assert fails.max() <= alpha * (1 + 1e-6)
     assert fails[: len(worst)] == pytest.approx(
-        np.full(len(worst), doubt), rel=1e-6
+        np.full(len(worst), alpha), rel=1e-6
     )  # nothing is given away either
 
 
@@ -243,7 +243,7 @@ def test_the_papers_certificate_holds_for_the_network_chosen_on_the_test_rows():
         wrong = [float(np.mean(network.predict(X) != y)) for network in networks]
         best = int(np.argmin(wrong))
         fails += networks[best].error > bounds.certified_error(
-            n_rows=200, n_kernels=20, n_kept=1, doubt=0.05, slack=None, test_error=wrong[best]
+            n_rows=200, n_kernels=20, n_kept=1, alpha=0.05, slack=None, test_error=wrong[best]
         )
     assert fails <= 50
 
@@ -312,8 +312,8 @@ def test_comparisons_print_as_sentences():
             "error must lie between 0 and 1, both excluded; got 1.0",
         ),
         (
-            lambda: bounds.test_size(n_kernels=10, n_kept=1, error=0.1, doubt=0),
-            "doubt must lie between 0 and 1",
+            lambda: bounds.test_size(n_kernels=10, n_kept=1, error=0.1, alpha=0),
+            "alpha must lie between 0 and 1",
         ),
         (
             lambda: bounds.test_size(n_kernels=10, n_kept=1, error=0.1, slack=0),

@@ -24,7 +24,7 @@ from kernelpool import (
 )
 from kernelpool.errors import KernelpoolError
 from kernelpool.inspection import explain
-from kernelpool.inspection.explain import shapley_parts
+from kernelpool.inspection.explanation import shapley_parts
 
 FAMILIES = ["spherical", "diag", "full", "tied"]
 

@@ -1,0 +1,810 @@
+r"""How far the error of a network of K out of N kernels can be trusted.
+
+Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991, Theorems 1 and 2, Corollary 1
+and Theorem 3; Langford, "Tutorial on practical prediction theory for classification", JMLR 6, 2005, sections 3 and 5;
+Clopper & Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934.
+
+.. math:: m \ge \frac{2 (K \ln(eN/K) + \ln(1/\delta))}{\gamma^2 \epsilon}
+    \qquad m \ge \max\Bigl(\frac{8}{\gamma^2\epsilon} \ln\frac{8}{\delta},\;
+    \frac{32 (\log_2 K + K \log_2(eN/K))}{\gamma^2\epsilon} \ln\frac{16}{\gamma^2\epsilon}\Bigr)
+
+==================  ====================  ================================================================================
+paper               here                  meaning
+==================  ====================  ================================================================================
+:math:`m`           ``n_rows``            rows of the test set
+:math:`N`, K        ``n_kernels``,        kernels to choose from, and kernels chosen
+                    ``n_kept``
+:math:`\epsilon`    ``error``             what the probability of a misclassified row must not exceed
+:math:`\delta`      ``alpha``             probability that the statement is wrong: 0.05 is 95 % confidence
+:math:`\gamma`      ``slack``             the share of `error` by which the test error must stay below it
+==================  ====================  ================================================================================
+
+Deviations: Theorem 1 is also used as it stands, which needs no slack and is never worse. The paper's bounds hold for every
+network that could have been chosen, and are loose for it; a binomial bound (`binomial_upper`) holds for the
+one network that was fixed before the test rows were seen. Its tail is written out here for `compression_bound` alone, which
+asks for probabilities far below the smallest number that SciPy's functions can return.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from ..errors import KernelpoolError
+from ..text import percent, plural
+from .metrics import binomial_interval
+from .pipeline import unwrap
+
+__all__ = [
+    "Certificate",
+    "Comparison",
+    "binomial_lower",
+    "binomial_upper",
+    "capacity",
+    "certified_error",
+    "certify",
+    "certify_by_compression",
+    "compare",
+    "compression_bound",
+    "paired_difference",
+    "paired_p_value",
+    "test_size",
+    "test_size_for_capacity",
+]
+
+
+RADII = ("fixed", "chosen")
+
+
+# -- the paper's test sets ----------------------------------------------------------------------------------------------
+
+
+def test_size(
+    *,
+    n_kernels: int,
+    n_kept: int,
+    error: float,
+    alpha: float = 0.05,  # noqa: PT028
+    slack: float = 0.5,  # noqa: PT028
+    radius: str = "fixed",  # noqa: PT028
+) -> float:
+    """Corollary 1 and Theorem 3: rows that a test set needs before a chosen network can be trusted.
+
+    If a network of `n_kept` out of `n_kernels` kernels, chosen in whatever way, misclassifies at most a share
+    ``(1 - slack) * error`` of that many test rows, its true error exceeds `error` with probability at most `alpha`.
+
+    Parameters
+    ----------
+    n_kernels : int
+        Kernels to choose from, N.
+    n_kept : int
+        Kernels chosen, K.
+    error : float
+        The error to certify, in (0, 1).
+    alpha : float, default=0.05
+        Probability that the certificate is wrong, in (0, 1).
+    slack : float, default=0.5
+        How far below `error` the test error must stay, in (0, 1].
+    radius : {"fixed", "chosen"}, default="fixed"
+        Whether the radius was fixed beforehand (Corollary 1) or chosen on the test set too (Theorem 3).
+
+    Returns
+    -------
+    n_rows : float
+        Rows needed; round up.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.test_size(n_kernels=1000, n_kept=20, error=0.1, alpha=0.05, slack=0.5), 1)
+    8098.9
+    >>> round(bounds.test_size(n_kernels=1000, n_kept=20, error=0.1, alpha=0.05, slack=0.5, radius="chosen"))
+    1207957
+    """
+    _check_counts(n_kernels, n_kept, radius)
+    _check_share("error", error)
+    _check_share("alpha", alpha)
+    _check_slack(slack)
+    scale = slack**2 * error
+    if radius == "fixed":
+        return 2 * (log_networks(n_kernels, n_kept) + math.log(1 / alpha)) / scale
+    return test_size_for_capacity(
+        capacity(n_kernels, n_kept), error=error, alpha=alpha, slack=slack
+    )
+
+
+def test_size_for_capacity(
+    capacity: float,
+    *,
+    error: float,
+    alpha: float = 0.05,  # noqa: PT028
+    slack: float = 0.5,  # noqa: PT028
+) -> float:
+    """Theorem 2: rows that a test set needs before a classifier chosen from a set of finite capacity can be trusted.
+
+    If a classifier of the set, chosen in whatever way, misclassifies at most a share ``(1 - slack) * error`` of that many
+    test rows, its true error exceeds `error` with probability at most `alpha`.
+
+    Parameters
+    ----------
+    capacity : float
+        Capacity (Vapnik-Chervonenkis dimension) of the set of classifiers, V, or a bound on it; at least 1.
+    error : float
+        The error to certify, in (0, 1).
+    alpha : float, default=0.05
+        Probability that the certificate is wrong, in (0, 1).
+    slack : float, default=0.5
+        How far below `error` the test error must stay, in (0, 1].
+
+    Returns
+    -------
+    n_rows : float
+        Rows needed; round up.
+
+    Examples
+    --------
+    A straight line in the plane has capacity 3:
+
+    >>> from kernelpool import bounds
+    >>> round(bounds.test_size_for_capacity(3, error=0.1))
+    12406
+    """
+    if not capacity >= 1:
+        raise KernelpoolError(f"capacity must be at least 1; got {capacity}.")
+    _check_share("error", error)
+    _check_share("alpha", alpha)
+    _check_slack(slack)
+    scale = slack**2 * error
+    return max(8 / scale * math.log(8 / alpha), 16 * capacity / scale * math.log(16 / scale))
+
+
+test_size_for_capacity.__test__ = False  # type: ignore[attr-defined]
+test_size.__test__ = False  # type: ignore[attr-defined]  # imported into a test module, it is no test
+
+
+def certified_error(
+    *,
+    n_rows: float,
+    n_kernels: int,
+    n_kept: int,
+    alpha: float = 0.05,
+    slack: float | None = 0.5,
+    radius: str = "fixed",
+    test_error: float = 0.0,
+) -> float:
+    """The inverse of `test_size`: the error that `n_rows` test rows certify for a network chosen on them.
+
+    Parameters
+    ----------
+    n_rows : float
+        Rows of the test set.
+    n_kernels : int
+        Kernels to choose from, N.
+    n_kept : int
+        Kernels chosen, K.
+    alpha : float, default=0.05
+        Probability that the certificate is wrong, in (0, 1).
+    slack : float or None, default=0.5
+        As in `test_size`. None uses Theorem 1 as it stands, with the `test_error` that was found; for a fixed radius only.
+    radius : {"fixed", "chosen"}, default="fixed"
+        As in `test_size`.
+    test_error : float, default=0.0
+        Share of the test rows that the network misclassifies.
+
+    Returns
+    -------
+    error : float
+        At most 1, which certifies nothing.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.certified_error(n_rows=8098.9, n_kernels=1000, n_kept=20, alpha=0.05, slack=0.5), 4)
+    0.1
+    """
+    _check_counts(n_kernels, n_kept, radius)
+    _check_share("alpha", alpha)
+    if not n_rows > 0:
+        raise KernelpoolError(f"n_rows must be positive; got {n_rows}.")
+    if not 0 <= test_error <= 1:
+        raise KernelpoolError(f"test_error must lie in [0, 1]; got {test_error}.")
+    if slack is None:
+        if radius != "fixed":
+            raise KernelpoolError(
+                "slack=None needs radius='fixed': Theorem 1 is about finitely many networks."
+            )
+        return min(
+            1.0,
+            _theorem_1(log_networks(n_kernels, n_kept) + math.log(1 / alpha), n_rows, test_error),
+        )
+    _check_slack(slack)
+
+    def needed(error: float) -> float:
+        return test_size(
+            n_kernels=n_kernels, n_kept=n_kept, error=error, alpha=alpha, slack=slack, radius=radius
+        )
+
+    # a network with a greater error than both would have had to do better on the test rows than the bound allows
+    found = test_error / (1 - slack) if slack < 1 else (1.0 if test_error else 0.0)
+    return min(1.0, max(_falling_to(needed, n_rows), found))
+
+
+def log_networks(n_kernels: int, n_kept: int) -> float:
+    """K ln(eN/K), above the logarithm of the number of networks, N over K."""
+    return n_kept * math.log(math.e * n_kernels / n_kept)
+
+
+def capacity(n_kernels: int, n_kept: int) -> float:
+    """V <= 2 (log2 K + K log2(eN/K)): capacity of networks of K out of N kernels with a common radius, at most.
+
+    The capacity, or Vapnik-Chervonenkis dimension, is the largest number of rows that the networks can label in every way;
+    `test_size_for_capacity` makes a test-set size of it.
+
+    Parameters
+    ----------
+    n_kernels : int
+        Kernels to choose from, N.
+    n_kept : int
+        Kernels chosen, K.
+
+    Returns
+    -------
+    capacity : float
+        A bound from above.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.capacity(1000, 20), 1)
+    292.1
+    """
+    _check_counts(n_kernels, n_kept, "chosen")
+    return 2 * (math.log2(n_kept) + n_kept * math.log2(math.e * n_kernels / n_kept))
+
+
+def _theorem_1(log_odds: float, n_rows: float, test_error: float) -> float:
+    """The largest error with (error - test_error) / sqrt(error) <= chi, where chi^2 = 2 ln(L / alpha) / m."""
+    chi = math.sqrt(2 * log_odds / n_rows)
+    return ((chi + math.sqrt(chi**2 + 4 * test_error)) / 2) ** 2
+
+
+def _falling_to(needed: Callable[[float], float], n_rows: float) -> float:
+    """The error in (0, 1) at which the falling function `needed` comes down to `n_rows`; 1 where it does not."""
+    low, high = math.log(1e-300), math.log(1 - 1e-16)
+    if needed(math.exp(high)) > n_rows:
+        return 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if needed(math.exp(middle)) > n_rows else (low, middle)
+    return math.exp(high)
+
+
+# -- sample compression -----------------------------------------------------------------------------------------------------
+
+
+def compression_bound(
+    *, n_rows: int, n_kept: int, n_errors: int, alpha: float = 0.05, n_choices: float = 1
+) -> float:
+    """Langford 2005, section 5: the error of a network made of `n_kept` of its own training rows, no other rows needed.
+
+    Had the kept rows been named beforehand, the others would be a test set. They were not, so the bound is paid for every
+    set of rows that might have been kept: the binomial bound over the `n_rows` - `n_kept` other rows, with an alpha of
+    `alpha` / (`n_rows` * (`n_rows` over `n_kept`) * `n_choices`). It holds however the rows were picked, as long as the
+    network depends on the training rows through those kept, and through the choices counted.
+
+    Parameters
+    ----------
+    n_rows : int
+        Training rows, kept and not.
+    n_kept : int
+        Rows that became kernels.
+    n_errors : int
+        Misclassified rows among those not kept.
+    alpha : float, default=0.05
+        Probability that the bound is wrong.
+    n_choices : float, default=1
+        Settings among which the training rows chose besides, for instance the number of radii; a list fixed beforehand.
+
+    Returns
+    -------
+    error : float
+        At most 1, which certifies nothing.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.compression_bound(n_rows=5000, n_kept=10, n_errors=50, alpha=0.05), 3)
+    0.039
+    """
+    _check_share("alpha", alpha)
+    if not 0 <= n_kept < n_rows:
+        raise KernelpoolError(
+            f"n_kept must lie in [0, n_rows - 1], here {n_rows - 1}; got {n_kept}."
+        )
+    if n_choices < 1:
+        raise KernelpoolError(f"n_choices must be at least 1; got {n_choices}.")
+    log_subsets = (
+        math.lgamma(n_rows + 1) - math.lgamma(n_kept + 1) - math.lgamma(n_rows - n_kept + 1)
+    )
+    log_alpha = math.log(alpha) - math.log(n_rows) - log_subsets - math.log(n_choices)
+    return _binomial_inverse(n_errors, n_rows - n_kept, log_alpha)
+
+
+def log_binomial_cdf(k: int, n: int, p: float) -> float:
+    """log P(X <= k) for n draws of probability p, exact far into the tail, where the probability itself is zero."""
+    if k >= n or p <= 0:
+        return 0.0
+    if p >= 1:
+        return -math.inf
+    a, b, x = n - k, k + 1, 1 - p  # P(X <= k) = I_{1-p}(n - k, k + 1)
+    if x < (a + 1) / (a + b + 2):
+        return _log_beta_fraction(a, b, x)
+    return math.log1p(-min(1 - 1e-16, math.exp(_log_beta_fraction(b, a, p))))
+
+
+def _log_beta_fraction(a: float, b: float, x: float) -> float:
+    """log I_x(a, b) by its continued fraction (DLMF 8.17.22), in Lentz's form; quick where x < (a + 1) / (a + b + 2)."""
+    tiny = 1e-300
+    front = (
+        a * math.log(x)
+        + b * math.log1p(-x)
+        + math.lgamma(a + b)
+        - math.lgamma(a)
+        - math.lgamma(b)
+        - math.log(a)
+    )
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
+    fraction = d
+    for m in range(1, 100_000):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / (1 + step * d or tiny)
+            c = 1 + step / c or tiny
+            fraction *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return front + math.log(fraction)
+
+
+def _binomial_inverse(n_errors: int, n_rows: int, log_alpha: float) -> float:
+    """The largest p with log P(X <= n_errors) >= log_alpha: the binomial tail, inverted."""
+    _check_errors(n_errors, n_rows)
+    if n_errors == n_rows:
+        return 1.0
+    low, high = 0.0, 1.0
+    while high - low > 1e-15 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (
+            (middle, high)
+            if log_binomial_cdf(n_errors, n_rows, middle) >= log_alpha
+            else (low, middle)
+        )
+    return high
+
+
+# -- error rates on test rows -------------------------------------------------------------------------------------------
+
+
+def binomial_upper(n_errors: int, n_rows: int, alpha: float = 0.05, *, n_tried: int = 1) -> float:
+    """Clopper & Pearson's upper bound of an error rate, from one test set and a network fixed before it.
+
+    Parameters
+    ----------
+    n_errors : int
+        Misclassified test rows.
+    n_rows : int
+        Test rows.
+    alpha : float, default=0.05
+        Probability that the bound is wrong.
+    n_tried : int, default=1
+        Networks among which the test rows chose: the bound then holds for all of them at once (union bound).
+
+    Returns
+    -------
+    error : float
+        The true error exceeds it with probability at most `alpha`.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.binomial_upper(0, 100, 0.05), 4)  # 1 - 0.05 ** (1 / 100)
+    0.0295
+    """
+    _check_share("alpha", alpha)
+    _check_errors(n_errors, n_rows)
+    if n_tried < 1:
+        raise KernelpoolError(f"n_tried must be at least 1; got {n_tried}.")
+    return float(binomial_interval(n_errors, n_rows, 2 * alpha / n_tried)[1])
+
+
+def binomial_lower(n_errors: int, n_rows: int, alpha: float = 0.05) -> float:
+    """Clopper & Pearson's lower bound of an error rate: the mirror of `binomial_upper`.
+
+    Parameters
+    ----------
+    n_errors : int
+        Misclassified test rows.
+    n_rows : int
+        Test rows.
+    alpha : float, default=0.05
+        Probability that the bound is wrong.
+
+    Returns
+    -------
+    error : float
+        The true error is smaller with probability at most `alpha`.
+    """
+    _check_share("alpha", alpha)
+    _check_errors(n_errors, n_rows)
+    return float(binomial_interval(n_errors, n_rows, 2 * alpha)[0])
+
+
+def paired_difference(n_worse: int, n_better: int, n_rows: int, alpha: float = 0.05) -> float:
+    """Upper bound of the error of one network less that of another, tested on the same rows.
+
+    The difference is the rate of rows that only the first gets wrong less the rate of those that only the second does; each
+    rate gets its binomial bound at half of `alpha`. Rows that both get wrong, or neither, tell nothing and widen nothing.
+
+    Parameters
+    ----------
+    n_worse : int
+        Rows that only the first network misclassifies.
+    n_better : int
+        Rows that only the second misclassifies.
+    n_rows : int
+        Test rows.
+    alpha : float, default=0.05
+        Probability that the bound is wrong.
+
+    Returns
+    -------
+    difference : float
+        In [-1, 1]; the first network errs at most that much more.
+    """
+    if n_worse + n_better > n_rows:
+        raise KernelpoolError(
+            f"n_worse + n_better must not exceed n_rows={n_rows}; got {n_worse + n_better}."
+        )
+    return binomial_upper(n_worse, n_rows, alpha / 2) - binomial_lower(n_better, n_rows, alpha / 2)
+
+
+def paired_p_value(n_worse: int, n_better: int) -> float:
+    """McNemar's exact test: probability of `n_worse` or more such rows if the first network were no worse than the second.
+
+    Parameters
+    ----------
+    n_worse : int
+        Rows that only the first network misclassifies.
+    n_better : int
+        Rows that only the second misclassifies.
+
+    Returns
+    -------
+    p_value : float
+        Small where the first network is worse.
+
+    Examples
+    --------
+    >>> from kernelpool import bounds
+    >>> round(bounds.paired_p_value(3, 0), 6)  # three tosses, three heads
+    0.125
+    """
+    _check_errors(n_worse, n_worse + n_better)
+    return float(binom.cdf(n_better, n_worse + n_better, 0.5))
+
+
+# -- certificates -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of the error of one classifier; prints as a sentence.
+
+    Attributes
+    ----------
+    n_kernels : int or None
+        Kernels of the classifier, where it has any.
+    n_rows : int
+        Rows that were not used to make the classifier.
+    n_errors : int
+        Those of them that it misclassifies.
+    error : float
+        With the stated confidence the classifier errs on no greater share of new rows.
+    alpha : float
+        Probability that the certificate is wrong.
+    n_tried : float
+        Classifiers among which the rows chose.
+    guessing : float
+        Error of always naming the most frequent class.
+    """
+
+    n_kernels: int | None
+    n_rows: int
+    n_errors: int
+    error: float
+    alpha: float
+    n_tried: float
+    guessing: float
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the classifier is certified to err less than always naming the most frequent class does."""
+        return self.error < self.guessing
+
+    def __str__(self) -> str:
+        size = "" if self.n_kernels is None else f"{plural(self.n_kernels, 'kernel')}; "
+        confidence = f"{100 * (1 - self.alpha):.6g} %"
+        if not self.certifies:
+            return (
+                f"{size}{self.n_rows} test rows are too few to certify anything with {confidence} confidence: "
+                f"{self.n_errors} were misclassified, so up to {percent(self.error)} of new rows might be, no better than "
+                f"always naming the most frequent class ({percent(self.guessing)}).{self._advice()}"
+            )
+        tried = "" if self.n_tried <= 1 else f", the best of {self.n_tried:.6g} tried"
+        return f"{size}with {confidence} confidence at most {percent(self.error)} of new rows are misclassified{tried}."
+
+    def _advice(self) -> str:
+        """How many rows would do at the rate of errors seen, found by doubling."""
+        rate = self.n_errors / self.n_rows
+        if rate >= self.guessing:
+            return " More rows would not help: so many errors were found."
+        factor = 1
+        while factor < 1 << 20:
+            factor *= 2
+            n = factor * self.n_rows
+            if (
+                binomial_upper(
+                    int(rate * n), n, self.alpha, n_tried=max(1, math.ceil(self.n_tried))
+                )
+                < self.guessing
+            ):
+                return f" About {n} rows would do if the rate of errors stayed as it is."
+        return ""
+
+
+def certify(
+    classifier: Any, X_test: Any, y_test: Any, alpha: float = 0.05, n_tried: int = 1
+) -> Certificate:
+    """How many new rows a classifier misclassifies at most, judged by rows that played no part in making it.
+
+    Clopper & Pearson's binomial bound; where the test rows were used to choose among several classifiers (sizes, radii,
+    kernels), say among how many with `n_tried`.
+
+    Parameters
+    ----------
+    classifier : classifier
+        Any fitted scikit-learn classifier.
+    X_test : array-like of shape (n_samples, n_features)
+        Rows drawn as the new rows will be, and not used in `fit`.
+    y_test : array-like of shape (n_samples,)
+        Their classes.
+    alpha : float, default=0.05
+        Probability that the certificate is wrong; 0.05 is 95 % confidence.
+    n_tried : int, default=1
+        Classifiers among which these test rows chose.
+
+    Returns
+    -------
+    certificate : Certificate
+        Prints as a sentence.
+
+    Examples
+    --------
+    >>> from kernelpool import ReducedParzenClassifier, bounds
+    >>> from kernelpool.datasets import make_clouds
+    >>> X, y = make_clouds(2000, random_state=0)
+    >>> X_test, y_test = make_clouds(5000, random_state=1)
+    >>> network = ReducedParzenClassifier(n_kernels=40, standardize=False, random_state=0).fit(X, y)
+    >>> print(bounds.certify(network, X_test, y_test))
+    40 kernels; with 95 % confidence at most 12.4 % of new rows are misclassified.
+    """
+    wrong, labels = _wrong(classifier, X_test, y_test)
+    n_errors, n_rows = int(wrong.sum()), len(wrong)
+    error = binomial_upper(n_errors, n_rows, alpha, n_tried=n_tried)
+    return Certificate(
+        _n_kernels(classifier), n_rows, n_errors, error, alpha, n_tried, _guessing(labels)
+    )
+
+
+def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05) -> Certificate:
+    """The same statement without test rows, for a network made of few of its training rows.
+
+    Langford's sample-compression bound: see `compression_bound`. Valid for a `ReducedParzenClassifier` whose kernels vote
+    equally, since such a network is told completely by which rows were kept and which radius of a fixed list was taken.
+
+    Parameters
+    ----------
+    classifier : ReducedParzenClassifier
+        Fitted on exactly these rows, with `weights="equal"` and `class_prior=None`.
+    X : array-like of shape (n_samples, n_features)
+        Its training rows.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    alpha : float, default=0.05
+        Probability that the certificate is wrong.
+
+    Returns
+    -------
+    certificate : Certificate
+        Prints as a sentence.
+    """
+    network = classifier  # not a pipeline: what its other steps learned of the rows would have to be paid for too
+    if not hasattr(network, "kept_indices_") or not hasattr(network, "n_choices_"):
+        raise KernelpoolError(
+            f"certify_by_compression needs a fitted ReducedParzenClassifier; got {type(network).__name__}. "
+            f"Use certify with rows held out for any other classifier."
+        )
+    if not network.n_choices_:
+        raise KernelpoolError(
+            "The network depends on more than its kept rows and radius: fit it with weights='equal', class_prior=None and "
+            "standardize=False, or use certify with rows held out."
+        )
+    wrong, labels = _wrong(classifier, X, y)
+    if len(wrong) != network.n_rows_:
+        raise KernelpoolError(
+            f"X must be the {network.n_rows_} rows that the network was fitted on; got {len(wrong)} rows."
+        )
+    others = np.ones(len(wrong), bool)
+    others[network.kept_indices_] = False
+    n_errors, n_kept = int(wrong[others].sum()), int((~others).sum())
+    error = compression_bound(
+        n_rows=len(wrong),
+        n_kept=n_kept,
+        n_errors=n_errors,
+        alpha=alpha,
+        n_choices=network.n_choices_,
+    )
+    return Certificate(n_kept, int(others.sum()), n_errors, error, alpha, 1, _guessing(labels))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two classifiers on the same test rows; prints as a sentence.
+
+    Attributes
+    ----------
+    n_rows : int
+        Test rows.
+    n_worse : int
+        Rows that only the small network misclassifies.
+    n_better : int
+        Rows that only the full one misclassifies.
+    difference : float
+        With the stated confidence the small network errs at most that much more often.
+    p_value : float
+        McNemar's exact test; small where the small network is worse.
+    margin : float
+        What still counts as no worse.
+    alpha : float
+        Probability that the bound is wrong.
+    """
+
+    n_rows: int
+    n_worse: int
+    n_better: int
+    difference: float
+    p_value: float
+    margin: float
+    alpha: float
+
+    @property
+    def no_worse(self) -> bool:
+        """Whether the small network is certified to be worse by no more than the margin."""
+        return self.difference <= self.margin
+
+    def __str__(self) -> str:
+        confidence, points = (
+            f"{100 * (1 - self.alpha):.6g} %",
+            f"{100 * self.difference:.2f} points",
+        )
+        found = f"(only it errs on {self.n_worse} of {self.n_rows} rows, only the full one on {self.n_better})"
+        if self.no_worse:
+            return f"With {confidence} confidence the small network errs at most {points} more than the full one {found}."
+        if self.p_value <= self.alpha:
+            return f"The small network is worse than the full one {found}, by up to {points} with {confidence} confidence."
+        return (
+            f"{self.n_rows} test rows cannot tell whether the small network is no worse than the full one {found}: with "
+            f"{confidence} confidence it errs up to {points} more, and {100 * self.margin:.2f} were allowed."
+        )
+
+
+def compare(
+    small: Any, full: Any, X_test: Any, y_test: Any, alpha: float = 0.05, margin: float = 0.01
+) -> Comparison:
+    """Whether a small network is no worse than the full one, judged on the same test rows.
+
+    Parameters
+    ----------
+    small, full : classifier
+        Fitted classifiers.
+    X_test : array-like of shape (n_samples, n_features)
+        Rows that played no part in making them.
+    y_test : array-like of shape (n_samples,)
+        Their classes.
+    alpha : float, default=0.05
+        Probability that the statement is wrong.
+    margin : float, default=0.01
+        How much more the small one may err and still count as no worse.
+
+    Returns
+    -------
+    comparison : Comparison
+        Prints as a sentence.
+    """
+    small_wrong, _ = _wrong(small, X_test, y_test)
+    full_wrong, _ = _wrong(full, X_test, y_test)
+    n_worse, n_better = (
+        int((small_wrong & ~full_wrong).sum()),
+        int((full_wrong & ~small_wrong).sum()),
+    )
+    difference = paired_difference(n_worse, n_better, len(small_wrong), alpha)
+    return Comparison(
+        len(small_wrong),
+        n_worse,
+        n_better,
+        difference,
+        paired_p_value(n_worse, n_better),
+        margin,
+        alpha,
+    )
+
+
+def _wrong(classifier: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    labels = column_or_1d(y)
+    check_consistent_length(X, labels)
+    if not len(labels):
+        raise KernelpoolError(
+            "The test set has no rows: nothing can be certified. Hold some rows out of fit."
+        )
+    return np.asarray(np.asarray(classifier.predict(X)) != labels), labels
+
+
+def _guessing(labels: np.ndarray) -> float:
+    return float(1 - np.unique(labels, return_counts=True)[1].max() / len(labels))
+
+
+def _n_kernels(classifier: Any) -> int | None:
+    network = unwrap(classifier).inner
+    for name in ("kernels_", "means_"):
+        if hasattr(network, name):
+            return len(getattr(network, name))
+    return None
+
+
+# -- checks -------------------------------------------------------------------------------------------------------------
+
+
+def _check_errors(n_errors: int, n_rows: int) -> None:
+    """There are no more errors than rows."""
+    if n_rows < 0 or not 0 <= n_errors <= n_rows:
+        raise KernelpoolError(f"n_errors must lie in [0, n_rows], here {n_rows}; got {n_errors}.")
+
+
+def _check_counts(n_kernels: int, n_kept: int, radius: str) -> None:
+    if radius not in RADII:
+        raise KernelpoolError(f"radius must be 'fixed' or 'chosen'; got {radius!r}.")
+    if n_kernels < (2 if radius == "chosen" else 1):
+        raise KernelpoolError(
+            f"n_kernels must be at least {2 if radius == 'chosen' else 1}; got {n_kernels}."
+        )
+    if not 1 <= n_kept <= n_kernels:
+        raise KernelpoolError(f"n_kept must lie in [1, n_kernels], here {n_kernels}; got {n_kept}.")
+
+
+def _check_share(name: str, value: float) -> None:
+    """A share lies between 0 and 1."""
+    if not 0 < value < 1:
+        raise KernelpoolError(f"{name} must lie between 0 and 1, both excluded; got {value}.")
+
+
+def _check_slack(slack: float) -> None:
+    if not 0 < slack <= 1:
+        raise KernelpoolError(f"slack must lie in (0, 1]; got {slack}.")
