@@ -82,7 +82,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
 def _common(
     version: Annotated[
         bool,
@@ -90,6 +89,9 @@ def _common(
     ] = False,
 ) -> None:
     pass
+
+
+app.callback()(_common)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:

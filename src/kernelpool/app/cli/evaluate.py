@@ -82,7 +82,7 @@ def _evaluated(
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
     metrics, kept = Metrics.none(len(loaded.classes)), []
     for table, codes in loaded.labeled(source, target, screen, "Evaluating by"):
-        probability, _, decision = loaded.predictions(table)
+        probability, _, decision = loaded.predictions(table, with_score=False)
         metrics += Metrics.of(codes, probability, decision=decision)
         if keep:
             kept.append((codes[codes >= 0], probability[codes >= 0]))

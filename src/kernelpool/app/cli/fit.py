@@ -117,9 +117,8 @@ def fit(
     screen.result(f"Error: {_error(job)}")
     screen.result(f"Model: {shown(path, 400)}")
     if report is not None:
-        parts = {"new": job.test, "fitted": np.arange(len(job.rows.y))}
-        if job.test is not None:
-            parts["fitted"] = np.setdiff1d(parts["fitted"], job.test)
+        fitted = np.setdiff1d(np.arange(len(job.rows.y)), [] if job.test is None else job.test)
+        parts = {"fitted": fitted, "new": job.test}
         write(job.model, job.rows, report, force, screen, command=job.command, **parts)
     screen.answer({"model": path, **job.record(), "report": report})
     if job.interrupted:

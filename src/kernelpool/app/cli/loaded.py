@@ -138,13 +138,15 @@ class LoadedModel:
 
     # -- predictions -------------------------------------------------------------------------------
 
-    def predictions(self, table: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    def predictions(
+        self, table: Any, with_score: bool = True
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Probabilities (n, K); log p(x) (n,), where known; and decisions (n,), where any are made.
 
         A row is accepted (0), ambiguous (1) or novel (2).
         """
         probability, score = np.asarray(self.model.predict_proba(table), np.float64), None
-        if self.has_density:
+        if self.lowest is not None or (with_score and self.has_density):
             score = np.asarray(self.model.score_samples(table), np.float64)
         if self.rejecting is not None:
             return probability, score, np.asarray(self.rejecting.decide(table), int)
@@ -153,7 +155,7 @@ class LoadedModel:
         decision = np.zeros(len(probability), int)
         if self.ambiguity is not None:
             decision[ambiguity_of(probability) > self.ambiguity] = 1
-        if self.lowest is not None:
+        if score is not None and self.lowest is not None:
             decision[~(score >= self.lowest)] = 2  # NaN is novel
         return probability, score, decision
 
@@ -173,7 +175,7 @@ class LoadedModel:
 
     def _densities(self) -> tuple[int, list[float]] | None:
         """How many rows were held out, and the lowest of their log-densities, rising."""
-        found = self.summary.get("held_out_densities")
+        found: Any = self.summary.get("held_out_densities")
         try:
             n_rows, lowest = int(found["n_rows"]), sorted(map(float, found["lowest"]))
         except (KeyError, TypeError, ValueError):

@@ -45,7 +45,8 @@ def report(
     check_columns([*skip, *([target] if target else [])], source, "to show")
     table = pa.concat_tables(tables).combine_chunks()
     loaded.warn_if_fitted(table, screen)
-    y, numbers = np.full(len(table), None, object), np.arange(1, len(table) + 1)
+    y: Any = np.full(len(table), None, object)
+    numbers = np.arange(1, len(table) + 1)
     if column in source.names:
         codes = np.concatenate([codes_of(batch, column, loaded.classes) for batch in batches])
         y = np.where(codes < 0, None, loaded.classes.astype(object)[codes])

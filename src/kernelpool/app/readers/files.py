@@ -96,7 +96,8 @@ class Source:
     """Names of the columns, known from the first batch on, or when `batches` has ended."""
 
     def __post_init__(self) -> None:
-        self.label, self._copy = shown(self.path, 200), None
+        self.label = shown(self.path, 200)
+        self._copy: Any = None
         if self.path == "-":
             if sys.stdin is None or sys.stdin.closed:
                 raise TableError("stdin is closed: there are no data to read.")
@@ -122,7 +123,7 @@ class Source:
             )
 
     def _spooled(self, stream: Any) -> str:
-        self._copy: Any = tempfile.NamedTemporaryFile()  # noqa: SIM115 (as long as the source lives)
+        self._copy = tempfile.NamedTemporaryFile()  # noqa: SIM115 (as long as the source lives)
         shutil.copyfileobj(stream, self._copy, BLOCK)
         self._copy.flush()
         return str(self._copy.name)
