@@ -71,7 +71,7 @@ def converse(words, steps):
     return child.returncode, seen
 
 
-@pytest.mark.parametrize("answer", ["y", "n"])
+@pytest.mark.parametrize("answer", ["y", pytest.param("n", marks=pytest.mark.slow)])
 def test_on_a_terminal_an_interrupted_fit_is_offered(endless, answer):
     steps = [
         ("sweep 4", lambda child, _: child.send_signal(signal.SIGINT)),
@@ -98,14 +98,19 @@ def shell(words, folder):
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ("kernelpool predict MODEL d.csv > /dev/full", 6),
-        ("kernelpool predict MODEL d.csv >&-", 6),
         ("cat d.csv | kernelpool predict MODEL - -q | head -1", 0),
-        pytest.param("kernelpool --help > /dev/full", 6, marks=pytest.mark.slow),
-        pytest.param("kernelpool info MODEL >&-", 0, marks=pytest.mark.slow),
-        pytest.param("kernelpool predict MODEL d.csv -o o.csv 2>&-", 0, marks=pytest.mark.slow),
-        pytest.param("kernelpool predict MODEL none.csv 2>/dev/full", 3, marks=pytest.mark.slow),
-        pytest.param("kernelpool predict MODEL - <&-", 3, marks=pytest.mark.slow),
+        ("kernelpool predict MODEL d.csv > /dev/full", 6),
+        *(
+            pytest.param(words, code, marks=pytest.mark.slow)
+            for words, code in (
+                ("kernelpool predict MODEL d.csv >&-", 6),
+                ("kernelpool --help > /dev/full", 6),
+                ("kernelpool info MODEL >&-", 0),
+                ("kernelpool predict MODEL d.csv -o o.csv 2>&-", 0),
+                ("kernelpool predict MODEL none.csv 2>/dev/full", 3),
+                ("kernelpool predict MODEL - <&-", 3),
+            )
+        ),
     ],
 )
 def test_full_or_closed_streams_end_cleanly(fitted, tmp_path, words, code):
@@ -142,6 +147,7 @@ sys.exit(entry.main(["demo", "-o", "here"]))
 """
 
 
+@pytest.mark.slow
 def test_the_demo_runs_from_a_bare_installation(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", BARE], capture_output=True, timeout=120, cwd=tmp_path, text=True
