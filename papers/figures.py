@@ -20,6 +20,7 @@ from kernelpool import (
     datasets,
 )
 from kernelpool.errors import KernelpoolError, MissingDatasetError, UnfinishedWarning
+from kernelpool.training.competitive import GradientRule
 
 from . import competitive_neurons, data, em_log, minimal_kernel_networks
 from .drawing import (
@@ -376,9 +377,11 @@ def competitive_5() -> Drawn:
             network = CompetitiveNeuronsClassifier(
                 6,
                 repulsion=repulsion,
-                repulsion_on="bias",
                 random_state=0,
-                **competitive_neurons.FAITHFUL,
+                **{
+                    **competitive_neurons.FAITHFUL,
+                    "solver": GradientRule(learning_rate=0.2, repulsion_on="bias"),
+                },
             ).fit(X, y)
         gaps.append(
             float(

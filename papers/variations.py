@@ -64,9 +64,7 @@ def start(fold: Fold, kernels: int, width: float) -> dict[str, Any]:
     each = kernels // len(classes)
     means = np.concatenate([x[rng.choice(len(x), each, replace=False)] for x in rows])
     variances = np.repeat([width * x.var(axis=0).mean() for x in rows], each)
-    return {
-        "init": Start(means=means, covariances=variances, owners=np.repeat(classes, each))
-    }
+    return {"init": Start(means=means, covariances=variances, owners=np.repeat(classes, each))}
 
 
 def column(

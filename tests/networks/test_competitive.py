@@ -15,7 +15,8 @@ from kernelpool.networks.competitive import (
     Softmax,
     repelled,
 )
-from kernelpool.rows import ArrayRows
+from kernelpool.rows import ArrayRows, Frame
+from kernelpool.training.competitive import Lbfgs, weights_in, weights_out
 
 
 def problem(n=40, d=3, n_classes=2, seed=0):
@@ -265,3 +266,30 @@ def test_one_neuron_is_a_least_squares_fit():
         params, objective = network.sweep(rows, params)
     assert objective == pytest.approx(-reference.cost / len(x), rel=1e-8)
     np.testing.assert_allclose(params.weight[0, 0], reference.x, rtol=1e-3)
+
+
+def test_the_solver_never_climbs():
+    weight = np.zeros((1, 1, 2))
+
+    def steep(w):
+        return float(np.sum((w - 3) ** 2)), 2 * (w - 3)
+
+    def misleading(w):
+        return float(np.sum(w)) + 5, -np.ones_like(w)
+
+    found, cost = Lbfgs(10.0)(steep, weight, steep(weight))
+    np.testing.assert_allclose(found, 3, atol=1e-4)
+    assert cost == pytest.approx(0, abs=1e-6)
+    found, cost = Lbfgs(10.0)(misleading, weight, misleading(weight))
+    np.testing.assert_array_equal(found, weight)
+    assert cost == 5
+
+
+def test_weights_in_and_out_of_a_frame():
+    rng = np.random.default_rng(0)
+    weight, x = rng.normal(size=(3, 2, 5)), rng.normal(size=(7, 4))
+    frame = Frame(rng.normal(size=4), rng.uniform(0.5, 2, size=4))
+    inside = np.column_stack([(x - frame.origin) / frame.unit, np.ones(7)])
+    out = weights_out(weight, frame)
+    np.testing.assert_allclose(np.column_stack([x, np.ones(7)]) @ out[1].T, inside @ weight[1].T)
+    np.testing.assert_allclose(weights_in(out, frame), weight)

@@ -1,4 +1,4 @@
-"""Competitive mixture of neurons: the scikit-learn shell of `kernelpool.networks.competitive`."""
+"""Competitive mixture of neurons: the scikit-learn estimator of `kernelpool.training.competitive`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,16 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..arrays import Array, safe_log
-from ..em import Outcome
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text, training_text
 from ..kernels import Diag, Kernels
 from ..networks.competitive import Competitive, NeuronEStepParams, NeuronParams
 from ..rows import Block, Frame, as_rows
 from ..text import plural
-from ..training.competitive import CompetitiveConfig, fit_neurons, weights_in
-from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
-from .base import fit_monitor
+from ..training.competitive import CompetitiveConfig, GradientRule, fit_neurons, weights_in
+from ..training.monitor import warn_if_unfinished
 from .tabular import FittedTabular, TabularClassifier
 
 
@@ -33,17 +31,17 @@ class FittedCompetitiveNeurons(FittedTabular):
     mixing: np.ndarray
     location: np.ndarray
     scale: np.ndarray
+    history: np.ndarray
+    bound_history: np.ndarray
+    penalty_history: np.ndarray
+    objective: float
+    n_iter: int
+    converged: bool
     means: np.ndarray | None = None
     covariances: np.ndarray | None = None
-    history: np.ndarray | None = None
-    bound_history: np.ndarray | None = None
-    penalty_history: np.ndarray | None = None
-    objective: float | None = None
-    n_iter: int | None = None
-    converged: bool | None = None
 
 
-class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
+class CompetitiveNeuronsClassifier(TabularClassifier):
     r"""A mixture of simple neurons that compete for the rows and are kept different from each other.
 
     The prediction is :math:`\sum_j \pi_j f(x; w_j)` with logistic neurons f, softmax neurons for more than two classes. EM
@@ -61,27 +59,17 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
     repulsion : float, default=0.1
         beta: the penalty on cos² of the angle between two neurons, against a row's squared error of at most one. It counts
         once, not once a row, so its say fades as rows come in. The paper has 0.01.
-    repulsion_on : {"weights", "bias"}, default="weights"
-        What the repulsion moves: all weights, or the biases alone, which the paper's section 5 likens to a margin: neurons
-        that have separated the classes keep their direction and are pushed apart. "bias" is a rule for ``solver="gradient"``,
-        and no penalty that another solver could lower.
     decay : float or None, default=None
         Penalty on half the squared length of the weights (biases left out), in the unit of `repulsion`. None is 0.003 for
         ``solver="lbfgs"`` and 0 for ``solver="gradient"``, which the paper's rule is.
-    solver : {"lbfgs", "gradient"}, default="lbfgs"
-        How the M-step improves the weights: by some steps of L-BFGS, which never lower the objective, or by the single
+    solver : {"lbfgs", "gradient"} or GradientRule, default="lbfgs"
+        How the M-step improves the weights: by up to 20 steps of L-BFGS, which never lower the objective, or by the single
         gradient step (5) of the paper as printed, together with its E-step (3), in which the repulsion takes part.
-    learning_rate : float or None, default=None
-        eta of (5), whose sum runs over the rows; for ``solver="gradient"`` only. None takes 4 M / (number of rows).
-    n_steps : int, default=20
-        Most steps of L-BFGS in one M-step.
+        `kernelpool.training.competitive.GradientRule` has the learning rate, and the variant of the paper's section 5.
     local : bool, default=False
         Give every neuron a place, a Gaussian with diagonal covariance over its rows: far from them it has no say.
     margin : bool, default=False
         Neurons that ask for a margin: the squared hinge in place of the logistic function.
-    standardize : bool, default=True
-        Whether neurons see features of mean zero and variance one, rather than the features as they come; `weights_`, `means_`
-        and `covariances_` are in the units of the data either way.
     categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
         Which columns of X hold categories, as in `SharedKernelClassifier`. Neurons see an indicator for each category.
     n_init : int, default=1
@@ -92,12 +80,6 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
         EM stops when a sweep changes the objective per row by less than `tol` times `precision`.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
-    n_jobs : int or None, default=None
-        Threads. None takes as many as BLAS may, -1 all cores.
-    verbose : int, default=0
-        1 shows a progress bar where `rich` is installed and a line every ten sweeps otherwise, 2 a line each sweep.
-    callback : callable or None, default=None
-        Called after each sweep with a `SweepInfo`; a true answer ends the fit with what has been reached.
 
     Attributes
     ----------
@@ -111,7 +93,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
     means_, covariances_ : ndarray of shape (n_neurons, n_features)
         Place of each neuron, where `local` is set: mean and variances.
     location_, scale_ : ndarray of shape (n_features,)
-        Mean and standard deviation by which features are standardized; zeros and ones where they are not.
+        Mean and standard deviation by which columns are standardized.
     columns_ : Columns
         Names of the columns, and the categories of those that hold some.
     imputer_ : ImputationMixture
@@ -152,26 +134,21 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
 
     _others = False
 
+    n_jobs = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TabularClassifier._parameter_constraints,
         "n_neurons": [Interval(Integral, 1, None, closed="left")],
         "precision": [Interval(Real, 0, None, closed="neither")],
         "repulsion": [Interval(Real, 0, None, closed="left")],
-        "repulsion_on": [StrOptions({"weights", "bias"})],
         "decay": [Interval(Real, 0, None, closed="left"), None],
-        "solver": [StrOptions({"lbfgs", "gradient"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"lbfgs", "gradient"}), GradientRule],
         "local": ["boolean"],
         "margin": ["boolean"],
-        "standardize": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
     }
 
     def __init__(
@@ -180,47 +157,32 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
         *,
         precision: float = 4.0,
         repulsion: float = 0.1,
-        repulsion_on: str = "weights",
         decay: float | None = None,
-        solver: str = "lbfgs",
-        learning_rate: float | None = None,
-        n_steps: int = 20,
+        solver: Any = "lbfgs",
         local: bool = False,
         margin: bool = False,
-        standardize: bool = True,
         categorical_features: Any = "from_dtype",
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-4,
         random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[SweepInfo], Any] | None = None,
     ) -> None:
         self.n_neurons = n_neurons
         self.precision = precision
         self.repulsion = repulsion
-        self.repulsion_on = repulsion_on
         self.decay = decay
         self.solver = solver
-        self.learning_rate = learning_rate
-        self.n_steps = n_steps
         self.local = local
         self.margin = margin
-        self.standardize = standardize
         self.categorical_features = categorical_features
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the network by EM.
 
@@ -245,47 +207,25 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
             raise KernelpoolError(
                 "y must hold a label for every row; some are None. Drop those rows: neurons need labels."
             )
-        if self.repulsion_on == "bias" and self.solver != "gradient":
-            raise KernelpoolError(
-                f"repulsion_on='bias' needs solver='gradient'; got solver={self.solver!r}."
-            )
+        rule = self.solver if isinstance(self.solver, GradientRule) else None
+        rule = GradientRule() if self.solver == "gradient" else rule
         config = CompetitiveConfig(
             n_neurons=self.n_neurons,
             precision=self.precision,
             repulsion=self.repulsion,
             decay=self.decay,
-            solver=self.solver,
-            learning_rate=self.learning_rate,
-            n_steps=self.n_steps,
+            rule=rule,
             local=self.local,
             margin=self.margin,
-            repulsion_on=self.repulsion_on,
-            standardize=self.standardize,
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
             seed=check_random_state(self.random_state).randint(2**31),
         )
-        monitor = fit_monitor(
-            self, X, y, sample_weight, lambda parameters: {"_fitted": _record(shared, parameters)}
-        )
-        found = fit_neurons(data, config, monitor)
-        self._fitted = _record(
-            shared,
-            {
-                **found.attributes,
-                "location_": found.scaling.origin,
-                "scale_": found.scaling.unit,
-                "history_": found.history,
-                "bound_history_": found.bounds,
-                "penalty_history_": found.penalties,
-                "objective_": float(found.history[-1]),
-                "n_iter_": found.fit.n_sweeps,
-                "converged_": found.fit.outcome is Outcome.CONVERGED,
-            },
-        )
+        fields, run = fit_neurons(data, config)
+        self._fitted = FittedCompetitiveNeurons(**shared, **fields)
         fell = f"The weights left the range of numbers at sweep {self.n_iter_}: lower learning_rate, or solver='lbfgs'."
-        warn_if_unfinished(found.fit, self.max_iter, fell if self.solver == "gradient" else None)
+        warn_if_unfinished(run, self.max_iter, None if rule is None else fell)
         return self
 
     # -- prediction -------------------------------------------------------------------------------------------------
@@ -310,7 +250,7 @@ class CompetitiveNeuronsClassifier(CallbackSupportMixin, TabularClassifier):
         """`function` of complete numbers, row for row."""
         network, params, frame = self._network(float(np.finfo(np.float64).eps))
         width = 2 * len(self.location_) + 4 * len(params.weight)
-        rows = as_rows(z, n_jobs=self.n_jobs).framed(frame, width)
+        rows = as_rows(z).framed(frame, width)
         return np.asarray(rows.each(function, network, params))
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
@@ -379,10 +319,3 @@ def _neuron_posterior(
 def _decision(log_proba: Array) -> Array:
     probability = np.exp(log_proba)
     return probability[:, 1] - 0.5 if probability.shape[1] == 2 else probability
-
-
-def _record(shared: dict[str, Any], attributes: dict[str, Any]) -> FittedCompetitiveNeurons:
-    """The fitted state from attributes named as users see them."""
-    return FittedCompetitiveNeurons(
-        **shared, **{name[:-1]: value for name, value in attributes.items() if name != "classes_"}
-    )
