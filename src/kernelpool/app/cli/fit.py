@@ -177,9 +177,7 @@ def _describe(rows: Rows, screen: Screen) -> None:
     ]
     if levels:
         screen.say(f"Categorical: {_some(levels)}. --columns corrects it.")
-    missing = Counter(
-        {name: int(np.sum(column.is_null(nan_is_null=True))) for name, column in columns.items()}
-    )
+    missing = Counter({name: column.null_count for name, column in columns.items()})
     if missing.total():
         cells = [f"{quoted(name)} {n:,}" for name, n in missing.most_common() if n]
         screen.say(f"{plural(missing.total(), 'missing cell')}: {_some(cells)}.")

@@ -44,6 +44,8 @@ class LoadedModel:
     unreadable: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     """Cells of the rows read last, by column: no numbers, and of categories that are not known."""
+    n_incomplete: int = 0
+    """Rows with missing cells among them."""
 
     @property
     def classes(self) -> np.ndarray:
@@ -68,6 +70,7 @@ class LoadedModel:
         """Batches, and the features of their rows, which are matched by name."""
         kinds, n_rows, counts = None, 0, (Counter[str](), Counter[str]())
         columns = getattr(self.model, "columns_", None)  # other estimators have none
+        self.n_incomplete = 0
         with screen.working(f"{title} {source.label}") as bar:
             for batch in source.batches():
                 kinds = kinds or self._kinds_in(source, {*skip, self.target}, screen)
@@ -75,7 +78,8 @@ class LoadedModel:
                 counts[0].update(unreadable)
                 if columns is not None and self.kinds is not None:
                     counts[1].update({k: n for k, n in columns.unknown(table).items() if n})
-                n_rows += batch.rows.num_rows
+                self.n_incomplete += len(table) - len(table.drop_null())
+                n_rows += len(table)
                 bar.at(0, plural(n_rows, "row"))
                 yield batch, table if self.kinds is not None else np.column_stack(table.columns)
         if not n_rows:

@@ -92,7 +92,7 @@ def predict(
         _set_class_prior(loaded, class_prior, source, skip, screen)
     loaded.reject(reject, ambiguity, novelty, screen)
     conformal = None if sets is None else _conformal(loaded, sets, per_class)
-    labels, decisions, n_incomplete = Counter[str](), Counter[str](), 0
+    labels, decisions = Counter[str](), Counter[str]()
     with ExitStack() as stack:
         writer: Any = None
         for batch, features in loaded.tables(source, screen, "Predicting", skip):
@@ -101,7 +101,6 @@ def predict(
             labels.update(str(v) for v in table.column("label").to_pylist() if v is not None)
             if "decision" in table.column_names:
                 decisions.update(table.column("decision").to_pylist())
-            n_incomplete += int(np.isnan(_codes(features)).any(axis=1).sum())
             table = _with_copies(table, batch, skip)
             if writer is None:
                 out = table_output(output, str(kind), table.schema, force, raw)
@@ -111,8 +110,8 @@ def predict(
     n_rows = labels.total() + decisions["ambiguous"] + decisions["novel"]
     parts = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]
     parts += [f"{name} {decisions[name]:,}" for name in DECISIONS[1:] if decisions]
-    if n_incomplete:
-        screen.say(f"{plural(n_incomplete, 'row')} with missing cells.")
+    if loaded.n_incomplete:
+        screen.say(f"{plural(loaded.n_incomplete, 'row')} with missing cells.")
     where = "" if output == "-" else f" -> {shown(output, 200)}"
     screen.say(f"{plural(n_rows, 'row')}: {', '.join(parts)}{where}")
     screen.answer(
@@ -121,7 +120,7 @@ def predict(
             "n_rows": n_rows,
             "labels": counts,
             "decisions": decisions,
-            "rows_with_missing_cells": n_incomplete,
+            "rows_with_missing_cells": loaded.n_incomplete,
             "unreadable": loaded.unreadable,
             "unknown": loaded.unknown,
         }
@@ -168,14 +167,6 @@ def _with_copies(table: Any, batch: Batch, keep: tuple[str, ...]) -> Any:
         text = pa.types.is_dictionary(column.type) or "string" in str(column.type)
         table = table.add_column(0, name, column.cast(pa.string()) if text else column)
     return table
-
-
-def _codes(features: Any) -> np.ndarray:
-    """1 where a cell is known, NaN where it is missing, (n, d)."""
-    if isinstance(features, np.ndarray):
-        return features
-    missing = [column.is_null(nan_is_null=True).to_numpy() for column in features.columns]
-    return np.where(np.column_stack(missing), np.nan, 1.0)
 
 
 def _conformal(loaded: LoadedModel, error: float, per_class: bool) -> ConformalClassifier:

@@ -2,8 +2,8 @@
 
 Typed files tell what their columns hold. A column of a text file holds numbers if all its cells are
 numbers or missing, and categories otherwise; where most of its different cells are numbers, the
-others are named by row and refused. The tables made here have columns of float64 (NaN = missing)
-and of strings (null = missing): `kernelpool.tables.Columns` takes such tables from Python as well.
+others are named by row and refused. The tables made here have columns of float64 and of strings,
+null where a cell is missing: `kernelpool.tables.Columns` takes such tables from Python as well.
 """
 
 import re
@@ -172,7 +172,7 @@ def table_of(
                     f"other cell there.",
                     odd_number(str(column[at]), style)[1] or "The model was fitted to numbers.",
                 )
-        columns.append(pa.array(x))
+        columns.append(pa.array(x, from_pandas=True))
     return pa.table(columns, names=list(kinds)), unreadable
 
 
@@ -389,7 +389,7 @@ def features_of(
                     continue
                 kind = CATEGORY
         if kind == NUMBER:
-            column = pa.array(np.concatenate(cells))
+            column = pa.array(np.concatenate(cells), from_pandas=True)
         else:
             column = pa.chunked_array([as_text(part) for part in parts], pa.string())
         why = None if name in given else _teaches_nothing(column, kind)
@@ -439,7 +439,7 @@ def _teaches_nothing(column: Any, kind: str) -> str | None:
 
     n_rows = len(column)
     if kind == NUMBER:
-        x = column.to_numpy()
+        x = column.to_numpy(zero_copy_only=False)
         counts = n_rows > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all())
         return (
             "it has no value at all" if np.isnan(x).all() else "it counts the rows" * counts or None
