@@ -3,7 +3,7 @@ The right to say "I don't know"
 ===============================
 
 A classifier that must name a class for every row is wrong where classes overlap, and makes things up where it has seen nothing.
-`RejectClassifier` refuses both kinds of rows, and says which is which.
+`RejectClassifier` refuses both kinds of rows, with a label for each.
 """
 
 # %%

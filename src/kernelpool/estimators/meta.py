@@ -101,7 +101,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
             model = clone(self.estimator).fit(train[0], train[1], **fit_params)
             return model, _predictions(model, held_out[0], density)
 
-        if min(np.shape(X)) == 0:  # the classifier says what is wrong with such rows
+        if min(np.shape(X)) == 0:  # the message is that of the classifier
             clone(self.estimator).fit(X, y)
         fold = folds_of(self.cv, X, y, weight, routed.splitter.split)
         models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold)

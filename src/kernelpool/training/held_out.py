@@ -1,18 +1,16 @@
-r"""How well classes are told apart on rows that took no part in training.
+r"""Losses on held-out rows, samples of rows on the host, and rows that are held out where they are.
 
-The log-loss of a class posterior measures two things at once: whether the right class comes first, and whether the posterior
-is as sure as it should be. Mixtures in more than a few dimensions are too sure, and the more so the better they tell classes
-apart; the plain log-loss then prefers a blurred network to a sharp one. So networks are compared by their *tempered* loss, the
-log-loss at the one temperature that suits each best,
+The log-loss of a class posterior measures discrimination and calibration at once. Mixtures in more than a few dimensions are
+overconfident, and the more so the better they discriminate; the log-loss then prefers a blurred network to a sharp one. Networks
+are therefore compared by their *tempered* loss, the log-loss at the best temperature of each,
 
 .. math:: \min_\beta\; \frac{\sum_n w_n\, (-\log P_\beta(C_{y_n} \mid x_n))}{\sum_n w_n}, \qquad
     P_\beta(C_k \mid x) \propto (P(C_k)\, p(x \mid C_k))^\beta
 
-and of those that are as good as the best by that measure (within one standard error of the difference, row by row) those are
-taken whose plain log-loss is lowest, again up to one standard error, and of these the smallest.
+Of the networks within one standard error of the best by that measure, those within one standard error of the lowest plain
+log-loss are taken, and of these the smallest.
 """
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +19,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
-from sklearn.model_selection import check_cv, train_test_split
 
 from ..arrays import Array, as_float64, device, match_array, namespace, to_numpy
-from ..errors import KernelpoolError
 from ..rows import Block, Frame, Rows, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
-from .folds import stratified_folds
 from .prepare import TrainingData
 from .settings import Settings
 
@@ -88,7 +83,7 @@ def held_out_loss(log_joint: np.ndarray, code: np.ndarray, weight: np.ndarray) -
 
 
 def choose(losses: list[Loss], sizes: Sequence[tuple[float, ...]]) -> int:
-    """The smallest of the best calibrated of those that tell classes apart best.
+    """The smallest of the best calibrated of those that discriminate best.
 
     "Best" is within a standard error of the lowest loss: first by the tempered loss, of these by the plain loss. `sizes` are
     compared entry by entry. Of several that are smallest, the one with the lowest plain loss is taken, and the earliest of
@@ -318,52 +313,5 @@ def divide(data: TrainingData, seed: int, most_rows: int) -> tuple[TrainingData,
 
 
 def n_folds(weight: float) -> int:
-    """Few rows need more folds: what is held out must be enough to tell networks apart."""
+    """Few rows need more folds: enough must be held out to compare networks."""
     return 5 if weight < 600 else 3
-
-
-def splitter(cv: Any, y: np.ndarray) -> Any:
-    """What divides labeled rows; None is for five stratified folds, or as many as the largest class has rows."""
-    if cv is None:
-        counts = np.unique(y, return_counts=True)[1]
-        if counts.max(initial=0) < 2:
-            raise KernelpoolError(
-                f"y must have a class with at least two rows to hold some out; the {len(y)} rows have one for each class."
-            )
-        cv = min(5, int(counts.max()))
-    return check_cv(cv, y, classifier=True)
-
-
-def folds(codes: np.ndarray, n_folds: int, rng: np.random.RandomState) -> list[np.ndarray]:
-    """Positions of the rows of each fold, drawn at random, with the classes in the same shares as far as may be."""
-    key = np.empty(len(codes))
-    for code in np.unique(codes):
-        in_class = rng.permutation(np.flatnonzero(codes == code))
-        key[in_class] = np.arange(len(in_class))
-    fold = stratified_folds(codes, n_folds, key=key, spare_single=False)
-    return [np.flatnonzero(fold == f) for f in range(min(n_folds, len(codes)))]
-
-
-def split(
-    codes: np.ndarray, fraction: float, rng: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of most rows, and of the rest, with the classes in the same shares where there are rows enough."""
-    least = np.bincount(codes)[np.unique(codes)].min()
-    n_judged = math.ceil(fraction * len(codes))
-    enough = least > 1 and min(n_judged, len(codes) - n_judged) >= len(np.unique(codes))
-    others, judged = train_test_split(
-        np.arange(len(codes)),
-        test_size=fraction,
-        random_state=rng,
-        stratify=codes if enough else None,
-    )
-    return np.sort(others), np.sort(judged)
-
-
-def stratified_holdout(codes: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Whether each row is held out: of every class the same share, but never all of a class; codes below 0 never."""
-    rng, out = np.random.default_rng(seed), np.zeros(len(codes), bool)
-    for code in np.unique(codes[codes >= 0]):
-        mine = rng.permutation(np.flatnonzero(codes == code))
-        out[mine[: min(int(share * len(mine) + 0.5), len(mine) - 1)]] = True
-    return out
