@@ -247,8 +247,8 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     >>> X, y = make_clouds(random_state=0)
     >>> model = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(4, random_state=0)).fit(X, y)
     >>> (why,) = explain(model, X[:1])
-    >>> round(why.log_odds - why.prior - sum(feature.part for feature in why.features), 6)
-    0.0
+    >>> bool(np.isclose(why.prior + sum(part.part for part in why.features), why.log_odds))
+    True
     """
     columns, x, log_proba = encoded(model, X)
     classes = np.asarray(model.classes_)

@@ -6,6 +6,7 @@ are those of the estimators: the same frame, the same floors of probabilities, t
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,16 @@ from ...estimators import (
     SharedKernelClassifier,
     SharingAverageClassifier,
 )
-from ...kernels import FAMILIES, Gaussian, Kernels, Product
-from ...kernels.gaussian import LOG_2_PI
-from ...networks.em_log import LARGEST
-from ...networks.parzen import log_prior_scale
-from ...networks.parzen_kernels import INSIDE
-from ...rows import Frame, max_abs_value
 from ...tables.columns import indicators_of
-from ...training.competitive import weights_in
-from ...training.frames import mixture_frame
-from ...training.parzen import LONGEST_ODDS
-from ...training.pooling import LOWEST
-from ...training.views import FARTHEST, TableView, View
 from .graph import Graph
+
+LOG_2_PI = math.log(2 * math.pi)
+
+LOWEST = math.log(1e-12)
+"""Of log-probabilities in a pool, as in the estimator."""
+
+FARTHEST, LARGEST, LONGEST_ODDS = 8.0, 300.0, math.log(1e12)
+"""Bounds of warped features, of exponents, and of log-odds before they are divided by a temperature, as in the estimators."""
 
 Answers = dict[str, str]
 """What the graph makes, by the name under which it is returned: joint or probability, log_density, score_samples ..."""
@@ -45,14 +43,17 @@ def hstack(g: Graph, parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else str(g.op("Concat", *parts, axis=1))
 
 
-def framed(g: Graph, x: str, frame: Frame) -> str:
-    """Rows in the frame, within bounds whose squares cannot overflow."""
-    origin, unit = (
-        np.broadcast_to(np.asarray(a, np.float64), np.shape(frame.origin))
-        for a in (frame.origin, frame.unit)
-    )
-    bound = max_abs_value(float(np.finfo(g.dtype).eps))
-    return g.clip(g.multiply(g.centered(x, origin), 1 / unit), -bound, bound)
+@dataclass(frozen=True)
+class Frame:
+    """x -> (x - origin) / unit, both (d,): where float32 loses least."""
+
+    origin: np.ndarray
+    unit: np.ndarray
+
+    def rows(self, g: Graph, x: str) -> str:
+        """Rows in the frame, within bounds whose squares cannot overflow."""
+        bound = 1e100 if g.dtype == np.float64 else 1e12
+        return g.clip(g.multiply(g.centered(x, self.origin), 1 / self.unit), -bound, bound)
 
 
 def complete(g: Graph, x: str) -> str:
@@ -73,6 +74,71 @@ def _any(g: Graph, counts: str) -> str:
 # -- densities of rows with missing cells -----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Mixture:
+    """Kernels in the units of the data: Gaussians over numbers times tables of probabilities over categories."""
+
+    mean: np.ndarray
+    """(M, d); what it holds for categories means nothing."""
+    covariance: np.ndarray
+    """(M, d), or (M, d, d)."""
+    levels: tuple[int, ...]
+    probability: np.ndarray | None = None
+    """Of all categories, (M, W)."""
+
+    @classmethod
+    def of(cls, model: Any, levels: tuple[int, ...] = ()) -> "Mixture":
+        """From `means_`, `covariances_` and `covariance_type_`."""
+        mean, covariance = np.asarray(model.means_), np.asarray(model.covariances_)
+        m, d = mean.shape
+        if model.covariance_type_ == "tied":
+            covariance = np.broadcast_to(covariance, (m, d, d))
+        if model.covariance_type_ == "spherical":
+            covariance = np.broadcast_to(covariance[:, None], (m, d))
+        levels = levels or (0,) * d
+        return cls(mean, covariance, levels, model.probabilities_ if any(levels) else None)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Along each feature, (M, d)."""
+        full = self.covariance.ndim == 3
+        return np.diagonal(self.covariance, axis1=1, axis2=2) if full else self.covariance
+
+    def frame(self) -> Frame:
+        """With unit variance over all kernels; categories stay codes."""
+        unit = np.sqrt(self.variance.mean(axis=0) + self.mean.var(axis=0))
+        number = np.array(self.levels) == 0
+        return Frame(np.where(number, self.mean.mean(axis=0), 0.0), np.where(number, unit, 1.0))
+
+    def log_densities(self, g: Graph, z: str, known: str | None, frame: Frame) -> str:
+        """log p(x|j) of rows in a frame, (n, M); cells that are not `known` are integrated out."""
+        found, start = [], 0
+        for i, n in enumerate(self.levels):
+            if n:
+                table = np.log(self.probability[:, start : start + n].T)  # type: ignore[index]
+                # the last row is that of a missing cell
+                table = np.vstack([table, np.zeros(len(self.mean))])
+                found.append(str(g.op("Gather", g.constant(table), _code(g, z, i), axis=0)))
+                start += n
+        numbers = [i for i, n in enumerate(self.levels) if not n]
+        if numbers:
+            origin, unit = frame.origin[numbers], frame.unit[numbers]
+            mean = (self.mean[:, numbers] - origin) / unit
+            if self.covariance.ndim == 3:
+                covariance = self.covariance[:, numbers][:, :, numbers] / np.outer(unit, unit)
+            else:
+                covariance = self.covariance[:, numbers] / unit**2
+            if len(numbers) < len(self.levels):
+                at = g.constant(np.array(numbers))
+                z = str(g.op("Gather", z, at, axis=1))
+                known = None if known is None else str(g.op("Gather", known, at, axis=1))
+            found.append(gaussian(g, z, mean, covariance, known))
+        total = found[0]
+        for part in found[1:]:
+            total = g.add(total, part)
+        return total
+
+
 def known_cells(g: Graph, x: str, frame: Frame, levels: tuple[int, ...]) -> tuple[str, str | None]:
     """Rows with numbers in their missing cells, and 1 for each known cell, both (n, d); None where all are known."""
     if g.complete:
@@ -80,59 +146,34 @@ def known_cells(g: Graph, x: str, frame: Frame, levels: tuple[int, ...]) -> tupl
     missing = g.op("IsNaN", x)
     known = g.cast(g.op("Not", missing), g.dtype)
     # of categories the code after the last, for which tables have a row of zeros
-    fill = np.where(np.array(levels) > 0, levels, np.asarray(frame.origin, np.float64))
+    fill = np.where(np.array(levels) > 0, levels, frame.origin).astype(np.float64)
     return str(g.op("Where", missing, g.constant(fill), x)), known
 
 
-def log_densities(
-    g: Graph, x: str, kernel: Gaussian | Product, kernels: Kernels, known: str | None = None
-) -> str:
-    """log p(x|j), (n, M), of rows and kernels in a frame; cells that are not `known` are integrated out."""
-    if not isinstance(kernel, Product):
-        return gaussian(g, x, kernel, kernels, known)
-    natural_params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))  # type: ignore[arg-type]
-    found = []
-    for i, span in zip(kernel.words, kernel.spans, strict=True):
-        # the last row is that of a missing cell
-        table = np.vstack([natural_params.log_probability[:, span].T, np.zeros(len(kernels.mean))])
-        found.append(str(g.op("Gather", g.constant(table), _code(g, x, i), axis=0)))
-    if kernel.numbers:
-        at = g.constant(np.array(kernel.numbers))
-        numbers = str(g.op("Gather", x, at, axis=1))
-        known = None if known is None else str(g.op("Gather", known, at, axis=1))
-        found.append(log_densities(g, numbers, *kernel.parts(kernels), known))
-    total = found[0]
-    for part in found[1:]:
-        total = g.add(total, part)
-    return total
-
-
-def gaussian(g: Graph, x: str, kernel: Gaussian, kernels: Kernels, known: str | None) -> str:
-    """(6): of the Gaussian families, from x - mean."""
-    mean, covariance = np.asarray(kernels.mean), np.asarray(kernels.covariance)
-    whitening, log_size = (np.asarray(a) for a in kernel.whitening(covariance))
+def gaussian(g: Graph, z: str, mean: np.ndarray, covariance: np.ndarray, known: str | None) -> str:
+    """(6): log-densities of Gaussian kernels, (n, M), from z - mean."""
+    if covariance.ndim == 2:
+        deviate = g.multiply(g.subtract(g.unsqueeze(z, 1), mean), covariance**-0.5)  # (n, M, d)
+        height = -0.5 * (np.log(covariance) + LOG_2_PI)
+        by_feature = g.add(g.multiply(g.multiply(deviate, deviate), -0.5), height)
+        if known is not None:
+            by_feature = g.multiply(by_feature, g.unsqueeze(known, 1))
+        return g.total(by_feature, 2)
+    root = np.linalg.cholesky(covariance)
 
     def whole(g: Graph) -> str:
-        """Of complete rows with full covariances."""
-        away = g.subtract(g.unsqueeze(x, 0), mean[:, None, :])  # (M, n, d)
-        deviate = g.matmul(away, whitening.swapaxes(-1, -2))
+        """Of complete rows."""
+        away = g.subtract(g.unsqueeze(z, 0), mean[:, None, :])  # (M, n, d)
+        deviate = g.matmul(away, np.linalg.inv(root).swapaxes(-1, -2))
         squared = g.op("Transpose", g.total(g.multiply(deviate, deviate), 2), perm=[1, 0])
-        height = -0.5 * (log_size + mean.shape[1] * LOG_2_PI) + np.zeros(len(mean))
+        log_size = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        height = -0.5 * (log_size + mean.shape[1] * LOG_2_PI)
         return g.add(g.multiply(str(squared), -0.5), height)
 
-    if kernel.matrices:
-        if known is None:
-            return whole(g)
-        every = np.broadcast_to(covariance, (len(mean), *covariance.shape[-2:]))
-        some = _any(g, g.subtract(g.constant(np.array(1.0)), known))
-        return g.choose(some, lambda b: _eliminated(b, x, mean, every, known), whole)
-    scale = whitening.reshape(len(mean), -1) + np.zeros_like(mean)
-    deviate = g.multiply(g.subtract(g.unsqueeze(x, 1), mean), scale)  # (n, M, d)
-    height = np.log(scale) - 0.5 * LOG_2_PI
-    by_feature = g.add(g.multiply(g.multiply(deviate, deviate), -0.5), height)
-    if known is not None:
-        by_feature = g.multiply(by_feature, g.unsqueeze(known, 1))
-    return g.total(by_feature, 2)
+    if known is None:
+        return whole(g)
+    some = _any(g, g.subtract(g.constant(np.array(1.0)), known))
+    return g.choose(some, lambda b: _eliminated(b, z, mean, covariance, known), whole)
 
 
 def _eliminated(g: Graph, x: str, mean: np.ndarray, covariance: np.ndarray, known: str) -> str:
@@ -162,26 +203,25 @@ def _eliminated(g: Graph, x: str, mean: np.ndarray, covariance: np.ndarray, know
 # -- mixtures -----------------------------------------------------------------------------------------------------------------
 
 
-def _class_densities(g: Graph, rows: str, known: str | None, model: Any, frame: Frame) -> str:
+def _class_densities(g: Graph, z: str, known: str | None, model: Any, frame: Frame) -> str:
     """(2): log p(x|C_k) of rows in a frame, (n, K)."""
-    network, kernels, _ = model._network(frame)
-    by_kernel = log_densities(g, rows, network.kernel, kernels, known)
+    by_kernel = Mixture.of(model, model.columns_.levels).log_densities(g, z, known, frame)
     return g.log_of_sum(g.add(g.unsqueeze(by_kernel, 2), g.safe_log(model.mixing_)), 1)
 
 
 def _volume(g: Graph, known: str | None, frame: Frame) -> Any:
     """log p(x) = log p(x in the frame) - this: of the known cells, (n, 1)."""
+    log_unit = np.log(frame.unit)
     if known is None:
-        return frame.log_volume
-    log_unit = np.log(np.broadcast_to(np.asarray(frame.unit, np.float64), np.shape(frame.origin)))
+        return log_unit.sum()
     return g.total(g.multiply(known, log_unit), 1, keepdims=True)
 
 
 def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a SharedKernelClassifier."""
-    frame = model._network()[2]
+    frame = Mixture.of(model, model.columns_.levels).frame()
     x, known = known_cells(g, x, frame, model.columns_.levels)
-    rows, volume = framed(g, x, frame), _volume(g, known, frame)
+    rows, volume = frame.rows(g, x), _volume(g, known, frame)
     log_density = g.subtract(_class_densities(g, rows, known, model, frame), volume)
     answers = _from_density(g, log_density, model.class_prior_)
     networks = getattr(model, "discriminative_", ())
@@ -211,9 +251,9 @@ def _mean(g: Graph, parts: list[str]) -> str:
 
 def sharing_average(g: Graph, x: str, model: Any) -> Answers:
     """(38): answers of a SharingAverageClassifier."""
-    frame = model.estimators_[0]._network()[2]
+    frame = Mixture.of(model.estimators_[0], model.columns_.levels).frame()
     x, known = known_cells(g, x, frame, model.columns_.levels)
-    rows, volume = framed(g, x, frame), _volume(g, known, frame)
+    rows, volume = frame.rows(g, x), _volume(g, known, frame)
     parts = [_class_densities(g, rows, known, member, frame) for member in model.estimators_]
     stacked = g.subtract(_stacked(g, parts), np.log(len(parts)))  # (n, L, K)
     log_density = g.log_of_sum(stacked, 1)
@@ -303,25 +343,6 @@ def _complete(g: Graph, x: str, model: Any) -> str:
     return _indicators(g, x, levels) if any(levels) else x
 
 
-def _with_indicators(g: Graph, x: str, model: Any) -> str:
-    """Numbers, then indicators of words where the model has some: `tables.words.Indicators`."""
-    x, indicators = complete(g, x), model._indicators
-    if indicators is None:
-        return x
-    parts = (
-        [str(g.op("Gather", x, g.constant(np.array(indicators.numbers)), axis=1))]
-        if indicators.numbers
-        else []
-    )
-    for i, n_levels in enumerate(indicators.levels):
-        if n_levels:
-            hot = type(indicators)((n_levels,), indicators.others).of(
-                np.arange(float(n_levels))[:, None]
-            )
-            parts.append(str(g.op("Gather", g.constant(hot), _code(g, x, i), axis=0)))
-    return hstack(g, parts)
-
-
 def _code(g: Graph, x: str, i: int) -> str:
     """The codes of a column of words, (n,)."""
     column = g.op("Gather", x, g.constant(np.array([i])), axis=1)
@@ -351,9 +372,9 @@ def coded(g: Graph, columns: list[str], model: Any) -> str:
     return hstack(g, parts)
 
 
-def _seen(g: Graph, x: str, view: View | TableView) -> str:
+def _seen(g: Graph, x: str, view: Any) -> str:
     """Rows in a view, (n, D)."""
-    if isinstance(view, TableView):
+    if not hasattr(view, "center"):  # the table itself
         return x
     x = _indicators(g, x, view.levels) if any(view.levels) else x
     centered = g.centered(x, view.center)
@@ -390,14 +411,15 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     fitted, net = model._fitted, model._fitted.params()
     # one scaling, with a bound behind it: a runtime may fold a bare factor into the next product, and round it to float32
     frame = Frame(fitted.location, fitted.scale * fitted.unit * net.radius)
-    rows = framed(g, _complete(g, x, model), frame)
+    rows = frame.rows(g, _complete(g, x, model))
     if fitted.metric is not None:
         rows = g.matmul(rows, fitted.metric.T)
     squared = _squared(g, rows, net.center / net.radius, net.narrow)  # (n, M)
     log_norm = fitted.log_norm(model._profile)
     ends = zip(net.offsets[:-1], net.offsets[1:], strict=True)
     counts = np.array([net.weight[start:stop].sum() for start, stop in ends])
-    alone = log_prior_scale(np.ones_like(counts), counts) - log_norm
+    alone = -np.log(np.where(counts > 0, counts, np.inf)) - log_norm
+    alone = np.where(counts > 0, alone, -np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.log(fitted.class_prior) - np.log(fitted.fitted_prior)
     shift = np.where(np.isnan(shift), 0.0, shift)
@@ -411,7 +433,7 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
         tempered = _shifted(g, tempered, shift)
         return {**_from_votes(g, votes, alone, together), "probabilities": g.softmax(tempered, 1)}
     # the slack that rounding asks for is that of the type
-    slack = INSIDE if g.dtype == np.float64 else 1 + 1e-6
+    slack = 1 + (1e-9 if g.dtype == np.float64 else 1e-6)
     if model.kernel == "hypersphere":
         height = g.cast(g.op("LessOrEqual", squared, g.constant(np.array(slack))), g.dtype)
     else:
@@ -509,15 +531,14 @@ def _from_votes(g: Graph, log_votes: str, alone: np.ndarray, together: np.ndarra
 
 def _columns(g: Graph, x: str, model: Any) -> str:
     """Activations of the hidden layer of an EM-Log network, (n, M)."""
-    kernel = FAMILIES[model.covariance_type_](np.zeros(model.means_.shape[1]))
-    kernels = Kernels(model.means_, model.covariances_)
-    frame = mixture_frame(kernel, kernels, model.mixing_)
-    by_kernel = log_densities(g, framed(g, x, frame), kernel, kernel.into(kernels, frame))
+    mixture = Mixture.of(model)
+    frame = mixture.frame()
+    by_kernel = mixture.log_densities(g, frame.rows(g, x), None, frame)
     if model.activation == "normalized":
         return g.softmax(
             g.multiply(g.add(by_kernel, g.safe_log(model.mixing_)), 1 / model.temperature_), 1
         )
-    log_scale = model.activation_log_scale_ + frame.log_volume / model.temperature_
+    log_scale = model.activation_log_scale_ + np.log(frame.unit).sum() / model.temperature_
     largest = LARGEST if g.dtype == np.float64 else 80.0
     log_column = g.subtract(g.multiply(by_kernel, 1 / model.temperature_), log_scale)
     return str(g.op("Exp", g.clip(log_column, None, largest)))
@@ -526,7 +547,7 @@ def _columns(g: Graph, x: str, model: Any) -> str:
 def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
     readout, n_kernels = model.readout_, len(model.means_)
-    rows = framed(g, _complete(g, x, model), Frame(model.location_, model.scale_))
+    rows = Frame(model.location_, model.scale_).rows(g, _complete(g, x, model))
     center = (model.means_ - model.location_) / model.scale_
     if model._fitted.kernel_features is not None:
         squared = _squared_along(g, rows, center, model.kernel_features_.astype(np.float64))
@@ -594,12 +615,15 @@ def em_log_regressor(g: Graph, x: str, model: Any) -> Answers:
 
 def neurons(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a CompetitiveNeuronsClassifier."""
-    network, view, frame = model._network(np.finfo(np.float64).eps)
-    rows = framed(g, _with_indicators(g, x, model), frame)
-    n_neurons, n_outputs = len(model.mixing_), network.n_outputs
-    weight = weights_in(
-        np.asarray(model.weights_).reshape(n_neurons, n_outputs, -1), frame
-    ).reshape(n_neurons * n_outputs, -1)
+    frame = Frame(np.asarray(model.location_), np.asarray(model.scale_))
+    rows = frame.rows(g, _complete(g, x, model))
+    n_neurons, d = len(model.mixing_), len(frame.origin)
+    weight = np.asarray(model.weights_).reshape(
+        -1, d + 1
+    )  # (M * C, d + 1), in the units of the data
+    n_outputs = len(weight) // n_neurons
+    bias = weight[:, -1:] + weight[:, :-1] @ frame.origin[:, None]
+    weight = np.hstack([weight[:, :-1] * frame.unit, bias])
     flat = g.add(g.matmul(rows, weight[:, :-1].T), weight[:, -1])
     activation = str(
         g.op("Reshape", flat, g.constant(np.array([-1, n_neurons, n_outputs])))
@@ -611,10 +635,11 @@ def neurons(g: Graph, x: str, model: Any) -> Answers:
     else:
         output = g.softmax(activation, 2)
     if model.local:
-        gate = g.add(
-            log_densities(g, rows, network.kernel, view.natural_params.kernels),
-            g.safe_log(model.mixing_),
+        mean, variance = (
+            (model.means_ - frame.origin) / frame.unit,
+            model.covariances_ / frame.unit**2,
         )
+        gate = g.add(gaussian(g, rows, mean, variance, None), g.safe_log(model.mixing_))
         share: Any = g.unsqueeze(g.softmax(gate, 1), 2)  # (n, M, 1)
     else:
         share = (model.mixing_ / model.mixing_.sum())[:, None]
