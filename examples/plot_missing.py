@@ -109,8 +109,8 @@ ran = CliRunner().invoke(
 print((ran.stderr + ran.stdout).replace(f"{folder}/", ""))
 
 # %%
-# From Python it is one line too: the types of the columns say which hold words. Each kernel has a table of probabilities for
-# each of them, and an empty cell is no word of its own: it says nothing.
+# From Python it is one line too: the types of the columns tell which hold categories. Each kernel has a table of probabilities
+# for each of them, and an empty cell is a missing one.
 
 import pandas as pd
 
@@ -120,7 +120,7 @@ model = SharedKernelClassifier([2, 2], covariance_type="diag", random_state=0).f
 print(
     {
         name: words.tolist()
-        for name, words in zip(table.columns, model.categories_, strict=True)
+        for name, words in zip(table.columns, model.columns_.categories, strict=True)
         if words is not None
     }
 )
@@ -130,7 +130,7 @@ print(
     "P(repaid) =",
     model.predict_proba(row)[0, 1].round(3),
     "and the gap is likely to be",
-    f"{model.impute(row)[0, 1]:.1f}",
+    f"{model.impute(row)['income'].iloc[0]:.1f}",
 )
 print(model.explain(table.iloc[0]))
 
@@ -138,9 +138,9 @@ print(model.explain(table.iloc[0]))
 # What the model has learned of the towns of either class: the tables of its kernels, weighted by the shares of the kernels.
 
 towns = (
-    model.mixing_.T @ model.probabilities_[:, : len(model.categories_[2]) + 1]
+    model.mixing_.T @ model.probabilities_[:, : len(model.columns_.categories[2]) + 1]
 )  # (classes, towns and any other)
-names = [*model.categories_[2], "any other"]
+names = [*model.columns_.categories[2], "any other"]
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 for k, (label, color) in enumerate(zip(model.classes_, colors, strict=True)):
     ax.bar(
