@@ -118,35 +118,24 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class ProbabilityClassifier(ClassifierMixin, Estimator):
-    """Labels and probabilities from scores, one a row and class: the class with the highest is named, the first of equals.
+    """Labels and probabilities from scores, one a row and class; of equal scores the first class is predicted.
 
-    A subclass says by `_scores(rows)` how the scores of a block of rows are computed. Where they are not logarithms of
-    probabilities, up to a constant of the row, it says what makes probabilities of them as well.
+    `_scores(rows)` of a subclass computes the scores of a block of rows: logarithms of probabilities, up to a constant of the
+    row. A subclass for rows in memory overrides `_map_scores` instead.
     """
 
     classes_: np.ndarray
 
-    @property
-    def _takes_holes(self) -> bool:
-        """Whether cells of X may be missing."""
-        return True
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._takes_holes
+        tags.input_tags.allow_nan = True
         return tags
 
     def _scores(self, rows: Rows) -> RowFunction:
         raise NotImplementedError
 
-    def _probability(self) -> Transform:
-        return softmax
-
-    def _log_probability(self) -> Transform:
-        return log_softmax
-
     def _rows(self, X: Any) -> Rows:
-        """Rows to be judged, checked."""
+        """Checked rows."""
         check_is_fitted(self)
         return query_rows(self, X)
 
@@ -165,12 +154,12 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         Returns
         -------
         y : array of shape (n_samples,)
-            Labels, in the home of `X` where it can hold them.
+            Labels, in the array library of `X` where it can hold them.
         """
         return self._labels(self._map_scores(X, argmax_class))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose class is named.
+        """Accuracy: the share of rows whose class is predicted.
 
         Parameters
         ----------
@@ -211,7 +200,7 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._map_scores(X, self._probability())
+        return self._map_scores(X, softmax)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`.
@@ -228,10 +217,7 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         log_probability : array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return self._map_scores(X, self._log_probability())
-
-    def _rows_log_proba(self, rows: Rows) -> Array:
-        return self._scores(rows).then(self._log_probability())()
+        return self._map_scores(X, log_softmax)
 
     def explain(
         self, X: Any, *, against: Any = None, random_state: Any = 0
@@ -288,11 +274,6 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         return xp.take(xp.asarray(self.classes_, device=device(codes)), codes, axis=0)
 
 
-def identity(scores: Array) -> Array:
-    """The scores as they are, (n, K)."""
-    return scores
-
-
 def argmax_class(scores: Array) -> Array:
     """Code of the class with the highest score, (n,)."""
     return namespace(scores).argmax(scores, axis=1)
@@ -316,8 +297,8 @@ def log_softmax(scores: Array) -> Array:
 class DensityClassifier(ProbabilityClassifier):
     """Labels, probabilities and densities from log p(x|C_k).
 
-    A subclass says how rows are judged: `_density(rows)` by the log-density of each class, `_posterior(rows)` by how much each
-    kernel has to do with them. `_sample_rows` draws rows of given classes.
+    In a subclass `_density(rows)` computes the log-density of each class, `_posterior(rows)` the responsibilities of the kernels,
+    and `_sample_rows` draws rows of given classes.
     """
 
     class_prior_: np.ndarray

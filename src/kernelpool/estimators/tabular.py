@@ -148,6 +148,3 @@ class TabularClassifier(ProbabilityClassifier):
 
     def _map_scores(self, X: Any, transform: Transform) -> Any:
         return transform(self._log_proba(self._encoded(X)))
-
-    def _rows_log_proba(self, rows: Any) -> np.ndarray:
-        return self._log_proba(np.asarray(rows.x, np.float64))

@@ -590,11 +590,6 @@ def zero_where_constant(
     return mean, np.where(variance <= (8 * eps * np.abs(mean)) ** 2, 0.0, variance)
 
 
-def known_columns(estimator: Any) -> Columns | None:
-    """The columns of a fitted estimator where some hold categories; None where all are numbers."""
-    return estimator.columns_ if any(estimator.columns_.levels) else None
-
-
 # -- parameters -----------------------------------------------------------------------------------------------------------
 
 
