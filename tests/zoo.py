@@ -49,6 +49,26 @@ META = {
     "conformal": ConformalClassifier(SharedKernelClassifier(2, **EM, random_state=0)),
 }
 
+CHECKED = [
+    SharedKernelClassifier(n_folds=2, max_iter=20, random_state=0),
+    SharingAverageClassifier(sharing=(0, 1), random_state=0),
+    PooledClassifier(
+        [
+            (
+                family,
+                SharedKernelClassifier.prbf(3, covariance_type=family, kernel_prior="conjugate"),
+            )
+            for family in ("tied", "diag")
+        ],
+        n_folds=2,
+        random_state=0,
+    ),
+]
+"""For scikit-learn's checks; those of the other estimators are in their own test files."""
+
+TOLERANCE = {"pool": 1e-3}
+"""Of probabilities that should be equal; 1e-5 unless named. The weights of a pool are found by an iteration."""
+
 
 def table(n=90, seed=0, missing=0.2):
     """Two numbers and a category, some of them missing, and the classes."""
