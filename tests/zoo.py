@@ -50,8 +50,8 @@ META = {
 }
 
 CHECKED = [
-    SharedKernelClassifier(n_folds=2, max_iter=20, random_state=0),
-    SharingAverageClassifier(sharing=(0, 1), random_state=0),
+    SharedKernelClassifier(training=Training(n_folds=2), max_iter=20, random_state=0),
+    SharingAverageClassifier(SharedKernelClassifier.prbf(random_state=0), sharing=(0, 1)),
     PooledClassifier(
         [
             (
