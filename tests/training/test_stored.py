@@ -63,12 +63,6 @@ def dataset(x, y, folder):
     return ds.dataset(parquet_folder(x, y, folder)[0]), "label"
 
 
-def matrix(x, y, folder):
-    np.save(folder / "x.npy", x)
-    np.save(folder / "y.npy", y)
-    return str(folder / "x.npy"), folder / "y.npy"
-
-
 def array_batches(x, y, folder=None):
     return [(x[:100], y[:100]), (x[100:100], y[100:100]), (x[100:], y[100:])], None
 
@@ -86,7 +80,7 @@ def one_frame(x, y, folder):
     return pd.DataFrame(x, columns=NAMES).assign(label=y), "label"
 
 
-FILES = [parquet_file, parquet_folder, partitioned, csv_file, arrow_file, dataset, matrix]
+FILES = [parquet_file, parquet_folder, partitioned, csv_file, arrow_file, dataset]
 SOURCES = [*FILES, array_batches, generator, frames, one_frame]
 IN_ANOTHER_ORDER, READ_ONCE = (partitioned,), (generator, one_frame)
 

@@ -21,7 +21,7 @@ from ..arrays import (
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..rows import Block
 from .gaussian import WIDE, Gaussian, GaussianNaturalParams, Kernels
-from .patterns import Patterns, sweep
+from .patterns import Patterns
 
 
 class Full(Gaussian):
@@ -209,14 +209,11 @@ class Full(Gaussian):
         xp, mean = namespace(kernels.mean), kernels.mean
         family, _ = self.marginal(kernels, rest)
         covariance = xp.reshape(kernels.covariance, (-1, *kernels.covariance.shape[-2:]))
-        pattern = xp.asarray(
-            [float(i in known) for i in range(mean.shape[1])], dtype=mean.dtype, device=device(mean)
-        )
-        swept = sweep(covariance, pattern[None, :])[0][0, ...]  # (M, d, d)
         index, at = (xp.asarray(i, dtype=xp.int64, device=device(mean)) for i in (rest, known))
-        rows = xp.take(swept, index, axis=1)
-        slope, spread = xp.take(rows, at, axis=2), xp.take(rows, index, axis=2)
-        step = (slope @ (x - xp.take(mean, at, axis=1))[..., None])[..., 0]
+        across = xp.take(xp.take(covariance, at, axis=1), index, axis=2)  # (M, known, rest)
+        slope = xp.linalg.solve(self.submatrix(covariance, at), across)
+        step = xp.sum(slope * (x - xp.take(mean, at, axis=1))[..., None], axis=1)
+        spread = self.submatrix(covariance, index) - xp.matrix_transpose(slope) @ across
         spread = 0.5 * (spread + xp.matrix_transpose(spread))
         shape = self.shape(mean.shape[0], len(rest))
         return family, Kernels(xp.take(mean, index, axis=1) + step, xp.reshape(spread, shape))

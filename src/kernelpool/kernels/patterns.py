@@ -1,4 +1,4 @@
-r"""Full Gaussians beside rows with holes.
+r"""Full Gaussians of rows with missing cells.
 
 Little & Rubin, "Statistical analysis with missing data", 2nd edition, 2002, sections 7.4.2 (the sweep operator) and 11.2.
 
@@ -78,7 +78,7 @@ def sweep(covariance: Array, patterns: Array) -> tuple[Array, Array]:
 
 
 class Patterns(Observed):
-    """Full or tied kernels beside a block whose rows are sorted by pattern."""
+    """Full or tied kernels of a block whose rows are sorted by pattern."""
 
     def __init__(
         self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
@@ -169,30 +169,29 @@ class Patterns(Observed):
         for g, span in enumerate(part.spans):
             self.log_density[:, span] = weight[g, ...] @ self.phi[:, span]
 
+    def _regression(self, part: Swept, about: Array) -> tuple[Array, Array, Array]:
+        """Slopes (G, M, d, d), constants (G, M, d) and covariances (G, M, d, d) of the missing cells given the known
+        ones; rows are taken from the points `about` (M, d).
+        """
+        hole, away = 1 - part.known, self.mean - about
+        slope = part.matrix * (hole[..., :, None] * part.known[..., None, :])
+        shift = hole * away - (slope @ away[None, :, :, None])[..., 0]
+        return slope, shift, part.matrix * (hole[..., :, None] * hole[..., None, :])
+
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """Sums of the expected rows, and of what each pattern leaves uncertain."""
         xp, d = namespace(self.mean), self.mean.shape[1]
-        first, second = (
-            xp.zeros_like(self.mean),
-            self.mean[:, :, None] * xp.zeros_like(self.mean)[:, None, :],
-        )
+        first = xp.zeros_like(self.mean)
+        second = self.mean[:, :, None] * first[:, None, :]
         one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
-        about = self._origin()
         for part in self._swept():
-            hole = 1 - part.known  # (G, 1, d)
             sums = self._sums(part, responsibility)  # (G, M, d + 1, d + 1)
-            slope = part.matrix * (
-                hole[..., :, None] * part.known[..., None, :]
-            )  # of the regression, (G, M, d, d)
-            away = self.mean - about
-            shift = hole * away - (slope @ away[None, :, :, None])[..., 0]  # (G, M, d)
+            slope, shift, spread = self._regression(part, self._origin())
             known = part.known[..., None] * one + xp.zeros_like(shift)[..., None]
-            expects = xp.concat(
-                [known + slope, shift[..., None]], axis=3
-            )  # the expected row is expects (x, 1)
+            # the expected row is expects (x, 1)
+            expects = xp.concat([known + slope, shift[..., None]], axis=3)
             at = expects @ sums  # (G, M, d, d + 1)
             first += xp.sum(at[..., -1], axis=0)
-            spread = part.matrix * (hole[..., :, None] * hole[..., None, :])  # (G, M, d, d)
             second += xp.sum(
                 at @ xp.matrix_transpose(expects) + sums[..., -1:, -1:] * spread, axis=0
             )
@@ -203,20 +202,17 @@ class Patterns(Observed):
         out = xp.asarray(self.block.x, copy=True)
         one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
         for part in self._swept():
-            hole = 1 - part.known
-            slope = part.matrix * (hole[..., :, None] * part.known[..., None, :])
-            shift = hole * self.mean - (slope @ self.mean[None, :, :, None])[..., 0]  # (G, M, d)
-            spread = part.matrix * (hole[..., :, None] * hole[..., None, :])
+            slope, shift, spread = self._regression(part, xp.zeros_like(self.mean))
             for g, span in enumerate(part.spans):
+                known = part.known[g, 0, :]
                 x, found = as_float64(self.block.x[span, :]), xp.zeros_like(self.block.x[span, :])
                 for j in range(self.mean.shape[0]):
                     of = j % slope.shape[1]
                     each = x @ slope[g, of, ...].T + shift[g, j, :]
                     if noise is not None:
-                        factor = xp.linalg.cholesky(
-                            spread[g, of, ...] + (part.known[g, 0, :] + 1e-12 * hole[g, 0, :]) * one
-                        )
-                        each = each + (as_float64(noise[span, :]) @ factor.T) * hole[g, 0, :]
+                        padded = spread[g, of, ...] + (known + 1e-12 * (1 - known)) * one
+                        factor = xp.linalg.cholesky(padded)
+                        each = each + (as_float64(noise[span, :]) @ factor.T) * (1 - known)
                     found = found + share[j, span][:, None] * match_array(each, like=self.phi)
                 out[span, :] = out[span, :] + found
         return out

@@ -4,7 +4,6 @@
 
     "folder/"  "rows.parquet"  "rows.csv"     path: what pyarrow.dataset reads, hive folders included
     pyarrow.dataset.dataset(...)              one record batch after the other
-    "rows.npy"                                a matrix that is mapped, not loaded
     [data_frame, ...]  [(X, y), ...]          iterables of data frames or Arrow tables; with y, of arrays too
     data_frame                                with y as the name of one of its columns
 
@@ -49,18 +48,13 @@ def batches(
     Parameters
     ----------
     X : path, pyarrow.dataset.Dataset, data frame, Arrow table or iterable
-    y, weight : str, path, array-like or None
-        Names of columns. For a matrix (``.npy``) arrays or paths to them; None for batches that
-        bring them along, tuples (X, y) or (X, y, weight).
+    y, weight : str or None
+        Names of columns; None for batches that bring them along, tuples (X, y) or (X, y, weight).
     names : sequence of str, optional
         Columns to take; all but `y` and `weight` otherwise.
     """
     if isinstance(X, str | os.PathLike):
-        X = os.fspath(X)
-        if X.endswith(".npy"):
-            yield from _matrix(X, y, weight)
-            return
-        X = _dataset(X, y)
+        X = _dataset(os.fspath(X), y)
     tables = _record_batches(X) if _is_dataset(X) else [X] if _is_table(X) else X
     for i, item in enumerate(tables):
         if _is_table(item):
@@ -178,35 +172,6 @@ def _column(column: Any) -> np.ndarray:
 
 
 # -- arrays -----------------------------------------------------------------------------------------
-
-
-def _matrix(path: str, *others: Any) -> Iterator[Batch]:
-    """A matrix in a file of NumPy; labels and weights are there too, or in memory."""
-    x, columns = _mapped(path), []
-    for column, name in zip(others, ("y", "sample_weight"), strict=True):
-        if isinstance(column, str | os.PathLike):
-            if not os.fspath(column).endswith(".npy"):
-                raise KernelpoolError(
-                    f"{shown(path, 200)} is a matrix without names: {name} must be an array or a "
-                    f"path to a .npy file; got {quoted(os.fspath(column))}."
-                )
-            column = _mapped(os.fspath(column))
-        columns.append(None if column is None else np.asarray(column))
-    lengths = [len(x), *(len(column) for column in columns if column is not None)]
-    if len(set(lengths)) > 1:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {sorted(set(lengths))}"
-        )
-    for start in range(0, len(x), BATCH_ROWS):
-        span = slice(start, start + BATCH_ROWS)
-        yield _of_arrays((x[span], *(None if c is None else c[span] for c in columns)), path)
-
-
-def _mapped(path: str) -> np.ndarray:
-    try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError) as error:
-        raise TableError(f"{shown(path, 200)}: {shown(error, 300)}") from None
 
 
 def _of_arrays(given: Iterable[Any], place: str) -> Batch:
