@@ -125,10 +125,10 @@ class Unit(Kernel):
             rng.standard_normal((n, kernels.center.shape[1])), like=kernels.center
         )
 
-    def into(self, kernels, frame):
+    def into(self, kernels, frame, *, stretched=False):
         return Centers((kernels.center - frame.origin) / frame.unit)
 
-    def out_of(self, kernels, frame):
+    def out_of(self, kernels, frame, *, stretched=False):
         return Centers(kernels.center * frame.unit + frame.origin)
 
 

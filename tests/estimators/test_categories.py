@@ -150,9 +150,9 @@ def test_sweeps_over_words_are_em_by_hand():
     words[:100, 1] = words[:100, 0] > 0
     start = [rng.dirichlet(np.ones(4), 2), rng.dirichlet(np.ones(3), 2)]
     kernel = family_for("diag", np.zeros(2), (4, 3))
-    nothing = np.zeros((2, 2))
+    nothing = np.zeros((2, 0))
     params = Params(
-        ProductKernels(nothing, nothing + 1, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1)
+        ProductKernels(nothing, nothing, np.hstack(start)), np.full((2, 1), 0.5), np.ones(1)
     )
     network, rows = (
         SharedKernel(kernel, np.ones((2, 1))),
@@ -256,7 +256,7 @@ def coded(table, y, **settings):
     model = SharedKernelClassifier.prbf(3, random_state=0, **settings).fit(table, y)
     columns = model.columns_
     kernel = family_for(model.covariance_type_, np.full(4, 1e-9), columns.levels)
-    kernels = ProductKernels(model.means_, model.covariances_, model.probabilities_)
+    kernels = kernel.from_arrays(model.means_, model.covariances_, model.probabilities_)
     return kernel, Params(kernels, model.mixing_, model.class_prior_), columns.encode(table)
 
 

@@ -35,7 +35,7 @@ from ..tables.columns import Columns
 from ..text import plural
 from ..training.auto import choose_settings
 from ..training.conditional import fit_discriminative
-from ..training.frames import family_for, kernels_of, mixture_frame
+from ..training.frames import arrays_of, family_for, kernels_of, mixture_frame
 from ..training.held_out import rows_apart
 from ..training.monitor import CallbackSupportMixin, SweepInfo, warn_if_unfinished, with_callbacks
 from ..training.prepare import (
@@ -871,7 +871,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
 
     def _kernels(self) -> Kernels:
         """The fitted kernels, in the units of the data."""
-        return kernels_of(self.means_, self.covariances_, self._fitted.probabilities)
+        arrays = self.means_, self.covariances_, self._fitted.probabilities
+        return kernels_of(self._kernel(), *arrays)
 
     def _mixture(self) -> ClassDensities:
         f = self._fitted
@@ -898,7 +899,11 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         kernel, frame = self._kernel(self.training_type_), Frame(frame.origin, unit)
         return (
             SharedKernel(kernel, network.sharing),
-            kernel.unstretched(self._kernels(), frame),
+            kernel.into(
+                kernels_of(kernel, self.means_, self.covariances_, self._fitted.probabilities),
+                frame,
+                stretched=True,
+            ),
             frame,
         )
 
@@ -1079,7 +1084,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         check_is_fitted(self)
         at = self._positions(features, "features")
         family, kernels = self._kernel().marginal(self._kernels(), at)
-        return self._model_of(kernels, self.mixing_, self.class_prior_, family.name, at)
+        return self._model_of(family, kernels, self.mixing_, self.class_prior_, at)
 
     def conditional(self, x: Any, given: Sequence[Any] | None = None) -> "SharedKernelClassifier":
         """The model of the other features once some are known, for one row: its class priors are P(C_k|known).
@@ -1137,7 +1142,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
         prior = of_class * self.class_prior_
         family, kernels = self._kernel().given(self._kernels(), at, rest, row[at])
-        return self._model_of(kernels, mixing, prior / prior.sum(), family.name, rest)
+        return self._model_of(family, kernels, mixing, prior / prior.sum(), rest)
 
     def _positions(self, features: Sequence[Any], name: str) -> list[int]:
         """Features by position or name, as positions."""
@@ -1152,12 +1157,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         return [known[f] for f in features]
 
     def _model_of(
-        self, kernels: Any, mixing: np.ndarray, class_prior: np.ndarray, family: str, at: list[int]
+        self, family: Any, kernels: Any, mixing: np.ndarray, class_prior: np.ndarray, at: list[int]
     ) -> "SharedKernelClassifier":
         """A model of some of the columns."""
         table = np.asarray(kernels.probability) if isinstance(kernels, ProductKernels) else None
-        network = ClassDensities(kernels.mean, kernels.covariance, mixing, table, class_prior)
-        return self._model(network, self.classes_, family, self.columns_.select(at))
+        network = ClassDensities(*arrays_of(family, kernels), mixing, table, class_prior)
+        return self._model(network, self.classes_, family.name, self.columns_.select(at))
 
     # -- model choice -----------------------------------------------------------------------------------------------
 
@@ -1231,12 +1236,12 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             :math:`\Sigma_{jk}`, by `covariance_type`; of tied kernels one matrix a class, (n_classes, n_features, n_features).
         """
         kernel, _, subkernels, frame = self._subkernels(X, y, sample_weight)
-        outside = kernel.out_of if kernel.name == self.covariance_type_ else kernel.stretched
+        stretched = kernel.name != self.covariance_type_
         if not isinstance(kernel, Gaussian):
             raise KernelpoolError(
                 "subkernels has means and covariances of numbers; this model has categories besides."
             )
-        by_class = [outside(part, frame) for part in subkernels.kernels]
+        by_class = [kernel.out_of(part, frame, stretched=stretched) for part in subkernels.kernels]
         common = kernel.shape(1, self.n_features_in_) == kernel.shape(
             2, self.n_features_in_
         )  # one matrix for all kernels

@@ -117,8 +117,8 @@ class PriorStatistics(Sums):
     """Rows that draw the means alone, (M,): covariances are taken about the means without them."""
     pull_first: Array | float = 0.0
     """(M, d)."""
-    words: Array | float = 0.0
-    """Rows of each level of the words beside numbers, (M, W)."""
+    table_counts: Array | float = 0.0
+    """Rows of each level of the categorical columns, (M, W)."""
 
 
 class Gaussian(Kernel):
@@ -629,7 +629,7 @@ class Gaussian(Kernel):
             [mean if j in chosen else covariance[j, ...] for j in range(covariance.shape[0])]
         )
 
-    def into(self, kernels: Kernels, frame: Frame) -> Kernels:
+    def into(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
         frame = match_array(frame, like=kernels.mean)
         return Kernels(
@@ -637,7 +637,7 @@ class Gaussian(Kernel):
             self.rescaled(kernels.covariance, 1 / frame.unit),
         )
 
-    def out_of(self, kernels: Kernels, frame: Frame) -> Kernels:
+    def out_of(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
         """Kernels of the frame, in the units of the data."""
         frame = match_array(frame, like=kernels.mean)
         return Kernels(frame.outside(kernels.mean), self.rescaled(kernels.covariance, frame.unit))

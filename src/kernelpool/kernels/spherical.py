@@ -75,9 +75,13 @@ class Spherical(Gaussian):
     def variances(self, kernels: Kernels) -> Array:
         return kernels.covariance[:, None] + namespace(kernels.mean).zeros_like(kernels.mean)
 
-    def stretched(self, kernels: Kernels, frame: Frame) -> Kernels:
-        return Diag(self.floor).out_of(Kernels(kernels.mean, self.variances(kernels)), frame)
-
-    def unstretched(self, kernels: Kernels, frame: Frame) -> Kernels:
+    def into(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
+        if not stretched:
+            return super().into(kernels, frame)
         inside = Diag(self.floor).into(kernels, frame)
         return Kernels(inside.mean, namespace(inside.mean).mean(inside.covariance, axis=1))
+
+    def out_of(self, kernels: Kernels, frame: Frame, *, stretched: bool = False) -> Kernels:
+        if not stretched:
+            return super().out_of(kernels, frame)
+        return Diag(self.floor).out_of(Kernels(kernels.mean, self.variances(kernels)), frame)

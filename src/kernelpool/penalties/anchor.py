@@ -19,7 +19,7 @@ Deviations: the paper lets the strength differ by kernel and between mean and co
 """
 
 from ..arrays import Array, match_array, namespace
-from ..kernels import Gaussian, Kernel, Kernels, PriorStatistics, Product, ProductKernels
+from ..kernels import Gaussian, Kernel, Kernels, PriorStatistics, ProductKernels
 from .penalty import PriorRows, Subkernels
 
 
@@ -43,15 +43,8 @@ class Anchor(PriorRows):
             self.strength, self.strength * away, second, self.strength * float(n_rows[0, 0])
         )
 
-    def of_numbers(self, kernel: Kernel) -> "Anchor":
-        return (
-            Anchor(self.strength, kernel.parts(self.home)[1])
-            if isinstance(kernel, Product)
-            else self
-        )
-
-    def words(self, like: Array) -> Array | float:
-        """nu rows with the words of `home`."""
+    def table_counts(self, like: Array) -> Array | float:
+        """nu rows with the categories of `home`."""
         assert isinstance(self.home, ProductKernels)
         return self.strength * match_array(self.home.probability, like=like)
 

@@ -227,13 +227,6 @@ DISTANCES: dict[str, type[Distance]] = {
 NAME = "The overlap penalty"
 
 
-def _of_numbers(kernel: Kernel, subkernels: Subkernels) -> Subkernels:
-    """The subkernels of the numbers beside words."""
-    if not isinstance(kernel, Product):
-        return subkernels
-    return replace(subkernels, kernels=tuple(kernel.parts(own)[1] for own in subkernels.kernels))
-
-
 @dataclass(frozen=True)
 class Overlap(Penalty):
     """Penalty on kernels whose classes lie apart (Constantinopoulos, Titsias & Likas 2002).
@@ -295,9 +288,7 @@ class Overlap(Penalty):
         assert subkernels is not None
         family, here = numbers_of(kernel, kernel.estimate(moments, moment_origin), NAME)
         mass = namespace(moments.mass).sum(moments.mass, axis=1)
-        return self._distance.pull(
-            family, here, _of_numbers(kernel, subkernels), self.strength, mass, moment_origin
-        )
+        return self._distance.pull(family, here, subkernels, self.strength, mass, moment_origin)
 
     def shares(
         self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels | None
@@ -311,7 +302,7 @@ class Overlap(Penalty):
         if self.step == "printed" and subkernels.previous is not None:
             subkernels = replace(subkernels, kernels=subkernels.previous)
         family, gaussians = numbers_of(kernel, kernels, NAME)
-        distance = self._distance.value(family, gaussians, _of_numbers(kernel, subkernels))
+        distance = self._distance.value(family, gaussians, subkernels)
         distance = self._with_words(distance, kernel, kernels, subkernels)
         typical = xp.sum(posterior * distance, axis=1)[:, None]
         return self.strength * posterior * (typical - distance)
@@ -328,7 +319,7 @@ class Overlap(Penalty):
     def exact(self, kernel: Kernel, kernels: Kernels, subkernels: Subkernels) -> Array:
         """(23), beta_jk, (M, K), of numbers and words."""
         family, gaussians = numbers_of(kernel, kernels, NAME)
-        distance = self._distance.exact(family, gaussians, _of_numbers(kernel, subkernels))
+        distance = self._distance.exact(family, gaussians, subkernels)
         return self._with_words(distance, kernel, kernels, subkernels)
 
     def _with_words(

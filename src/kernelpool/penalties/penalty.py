@@ -42,10 +42,9 @@ def gaussian(kernel: Kernel, what: str) -> Gaussian:
 
 
 def numbers_of(kernel: Kernel, kernels: Parameters, what: str) -> tuple[Gaussian, Kernels]:
-    """The Gaussian family and its kernels: all of them, or those of the numbers beside words."""
-    return (
-        kernel.parts(kernels) if isinstance(kernel, Product) else (gaussian(kernel, what), kernels)
-    )
+    """The Gaussian family of all columns, or of the numbers among them, and its kernels."""
+    family = kernel.gaussian if isinstance(kernel, Product) else gaussian(kernel, what)
+    return family, kernels
 
 
 class Penalty:
@@ -125,28 +124,24 @@ class PriorRows(Penalty):
         """The expected log-likelihood of the rows that were seen before, up to a constant."""
         family, gaussians = numbers_of(kernel, kernels, type(self).__name__)
         xp = namespace(gaussians.mean)
-        found = family.log_prior(
-            gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean))
-        )
+        found = family.log_prior(gaussians, self.rows(family, xp.zeros_like(gaussians.mean)))
         if isinstance(kernel, Product):
-            found += float(xp.sum(self.words(kernels.mean) * xp.log(kernels.probability)))
+            found += float(xp.sum(self.table_counts(kernels.mean) * xp.log(kernels.probability)))
         return found
 
     def gradient(self, kernel: Kernel, kernels: Parameters) -> Array:
         family, gaussians = numbers_of(kernel, kernels, type(self).__name__)
         xp = namespace(gaussians.mean)
-        found = family.prior_pullback(
-            gaussians, self.of_numbers(kernel).rows(family, xp.zeros_like(gaussians.mean))
-        )
+        found = family.prior_pullback(gaussians, self.rows(family, xp.zeros_like(gaussians.mean)))
         if not isinstance(kernel, Product):
             return found
-        words = self.words(kernels.mean) + xp.zeros_like(kernels.probability)
+        counts = self.table_counts(kernels.mean) + xp.zeros_like(kernels.probability)
         totals = [
-            xp.sum(words[:, s], axis=1, keepdims=True) + xp.zeros_like(words[:, s])
+            xp.sum(counts[:, s], axis=1, keepdims=True) + xp.zeros_like(counts[:, s])
             for s in kernel.spans
         ]
         return xp.concat(
-            [found, xp.reshape(words - xp.concat(totals, axis=1) * kernels.probability, (-1,))]
+            [found, xp.reshape(counts - xp.concat(totals, axis=1) * kernels.probability, (-1,))]
         )
 
     def prior_statistics(
@@ -155,16 +150,12 @@ class PriorRows(Penalty):
         if not isinstance(kernel, Product):
             return self.rows(gaussian(kernel, type(self).__name__), moment_origin)
         return replace(
-            self.of_numbers(kernel).rows(kernel.gaussian, moment_origin),
-            words=self.words(moment_origin),
+            self.rows(kernel.gaussian, moment_origin),
+            table_counts=self.table_counts(moment_origin),
         )
 
-    def of_numbers(self, kernel: Kernel) -> "PriorRows":
-        """The same prior of the numbers beside words."""
-        return self
-
-    def words(self, like: Array) -> Array | float:
-        """Of those rows, how many have each level, (M, W), in the home of `like`."""
+    def table_counts(self, like: Array) -> Array | float:
+        """Of those rows, how many have each level, (M, W), in the library of `like`."""
         return 0.0
 
     def rows(self, kernel: Gaussian, moment_origin: Array) -> PriorStatistics:

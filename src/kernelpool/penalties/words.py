@@ -17,4 +17,4 @@ class WordPrior(Penalty):
     def objective(
         self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
     ) -> float:
-        return kernel.log_word_prior(kernels) if isinstance(kernel, Product) else 0.0
+        return kernel.log_dirichlet_prior(kernels) if isinstance(kernel, Product) else 0.0

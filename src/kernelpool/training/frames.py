@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import namespace
-from ..kernels import FAMILIES, Gaussian, Kernels, Product, ProductKernels
+from ..kernels import FAMILIES, Gaussian, Kernels, Product
 from ..rows import Frame
 
 
@@ -44,9 +44,12 @@ def mixture_frame(kernel: Gaussian | Product, kernels: Kernels, share: np.ndarra
     """The frame that suits the rows which a mixture stands for: it needs no rows."""
     origin = share @ kernels.mean
     variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)
-    if isinstance(kernel, Product):
-        return frame_of_table(type(kernel.gaussian), origin, variance, kernel.levels)[0]
-    return frame_of(type(kernel), origin, variance)[0]
+    if not isinstance(kernel, Product):
+        return frame_of(type(kernel), origin, variance)[0]
+    frame, _ = frame_of(type(kernel.gaussian), origin, variance)
+    whole = Frame(np.zeros(len(kernel.levels)), np.ones(len(kernel.levels)))
+    whole.origin[kernel.numbers], whole.unit[kernel.numbers] = frame.origin, frame.unit
+    return whole
 
 
 def family_for(name: str, floor: Any, levels: tuple[int, ...] | None) -> Any:
@@ -59,12 +62,20 @@ def family_for(name: str, floor: Any, levels: tuple[int, ...] | None) -> Any:
 
 
 def kernels_of(
-    means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None
+    kernel: Gaussian | Product,
+    means: np.ndarray,
+    covariances: np.ndarray,
+    probability: np.ndarray | None = None,
 ) -> Kernels:
-    """The parameters of kernels over numbers, or over numbers and categories."""
+    """The kernels of a family from arrays that have an entry for every column."""
     arrays = np.asarray(means), np.asarray(covariances)
-    return (
-        Kernels(*arrays)
-        if probability is None
-        else ProductKernels(*arrays, np.asarray(probability))
-    )
+    if isinstance(kernel, Product):
+        return kernel.from_arrays(*arrays, np.asarray(probability))
+    return Kernels(*arrays)
+
+
+def arrays_of(kernel: Gaussian | Product, kernels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Means and covariances of kernels, with an entry for every column."""
+    if isinstance(kernel, Product):
+        return kernel.to_arrays(kernels)
+    return kernels.mean, kernels.covariance

@@ -52,7 +52,7 @@ class ImputationMixture:
         kernel = family_for(
             self.covariance_type, np.zeros(self.means.shape[1]), self.columns.levels
         )
-        kernels = kernels_of(self.means, self.covariances, self.probabilities)
+        kernels = kernels_of(kernel, self.means, self.covariances, self.probabilities)
         frame = mixture_frame(kernel, kernels, self.mixing)
         return kernel, kernel.into(kernels, frame), frame
 

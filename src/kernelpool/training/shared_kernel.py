@@ -19,7 +19,7 @@ from ..penalties import Anchor, Conjugate, NoPenalty, Penalty, WordPrior
 from ..rows import Rows, as_rows, max_abs_value, one_blas_thread
 from ..squarem import Squarem
 from ..starts import METHODS, ClassSample, apportion, opened, placed, sample_rows, uniform_mixing
-from .frames import family_for, frame_of, frame_of_table, kernels_of
+from .frames import arrays_of, family_for, frame_of, frame_of_table, kernels_of
 from .monitor import FitMonitor, OnSweep
 from .prepare import (
     TrainingData,
@@ -366,21 +366,25 @@ class MixtureTraining:
         """Kernels of one start, in the frame: those given, the others placed."""
         (means, covariances), frame, owners = self._given_kernels, self.frame, self.owners
         if means is not None and covariances is not None:
-            return self.in_frame(kernels_of(means, covariances, self.settings.probabilities))
+            return self.in_frame(means, covariances, self.settings.probabilities)
         method = "random" if self.settings.start.method == "random" else "kmeans"
         first = self.place(method, self._samples, self._counts, self._rng)
         order = np.argsort(np.argsort(owners, kind="stable"), kind="stable")
         first = self.host_kernel.take(first, order)
-        mean = first.mean if means is None else (means - frame.origin) / frame.unit
-        farthest = float(np.abs(mean).max(initial=0.0))
+        away = 0.0 * frame.unit if means is None else (means - frame.origin) / frame.unit
+        farthest = float(np.abs(away).max(initial=0.0))
         if not farthest <= max_abs_value(self.rows.eps):
             raise KernelpoolError(
                 f"means of Start must lie near the rows; one lies {farthest:.0e} standard deviations from their mean."
             )
-        if covariances is None:
-            return replace(first, mean=mean)
-        given = self.in_frame(replace(first, mean=frame.outside(mean), covariance=covariances))
-        return replace(first, mean=mean, covariance=given.covariance)
+        if means is None and covariances is None:
+            return first
+        placed = self._outside(first)
+        return self.in_frame(
+            placed[0] if means is None else means,
+            placed[1] if covariances is None else covariances,
+            None if self.data.levels is None else first.probability,
+        )
 
     @cached_property
     def _given_kernels(self) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -467,17 +471,20 @@ class MixtureTraining:
 
     def in_data_units(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, covariances and mixing in the units of the data, as NumPy arrays."""
-        kernel, inside = self.host_kernel, match_array(params.kernels, like=np.empty(0))
-        kernels = (kernel.stretched if self.settings.is_stretched else kernel.out_of)(
-            inside, self.frame
-        )
-        return kernels.mean, kernels.covariance, np.array(to_numpy(params.mixing))
+        inside = match_array(params.kernels, like=np.empty(0))
+        return *self._outside(inside), np.array(to_numpy(params.mixing))
 
-    def in_frame(self, kernels: Kernels) -> Kernels:
+    def _outside(self, inside: Kernels) -> tuple[np.ndarray, np.ndarray]:
+        kernel, stretched = self.host_kernel, self.settings.is_stretched
+        return arrays_of(kernel, kernel.out_of(inside, self.frame, stretched=stretched))
+
+    def in_frame(
+        self, means: np.ndarray, covariances: np.ndarray, probability: np.ndarray | None = None
+    ) -> Kernels:
         """Kernels given in the units of the data, in the frame."""
-        kernel = self.host_kernel
-        into = kernel.unstretched if self.settings.is_stretched else kernel.into
-        return into(kernels, self.frame)  # type: ignore[no-any-return]
+        kernels = kernels_of(self.host_kernel, means, covariances, probability)
+        stretched = self.settings.is_stretched
+        return self.host_kernel.into(kernels, self.frame, stretched=stretched)  # type: ignore[no-any-return]
 
     def probability(self, params: Params) -> np.ndarray | None:
         """Of categories, (M, W), as a NumPy array; None where there are none."""
@@ -530,8 +537,8 @@ def split_by_class(
         settings, empty_kernels="keep" if settings.empty_kernels == "keep" else "drop"
     )
     training = MixtureTraining(data, settings)
-    kernels = kernels_of(shared.means, shared.covariances, shared.probabilities)
-    params = training.start(training.in_frame(kernels), shared.mixing)
+    kernels = training.in_frame(shared.means, shared.covariances, shared.probabilities)
+    params = training.start(kernels, shared.mixing)
     # a row, also where all rows weigh less than one
     least = min(1.0, data.weight / data.n_rows)
     with one_blas_thread():

@@ -321,9 +321,7 @@ class StreamNetwork:
     def network_in_data_units(self, classes: np.ndarray) -> FittedNetwork:
         """The network in the units of the data."""
         state, stretched = self.state, self.settings.is_stretched
-        kernels = (self.kernel.stretched if stretched else self.kernel.out_of)(
-            self.params.kernels, state.frame
-        )
+        kernels = self.kernel.out_of(self.params.kernels, state.frame, stretched=stretched)
         return FittedNetwork(
             np.asarray(kernels.mean),
             np.asarray(kernels.covariance),
@@ -466,7 +464,7 @@ def begin(
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
     training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
     fitted = training.network(training.best())
-    kernels = training.in_frame(Kernels(fitted.means, fitted.covariances))
+    kernels = training.in_frame(fitted.means, fitted.covariances)
     n_classes = len(data.classes)
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
     empty = StreamState(
