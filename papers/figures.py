@@ -229,7 +229,7 @@ def em_log_5() -> Drawn:
     figure, axes = side_by_side(4)
     names = ("EM+Log", "EM-Log", "EM-Log-Link")
     for panel, name in zip(axes, names, strict=False):
-        networks = [em_log.network(name, X, y, 6, seed, 2).fit(X, y) for seed in range(10)]
+        networks = [em_log.network(name, X, 6, seed, 2).fit(X, y) for seed in range(10)]
         errors = [100 * (1 - network.score(X_test, y_test)) for network in networks]
         middle = int(np.argsort(errors, kind="stable")[len(errors) // 2])
         draw_regions(panel, networks[middle], X_test, y_test)

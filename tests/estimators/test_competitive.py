@@ -56,7 +56,7 @@ def inside(model, x):
 # -- the objective ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     n_classes=st.sampled_from([2, 3]),
@@ -247,9 +247,9 @@ def test_four_neurons_that_repel_each_other_learn_exclusive_or():
         CompetitiveNeuronsClassifier(4, repulsion=40, tol=1e-6, random_state=seed)
         .fit(X, y)
         .score(X, y)
-        for seed in range(10)
+        for seed in range(5)
     ]
-    assert sum(a == 1 for a in accuracy) >= 8, accuracy
+    assert sum(a == 1 for a in accuracy) >= 4, accuracy
 
 
 def test_repulsion_turns_neurons_away_from_each_other(plane):

@@ -5,18 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import RBFNetworkClassifier, load, save
 from kernelpool.datasets import make_ripley
 from kernelpool.errors import KernelpoolError
 from kernelpool.training import rbf
 from kernelpool.training.rbf import fit_rbf
-
-
-@parametrize_with_checks([RBFNetworkClassifier(random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -144,14 +138,6 @@ def test_kernels_of_one_feature_where_spherical_ones_are_near_no_row():
     assert all_.score(X[test], y[test]) < best_possible - 0.15
 
 
-def test_copies_are_weights_and_order_does_not_matter(three):
-    X, y = three
-    network = RBFNetworkClassifier(30, random_state=0)
-    expected = network.fit(X, y, np.full(360, 2.0)).predict_proba(X)
-    twice = network.fit(np.vstack([X[::-1], X]), np.append(y[::-1], y)).predict_proba(X)
-    np.testing.assert_allclose(twice, expected, atol=1e-9)
-
-
 @pytest.mark.parametrize("max_features", [None, 2])
 def test_features_are_standardized_inside(three, max_features):
     X, y = three
@@ -182,11 +168,6 @@ def test_every_parameter_matters(rows, change):
 def test_metric_and_few_features_exclude_each_other(rows):
     with pytest.raises(KernelpoolError, match="max_features and metric='learned' exclude"):
         RBFNetworkClassifier(metric="learned", max_features=2).fit(*rows)
-
-
-def test_progress_is_shown(rows, capsys):
-    RBFNetworkClassifier(20, random_state=0, verbose=2).fit(*rows)
-    assert "RBFNetworkClassifier" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("X", [[[0.0], [1.0]], [[0.0, 2.0], [1.0, 2.0]]])

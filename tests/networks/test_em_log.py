@@ -316,19 +316,6 @@ def test_logistic_rows_left_out_are_one_newton_step_away(setting, n_classes):
     assert output.score(rows, layer, readout) == pytest.approx(total / len(x), rel=1e-4)
 
 
-def test_a_class_order_changes_nothing(setting):
-    x, hidden, layer, columns, _ = setting
-    y = np.random.default_rng(8).integers(3, size=len(x))
-    turned = np.array([2, 0, 1])[y]
-    p = []
-    for codes in (y, turned):
-        readout = Logistic(hidden, ClassTargets(3, 1), 0.7).solve(
-            ArrayRows(x, codes, n_jobs=1), layer
-        )
-        p.append(softmax(np.column_stack([np.zeros(len(x)), columns @ readout.weight]), axis=1))
-    np.testing.assert_allclose(p[0], p[1][:, [2, 0, 1]], atol=1e-5)
-
-
 def test_singular_columns_are_solved_all_the_same(problem):
     x, y = problem
     kernels = Kernels(
@@ -383,15 +370,6 @@ def test_rows_without_weight_do_not_scale_columns(problem):
         for rows in (ArrayRows(x, n_jobs=1), ArrayRows(more, weight=weight, n_jobs=1))
     )
     np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-def test_columns_of_one_layer_are_kept_at_a_time(problem):
-    x, y = problem
-    params = start(x)
-    em_log, rows = network_of(x, y, params)
-    for _ in range(3):
-        params, network, _ = em_log.sweep(rows, params, None)
-    assert rows._block(0)._kept["columns of the layer"][0] == network.layer.token
 
 
 def test_the_logistic_strength_has_no_better_neighbor(setting):

@@ -16,6 +16,7 @@ from ..tables.columns import Columns
 from ..training.parzen import multi_edit
 from .base import Estimator
 from .parzen import ParzenClassifier
+from .tabular import TabularClassifier
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,10 @@ class MultiEdit(Estimator):
         classifier = self._classifier(x, codes, rng)
 
         def predict(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-            return np.asarray(clone(classifier).fit(x[train], codes[train]).predict(x[test]))
+            model = clone(classifier)
+            if isinstance(model, TabularClassifier):
+                model._imputes = False  # no cell is missing
+            return np.asarray(model.fit(x[train], codes[train]).predict(x[test]))
 
         rounds = {"n_splits": self.n_splits, "n_iter_no_change": self.n_iter_no_change}
         kept, history, converged, spared = multi_edit(

@@ -10,23 +10,23 @@ Ferreira & Figueiredo, "A global training algorithm for radial basis functions n
 ==================================  ==============  ==========  =====================================================
 paper                               here            shape       meaning
 ==================================  ==============  ==========  =====================================================
-:math:`\mu_j, C_j`                  ``kernels``                 the hidden layer: one mixture of all rows, labels unseen
+:math:`\mu_j, C_j`                  ``kernels``                 the hidden layer: one mixture of all rows
 :math:`\alpha_j`                    ``mixing``      (M, 1)      mixing weights of that mixture
 :math:`\beta`                       ``weight``      (M + 1, o)  output layer, the bias last
-:math:`X`                           ``columns``     (M + 1, n)  what the kernels say of each row
+:math:`X`                           ``columns``     (M + 1, n)  outputs of the kernels for each row
 ==================================  ==============  ==========  =====================================================
 
 The hidden layer is a shared-kernel network with one class: its E- and M-step, (3) and (4), are those of `shared_kernel`.
 
-Deviations from the paper: :math:`\alpha = 1/N` at the start is a slip for 1/M. A kernel speaks by its density (the paper), by a
-Gaussian of height one, or by its share in the mixture; the first two are the same functions in other units, which only the link
+Deviations from the paper: :math:`\alpha = 1/N` at the start is a slip for 1/M. The output of a kernel is its density (the paper), a
+Gaussian of height one, or its posterior in the mixture; the first two are the same functions in other units, which only the link
 can tell apart. In either unit a column may be 1e-20 or 1e+20 everywhere, so columns are divided by their largest value and the
 weights keep their meaning through `log_unit`. More outputs than one: the link takes the sum of their absolute weights, of K
 classes their deviations from the mean class. EM does not see the labels and may come to serve them worse; `train` watches the
 loss of rows left out, stops when it no longer falls, and returns the best sweep.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
@@ -54,13 +54,10 @@ class Mixture(SharedKernel):
 
     def _indicators(self, block: Block) -> Array:
         xp = namespace(block.x)
-        everyone = xp.asarray([[1.0], [0.0]], dtype=block.x.dtype, device=device(block.x))
-        return (
-            everyone if block.missing is None else xp.broadcast_to(everyone, (2, block.x.shape[0]))
-        )
+        return xp.asarray([[1.0], [0.0]], dtype=block.x.dtype, device=device(block.x))
 
 
-# -- what the hidden layer says -----------------------------------------------------------------------------------
+# -- the hidden layer -----------------------------------------------------------------------------------
 
 
 @record
@@ -122,19 +119,9 @@ class Hidden:
         return self.kernel.log_peak(params.kernels) / self.temperature
 
     def log_activation(self, block: Block, layer: Layer) -> Array:
-        """log p(x|j), or log P(j|x), (M, n), at the temperature: kernels wider by its square root.
-
-        Where cells are missing these are the marginals of those that are known. At temperature one P(j|known) is what P(j|x) is
-        expected to be; densities of fewer features are in other units.
-        """
-        known = block.missing is None
-        kernel, params = self.kernel, layer.natural_params
-        found = (
-            kernel.log_density(params, block.x)
-            if known
-            else kernel.observe(params, block).log_density
-        )
-        log_density = as_float64(found) / self.temperature
+        """log p(x|j), or log P(j|x), (M, n), at the temperature: kernels wider by its square root."""
+        log_density = self.kernel.log_density(layer.natural_params, block.x)
+        log_density = as_float64(log_density) / self.temperature
         if self.activation != "normalized":
             return log_density
         log_joint = log_density + as_float64(layer.log_mixing)[:, None] / self.temperature
@@ -261,8 +248,8 @@ class EMLogRun:
     n_sweeps: int = 0
     best_sweep: int = 0
     outcome: str = "max_iter"
-    """watched: the loss stopped falling; settled: the mixture stopped changing; stopped: a callback said so; interrupted: the
-    user did; or max_iter."""
+    """watched: the loss stopped falling; settled: the mixture stopped changing; interrupted by the
+    user; or max_iter."""
 
 
 def train(
@@ -273,14 +260,11 @@ def train(
     max_iter: int,
     tol: float,
     patience: int | None,
-    on_sweep: Callable[[EMLogRun], bool] | None = None,
 ) -> EMLogRun:
     """Sweep until the loss of rows left out has not fallen for `patience` sweeps; with None, `max_iter` sweeps in any case."""
     run: EMLogRun | None = None
     try:
         for run, settled in _sweeps(em_log, rows, start, max_iter, tol, patience):
-            if on_sweep is not None and on_sweep(run):
-                run.outcome = "stopped"
             if patience is not None and settled:
                 run.outcome = "settled"
             if run.outcome != "max_iter":

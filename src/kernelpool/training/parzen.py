@@ -92,8 +92,8 @@ class ParzenRows:
 
     def part(self, at: np.ndarray) -> "ParzenRows":
         """Some of the rows."""
-        rows = (a[at] for a in (self.x, self.codes, self.weight, self.index, self.group))
-        return ParzenRows(*rows, self.n_classes)
+        rows = self.x[at], self.codes[at], self.weight[at]
+        return ParzenRows(*rows, self.index[at], self.group[at], self.n_classes)
 
     @property
     def variance(self) -> np.ndarray:

@@ -30,6 +30,7 @@ interact. Their unit is a quarter of the variance of a feature.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
@@ -149,8 +150,9 @@ def fit_rbf(
         matrix = learned_metric(z, codes, weight, np.random.default_rng(seed))
         z = z @ matrix.T
     train = z, codes, weight
-    settings = {"width": width, "ridge": ridge, "n_classes": n_classes}
-    hidden = {"n_kernels": n_kernels, "init": init, "max_features": max_features, "seed": seed}
+    settings: dict[str, Any] = {"width": width, "ridge": ridge, "n_classes": n_classes}
+    hidden: dict[str, Any] = {"n_kernels": n_kernels, "init": init, "seed": seed}
+    hidden["max_features"] = max_features
     selection: Selection | None = None
     # the products are small: a second thread of BLAS costs more than it gains
     with one_blas_thread():
