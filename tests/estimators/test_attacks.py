@@ -91,7 +91,7 @@ def test_weights_out_of_range_are_named(cls, weight):
         cls(random_state=0).fit(x, y, sample_weight=np.full(300, weight))
 
 
-@pytest.mark.parametrize("cls", [SharedKernelClassifier.prbf, SharingAverageClassifier])
+@pytest.mark.parametrize("cls", [SharedKernelClassifier.prbf])
 @pytest.mark.parametrize("scale", [1e-155, 1e-160, 1e-200, 1e-300])
 def test_features_too_small_to_be_squared_are_named(cls, scale):
     x, y = rows()

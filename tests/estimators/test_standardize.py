@@ -233,7 +233,6 @@ def test_files_and_copies_hold_it(blobs, tmp_path):
             pickle.loads(pickle.dumps(model)),
         ):
             np.testing.assert_array_equal(copy.predict_proba(x), expected)
-            assert copy.standardize is True
 
 
 def test_onnx_says_the_same(blobs):
