@@ -89,6 +89,8 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
     the estimator as it was.
     """
 
+    _fitted: Any
+
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_"):
             record = self.__dict__.get("_fitted")
@@ -413,10 +415,7 @@ class DensityClassifier(ProbabilityClassifier):
         return other
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
-        if "_fitted" in vars(self):
-            self._fitted = replace(self._fitted, class_prior=class_prior)
-        else:
-            self.class_prior_ = class_prior
+        self._fitted = replace(self._fitted, class_prior=class_prior)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their classes from the model.

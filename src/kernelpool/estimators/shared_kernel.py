@@ -48,6 +48,7 @@ from ..training.prepare import (
     class_prior_for,
     encoded_rows,
     family_of,
+    given_weights,
     is_unlabeled,
     named_features,
     surveyed,
@@ -367,7 +368,13 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
     ) -> Self:
         """Fit the network by EM and, with ``training="conditional"``, discriminative networks from there.
 
@@ -391,6 +398,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             on a fold of X.
         y_val : array-like of shape (n_validation_samples,), default=None
             Their labels.
+        sample_weight_val : array-like of shape (n_validation_samples,), default=None
+            Their weights.
 
         Returns
         -------
@@ -416,7 +425,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 held_out = None
                 if X_val is not None:
                     x, codes = validation_rows(self, X_val, y_val, data.columns, data.classes)
-                    held_out = rows_apart(x.astype(np.float64), codes, data)
+                    weight = given_weights(x, sample_weight_val)
+                    held_out = rows_apart(x.astype(np.float64), codes, weight, data)
                 discriminative = fit_discriminative(data, settings, network, held_out)
         fitted = self._record(network, settings, data.columns)
         fitted = replace(fitted, weight_seen=data.weight, selection=selection)
@@ -580,9 +590,6 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         network = ClassDensities(*(attributes[name] for name in names))
         others = (attributes[name] for name in ("classes_", "covariance_type_", "columns_"))
         return {"_fitted": self._model(network, *others)._fitted}
-
-    def _set_class_prior(self, class_prior: np.ndarray) -> None:
-        self._fitted = replace(self._fitted, class_prior=class_prior)
 
     def _report(self, line: str) -> None:
         if self.verbose:

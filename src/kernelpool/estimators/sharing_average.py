@@ -201,9 +201,6 @@ class SharingAverageClassifier(MetaEstimatorMixin, DensityClassifier):  # type: 
             converged=all(member.converged_ for member in members),
         )
 
-    def _set_class_prior(self, class_prior: np.ndarray) -> None:
-        self._fitted = replace(self._fitted, class_prior=class_prior)
-
     def _networks(self, rows: Rows) -> tuple[list[Member], Any]:
         """Every network with its kernels in one frame, and that frame."""
         _, _, frame = self.estimators_[0]._network()

@@ -131,9 +131,11 @@ def draw_rows(data: TrainingData, seed: int, most_rows: int = MOST_ROWS) -> Samp
     return SampledRows(x, code, weight, content_key((x - data.mean) / unit, seed))
 
 
-def rows_apart(x: np.ndarray, code: np.ndarray, data: TrainingData) -> SampledRows:
-    """Rows that are not among the training data, each of weight one."""
-    return SampledRows(x, code, np.ones(len(x)), content_key((x - data.mean) / _unit(data), 0))
+def rows_apart(
+    x: np.ndarray, code: np.ndarray, weight: np.ndarray, data: TrainingData
+) -> SampledRows:
+    """Rows that are not among the training data."""
+    return SampledRows(x, code, weight, content_key((x - data.mean) / _unit(data), 0))
 
 
 def _as_common(code: np.ndarray, weight: np.ndarray, most: int, data: TrainingData) -> np.ndarray:

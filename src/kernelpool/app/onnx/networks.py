@@ -394,6 +394,7 @@ def _seen(g: Graph, x: str, view: Any) -> str:
     )  # exp - 1
     divided = g.op("Div", grown, g.op("Where", straight, g.constant(np.array(1.0)), power))
     psi = g.multiply(str(g.op("Where", straight, size, divided)), sign)
+    assert view.warped_scale is not None
     z = g.multiply(g.subtract(psi, view.warped_center), 1 / view.warped_scale)
     z = g.clip(z, -FARTHEST, FARTHEST)
     return z if view.metric is None else g.matmul(z, view.metric.T)
