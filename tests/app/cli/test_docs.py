@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelpool.app.cli.app import COMMANDS, load_command
-from kernelpool.app.cli.output import MEANINGS, Exit
+from kernelpool.app.cli.output import Exit
 
 from .conftest import Ran
 
@@ -114,4 +114,4 @@ def test_the_reference_lists_every_option(name):
 def test_the_reference_lists_every_exit_code():
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
     for code in Exit:
-        assert f"| {code.value} | {MEANINGS[code]} |" in page
+        assert f"| {code.value} | {code.meaning} |" in page

@@ -17,9 +17,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ... import __version__
-from .output import MEANINGS, CommandError, Exit, Screen
+from .output import CommandError, Exit, Screen
 
-EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {MEANINGS[code]}" for code in Exit)
+EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {code.meaning}" for code in Exit)
 COMMANDS = {
     "fit": "Fit a model to a table and write it to a file.",
     "predict": "Predict the classes of new rows.",

@@ -144,13 +144,10 @@ def _importance(
     loaded: LoadedModel, source: Source, target: str | None, screen: Screen
 ) -> dict[str, Any]:
     """A second reading: how much the log-loss rises without each feature."""
-    import pyarrow as pa
-
-    tables, codes = zip(*loaded.labeled(source, target, Screen(True), "Reading"), strict=True)
-    table, code = pa.concat_tables(tables).combine_chunks(), np.concatenate(codes)
-    known = np.flatnonzero(code >= 0)
+    rows = loaded.read(source, target, Screen(True))
+    x, y = rows.at(np.flatnonzero([label is not None for label in rows.y]))
     with screen.working("Leaving out features"):
-        found = feature_importance(loaded.model, table.take(known), loaded.classes[code[known]])
+        found = feature_importance(loaded.model, x, np.asarray(y.tolist()))
     figures = zip(found.names, found.importance, found.error, strict=True)
     screen.table(
         "Rise of the log-loss without a feature",

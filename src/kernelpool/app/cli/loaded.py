@@ -18,7 +18,16 @@ from ...inspection.metrics import ambiguity_of
 from ...text import listed, plural, quoted, shown
 from ..files import read_header
 from ..readers.files import Batch, Source, stem_of
-from ..readers.table import CATEGORY, NUMBER, check_columns, codes_of, fingerprint, table_of
+from ..readers.table import (
+    CATEGORY,
+    NUMBER,
+    Rows,
+    check_columns,
+    codes_of,
+    fingerprint,
+    row_ids,
+    table_of,
+)
 from .output import CommandError, Exit, Screen
 
 AMBIGUITY, NOVELTY = 0.2, 0.01
@@ -134,6 +143,27 @@ class LoadedModel:
             if batch.first_row == 1 and self.kinds is not None:
                 self.warn_if_fitted(table, screen)
             yield table, codes_of(batch, target, self.classes)
+
+    def read(
+        self, source: Source, target: str | None, screen: Screen, keep: tuple[str, ...] = ()
+    ) -> Rows:
+        """All rows of a source, with labels where it has them."""
+        import pyarrow as pa
+
+        if self.kinds is None:
+            what = "was fitted without names of columns"
+            raise CommandError(Exit.MODEL, f"{shown(self.path, 200)} {what}.")
+        found = list(self.tables(source, screen, "Reading", (*keep, target)))
+        batches, column = [batch for batch, _ in found], target or self.target
+        check_columns([*keep, *([target] if target else [])], source, "to show")
+        table = pa.concat_tables([part for _, part in found]).combine_chunks()
+        self.warn_if_fitted(table, screen)
+        codes = np.full(len(table), -1)
+        if column in source.names:
+            codes = np.concatenate([codes_of(batch, column, self.classes) for batch in batches])
+        y: Any = np.where(codes < 0, None, self.classes.astype(object)[codes])
+        ids = row_ids(batches, keep, np.arange(1, len(y) + 1))
+        return Rows(table, y, self.kinds, column or "", source.label, ids)
 
     def warn_if_fitted(self, table: Any, screen: Screen) -> None:
         """Errors are too low on the rows of the fit; their first ones are known again."""

@@ -26,32 +26,26 @@ BAR_AFTER = 2.0
 
 
 class Exit(IntEnum):
-    """Exit codes; `docs/cli.md` lists them."""
+    """Exit codes and their meanings; `docs/cli.md` lists them."""
 
-    DONE = 0
-    FAULT = 1
-    USAGE = 2
-    DATA = 3
-    MODEL = 4
-    FIT = 5
-    OUTPUT = 6
-    REFUTED = 7
-    EXTRA = 8
-    INTERRUPTED = 130
+    DONE = 0, "done"
+    FAULT = 1, "a fault of kernelpool itself; please report it"
+    USAGE = 2, "the command line is wrong"
+    DATA = 3, "the data cannot be used"
+    MODEL = 4, "the model file cannot be used, or not for this"
+    FIT = 5, "the model cannot be fitted with these settings to these data"
+    OUTPUT = 6, "the output exists already, or cannot be written"
+    REFUTED = 7, "`evaluate --at-most`: not certified; `check --alarm`: rows have changed"
+    EXTRA = 8, "a package that the command needs is not installed"
+    INTERRUPTED = 130, "interrupted"
 
+    meaning: str
 
-MEANINGS = {
-    Exit.DONE: "done",
-    Exit.FAULT: "a fault of kernelpool itself; please report it",
-    Exit.USAGE: "the command line is wrong",
-    Exit.DATA: "the data cannot be used",
-    Exit.MODEL: "the model file cannot be used, or not for this",
-    Exit.FIT: "the model cannot be fitted with these settings to these data",
-    Exit.OUTPUT: "the output exists already, or cannot be written",
-    Exit.REFUTED: "`evaluate --at-most`: not certified; `check --alarm`: rows have changed",
-    Exit.EXTRA: "a package that the command needs is not installed",
-    Exit.INTERRUPTED: "interrupted",
-}
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """An int with a meaning."""
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
 
 
 class CommandError(Exception):
@@ -113,7 +107,7 @@ class Screen:
         import typer
 
         if self.as_json:
-            error = {"code": int(code), "meaning": MEANINGS[code], "message": message, **details}
+            error = {"code": int(code), "meaning": code.meaning, "message": message, **details}
             self.answer({"error": error})
         else:
             self.complain(message)

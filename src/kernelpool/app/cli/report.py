@@ -7,7 +7,7 @@ import numpy as np
 
 from ...text import shown
 from ..readers.files import Source
-from ..readers.table import Rows, check_columns, codes_of, row_ids
+from ..readers.table import Rows
 from . import options as o
 from .loaded import load_model
 from .output import CommandError, Exit, Screen, check_free, placed
@@ -33,27 +33,12 @@ def report(
 
     Example: kernelpool report irises.safetensors new.csv -o irises.html
     """
-    import pyarrow as pa
-
     screen = Screen(as_json, quiet)
     check_report(output, force)
     loaded, source = load_model(model, screen), Source(data, o.text_style(text))
-    if loaded.kinds is None:
-        raise CommandError(Exit.MODEL, f"{shown(model, 200)} was fitted without names of columns.")
-    skip, column = tuple(keep or ()), target or loaded.target
-    batches, tables = zip(*loaded.tables(source, screen, "Reading", (*skip, target)), strict=True)
-    check_columns([*skip, *([target] if target else [])], source, "to show")
-    table = pa.concat_tables(tables).combine_chunks()
-    loaded.warn_if_fitted(table, screen)
-    y: Any = np.full(len(table), None, object)
-    numbers = np.arange(1, len(table) + 1)
-    if column in source.names:
-        codes = np.concatenate([codes_of(batch, column, loaded.classes) for batch in batches])
-        y = np.where(codes < 0, None, loaded.classes.astype(object)[codes])
-    ids = row_ids(batches, skip, numbers)
-    rows = Rows(table, y, loaded.kinds, column or "", source.label, ids)
-    write(loaded.model, rows, output, force, screen, new=numbers - 1)
-    screen.answer({"report": output, "n_rows": len(y)})
+    rows = loaded.read(source, target, screen, tuple(keep or ()))
+    write(loaded.model, rows, output, force, screen, new=np.arange(len(rows.y)))
+    screen.answer({"report": output, "n_rows": len(rows.y)})
 
 
 def check_report(path: str, force: bool) -> None:

@@ -318,7 +318,7 @@ def _first_row(name: str, body: str, style: TextStyle) -> tuple[list[str], str, 
         line = body.split("\n")[0].strip()
         raise TableError(f"{name}: the first line is a comment: {quoted(line)}.", "Delete it.")
     names = [cell.strip() for cell in first]
-    if all(_is_number(cell) for cell in names) and names != [str(i) for i in range(len(names))]:
+    if all(is_number(cell) for cell in names) and names != [str(i) for i in range(len(names))]:
         raise TableError(
             f"{name}: the first line looks like data: {listed(first)}.",
             "Add a line of names, or pass --text header=no.",
@@ -326,7 +326,8 @@ def _first_row(name: str, body: str, style: TextStyle) -> tuple[list[str], str, 
     return names, delimiter, n_lines
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: Any) -> bool:
+    """Whether Python reads a cell as a number."""
     try:
         float(cell)
     except ValueError:

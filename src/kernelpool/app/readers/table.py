@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import TableError
 from ...text import did_you_mean, listed, plural, quoted
-from .files import Batch, Source, TextStyle
+from .files import Batch, Source, TextStyle, is_number
 
 NUMBER, CATEGORY = "number", "category"
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
@@ -221,7 +221,7 @@ def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarr
     known = np.array([cell is not None for cell in cells], bool)
     distinct, n_rows = sorted(set(cells[known].tolist()), key=str), int(known.sum())
     many = len(distinct) > FEW and not as_words
-    if many and all(_is_number(v) for v in distinct) and any(float(v) % 1 for v in distinct):
+    if many and all(is_number(v) for v in distinct) and any(float(v) % 1 for v in distinct):
         raise TableError(
             f"Column {quoted(name)} holds {len(distinct):,} different fractional numbers such as "
             f"{listed(distinct[:3])}: a measurement, not classes.",
@@ -249,13 +249,6 @@ def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarr
     out = np.full(len(cells), None, object)
     out[known] = labels.tolist()
     return out
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return bool(np.isfinite(float(value)))
-    except ValueError:
-        return False
 
 
 def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
@@ -427,7 +420,7 @@ def _numberlike(parts: Sequence[Any], style: TextStyle) -> bool:
     """Whether most of the different cells are numbers, are written in an odd way, or are missing."""
     distinct = {cell for part in parts for cell in part.unique().to_pylist()}
     alike = [
-        bool(cell.strip() in MISSING or _is_number(cell) or odd_number(cell, style)[0])
+        bool(cell.strip() in MISSING or is_number(cell) or odd_number(cell, style)[0])
         for cell in distinct
     ]
     return 2 * sum(alike) >= len(alike)
