@@ -74,17 +74,9 @@ UNFITTED = {
         "two",
     ),
     "shared, learned": (kernels(sharing="learned"), "text"),
-    "shared, deciding": (kernels(training="conditional", class_prior=[0.2, 0.8]), "two"),
-    "shared, deciding, full": (
+    "shared, conditional": (
         kernels(covariance_type="full", training=Training(n_folds=2)),
         "text",
-    ),
-    "sharing average, weighted": (
-        SharingAverageClassifier(
-            SharedKernelClassifier.prbf(4, random_state=0, tol=1e-3, standardize=True),
-            sharing=(0, 1),
-        ),
-        "two",
     ),
     "sharing average": (
         SharingAverageClassifier(
@@ -113,20 +105,8 @@ UNFITTED = {
         "two",
     ),
     "parzen": (ParzenClassifier("hypersphere", "loo", standardize=False, random_state=0), "two"),
-    "parzen with trees": (
-        ParzenClassifier("hypersphere", standardize=False, radius=0.7),
-        "text",
-    ),
     "parzen conditional": (ParzenClassifier(random_state=0), "text"),
-    "parzen in a metric": (
-        ParzenClassifier(metric="learned", class_prior=[0.2, 0.5, 0.3], random_state=0),
-        "text",
-    ),
     "parzen gaussian": (ParzenClassifier("gaussian", 0.5, class_prior=[0.2, 0.5, 0.3]), "text"),
-    "parzen of float32": (
-        ParzenClassifier("hypersphere", standardize=False, radius=0.7),
-        "float32",
-    ),
     "shared of float32, some unlabeled": (
         kernels(unlabeled=np.nan, covariance_type="full"),
         "float32, gaps",
@@ -139,30 +119,20 @@ UNFITTED = {
         ),
         "text",
     ),
-    "reduced parzen, edited": (
-        ReducedParzenClassifier(20, edit=MultiEdit(random_state=0), random_state=0),
-        "two",
-    ),
     "multi-edit": (MultiEdit(random_state=0), "text"),
-    "multi-edit by kernels": (MultiEdit(kernels(), random_state=0), "two"),
-    "rbf": (EMLogClassifier(5, random_state=0, max_iter=20), "two"),
-    "rbf path": (RBFNetworkClassifier(20, random_state=0), "text"),
-    "rbf path in a metric": (RBFNetworkClassifier(20, metric="learned", random_state=0), "text"),
-    "rbf path of few features": (RBFNetworkClassifier(20, max_features=2, random_state=0), "text"),
-    "rbf path of two": (
-        RBFNetworkClassifier(20, standardize=False, width=1.0, ridge=0.2, random_state=0),
-        "two",
-    ),
-    "rbf of a mixture": (
+    "em-log": (EMLogClassifier(5, random_state=0, max_iter=20), "two"),
+    "rbf": (RBFNetworkClassifier(20, random_state=0), "text"),
+    "rbf in a metric": (RBFNetworkClassifier(20, metric="learned", random_state=0), "text"),
+    "rbf of few features": (RBFNetworkClassifier(20, max_features=2, random_state=0), "text"),
+    "em-log of a mixture": (
         EMLogClassifier(init=FrozenEstimator(kernels().fit(*rows()[:2])), readout="least_squares"),
         "text",
     ),
-    "rbf densities": (
+    "em-log densities": (
         EMLogClassifier(5, activation="density", covariance_type="diag", random_state=0),
         "text",
     ),
-    "rbf regressor": (EMLogRegressor(5, random_state=0, max_iter=20), "numbers"),
-    "rbf regressor of two": (
+    "regressor": (
         EMLogRegressor(5, activation="gaussian", random_state=0, max_iter=20),
         "pairs",
     ),
@@ -181,17 +151,12 @@ UNFITTED = {
         RejectClassifier(kernels().fit(*rows()[:2]), ambiguity=0.3),
         "two",
     ),
-    "pipeline of votes": (
-        make_pipeline(StandardScaler(), ParzenClassifier("gaussian", 0.5)),
-        "two",
-    ),
     "pipeline": (make_pipeline(StandardScaler(), kernels(covariance_type="full")), "two"),
     "pipeline, refusing": (
         RejectClassifier(make_pipeline(StandardScaler(), kernels()), ambiguity=0.2, novelty=0.05),
         "text",
     ),
     "table": (kernels(covariance_type="diag"), "table"),
-    "table, refusing": (RejectClassifier(kernels(covariance_type="diag"), ambiguity=0.2), "table"),
     "table, indicators": (RBFNetworkClassifier(20, random_state=0), "table"),
 }
 

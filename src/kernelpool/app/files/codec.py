@@ -36,7 +36,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from ... import estimators
-from ...arrays import is_array, to_numpy
 from ...errors import ModelFileError
 from .container import NAMES, clipped, is_shape, short
 
@@ -63,14 +62,8 @@ def _records() -> dict[str, type]:
 
 RECORDS = _records()
 
-NOT_SAVED = {
-    "_imputes",
-    "_stream",
-    "held_out_log_density_",
-    "held_out_proba_",
-    "validation_log_proba_",
-}
-"""Attributes that are not saved: values for every training row, and what can be rebuilt."""
+NOT_SAVED = {"_imputes", "held_out_log_density_", "held_out_proba_", "validation_log_proba_"}
+"""Attributes, and fields of records without the underscore, that are not saved: values for every training row."""
 
 NOT_SAVABLE = {
     "_metadata_request": "requests of metadata routing (set_fit_request and the like); save one without",
@@ -140,8 +133,8 @@ class Writer:
             return {"record": type(value).__name__, "fields": self._named(parts, where)}
         if isinstance(value, np.random.RandomState):
             return {"random_state": self._named(dict(value.get_state(legacy=False)), where)}
-        if not isinstance(value, type) and (is_array(value) or hasattr(value, "__array__")):
-            return self._array(to_numpy(value) if is_array(value) else np.asarray(value), where)
+        if hasattr(value, "__array__") and not isinstance(value, type):
+            return self._array(np.asarray(value), where)
         what = "a function" if callable(value) else f"of type {type(value).__name__}"
         raise ModelFileError(
             f"{where} is {what}, which cannot be saved: a model file holds data, never code. "
