@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import make_one_against_two, make_xor
-from kernelpool.errors import KernelpoolError, UnfinishedWarning
+from kernelpool.errors import UnfinishedWarning
 from kernelpool.networks.competitive import Competitive
 from kernelpool.training.competitive import GradientRule
 from papers.competitive_neurons import SETTINGS, trials
@@ -109,14 +109,6 @@ def test_the_objective_belongs_to_the_parameters(plane):
     assert model.objective_ == model.history_[-1]
 
 
-def test_the_default_solver_settles_in_tens_of_sweeps(plane):
-    x, y = plane
-    for seed in range(3):
-        model = CompetitiveNeuronsClassifier(random_state=seed).fit(x, y)
-        assert model.converged_
-        assert model.n_iter_ < 100
-
-
 @pytest.mark.parametrize("precision", [0.5, 8.0])
 def test_tol_is_in_units_of_the_precision(plane, precision):
     model = CompetitiveNeuronsClassifier(4, precision=precision, tol=1e-3, random_state=0).fit(
@@ -161,13 +153,6 @@ def test_predictions_are_mean_outputs_in_the_units_of_the_input(plane):
     np.testing.assert_allclose(
         model.predict_log_proba(x), np.log(model.predict_proba(x)), rtol=1e-12
     )
-
-
-def test_margin_predictions_are_clipped_votes(plane):
-    x, y = plane
-    model = CompetitiveNeuronsClassifier(4, margin=True, random_state=0).fit(x, y)
-    votes = np.clip(0.5 + 0.5 * augmented(x) @ model.weights_.T, 0, 1) @ model.mixing_
-    np.testing.assert_allclose(model.predict_proba(x)[:, 1], votes, atol=1e-12)
 
 
 def test_three_classes(iris):
@@ -219,13 +204,6 @@ def test_places_are_means_and_variances_of_the_rows_of_a_neuron(plane):
     np.testing.assert_allclose(model.means_, mean, atol=1e-2)
     variance = q.T @ x**2 / q.sum(axis=0)[:, None] - mean**2
     np.testing.assert_allclose(model.covariances_, variance, rtol=1e-2)
-
-
-def test_a_fit_without_places_forgets_those_of_the_fit_before(plane):
-    x, y = plane
-    model = CompetitiveNeuronsClassifier(2, local=True, random_state=0).fit(x, y)
-    assert hasattr(model, "means_")
-    assert not hasattr(model.set_params(local=False).fit(x, y), "means_")
 
 
 def test_neuron_posterior_is_bayes_rule_with_the_class_summed_out(plane):
@@ -377,14 +355,6 @@ def test_an_interrupted_fit_keeps_what_it_has(plane, monkeypatch):
 def test_bad_parameters(plane, options, message):
     with pytest.raises(ValueError, match=message):
         CompetitiveNeuronsClassifier(**options).fit(*plane)
-
-
-def test_bad_rows(plane):
-    x, y = plane
-    with pytest.raises(KernelpoolError, match="at least two classes; found 1 class"):
-        CompetitiveNeuronsClassifier().fit(x, np.zeros(len(x)))
-    with pytest.raises(KernelpoolError, match="a label for every row; some are None"):
-        CompetitiveNeuronsClassifier().fit(x, np.where(np.arange(len(x)) < 5, None, y))
 
 
 def test_too_few_sweeps_are_told(plane):

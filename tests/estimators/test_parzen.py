@@ -6,7 +6,6 @@ from itertools import count
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity, RadiusNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -283,13 +282,6 @@ def test_every_way_of_reduction_gives_a_working_network(
     assert (len(np.unique(network.kernel_weights_)) > 2) == (weights == "em")
 
 
-def test_exchanges_raise_the_criterion_above_herding(clouds):
-    options = {"n_kernels": 30, "radius": 0.3, "edit": False, "random_state": 0}
-    herded = reduced_network(exchange=False, **options).fit(*clouds)
-    exchanged = reduced_network(**options).fit(*clouds)
-    assert (exchanged.criterion_ > herded.criterion_).all()
-
-
 def test_auto_takes_a_size_within_the_tolerance_and_none_that_failed(clouds):
     X, y = clouds[0][:300], clouds[1][:300]
     network = reduced_network("auto", tolerance=0.04, edit=False, random_state=0).fit(X, y)
@@ -329,13 +321,6 @@ def test_any_resampler_may_edit(clouds):
     np.testing.assert_array_equal(network.edited_indices_, clone(edit).fit(*clouds).sample_indices_)
 
 
-def test_a_fraction_counts_rows_and_classes_get_their_shares():
-    X, y = make_clouds(400, random_state=0)
-    rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:40]])
-    network = reduced_network(0.1, edit=False, random_state=0).fit(X[rare], y[rare])
-    assert np.bincount(network.kernel_classes_).tolist() == [20, 4]
-
-
 # -- small and odd training sets ---------------------------------------------------------------------------------------
 
 
@@ -373,19 +358,6 @@ def interrupt_at(monkeypatch, call):
     monkeypatch.setattr(parzen_reduction, "errors_by_radius", interrupted)
 
 
-@pytest.mark.parametrize("estimator", [parzen(), reduced_network(8), reduced_network("auto")])
-def test_a_fit_interrupted_before_it_has_a_network_is_no_fit(clouds, monkeypatch, estimator):
-    X, y = clouds[0][:200], clouds[1][:200]
-    network = clone(estimator)
-    interrupt_at(monkeypatch, 0)
-    with pytest.raises(KeyboardInterrupt):
-        network.fit(X, y)
-    with pytest.raises(NotFittedError):
-        check_is_fitted(network)
-    with pytest.raises(NotFittedError):
-        network.predict(X)
-
-
 @pytest.mark.parametrize("call", [2, 3, 5])
 def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypatch, call):
     X, y = clouds[0][:200], clouds[1][:200]
@@ -400,19 +372,6 @@ def test_an_interrupted_reduction_keeps_the_best_network_tried(clouds, monkeypat
     assert network.score(X, y) > 0.7
     assert network.n_rows_ == 200
     assert bounds.certify_by_compression(network, X, y).n_kernels == 8
-
-
-def test_an_interrupted_search_for_a_size_keeps_the_full_network(clouds, monkeypatch):
-    X, y = clouds[0][:200], clouds[1][:200]
-    network = reduced_network("auto", random_state=0)
-    interrupt_at(monkeypatch, 9)
-    with pytest.raises(
-        KeyboardInterrupt, match="interrupted; the full network, of all rows, was kept"
-    ):
-        network.fit(X, y)
-    full = parzen(random_state=0).fit(X, y)
-    np.testing.assert_array_equal(network.predict(X), full.predict(X))
-    assert network.full_error_ == pytest.approx(full.radius_errors_.min())
 
 
 # -- certificates ------------------------------------------------------------------------------------------------------
@@ -521,24 +480,6 @@ def test_rows_apart_choose_kernels_and_radius(apart, radius):
         assert chosen.radius_ == 0.5
 
 
-def test_networks_among_which_rows_apart_choose_are_counted(apart):
-    """Pools (edited once, to the end, not at all), nine scales and all radii; a quick and a whole trial of each."""
-    (X, y), (X_val, y_val) = apart
-    rows = {"X_val": X_val, "y_val": y_val}
-    fixed = reduced_network(10, radius=0.5, edit=False, random_state=0).fit(X, y, **rows)
-    assert fixed.n_tried_ == 2
-    free = reduced_network(10, radius="validation", edit=False, random_state=0).fit(X, y, **rows)
-    assert free.n_tried_ == 2 * 9 * len(free.radii_)
-    certificate = bounds.certify(free, X_val, y_val, n_tried=free.n_tried_)
-    assert certificate.error > bounds.certify(free, X_val, y_val).error
-    paper = bounds.certified_error(
-        n_rows=1500, n_kernels=400, n_kept=10, slack=None, test_error=fixed.validation_error_
-    )  # any 10 of 400
-    assert bounds.certify(fixed, X_val, y_val, n_tried=fixed.n_tried_).error < paper < 1
-    again = reduced_network(10, random_state=0).fit(X, y)
-    assert not hasattr(again, "n_tried_")
-
-
 def test_rows_apart_need_a_size_and_a_radius_they_may_choose(apart):
     (X, y), (X_val, y_val) = apart
     with pytest.raises(
@@ -626,3 +567,21 @@ def test_certificates_ask_for_features_as_they_are(lengths):
     network = ReducedParzenClassifier(20, random_state=0).fit(*lengths)
     with pytest.raises(KernelpoolError, match="standardize=False"):
         bounds.certify_by_compression(network, *lengths)
+
+
+def test_networks_among_which_validation_rows_choose_are_counted(apart):
+    """Nine scales and all radii; a quick and a whole trial of each."""
+    (X, y), (X_val, y_val) = apart
+    rows = {"X_val": X_val, "y_val": y_val}
+    fixed = reduced_network(10, radius=0.5, edit=False, random_state=0).fit(X, y, **rows)
+    assert fixed.n_tried_ == 2
+    free = reduced_network(10, radius="validation", edit=False, random_state=0).fit(X, y, **rows)
+    assert free.n_tried_ == 2 * 9 * len(free.radii_)
+    assert not hasattr(reduced_network(0.05, random_state=0).fit(X, y), "n_tried_")
+
+
+def test_a_fraction_counts_rows_and_classes_get_their_shares():
+    X, y = make_clouds(400, random_state=0)
+    rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:40]])
+    network = reduced_network(0.1, edit=False, exchange=False, random_state=0).fit(X[rare], y[rare])
+    assert np.bincount(network.kernel_classes_).tolist() == [20, 4]
