@@ -156,12 +156,6 @@ def test_named_members_take_the_table_as_it_is(table):
     assert kinds[-1] == list(frame.dtypes.astype(str))
 
 
-def test_seconds_are_a_budget(clouds):
-    model = PooledClassifier(budget=1e-9, random_state=0).fit(*(a[:200] for a in clouds[0]))
-    assert len(model.members_) == 1
-    assert (model.trials_["outcome"][1:] == "not tried: the time was over").all()
-
-
 @pytest.mark.parametrize(
     ("members", "message"),
     [
@@ -172,21 +166,6 @@ def test_seconds_are_a_budget(clouds):
 def test_bad_members(members, message, clouds):
     with pytest.raises(KernelpoolError, match=message):
         PooledClassifier(members).fit(*clouds[0])
-
-
-def test_weights_count_and_folds_do_not_depend_on_the_order(clouds):
-    (X, y), (X_test, _) = clouds
-    order = np.random.default_rng(0).permutation(len(y))
-    one, other = (
-        PooledClassifier([GaussianNB()], random_state=0).fit(X[i], y[i])
-        for i in (slice(None), order)
-    )
-    np.testing.assert_allclose(one.predict_proba(X_test), other.predict_proba(X_test), rtol=1e-9)
-    heavy = PooledClassifier([GaussianNB()], random_state=0).fit(X, y, np.where(y == 0, 3.0, 1.0))
-    assert heavy.class_prior_[0] == pytest.approx(
-        3 * (y == 0).sum() / (3 * (y == 0).sum() + (y == 1).sum())
-    )
-    assert heavy.predict_proba(X_test)[:, 0].mean() > one.predict_proba(X_test)[:, 0].mean()
 
 
 def test_a_pool_of_members_without_skill_has_one():

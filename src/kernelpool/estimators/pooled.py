@@ -6,14 +6,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.base import _fit_context, clone
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, match_array, namespace, safe_log, shares_of
+from ..arrays import Array, safe_log
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..inspection.describe import Description, Pool, classes_text, describe, features_text
 from ..rows import Block, Rows, with_missing
@@ -466,6 +466,10 @@ class PooledClassifier(DensityClassifier):
     kernel_posterior = available_if(_has_densities)(DensityClassifier.kernel_posterior)
     sample = available_if(_has_densities)(DensityClassifier.sample)
 
+    def _rows(self, X: Any) -> Rows:
+        check_in_memory(self, X)
+        return super()._rows(X)
+
     def _density(self, rows: Rows) -> RowFunction:
         return RowFunction(rows, _log_density, (self._density_networks(),))
 
@@ -578,15 +582,15 @@ def _held_out_log_density(fit: PoolFit, networks: list[PoolNetwork]) -> np.ndarr
 def _log_density(block: Block, networks: list[PoolNetwork]) -> Array:
     x = with_missing(block)
     parts = [n.estimator.log_density(x) + np.log(n.density_weight) for n in networks]
-    return match_array(namespace(block.x).asarray(logsumexp(np.stack(parts), axis=0)), like=block.x)
+    return np.asarray(logsumexp(np.stack(parts), axis=0))
 
 
 def _kernel_posterior(block: Block, networks: list[PoolNetwork]) -> Array:
     """P(j|x) of the kernels of all networks, one network after the other, (n, M)."""
     x = with_missing(block)
     evidence = [n.estimator.score_samples(x) + np.log(n.density_weight) for n in networks]
-    share = shares_of(np.stack(evidence), axis=0)  # (networks, n)
+    share = softmax(np.stack(evidence), axis=0)  # (networks, n)
     parts = [
         n.estimator.kernel_posterior(x) * s[:, None] for n, s in zip(networks, share, strict=True)
     ]
-    return match_array(namespace(block.x).asarray(np.hstack(parts)), like=block.x)
+    return np.hstack(parts)
