@@ -15,7 +15,7 @@ import kernelpool.__main__ as entry
 import kernelpool.app
 from kernelpool.app.cli import demo
 from kernelpool.app.cli.app import COMMANDS, app, load_command
-from kernelpool.app.cli.output import CommandError, Exit, Screen, placed
+from kernelpool.app.cli.output import CommandError, Exit, placed
 from kernelpool.text import shown
 
 from .tables import NAMES, QUICK, colors, features, labels, write_csv
@@ -67,20 +67,6 @@ def test_help_needs_no_scikit_learn():
     loaded = set(ran.stdout.splitlines()[-1].split())
     assert "kernelpool.app.cli.app" in loaded
     assert not loaded & {"sklearn", "scipy", "pyarrow"}
-
-
-def test_no_bar_before_two_seconds_nor_off_a_terminal(capsys, monkeypatch):
-    from kernelpool.app.cli import output
-
-    with Screen().working("Work") as bar:
-        bar.at(1)
-        assert bar.bar is None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with Screen().working("Work") as bar:
-        bar.at(1)
-        assert bar.timer.interval == output.BAR_AFTER == 2.0
-        assert not bar.bar.live.is_started
-    assert capsys.readouterr().err == ""
 
 
 def test_the_demo_ends_with_a_model_and_a_report(run, monkeypatch):
