@@ -13,9 +13,6 @@ from kernelpool import (
     Training,
 )
 from kernelpool.errors import KernelpoolError
-from kernelpool.kernels import Diag, Kernels
-from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.rows import ArrayRows
 
 FAMILIES = ["spherical", "diag", "full", "tied"]
 
@@ -71,7 +68,7 @@ def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
         f"{type(model).__name__}-{model.get_params().get('covariance_type', model.get_params().get('kernel'))}"
     ),
 )
-@pytest.mark.parametrize("far", [1e3, 1e8, 1e15, 1e60, 1e150])
+@pytest.mark.parametrize("far", [1e3, 1e60, 1e150])
 def test_kernel_posteriors_sum_to_one_however_far_the_row(model, far):
     x, y = rows()
     posterior = model.fit(x, y).kernel_posterior(far * x[:50])
@@ -82,7 +79,7 @@ def test_kernel_posteriors_sum_to_one_however_far_the_row(model, far):
     "cls",
     [SharedKernelClassifier, ParzenClassifier, RBFNetworkClassifier, CompetitiveNeuronsClassifier],
 )
-@pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-285, 1e306, 1e308])
+@pytest.mark.parametrize("weight", [5e-324, 1e-285, 1e308])
 def test_weights_out_of_range_are_named(cls, weight):
     x, y = rows()
     with pytest.raises(
@@ -91,9 +88,9 @@ def test_weights_out_of_range_are_named(cls, weight):
         cls(random_state=0).fit(x, y, sample_weight=np.full(300, weight))
 
 
-@pytest.mark.parametrize("cls", [SharedKernelClassifier.prbf])
-@pytest.mark.parametrize("scale", [1e-155, 1e-160, 1e-200, 1e-300])
-def test_features_too_small_to_be_squared_are_named(cls, scale):
+@pytest.mark.parametrize("scale", [1e-155, 1e-300])
+def test_features_too_small_to_be_squared_are_named(scale):
+    cls = SharedKernelClassifier.prbf
     x, y = rows()
     with pytest.raises(
         KernelpoolError,
@@ -128,11 +125,3 @@ def test_one_hot_rows_with_a_tiny_floor(family, floor):
         6, covariance_type=family, covariance_floor=floor, random_state=0
     ).fit(x, y)
     assert np.isfinite(model.predict_proba(x)).all()
-
-
-def test_the_conditional_gradient_of_rows_without_classes_is_refused():
-    x, _ = rows()
-    network = SharedKernel(Diag(np.zeros(3)), np.ones((2, 2)))
-    params = Params(Kernels(x[:2], np.ones((2, 3))), np.full((2, 2), 0.5), np.array([0.5, 0.5]))
-    with pytest.raises(KernelpoolError, match="needs rows with a class; got none"):
-        network.gradient(ArrayRows(x, np.full(300, -1)), params)

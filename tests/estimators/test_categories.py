@@ -6,16 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 import kernelpool
-from kernelpool import Overlap, SharedKernelClassifier, SharingAverageClassifier, Training
+from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import ProductKernels
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.penalties import Anchor
-from kernelpool.penalties.overlap import DISTANCES
 from kernelpool.rows import as_rows
 from kernelpool.training.frames import family_for
 
@@ -165,35 +162,6 @@ def test_sweeps_over_words_are_em_by_hand():
     np.testing.assert_allclose(params.mixing[:, 0], weight, rtol=1e-9)
 
 
-def test_words_of_other_names_give_the_same_answers():
-    """Levels in another order; the start sees them by their codes, so both are run to the top."""
-    table, y = some_table()
-    table = holed(table)
-    settings = {
-        "covariance_type": "full",
-        "random_state": 0,
-        "tol": 1e-11,
-        "max_iter": 5000,
-        "training": "em",
-    }
-    first = SharedKernelClassifier([1, 1], **settings).fit(table, y).predict_proba(table)
-    other = table.assign(town=table["town"].map({"Athens": "z", "Oslo": "a", "Rome": "k"}))
-    again = SharedKernelClassifier([1, 1], **settings).fit(other, y).predict_proba(other)
-    np.testing.assert_allclose(again, first, rtol=1e-6, atol=1e-9)
-
-
-def test_words_alone_are_told_apart():
-    table, y = some_table(300)
-    words = holed(table)[["town", "yes"]]
-    model = SharedKernelClassifier([1, 1], random_state=0, training=Training(n_folds=2)).fit(
-        words, y
-    )
-    assert len(model.discriminative_) == 2
-    assert model.score(table[["town", "yes"]], y) > 0.75
-    drawn, _ = model.sample(5, random_state=0)
-    assert drawn.shape == (5, 2)
-
-
 def test_words_travel_in_model_files_and_are_drawn_and_filled(tmp_path):
     table, y = some_table()
     model = SharedKernelClassifier.prbf(4, covariance_type="full", random_state=0).fit(
@@ -279,19 +247,6 @@ def test_gradients_of_words_and_numbers_are_differences():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_tempered_kernels_are_powers(family):
-    table, y = some_table()
-    kernel, params, x = coded(table, y, covariance_type=family)
-    after = kernel.tempered(params.kernels, 0.3)
-    both = [
-        kernel.log_density(kernel.natural_params(k, 2.2e-16), x[:50])
-        for k in (params.kernels, after)
-    ]
-    constant = 0.3 * kernel.log_peak(params.kernels) - kernel.log_peak(after)
-    np.testing.assert_allclose(0.3 * both[0], both[1] + constant[:, None], rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 def test_an_anchor_holds_words_too(family):
     """Its objective is minus the divergence, by sums over all words; its gradient is that of central differences."""
     table, y = some_table()
@@ -309,27 +264,6 @@ def test_an_anchor_holds_words_too(family):
         step[i] = 1e-6
         ends = [anchor.objective(kernel, kernel.at(start + sign * step, other)) for sign in (1, -1)]
         np.testing.assert_allclose(slope[i], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("distance", DISTANCES)
-def test_the_overlap_penalty_tells_words_apart(distance):
-    """Classes that differ in their words alone lie apart, and the penalty keeps them from sharing."""
-    table, y = some_table(600)
-    table = table.assign(a=np.arange(600) % 5.0, b=np.arange(600) % 7.0)
-    settings = {
-        "covariance_type": "diag",
-        "kernel_prior": "conjugate",
-        "random_state": 0,
-    }
-    plain = SharedKernelClassifier.prbf(1, **settings).fit(table, y)
-    (overlap,) = plain.kernel_overlap(table, y)
-    assert overlap > 0.05
-    penalized = SharedKernelClassifier.prbf(4, overlap=Overlap(20.0, distance), **settings).fit(
-        holed(table), y
-    )
-    assert np.isfinite(penalized.history_).all()
-    free = SharedKernelClassifier.prbf(4, **settings).fit(holed(table), y)
-    assert free.kernel_overlap(table, y).mean() >= penalized.kernel_overlap(table, y).mean() - 1e-9
 
 
 def test_the_overlap_of_words_is_the_distance_of_their_tables():
@@ -354,57 +288,6 @@ def test_the_overlap_of_words_is_the_distance_of_their_tables():
             of_all = model.probabilities_[0][:4] if g == 0 else model.probabilities_[0][4:]
             expected -= (y == label).mean() * np.log(np.sqrt(own * of_all).sum())
     assert found == pytest.approx(expected)
-
-
-def test_kernels_over_words_are_split_by_class():
-    table, y = some_table(600)
-    model = SharedKernelClassifier.prbf(2, covariance_type="full", random_state=0).fit(
-        holed(table), y
-    )
-    model = model.split_by_class(holed(table), y)
-    assert set(model.parents_) <= {0, 1}
-    assert len(model.means_) > 2
-    assert (np.diff(model.history_) >= -1e-10).all()
-    assert model.score(table, y) > 0.85
-
-
-def test_missing_cells_are_filled_in_a_pipeline():
-    table, y = some_table(200)
-    gaps = holed(table)
-    model = SharedKernelClassifier(2, training="em", random_state=0).fit(gaps, y)
-    pd.testing.assert_frame_equal(model.transform(gaps), model.impute(gaps))
-    assert model.get_feature_names_out().tolist() == ["a", "town", "b", "yes"]
-    numbers = gaps[["a", "b"]]
-    chain = make_pipeline(
-        SharedKernelClassifier(2, training="em", random_state=0), LogisticRegression()
-    ).fit(numbers, y)
-    assert chain.score(numbers, y) > 0.7
-
-
-def test_an_average_over_degrees_of_sharing_takes_words(tmp_path):
-    """Of one degree it is that network; of two, the mean of their densities."""
-    table, y = some_table(200)
-    gaps = holed(table)
-    settings = {"covariance_type": "diag", "random_state": 0}
-    both = SharingAverageClassifier(
-        SharedKernelClassifier.prbf(4, standardize=True, **settings), sharing=(0, 1)
-    ).fit(gaps, y)
-    alone = [
-        SharedKernelClassifier.prbf(4, sharing=degree, standardize=True, **settings).fit(gaps, y)
-        for degree in (0.0, 1.0)
-    ]
-    parts = [np.exp(model.log_density(gaps)) for model in alone]
-    expected = (parts[0] + parts[1]) / 2
-    np.testing.assert_allclose(np.exp(both.log_density(gaps)), expected, rtol=1e-6)
-    assert both.score(table, y) > 0.85
-    kernelpool.save(both, tmp_path / "m.safetensors")
-    again = kernelpool.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.predict_proba(gaps), both.predict_proba(gaps))
-    assert set(both.sample(50, random_state=0)[0]["town"].dropna()) <= set(TOWNS)
-    words = SharingAverageClassifier(
-        SharedKernelClassifier.prbf(2, random_state=0, standardize=True), sharing=(0, 1)
-    ).fit(table[["town", "yes"]], y)
-    assert words.score(table[["town", "yes"]], y) > 0.6
 
 
 def test_where_words_are_not_taken_one_sentence_says_so():
@@ -455,27 +338,12 @@ def test_many_levels_take_no_array_of_rows_by_levels():
         np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("family", ["diag", "full"])
-def test_onnx_takes_the_words(family, tmp_path):
-    ort = pytest.importorskip("onnxruntime")
-    pytest.importorskip("skl2onnx")
-    from kernelpool.app.onnx import to_onnx
-
-    table, y = some_table()
-    model = SharedKernelClassifier(
-        4, covariance_type=family, random_state=0, training=Training(n_folds=2)
-    ).fit(table, y)
-    to_onnx(model, tmp_path / "m.onnx")
-    session = ort.InferenceSession(tmp_path / "m.onnx")
-    rows = table[:20].assign(town=["Mars", *table["town"][1:20]]).astype(object)
-    given = rows.copy()
-    given.loc[1, "town"] = ""  # an empty word is a missing one
-    rows.loc[1, "town"] = None
-    feed = {}
-    for entry in session.get_inputs():
-        words = entry.type == "tensor(string)"
-        column = given[entry.name].astype(str) if words else given[entry.name].astype(np.float32)
-        feed[entry.name] = column.to_numpy(object if words else np.float32)[:, None]
-    np.testing.assert_allclose(
-        session.run(["probabilities"], feed)[0], model.predict_proba(rows), atol=1e-5
-    )
+def test_missing_cells_are_imputed_in_the_frame_that_came_in():
+    table, y = some_table(200)
+    gaps = holed(table)
+    model = SharedKernelClassifier(2, training="em", random_state=0).fit(gaps, y)
+    complete = model.transform(gaps)
+    assert list(complete) == list(table)
+    assert not complete.isna().any().any()
+    known = gaps["town"].notna()
+    assert (complete["town"][known] == gaps["town"][known]).all()

@@ -1,12 +1,11 @@
 """Missing cells: trained by EM with them integrated out, judged by what is known."""
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Training
+from kernelpool import SharedKernelClassifier
 from kernelpool.errors import KernelpoolError
 
 FAMILIES = ("spherical", "diag", "full", "tied")
@@ -101,35 +100,6 @@ def test_the_objective_is_the_likelihood_of_what_is_known_and_never_falls(family
         np.testing.assert_allclose(model.objective_, expected, rtol=1e-9)
 
 
-def test_shifting_the_data_far_away_changes_nothing_but_the_means():
-    _, X, y = some_data()
-    for family in FAMILIES:
-        model = SharedKernelClassifier.prbf(
-            4, covariance_type=family, random_state=0, max_iter=30, tol=1e-4
-        )
-        near, far = model.fit(X, y).predict_proba(X), model.fit(X + 1e6, y).predict_proba(X + 1e6)
-        np.testing.assert_allclose(near, far, atol=1e-5)
-
-
-def test_settings_are_chosen_and_networks_decide_with_cells_missing():
-    _, X, y = some_data(n=80)
-    chosen = SharedKernelClassifier.prbf(
-        "auto", covariance_type="diag", sharing=0.5, random_state=0
-    ).fit(X, y)
-    deciding = SharedKernelClassifier.prbf(
-        4, covariance_type="diag", random_state=0, training=Training(n_folds=2)
-    ).fit(X, y)
-    for model in (chosen, deciding):
-        assert model.score(X, y) > 0.8
-    average = SharingAverageClassifier(
-        SharedKernelClassifier.prbf(4, random_state=0, standardize=True), sharing=(0, 1)
-    ).fit(X, y)
-    np.testing.assert_allclose(
-        average.predict_proba([[np.nan] * 3]), [average.class_prior_], atol=1e-9
-    )
-    assert average.score(X, y) > 0.8
-
-
 def test_training_needs_no_complete_row():
     X, y = load_wine(return_X_y=True)
     holed = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
@@ -157,39 +127,6 @@ def test_a_row_of_which_nothing_is_known_has_the_class_priors():
         )
 
 
-def test_networks_that_decide_have_the_class_priors_too_where_nothing_is_known():
-    """Their own priors are moved in training."""
-    _, X, y = some_data(n=80)
-    nothing = np.full((2, 3), np.nan)
-    deciding = SharedKernelClassifier(
-        4,
-        covariance_type="diag",
-        random_state=0,
-        class_prior=[0.3, 0.7],
-        training=Training(n_folds=2),
-    ).fit(X, y)
-    assert deciding.discriminative_
-    np.testing.assert_allclose(deciding.predict_proba(nothing), [[0.3, 0.7]] * 2, rtol=1e-12)
-
-
-def test_densities_of_the_rest_are_those_of_a_model_of_the_rest():
-    X, _, y = some_data()
-    for family in FAMILIES:
-        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0).fit(X, y)
-        cut = {"spherical": (...,), "diag": (..., slice(1, None))}.get(
-            family, (..., slice(1, None), slice(1, None))
-        )
-        of_rest = model.covariances_[cut]
-        rest = SharedKernelClassifier.from_parameters(
-            model.means_[:, 1:], of_rest, model.mixing_, model.class_prior_, model.classes_, family
-        )
-        holed = X.copy()
-        holed[:, 0] = np.nan
-        np.testing.assert_allclose(
-            model.log_density(holed), rest.log_density(X[:, 1:]), rtol=1e-9, atol=1e-9
-        )
-
-
 # -- what means "missing" -------------------------------------------------------------------------------------------
 
 
@@ -211,32 +148,6 @@ def test_every_mark_of_a_missing_cell_is_taken():
         np.testing.assert_array_equal(model.predict_proba(given), expected, err_msg=name)
 
 
-def test_dask_and_torch_rows_agree():
-    torch = pytest.importorskip("torch")
-    _, X, y = some_data()
-    for family in FAMILIES:
-        model = SharedKernelClassifier.prbf(2, covariance_type=family, random_state=0, tol=1e-3)
-        expected = model.fit(X, y).predict_proba(X)
-        there = torch.asarray(X)
-        np.testing.assert_allclose(
-            np.asarray(model.fit(there, y).predict_proba(there)), expected, atol=1e-6
-        )
-        lazy = da.from_array(X, chunks=(301, 3))
-        np.testing.assert_allclose(
-            model.fit(lazy, y).predict_proba(lazy).compute(), expected, atol=1e-6
-        )
-
-
-def test_float32_rows_stay_float32():
-    _, X, y = some_data()
-    for family in FAMILIES:
-        model = SharedKernelClassifier.prbf(4, covariance_type=family, random_state=0, tol=1e-3)
-        expected = model.fit(X, y).predict_proba(X)
-        found = model.fit(X.astype(np.float32), y).predict_proba(X.astype(np.float32))
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, expected, atol=2e-2)
-
-
 # -- refusals -------------------------------------------------------------------------------------------------------
 
 
@@ -244,15 +155,6 @@ def test_what_cannot_leave_cells_out_yet_says_so():
     _, holed, y = some_data(n=60)
     with pytest.raises(KernelpoolError, match="partial_fit takes no missing values"):
         SharedKernelClassifier.prbf(2, random_state=0).partial_fit(holed, y, classes=["a", "b"])
-
-
-def test_a_feature_that_is_never_known_is_named():
-    X, _, y = some_data()
-    X[:, 1] = np.nan
-    with pytest.raises(KernelpoolError, match="Feature 1 of X is missing in every row"):
-        SharedKernelClassifier.prbf().fit(X, y)
-    with pytest.raises(KernelpoolError, match="Feature 'width' of X is missing in every row"):
-        SharedKernelClassifier.prbf().fit(pd.DataFrame(X, columns=["length", "width", "height"]), y)
 
 
 def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not_shared():

@@ -1,12 +1,9 @@
 """`standardize`: spherical kernels that are round among features of variance one, whatever the units."""
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-import kernelpool
 from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Start
 
 SHIFT, UNIT = np.array([5.0, -2.0, 0.0]), np.array([1e3, 1e-2, 7.0])
@@ -106,64 +103,6 @@ def test_without_it_units_matter_and_the_papers_network_is_without(blobs):
     assert SharedKernelClassifier.auto().standardize is True
 
 
-def test_missing_cells(blobs):
-    x, y = blobs
-    x = x.copy()
-    x[::7, 1], x[3::11, 0] = np.nan, np.nan
-    here = SharedKernelClassifier(6, **SETTINGS).fit(x, y)
-    there = SharedKernelClassifier(6, **SETTINGS).fit(in_other_units(x), y)
-    np.testing.assert_allclose(
-        there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-5
-    )
-    np.testing.assert_allclose(
-        there.impute(in_other_units(x)), in_other_units(here.impute(x)), rtol=1e-5
-    )
-    volume = (~np.isnan(x)) @ np.log(UNIT)
-    np.testing.assert_allclose(
-        there.log_density(in_other_units(x)), here.log_density(x) - volume[:, None], atol=1e-5
-    )
-
-
-def test_words_beside_numbers(blobs):
-    x, y = blobs
-    word = np.where(x[:, 2] > np.median(x[:, 2]), "high", "low")
-    here, there = (
-        np.column_stack([numbers.astype(object), word])
-        for numbers in (x[:, :2], x[:, :2] * [1e3, 0.1])
-    )
-    first = SharedKernelClassifier(6, **SETTINGS).fit(here, y)
-    second = SharedKernelClassifier(6, **SETTINGS).fit(there, y)
-    np.testing.assert_allclose(second.predict_proba(there), first.predict_proba(here), atol=1e-5)
-    np.testing.assert_allclose(
-        second.log_density(there), first.log_density(here) - np.log(1e3 * 0.1), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        second.kernel_overlap(there, y), first.kernel_overlap(here, y), atol=1e-8
-    )
-    assert (
-        first.n_parameters()
-        == SharedKernelClassifier(6, standardize=False, **SETTINGS).fit(here, y).n_parameters()
-    )
-
-
-@pytest.mark.parametrize("home", ["array_api_strict", "torch", "dask"])
-def test_homes_agree(blobs, home):
-    x, y = blobs
-    x = in_other_units(x)
-    expected = SharedKernelClassifier(6, training="em", **SETTINGS).fit(x, y)
-    if home == "dask":
-        da = pytest.importorskip("dask.array")
-        there, labels = da.from_array(x, chunks=(70, 3)), da.from_array(y, chunks=70)
-    else:
-        xp = pytest.importorskip(home)
-        there, labels = xp.asarray(x), xp.asarray(y)
-    found = SharedKernelClassifier(6, training="em", **SETTINGS).fit(there, labels)
-    np.testing.assert_allclose(found.covariances_, expected.covariances_, rtol=1e-8)
-    answer = found.predict_proba(there)
-    answer = np.asarray(answer.compute() if hasattr(answer, "compute") else answer)
-    np.testing.assert_allclose(answer, expected.predict_proba(x), atol=1e-8)
-
-
 def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
     x, y = blobs
     x = in_other_units(x)
@@ -182,67 +121,3 @@ def test_a_warm_start_and_given_kernels_go_on_from_there(blobs):
     assert again.objective_ == pytest.approx(model.objective_, abs=1e-6)
     with pytest.raises(ValueError, match=r"covariances of Start must have shape \(6, 3\); got"):
         SharedKernelClassifier(6, init=Start(covariances=np.ones(6)), **SETTINGS).fit(x, y)
-
-
-@pytest.mark.parametrize("resumed", [False, True])
-def test_streams_do_not_depend_on_units(blobs, resumed):
-    x, y = blobs
-    models = []
-    for seen in (x, in_other_units(x)):
-        model = SharedKernelClassifier(6, training="em", **SETTINGS)
-        model = model.fit(seen, y) if resumed else model.partial_fit(seen, y, classes=np.unique(y))
-        models.append(model.partial_fit(seen, y).partial_fit(seen, y))
-    here, there = models
-    np.testing.assert_allclose(
-        there.predict_proba(in_other_units(x)), here.predict_proba(x), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        np.ptp(there.covariances_ / there.covariances_[:, :1], axis=0), 0, atol=1e-9
-    )
-    assert here.score(x, y) > 0.7
-
-
-def test_a_search_that_ends_with_round_kernels(blobs):
-    x, y = blobs
-    x = in_other_units(x)
-    model = SharedKernelClassifier.auto(
-        covariance_type="spherical", training="em", warm_start=True, random_state=0
-    ).fit(x, y)
-    assert set(model.selection_["covariance_type"]) == {"spherical"}
-    before = model.objective_
-    model.fit(x, y)
-    assert model.objective_ >= before - 1e-12
-    np.testing.assert_allclose(
-        np.ptp(model.covariances_ / model.covariances_[:, :1], axis=0), 0, atol=1e-9
-    )
-
-
-def test_files_and_copies_hold_it(blobs, tmp_path):
-    x, y = blobs
-    x = in_other_units(x)
-    for model in (
-        SharedKernelClassifier(6, **SETTINGS),
-        SharingAverageClassifier(
-            SharedKernelClassifier.prbf(6, random_state=0, standardize=True), sharing=(0, 1)
-        ),
-    ):
-        expected = model.fit(x, y).predict_proba(x)
-        kernelpool.save(model, tmp_path / "m.safetensors")
-        for copy in (
-            kernelpool.load(tmp_path / "m.safetensors"),
-            pickle.loads(pickle.dumps(model)),
-        ):
-            np.testing.assert_array_equal(copy.predict_proba(x), expected)
-
-
-def test_onnx_says_the_same(blobs):
-    onnxruntime = pytest.importorskip("onnxruntime")
-    x, y = blobs
-    x = in_other_units(x)
-    model = SharedKernelClassifier(6, **SETTINGS).fit(x, y)
-    session = onnxruntime.InferenceSession(
-        kernelpool.to_onnx(model, precision="float64").SerializeToString()
-    )
-    proba, density = session.run(["probabilities", "log_density"], {"X": x})
-    np.testing.assert_allclose(proba, model.predict_proba(x), atol=1e-6)
-    np.testing.assert_allclose(density, model.log_density(x), rtol=1e-6)

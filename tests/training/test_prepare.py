@@ -40,7 +40,6 @@ def test_rows_are_surveyed_in_two_passes(home, monkeypatch):
         SharedKernelClassifier.prbf(),
         *at_home(home, X, Y, WEIGHT),
         unlabeled="?",
-        unlabeled_weight=0.5,
     )
     assert [statistic.__name__ for statistic in calls] == ["survey", "spread"]
 
@@ -51,9 +50,8 @@ def test_what_is_learned_of_rows_is_what_numpy_says(home):
         SharedKernelClassifier.prbf(),
         *at_home(home, X, Y, WEIGHT),
         unlabeled="?",
-        unlabeled_weight=0.5,
     )
-    weight = np.where(Y == "?", 0.5 * WEIGHT, WEIGHT)
+    weight = WEIGHT
     assert data.classes.tolist() == ["a", "b"]
     np.testing.assert_allclose(data.class_weight, [weight[Y == "a"].sum(), weight[Y == "b"].sum()])
     assert data.unlabeled_weight == pytest.approx(weight[Y == "?"].sum())

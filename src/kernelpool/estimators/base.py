@@ -92,30 +92,27 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
     _fitted: Any
 
     def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
-            record = self.__dict__.get("_fitted")
-            columns = self.__dict__.get("columns_") if record is None else record.columns
-            if columns is not None and name == "n_features_in_":
-                return len(columns)
-            if columns is not None and name == "feature_names_in_":
-                if columns.names is not None:
-                    return np.array(columns.names, dtype=object)
-            elif record is not None and name[:-1] in record.__dataclass_fields__:
+        record = self.__dict__.get("_fitted")
+        if record is not None and name.endswith("_") and not name.startswith("_"):
+            value = None
+            if name == "n_features_in_":
+                value = len(record.columns)
+            elif name == "feature_names_in_":
+                names = record.columns.names
+                value = None if names is None else np.array(names, dtype=object)
+            elif name[:-1] in record.__dataclass_fields__:
                 value = getattr(record, name[:-1])
-                if value is not None:
-                    return value
+            if value is not None:
+                return value
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in self.__dict__ or "columns_" in self.__dict__
+        return "_fitted" in self.__dict__
 
     def _with_columns(self, columns: Columns) -> Self:
         """A copy of the fitted estimator for the same rows in another form, such as codes."""
         other = copy(self)
-        if "_fitted" in self.__dict__:
-            other._fitted = replace(self._fitted, columns=columns)
-        else:
-            other.columns_ = columns
+        other._fitted = replace(self._fitted, columns=columns)
         return other
 
 
@@ -314,14 +311,10 @@ class DensityClassifier(ProbabilityClassifier):
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         raise NotImplementedError
 
-    def _prior(self) -> np.ndarray:
-        """P(C_k) as it is now, (K,)."""
-        return self.class_prior_
-
     def _joint(self, rows: Rows) -> RowFunction:
         """log P(C_k) p(x|C_k)."""
         with np.errstate(divide="ignore"):
-            log_prior = np.log(self._prior())
+            log_prior = np.log(self.class_prior_)
         return self._density(rows).then(_log_joint, log_prior)
 
     def _scores(self, rows: Rows) -> RowFunction:
@@ -411,7 +404,7 @@ class DensityClassifier(ProbabilityClassifier):
         """
         check_is_fitted(self)
         other = copy(self)
-        other._set_class_prior(class_prior_for(class_prior, self.classes_, self._prior()))
+        other._set_class_prior(class_prior_for(class_prior, self.classes_, self.class_prior_))
         return other
 
     def _set_class_prior(self, class_prior: np.ndarray) -> None:
@@ -438,9 +431,8 @@ class DensityClassifier(ProbabilityClassifier):
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        codes = rng.choice(
-            len(self.classes_), size=n_samples, p=self._prior() / self._prior().sum()
-        )
+        prior = np.asarray(self.class_prior_)
+        codes = rng.choice(len(self.classes_), size=n_samples, p=prior / prior.sum())
         return self.columns_.decode(self._sample_rows(codes, rng)), self.classes_[codes]
 
 

@@ -99,7 +99,6 @@ def training_data(
     sample_weight: Any = None,
     *,
     unlabeled: Any = None,
-    unlabeled_weight: float = 1.0,
     in_memory: bool = False,
 ) -> TrainingData:
     """Check everything that can be checked before any work is done.
@@ -128,7 +127,9 @@ def training_data(
     else:
         columns, X = learned_rows(estimator, X)
     codes, classes = _coded(X, y, unlabeled)
-    weight = _weights(X, codes, sample_weight, unlabeled_weight)
+    weight = sample_weight
+    if weight is not None:
+        weight = column_like(X, weight if is_lazy(X) else given_weights(X, weight))
     rows = as_rows(X, column_like(X, codes), weight, n_jobs=estimator.n_jobs)
     rows = rows.persisted() if isinstance(rows, DaskRows) else rows
     return surveyed(rows, classes, columns)
@@ -482,21 +483,6 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
 
 
 # -- weights ------------------------------------------------------------------------------------------------------------
-
-
-def _weights(X: Any, codes: Any, sample_weight: Any, unlabeled_weight: float) -> Any:
-    """sample_weight times `unlabeled_weight` where there is no label; None where every row counts once."""
-    weight = (
-        sample_weight if sample_weight is None or is_lazy(X) else given_weights(X, sample_weight)
-    )
-    if unlabeled_weight != 1 and (is_lazy(codes) or (codes < 0).any()):
-        factor = map_column(codes, _factor, unlabeled_weight, dtype=np.float64)
-        weight = factor if weight is None else weight * factor.astype(weight.dtype)
-    return None if weight is None else column_like(X, weight)
-
-
-def _factor(codes: np.ndarray, unlabeled_weight: float) -> np.ndarray:
-    return np.where(codes < 0, unlabeled_weight, 1.0)
 
 
 def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
