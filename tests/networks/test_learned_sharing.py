@@ -126,30 +126,6 @@ def test_a_class_may_take_over_a_kernel_that_another_owns():
     assert model.log_likelihood(x, y) > separate.log_likelihood(x, y)
 
 
-def test_warm_start_goes_on_where_it_stopped(blobs):
-    x, y = blobs
-    model = SharedKernelClassifier.prbf(
-        6, sharing="learned", warm_start=True, random_state=0, tol=1e-3
-    ).fit(x, y)
-    reached = model.objective_
-    model.set_params(tol=1e-6).fit(x, y)
-    assert model.history_[0] == pytest.approx(reached, rel=1e-12)
-    assert model.objective_ > reached
-
-
-@pytest.mark.filterwarnings("ignore:EM stopped")
-def test_with_the_overlap_penalty(blobs, family):
-    x, y = blobs
-    model = SharedKernelClassifier.prbf(
-        6, covariance_type=family, sharing="learned", overlap=5, random_state=0
-    ).fit(x, y)
-    assert model.objective_ == max(model.history_)
-    plain = SharedKernelClassifier.prbf(
-        6, covariance_type=family, sharing="learned", random_state=0
-    ).fit(x, y)
-    assert np.abs(plain.means_ - model.means_).max() > 1e-3
-
-
 def test_coordinates_lead_back(blobs, given_start, family):
     _, y = blobs
     mean, covariance, mixing, _ = given_start

@@ -396,52 +396,6 @@ def test_a_class_left_without_kernels_keeps_its_shares():
     np.testing.assert_allclose(mixing, [[0.5, 0.25], [0.5, 0.75]])
 
 
-def test_a_kernel_prior_may_be_added(blobs, family):
-    """Each belief moves the kernels that the other leaves."""
-    x, y = blobs
-    settings = {
-        "covariance_type": family,
-        "random_state": 0,
-        "max_iter": 100,
-        "tol": 1e-3,
-    }
-    penalty = Overlap(20.0, units="raw")
-    beliefs = (
-        {"overlap": penalty},
-        {"kernel_prior": "conjugate"},
-        {"overlap": penalty, "kernel_prior": "conjugate"},
-    )
-    penalized, held, both = (
-        SharedKernelClassifier.prbf(4, **belief, **settings).fit(x, y) for belief in beliefs
-    )
-    assert np.abs(both.means_ - held.means_).max() > 1e-3
-    assert np.abs(both.covariances_ - penalized.covariances_).max() > 1e-3
-    assert both.objective_ == max(both.history_)
-
-
-def test_with_a_kernel_prior_no_kernel_collapses(family):
-    """Four distinct rows, each repeated: only the prior keeps kernels off the floor, under the penalty too."""
-    x = np.repeat([[0.0, 0], [0, 1], [5, 5], [5, 6]], 10, axis=0)
-    y = np.repeat([0, 1], 20)
-    settings = {
-        "covariance_type": family,
-        "random_state": 0,
-        "overlap": 1.0,
-        "max_iter": 60,
-        "tol": 1e-3,
-    }
-    smallest = {"full": np.linalg.eigvalsh, "tied": np.linalg.eigvalsh}.get(
-        family, lambda covariance: covariance
-    )
-    floor = 1e-6 * x.var(axis=0).mean()
-    assert (
-        smallest(SharedKernelClassifier.prbf(4, **settings).fit(x, y).covariances_).min()
-        < 2 * floor
-    )
-    held = SharedKernelClassifier.prbf(4, kernel_prior="conjugate", **settings).fit(x, y)
-    assert smallest(held.covariances_).min() > 1000 * floor
-
-
 def test_the_center_under_both_beliefs(family):
     """(n mean + alpha/4 sum_k P(C_k|j) mu_jk + kappa 0) / (n + alpha/4 + kappa), by hand."""
     rng = np.random.default_rng(0)
@@ -465,28 +419,6 @@ def test_the_center_under_both_beliefs(family):
         total + 6.0 / 4 + 0.7
     )
     np.testing.assert_allclose(found.mean, expected)
-
-
-def test_the_objective_under_both_beliefs_is_their_sum(family):
-    rng = np.random.default_rng(0)
-    kernel, conjugate, overlap = (
-        FAMILIES[family](np.zeros(2)),
-        Conjugate(np.ones(2), 3, shrinkage=0.7),
-        Overlap(6.0),
-    )
-    shape = FAMILIES[family].shape(3, 2)
-    covariance = (
-        rng.uniform(0.5, 2, shape)
-        if family in ("spherical", "diag")
-        else np.zeros(shape) + np.diag([0.5, 2.0])
-    )
-    kernels = Kernels(rng.normal(size=(3, 2)), covariance)
-    sub = Subkernels(
-        rng.dirichlet([1, 1], size=3),
-        tuple(Kernels(rng.normal(size=(3, 2)), f * covariance) for f in (1, 2)),
-    )
-    expected = overlap.objective(kernel, kernels, sub) + conjugate.objective(kernel, kernels)
-    assert (conjugate + overlap).objective(kernel, kernels, sub) == pytest.approx(expected)
 
 
 def test_the_overlap_of_each_kernel(blobs, family):

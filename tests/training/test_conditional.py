@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from kernelpool import RejectClassifier, SharedKernelClassifier, Training
+from kernelpool import SharedKernelClassifier, Training
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from kernelpool.kernels import FAMILIES, Kernels
@@ -186,21 +186,6 @@ def test_generative_weight_and_folds_change_something(clouds):
     assert np.isfinite(chosen).all()
 
 
-def test_weights_unlabeled_rows_and_refusals(clouds):
-    (X, y), (X_test, _) = clouds
-    labels = y.astype(float)
-    labels[::3] = np.nan
-    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    model = SharedKernelClassifier.prbf(
-        4, training="conditional", unlabeled=np.nan, random_state=0
-    ).fit(X, labels, weight)
-    assert np.isfinite(log_softmax(model.predict_log_proba(X_test), axis=1)).all()
-    rejecting = RejectClassifier(model, novelty=0.05).fit(
-        X[labels == labels], labels[labels == labels]
-    )
-    assert rejecting.predict([[40.0, 40.0]])[0] == rejecting.novel_label_
-
-
 def test_the_likelihood_of_training_rows_never_falls(clouds, monkeypatch):
     (X, y), _ = clouds
     fits, climb = [], conditional._climb
@@ -268,26 +253,6 @@ def test_many_rows_go_on_from_every_kind_of_network(settings, clouds, monkeypatc
     assert network_.means_.shape == model.means_.shape
     assert np.abs(network_.means_ - model.means_).max() > 1e-3
     assert np.isfinite(model.predict_log_proba(X_test)).all()
-
-
-def test_many_rows_may_hold_words(monkeypatch):
-    pd = pytest.importorskip("pandas")
-    rng, n = np.random.default_rng(0), 2000
-    y = rng.integers(0, 2, n)
-    X = pd.DataFrame(
-        {
-            "number": rng.normal(size=n),
-            "word": pd.Categorical.from_codes(rng.integers(0, 2, n) + y, list("xyz")),
-        }
-    )
-    monkeypatch.setattr("kernelpool.training.conditional.MOST_ROWS", 500)
-    model = SharedKernelClassifier(random_state=0).fit(X, y)
-    assert len(model.discriminative_) == 1
-    # x comes in one class alone and z in the other; y says nothing
-    found = pd.Series(model.predict_proba(X)[:, 1]).groupby(X["word"].astype(str)).mean()
-    assert found["x"] < 0.02
-    assert found["z"] > 0.98
-    assert found["y"] == pytest.approx(y[X["word"] == "y"].mean(), abs=0.05)
 
 
 # -- few rows a class -----------------------------------------------------------------------------------------------

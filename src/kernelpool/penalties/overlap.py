@@ -252,8 +252,8 @@ class Overlap(Penalty):
     step: str = "next"
     units: str = "paper"
 
-    by_class: ClassVar[bool] = True
-    monotone: ClassVar[bool] = False
+    by_class: ClassVar[bool] = True  # type: ignore[misc]
+    monotone: ClassVar[bool] = False  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         allowed = {"distance": DISTANCES, "step": STEPS, "units": ("paper", "raw")}

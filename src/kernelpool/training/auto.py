@@ -133,7 +133,7 @@ class _Search:
                 c for c in self.losses if c.sharing and c._replace(sharing=best.sharing) == best
             ]
             equal = [c for c in shared if not self._lags(c)]
-            for most in sorted(equal, key=lambda c: -c.sharing)[:1]:
+            for most in sorted(equal, key=lambda c: -(c.sharing or 0.0))[:1]:
                 self._along(most._replace(strength=strength) for strength in STRENGTHS)
 
     def _enlarge(self, candidate: Candidate) -> None:

@@ -118,11 +118,11 @@ def fit_discriminative(
     def fit(
         part: TrainingData, settings: Settings, out: SampledRows
     ) -> tuple[ClassDensities, np.ndarray]:
-        *result, is_interrupted = _trained(part, settings, out)
-        found.append(tuple(result))
+        network, loss, weight, log_proba, is_interrupted = _trained(part, settings, out)
+        found.append((network, loss, weight, log_proba))
         if is_interrupted:
             raise KeyboardInterrupt
-        return found[-1][0], found[-1][3]
+        return network, log_proba
 
     interrupted = False
     try:
