@@ -34,7 +34,6 @@ from ..arrays import (
     as_float64,
     clip,
     device,
-    empty,
     eps_of,
     feature_sums,
     match_array,
@@ -47,14 +46,6 @@ from ..errors import CollapsedKernelError
 from ..rows import Block, Frame, max_abs_value
 from ..sums import Sums, record
 from .kernel import Kernel, KernelSums, NaturalParams, Observed
-
-
-def _columns(block: Block) -> Array:
-    """x', (d, n), contiguous along rows."""
-    out = empty((block.x.shape[1], block.x.shape[0]), block.x)
-    transpose_into(out, block.x)
-    return out
-
 
 LOG_2_PI = math.log(2 * math.pi)
 
@@ -259,15 +250,10 @@ class Gaussian(Kernel):
         )
 
     def write_features(self, out: Array, block: Block) -> None:
-        p, d = out.shape[0], block.x.shape[1]
-        if not d:  # beside words there may be no number
-            return
-        if p <= d + 1 and block.keeps(self.name, p):  # hardly more than the rows themselves
-            out[...] = block.once(self.name, lambda block: self.features(block.x), p)
-            return
-        out[:d, :] = block.once("columns", _columns, d) if block.keeps("columns", d) else block.x.T
-        if p > d:
-            # made anew in every sweep: that costs less than to fetch squares from memory
+        d = block.x.shape[1]
+        if d:  # among categories there may be no number
+            transpose_into(out[:d, :], block.x)
+        if out.shape[0] > d:
             self.write_square(out[d:, :], out[:d, :])
 
     def factors(self, block: Block) -> tuple[Array, tuple[tuple[int, int], ...]] | None:

@@ -23,7 +23,6 @@ from .columns import (
     lives_elsewhere,
     map_column,
     of_parts,
-    on_host,
 )
 from .dask import DaskRows
 from .frame import Frame, max_abs_value
@@ -55,7 +54,6 @@ __all__ = [
     "map_column",
     "max_abs_value",
     "of_parts",
-    "on_host",
     "one_blas_thread",
     "recode",
     "spread",

@@ -61,10 +61,6 @@ class Block:
         other.missing = self.missing
         return other
 
-    def keeps(self, key: Any, width: int) -> bool:
-        """Whether `key` is kept, or could be if it took `width` numbers a row."""
-        return key in self._kept or width <= self.keep_width
-
     def once(self, key: Any, make: Callable[["Block"], T], width: int, version: Any = None) -> T:
         """`make(self)`, of `width` numbers a row, kept under `key` for later sweeps where there is room.
 
@@ -75,7 +71,7 @@ class Block:
             made: T = kept[1]
             return made
         made = make(self)
-        if self.keeps(key, width):
+        if kept is not None or width <= self.keep_width:
             self.keep_width -= width if kept is None else 0
             self._kept[key] = version, made
         return made

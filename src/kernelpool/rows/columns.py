@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, is_array, is_numpy_array, match_array, namespace, to_numpy
+from ..arrays import Array, is_array, is_numpy_array, match_array, namespace
 
 
 def is_lazy(x: Any) -> bool:
@@ -27,11 +27,6 @@ def has_float_type(x: Array) -> bool:
     """Whether `x` holds float32 or float64."""
     xp = np if is_lazy(x) else namespace(x)
     return x.dtype in (xp.float32, xp.float64)
-
-
-def on_host(column: Any) -> Any:
-    """In NumPy."""
-    return None if column is None else to_numpy(column.compute() if is_lazy(column) else column)
 
 
 def column_like(x: Array, column: Any) -> Any:

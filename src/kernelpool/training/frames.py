@@ -40,7 +40,7 @@ def frame_of_table(
     return Frame(origin, unit), found
 
 
-def mixture_frame(kernel: Gaussian | Product, kernels: Kernels, share: np.ndarray) -> Frame:
+def mixture_frame(kernel: Gaussian | Product, kernels: Any, share: np.ndarray) -> Frame:
     """The frame that suits the rows which a mixture stands for: it needs no rows."""
     origin = share @ kernels.mean
     variance = share @ (kernel.variances(kernels) + (kernels.mean - origin) ** 2)

@@ -51,6 +51,8 @@ def read(
             raise ValueError(
                 f"A batch of X has {x.shape[1]} features; the first one has {store.n_features}."
             )
+        if (weight is not None) != store.weighted:
+            raise ValueError("Either all batches of X have a sample_weight, or none has.")
         if columns is None:
             _recode(x, found, categories)
         if target is None:
@@ -102,12 +104,12 @@ def _sort(store: Store, column: int, known: _Values) -> np.ndarray:
 
 def _distinct(target: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Some labels, each once, and which of them each row has, (n,)."""
-    if target.dtype == object:
-        place: dict[Any, int] = {}
-        at = [place.setdefault(label, len(place)) for label in target.tolist()]
-        return list(place), np.array(at, int)
-    values, at = np.unique(target, return_inverse=True)
-    return values.tolist(), np.asarray(at).reshape(-1)
+    if target.dtype != object:
+        values, at = np.unique(target, return_inverse=True)
+        return values.tolist(), at.reshape(-1)
+    place: dict[Any, int] = {}
+    positions = [place.setdefault(label, len(place)) for label in target.tolist()]
+    return list(place), np.array(positions, int)
 
 
 def _as_objects(values: list[Any]) -> np.ndarray:
