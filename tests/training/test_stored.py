@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelpool import ParzenClassifier, SharedKernelClassifier
+from kernelpool import ParzenClassifier, SharedKernelClassifier, Training
 from kernelpool.rows import Store, StoredRows, stored
 from kernelpool.tables import batches
 from kernelpool.training import stored as training
@@ -15,7 +15,7 @@ ds = pytest.importorskip("pyarrow.dataset")
 pd = pytest.importorskip("pandas")
 
 NAMES = ["a", "b", "c"]
-QUICK = {"random_state": 0, "max_iter": 5, "tol": 0, "acceleration": None}
+QUICK = {"random_state": 0, "max_iter": 5, "tol": 0, "training": Training("em", acceleration=None)}
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernelpool.errors.UnfinishedWarning")
 

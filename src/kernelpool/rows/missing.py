@@ -59,7 +59,7 @@ def rows_in_memory(
         if len(index):
             taken = [None if a is None else _taken(a, index) for a in (x, y, weight)]
             parts.append(kind(*taken, **settings))
-    return RowsWithMissing(parts, np.concatenate([complete, others]))
+    return RowsWithMissing(parts, np.concatenate([complete, others]), (x, y, weight))
 
 
 def _taken(a: Array, index: np.ndarray) -> Array:
@@ -91,18 +91,27 @@ class IncompleteRows(ArrayRows):
 class RowsWithMissing:
     """Rows of an array in memory, the complete ones apart from the others."""
 
-    def __init__(self, parts: list[ArrayRows], order: np.ndarray) -> None:
+    def __init__(
+        self,
+        parts: list[ArrayRows],
+        order: np.ndarray,
+        columns: tuple[Array, Array | None, Array | None],
+    ) -> None:
         self.parts = parts
         self.order = order
         """Where each row of the parts, one after the other, came from, (n,)."""
+        self.x, self.y, self.weight = self.columns = columns
+        """As they were given."""
         first = parts[0]
         self.n_features, self.backend, self.eps = first.n_features, first.backend, first.eps
 
     def framed(self, frame: Frame, width: int) -> "RowsWithMissing":
-        return RowsWithMissing([part.framed(frame, width) for part in self.parts], self.order)
+        parts = [part.framed(frame, width) for part in self.parts]
+        return RowsWithMissing(parts, self.order, self.columns)
 
     def by_class(self) -> "RowsWithMissing":
-        return RowsWithMissing([part.by_class() for part in self.parts], self.order)
+        parts = [part.by_class() for part in self.parts]
+        return RowsWithMissing(parts, self.order, self.columns)
 
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         return reduce(add, (part.total(statistic, *params) for part in self.parts))  # type: ignore[arg-type]
