@@ -128,9 +128,9 @@ class Writer:
         if isinstance(value, BaseEstimator):
             return self.model(value, where)
         if RECORDS.get(type(value).__name__) is type(value):
-            names = [f.name for f in fields(value) if f.init]
-            parts = {n: None if f"{n}_" in NOT_SAVED else getattr(value, n) for n in names}
-            return {"record": type(value).__name__, "fields": self._named(parts, where)}
+            names = [f.name for f in fields(RECORDS[type(value).__name__]) if f.init]  # type: ignore[arg-type]
+            kept = {n: None if f"{n}_" in NOT_SAVED else getattr(value, n) for n in names}
+            return {"record": type(value).__name__, "fields": self._named(kept, where)}
         if isinstance(value, np.random.RandomState):
             return {"random_state": self._named(dict(value.get_state(legacy=False)), where)}
         if hasattr(value, "__array__") and not isinstance(value, type):
