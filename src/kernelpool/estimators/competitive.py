@@ -54,11 +54,11 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         Number of neurons M.
     precision : float, default=4.0
         alpha: how sharply errors decide which neuron a row belongs to. Near 0 all neurons share all rows and the network is
-        an average of like neurons; the paper has 0.03. From about 10 on each neuron sees its own rows only, which suits an
-        average of all neurons badly.
+        an average of like neurons; the paper has 0.03. From about 10 on each neuron fits its own rows only, which does not
+        suit an average of all neurons.
     repulsion : float, default=0.1
         beta: the penalty on cos² of the angle between two neurons, against a row's squared error of at most one. It counts
-        once, not once a row, so its say fades as rows come in. The paper has 0.01.
+        once, not once a row, so that its effect falls with the number of rows. The paper has 0.01.
     decay : float or None, default=None
         Penalty on half the squared length of the weights (biases left out), in the unit of `repulsion`. None is 0.003 for
         ``solver="lbfgs"`` and 0 for ``solver="gradient"``, which the paper's rule is.
@@ -67,7 +67,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
         gradient step (5) of the paper as printed, together with its E-step (3), in which the repulsion takes part.
         `kernelpool.training.competitive.GradientRule` has the learning rate, and the variant of the paper's section 5.
     local : bool, default=False
-        Give every neuron a place, a Gaussian with diagonal covariance over its rows: far from them it has no say.
+        Give every neuron a place, a Gaussian with diagonal covariance over its rows: far from them its weight is small.
     margin : bool, default=False
         Neurons that ask for a margin: the squared hinge in place of the logistic function.
     categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None, default="from_dtype"
@@ -131,8 +131,6 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     >>> CompetitiveNeuronsClassifier(n_neurons=4, repulsion=40, tol=1e-6, random_state=0).fit(X, y).score(X, y)
     1.0
     """
-
-    _others = False
 
     n_jobs = None
 
@@ -274,8 +272,7 @@ class CompetitiveNeuronsClassifier(TabularClassifier):
     def neuron_posterior(self, X: Any) -> Any:
         """P(j|x): how much each neuron has to do with each row, (3) with the class summed out.
 
-        Unless `local` is set, it differs little from `mixing_`: a neuron is told apart by its errors, and without a label only
-        its doubts show.
+        Unless `local` is set, it differs little from `mixing_`: neurons differ by their errors, which need a label.
 
         Parameters
         ----------

@@ -28,7 +28,7 @@ E-step leaves the repulsion out. `repel_rows` puts it back, as (3) is printed; t
 need not raise. The exponent before section 3.1 has lost the minus of its second term.
 
 Ours: more than two classes (each neuron a softmax, half the squared distance of outputs and classes in place of the square);
-the paper's wishes, a density that says where a neuron has its say (`kernel`) and neurons that ask for a margin (`Margin`);
+the paper's wishes, a density that weights a neuron near its rows (`kernel`) and neurons with a margin (`Margin`);
 and a decay of the weights, because cosines do not see how long they are and separable rows would let them grow for ever.
 `repel_bias` is section 5's link to margins: (5) with its second term for the bias alone, a rule and no longer the slope of a
 cost.
@@ -68,7 +68,7 @@ class NeuronParams:
     mixing: Array
     """(M,)."""
     kernels: Parameters | None
-    """Where each neuron has its say; None is everywhere."""
+    """Places of the neurons; None where all are everywhere."""
     bound: float
     """(2) a row, with the responsibilities of the sweep that led here."""
 
@@ -342,7 +342,7 @@ class Competitive:
         )
 
     def _target(self, block: Block) -> Array:
-        """One where the row is of the class, (C, n); of two classes only the second is told."""
+        """One where the row is of the class, (C, n); of two classes only the second."""
         xp, home = namespace(block.x), device(block.x)
         codes = range(self.n_classes) if self.n_outputs > 1 else [1]
         classes = xp.asarray([*codes], dtype=block.y.dtype, device=home)  # type: ignore[union-attr]
@@ -389,7 +389,7 @@ class Competitive:
             mean = xp.clip(mean, max=1.0)  # shares add up to one but for rounding
             return xp.concat([1 - mean, mean], axis=1)
         total = xp.sum(mean, axis=1, keepdims=True)
-        voted = total > 0  # of margin neurons all may say no
+        voted = total > 0  # the outputs of all margin neurons may be zero
         return xp.where(
             voted,
             mean / xp.where(voted, total, xp.ones_like(total)),

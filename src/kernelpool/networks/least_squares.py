@@ -128,7 +128,7 @@ class LeastSquares:
     def _chosen(self, rows: Rows, layer: Layer, axes: Axes) -> float:
         """The strength with the least error, on a grid of three a decade and then a finer one around the best."""
         top = float(namespace(axes.value).max(axes.value))
-        best = top if top > FLAT else 1.0  # columns that say nothing need no ridge
+        best = top if top > FLAT else 1.0  # constant columns need no ridge
         for steps, fewest, most in ((3, -30, 7), (15, -5, 6)):
             grid = [best * 10 ** (i / steps) for i in range(fewest, most)]
             by_rows = self.strength == "loo"
@@ -173,12 +173,12 @@ def _wide(axes: Axes) -> Axes:
 
 
 def _inverse(axes: Axes, strengths: list[float]) -> Array:
-    """1 / (value + strength) for every strength, (M, L); zero along axes that say nothing: the pseudo-inverse."""
+    """1 / (value + strength) for every strength, (M, L); zero along empty axes: the pseudo-inverse."""
     xp = namespace(axes.value)
     tries = xp.asarray(strengths, dtype=axes.value.dtype, device=device(axes.value))
     total = axes.value[:, None] + tries[None, :]
-    silent = total <= max(SMALLEST * float(xp.max(axes.value)), FLAT)
-    return xp.where(silent, xp.zeros_like(total), 1 / xp.where(silent, xp.ones_like(total), total))
+    empty = total <= max(SMALLEST * float(xp.max(axes.value)), FLAT)
+    return xp.where(empty, xp.zeros_like(total), 1 / xp.where(empty, xp.ones_like(total), total))
 
 
 def _gcv(axes: Axes, strengths: list[float]) -> Array:

@@ -34,7 +34,7 @@ STEP = 10.0
 """Factor between neighboring strengths that are tried."""
 
 WEAKEST, STRONGEST = 1e-3 / STEP**0.5, 1e6
-"""Without any ridge rows that can be separated would be judged with certainty."""
+"""Without any ridge the probabilities of separable rows would be 0 and 1."""
 
 MOST_STEPS = 100
 
@@ -87,10 +87,10 @@ class Logistic:
         if len(outputs) == 1:
             return Curve(loss, xp.sum(count), slope, (columns * (count * _w(p, 0, 0))) @ columns.T)
         # W = diag(p) - p p': the second part is one product for all pairs of outputs, of a matrix with itself
-        beside = xp.reshape(
+        stacked = xp.reshape(
             p[:, None, :] * (columns * count**0.5), (len(outputs) * width, -1)
         )  # (o (M + 1), n)
-        curvature = -(beside @ beside.T)
+        curvature = -(stacked @ stacked.T)
         for k in outputs:
             span = slice(k * width, (k + 1) * width)
             curvature[span, span] += (columns * (p[k, :] * count)) @ columns.T
@@ -104,10 +104,10 @@ class Logistic:
         logit = as_float64(weight).T @ columns
         p, _ = _softmax(logit)
         n_outputs, width = logit.shape[0], columns.shape[0]
-        pull = p - target  # (o, n)
+        residual = p - target  # (o, n)
         if n_outputs == 1:
-            lever = xp.sum(columns * (as_float64(inverse) @ columns), axis=0)
-            moved = logit + lever / xp.clip(1 - _w(p, 0, 0) * lever, min=1e-6) * pull
+            leverage = xp.sum(columns * (as_float64(inverse) @ columns), axis=0)
+            moved = logit + leverage / xp.clip(1 - _w(p, 0, 0) * leverage, min=1e-6) * residual
         else:
             wide = as_float64(inverse)
             cells = []  # x' inverse_km x for m >= k, (o - k, n) each: it is symmetric
@@ -120,7 +120,7 @@ class Logistic:
                 [cells[min(k, m)][abs(k - m), :] for m in range(n_outputs)]
                 for k in range(n_outputs)
             ]
-            lever = xp.stack([xp.stack(row, axis=1) for row in both], axis=1)  # (n, o, o)
+            leverage = xp.stack([xp.stack(row, axis=1) for row in both], axis=1)  # (n, o, o)
             spread = xp.stack(
                 [
                     xp.stack([_w(p, k, m) for m in range(n_outputs)], axis=1)
@@ -128,10 +128,12 @@ class Logistic:
                 ],
                 axis=1,
             )
-            one = xp.eye(n_outputs, dtype=lever.dtype, device=device(lever)) * (1 + 1e-9)
+            one = xp.eye(n_outputs, dtype=leverage.dtype, device=device(leverage)) * (1 + 1e-9)
             moved = (
                 logit
-                + (lever @ xp.linalg.solve(one - spread @ lever, pull.T[:, :, None]))[:, :, 0].T
+                + (leverage @ xp.linalg.solve(one - spread @ leverage, residual.T[:, :, None]))[
+                    :, :, 0
+                ].T
             )
         _, log_rest = _softmax(moved)
         return -(xp.sum(target * moved, axis=0) + log_rest) @ count

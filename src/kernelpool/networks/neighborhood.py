@@ -15,7 +15,7 @@ paper               here              shape    meaning
 :math:`A`           ``metric``        (d, d)   rows are compared as A x
 :math:`p_{ij}`      ``share``         (n, n)   share of row j in the vote on row i
 :math:`p_i`         ``right``         (n,)     vote for the class of row i
-:math:`\rho`        ``ridge``         scalar   pull towards the metric in which the rows come
+:math:`\rho`        ``ridge``         scalar   weight of the metric in which the rows come
 ==================  ================  =======  =====================================================================
 
 Deviations: the logarithm of :math:`p_i` (the paper's KL objective (5)) with :math:`\epsilon` inside, so that a row among
@@ -60,15 +60,15 @@ def neighborhood_objective(
     blocks = _runs(xp, codes)
     for block in blocks:
         right[block] = xp.sum(vote[block, block], axis=1) / total[block]
-    pull = weight / (xp.sum(weight) * (right + EPSILON) * total)
+    factor = weight / (xp.sum(weight) * (right + EPSILON) * total)
     # of the objective by the score of i and j: pull_i vote_ij (1 if the classes are the same, less right_i)
-    against = (pull * right)[:, None] * mapped
-    toward = -(pull * right)[:, None] * (vote @ mapped) - vote.T @ against
-    of_row = -(pull * right * total) - vote.T @ (pull * right)
+    against = (factor * right)[:, None] * mapped
+    toward = -(factor * right)[:, None] * (vote @ mapped) - vote.T @ against
+    of_row = -(factor * right * total) - vote.T @ (factor * right)
     for block in blocks:
-        own, mine = vote[block, block], (pull[block])[:, None] * mapped[block, :]
-        toward[block, :] += pull[block][:, None] * (own @ mapped[block, :]) + own.T @ mine
-        of_row[block] += pull[block] * xp.sum(own, axis=1) + own.T @ pull[block]
+        own, own_rows = vote[block, block], (factor[block])[:, None] * mapped[block, :]
+        toward[block, :] += factor[block][:, None] * (own @ mapped[block, :]) + own.T @ own_rows
+        of_row[block] += factor[block] * xp.sum(own, axis=1) + own.T @ factor[block]
     gradient = (toward - mapped * of_row[:, None]).T @ x
     one = xp.eye(d, dtype=x.dtype, device=device(x))
     objective = xp.sum(weight * xp.log(right + EPSILON)) / xp.sum(weight) - ridge * xp.sum(

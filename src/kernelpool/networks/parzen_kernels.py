@@ -147,14 +147,14 @@ class GaussianProfile(Profile):
 
     def heights(self, squared: Array, radii: list[float]) -> Iterator[Array]:
         """Where radius^2 is half of the one two places before, the height is the square of that one."""
-        seen: list[Array] = []
+        made: list[Array] = []
         for i, radius in enumerate(radii):
             if i > 1 and math.isclose(radii[i - 2] ** 2, 2 * radius**2, rel_tol=1e-9):
-                seen.append(seen[i - 2] * seen[i - 2])
-                seen[i - 2] = None
+                made.append(made[i - 2] * made[i - 2])
+                made[i - 2] = None
             else:
-                seen.append(self.height(squared * (1 / radius**2)))
-            yield seen[i]
+                made.append(self.height(squared * (1 / radius**2)))
+            yield made[i]
 
 
 def _count(inside: Array, weight: Array) -> Array:

@@ -1,4 +1,4 @@
-r"""The output layer of an RBF network: what it is to say, and how its equations are solved.
+r"""The output layer of an RBF network: its targets, and how its equations are solved.
 
 Ferreira & Figueiredo, "A global training algorithm for radial basis functions neural networks", equation (1).
 
@@ -30,10 +30,10 @@ from ..rows import Block
 from ..sums import record
 
 SMALLEST = 1e-12
-"""What is left of a column beside the others, as a part of its square, below which it is taken to say nothing new."""
+"""A column whose residual given the others is below this, relative to its square, is taken to depend on them."""
 
 FLAT = 1e-100
-"""A curvature below this is none: the output is certain of every row that the column speaks of."""
+"""A curvature below this is none: the outputs are 0 or 1 wherever the column is not zero."""
 
 
 @record
@@ -48,7 +48,7 @@ class Readout:
 
 
 class Targets(Protocol):
-    """What the output layer is to say."""
+    """Targets of the output layer."""
 
     n_outputs: int
 

@@ -50,7 +50,7 @@ class GradientRule:
 
 @dataclass(frozen=True)
 class CompetitiveConfig:
-    """Settings of a mixture of neurons; the words are those of `CompetitiveNeuronsClassifier`."""
+    """Settings of a mixture of neurons; the names are those of `CompetitiveNeuronsClassifier`."""
 
     n_neurons: int
     precision: float
