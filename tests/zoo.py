@@ -1,4 +1,6 @@
-"""Every classifier, with settings that fit in a fraction of a second; and one small table for all of them."""
+"""Every classifier, with settings that fit in a fraction of a second; and one small table for all
+of them.
+"""
 
 from functools import cache
 
@@ -67,7 +69,9 @@ CHECKED = [
 """For scikit-learn's checks; those of the other estimators are in their own test files."""
 
 TOLERANCE = {"pool": 1e-3}
-"""Of probabilities that should be equal; 1e-5 unless named. The weights of a pool are found by an iteration."""
+"""Of probabilities that should be equal; 1e-5 unless named. The weights of a pool are found by an
+iteration.
+"""
 
 
 def table(n=90, seed=0, missing=0.2):

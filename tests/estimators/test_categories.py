@@ -44,7 +44,9 @@ def holed(table, share=0.25, seed=1):
 
 
 def tables_of(model):
-    """The table of each column of words, kernel by kernel: a dict from the word, None for others."""
+    """The table of each column of words, kernel by kernel: a dict from the word, None for
+    others.
+    """
     ends = np.cumsum(
         [0, *(len(words) + 1 for words in model.columns_.categories if words is not None)]
     )
@@ -229,7 +231,9 @@ def coded(table, y, **settings):
 
 
 def test_gradients_of_words_and_numbers_are_differences():
-    """The conditional likelihood of a network over words, rows with holes included, against central differences."""
+    """The conditional likelihood of a network over words, rows with holes included, against central
+    differences.
+    """
     table, y = some_table(60)
     kernel, params, x = coded(holed(table), y, covariance_type="full")
     network = SharedKernel(kernel, np.ones((3, 2)))
@@ -248,7 +252,9 @@ def test_gradients_of_words_and_numbers_are_differences():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_anchor_holds_words_too(family):
-    """Its objective is minus the divergence, by sums over all words; its gradient is that of central differences."""
+    """Its objective is minus the divergence, by sums over all words; its gradient is that of
+    central differences.
+    """
     table, y = some_table()
     kernel, params, _ = coded(table, y, covariance_type=family)
     anchor = Anchor(7.0, params.kernels)
@@ -267,7 +273,9 @@ def test_an_anchor_holds_words_too(family):
 
 
 def test_the_overlap_of_words_is_the_distance_of_their_tables():
-    """One kernel and words alone: the Bhattacharyya distances of the tables of the classes, weighted by the classes."""
+    """One kernel and words alone: the Bhattacharyya distances of the tables of the classes,
+    weighted by the classes.
+    """
     table, y = some_table(500)
     words = table[["town", "yes"]]
     model = SharedKernelClassifier.prbf(1, random_state=0).fit(words, y)

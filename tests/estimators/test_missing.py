@@ -23,7 +23,7 @@ def some_data(n=300, d=3, share=0.3, seed=0):
     return X, holed, y
 
 
-# -- training -------------------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------
 
 
 def em_by_hand(x, n_sweeps):
@@ -57,7 +57,9 @@ def test_one_full_kernel_a_class_is_em_by_hand():
 
 
 def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
-    """Where features are independent a missing cell says nothing: the most likely kernel is that of the cells there are."""
+    """Where features are independent a missing cell says nothing: the most likely kernel is that of
+    the cells there are.
+    """
     _, X, y = some_data()
     model = SharedKernelClassifier.prbf(
         [1, 1], covariance_type="diag", sharing=0.0, tol=1e-14, max_iter=2000
@@ -110,7 +112,7 @@ def test_training_needs_no_complete_row():
     assert (~np.isnan(holed[::2])).all(axis=1).sum() <= 1
 
 
-# -- what a model says ----------------------------------------------------------------------------------------------
+# -- what a model says -----------------------------------------------------------------------------
 
 
 def test_a_row_of_which_nothing_is_known_has_the_class_priors():
@@ -127,7 +129,7 @@ def test_a_row_of_which_nothing_is_known_has_the_class_priors():
         )
 
 
-# -- what means "missing" -------------------------------------------------------------------------------------------
+# -- what means "missing" --------------------------------------------------------------------------
 
 
 def test_every_mark_of_a_missing_cell_is_taken():
@@ -148,7 +150,7 @@ def test_every_mark_of_a_missing_cell_is_taken():
         np.testing.assert_array_equal(model.predict_proba(given), expected, err_msg=name)
 
 
-# -- refusals -------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_what_cannot_leave_cells_out_yet_says_so():
@@ -168,11 +170,13 @@ def test_a_feature_that_is_never_known_in_a_class_is_named_where_kernels_are_not
     SharedKernelClassifier.prbf(sharing=1.0, tol=1e-3).fit(table, y)  # learned from the other class
 
 
-# -- what a model believes of what is missing -----------------------------------------------------------------------
+# -- what a model believes of what is missing ------------------------------------------------------
 
 
 def conditional_by_quadrature(model, row, feature, grid):
-    """Mean, and probability of each class, of one missing feature: by the density of complete rows on a grid."""
+    """Mean, and probability of each class, of one missing feature: by the density of complete rows
+    on a grid.
+    """
     rows = np.repeat(row[None, :], len(grid), axis=0)
     rows[:, feature] = grid
     joint = np.exp(model.log_density(rows)) * model.class_prior_

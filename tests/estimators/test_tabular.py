@@ -28,7 +28,9 @@ MIXTURE = ImputationMixture(
 
 
 def test_missing_numbers_have_the_conditional_moments():
-    """Of each kernel the mean is 0.5 (x - mean) away and the variance 0.75; the kernels are weighted by p(x)."""
+    """Of each kernel the mean is 0.5 (x - mean) away and the variance 0.75; the kernels are
+    weighted by p(x).
+    """
     (drawn,) = imputations(MIXTURE, np.array([[2.0, np.nan, 0.0]]), 4096).transpose(1, 0, 2)
     joint = [
         share * multivariate_normal(mean, 1).pdf(2.0) * p
@@ -64,7 +66,9 @@ def test_one_copy_for_training_spreads_as_the_density_and_does_not_depend_on_ord
 
 
 def test_the_mixture_is_that_of_the_rows():
-    """Fewer rows than two kernels need: one kernel, their mean and, up to a prior of a few rows, their covariance."""
+    """Fewer rows than two kernels need: one kernel, their mean and, up to a prior of a few rows,
+    their covariance.
+    """
     x = np.random.default_rng(0).multivariate_normal([3, -5], [[4, 1], [1, 2]], size=59)
     mixture = imputation_mixture(x, None, Columns.numbers(2))
     assert len(mixture.means) == 1

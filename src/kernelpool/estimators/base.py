@@ -1,4 +1,6 @@
-"""What every classifier that gives probabilities, and every one that estimates densities, can do."""
+"""What every classifier that gives probabilities, and every one that estimates densities, can
+do.
+"""
 
 from collections.abc import Callable
 from copy import copy
@@ -70,7 +72,8 @@ def fit_monitor(
 ) -> FitMonitor:
     """What listens to a fit of this estimator.
 
-    `attributes(parameters)` makes the attributes of an estimator that stops now, for the callbacks of scikit-learn.
+    `attributes(parameters)` makes the attributes of an estimator that stops now, for the callbacks
+    of scikit-learn.
     """
     return FitMonitor(
         type(estimator).__name__,
@@ -82,11 +85,12 @@ def fit_monitor(
 
 
 class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
-    """The fitted state of an estimator is one frozen record, `_fitted`, that `fit` sets whole at its end.
+    """The fitted state of an estimator is one frozen record, `_fitted`, that `fit` sets whole at
+    its end.
 
-    A public attribute ``name_`` is the field ``name`` of the record; where that is None, there is no such attribute. The number
-    and the names of the features are those of the record's `columns`. A fit that fails or is interrupted before its end leaves
-    the estimator as it was.
+    A public attribute ``name_`` is the field ``name`` of the record; where that is None, there is
+    no such attribute. The number and the names of the features are those of the record's `columns`.
+    A fit that fails or is interrupted before its end leaves the estimator as it was.
     """
 
     _fitted: Any
@@ -117,10 +121,12 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class ProbabilityClassifier(ClassifierMixin, Estimator):
-    """Labels and probabilities from scores, one a row and class; of equal scores the first class is predicted.
+    """Labels and probabilities from scores, one a row and class; of equal scores the first class is
+    predicted.
 
-    `_scores(rows)` of a subclass computes the scores of a block of rows: logarithms of probabilities, up to a constant of the
-    row. A subclass for rows in memory overrides `_map_scores` instead.
+    `_scores(rows)` of a subclass computes the scores of a block of rows: logarithms of
+    probabilities, up to a constant of the row. A subclass for rows in memory overrides
+    `_map_scores` instead.
     """
 
     classes_: np.ndarray
@@ -165,7 +171,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
         X : array-like of shape (n_samples, n_features), or a source of batches
             Rows; a path, a data set of pyarrow or batches as in `fit`, which are read once.
         y : array-like of shape (n_samples,), or str
-            Their classes; the name of their column where X is a source. Rows without one do not count.
+            Their classes; the name of their column where X is a source. Rows without one do not
+            count.
         sample_weight : array-like of shape (n_samples,), or str, default=None
             How often each row counts.
 
@@ -186,8 +193,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
     def predict_proba(self, X: Any) -> Any:
         """P(C_k|x), class priors included.
 
-        A row far from all that was seen still gets probabilities that sum to one: where there is a `score_samples`, it tells
-        how far.
+        A row far from all that was seen still gets probabilities that sum to one: where there is a
+        `score_samples`, it tells how far.
 
         Parameters
         ----------
@@ -204,7 +211,8 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`.
 
-        From densities and log-odds it is exact even where the probability itself would round to zero.
+        From densities and log-odds it is exact even where the probability itself would round to
+        zero.
 
         Parameters
         ----------
@@ -223,9 +231,10 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
     ) -> Explanation | list[Explanation]:
         r"""Why rows get their classes: the part of each feature in the log-odds, and the kernels.
 
-        The log-odds of the most probable class against the next are the sum of those of the class prior and of one part for
-        each feature, its Shapley value where features that are left out are missing cells. Up to ten features this is exact;
-        beyond, the mean over random orders of the features, with its standard error.
+        The log-odds of the most probable class against the next are the sum of those of the class
+        prior and of one part for each feature, its Shapley value where features that are left out
+        are missing cells. Up to ten features this is exact; beyond, the mean over random orders of
+        the features, with its standard error.
 
         Parameters
         ----------
@@ -296,8 +305,8 @@ def log_softmax(scores: Array) -> Array:
 class DensityClassifier(ProbabilityClassifier):
     """Labels, probabilities and densities from log p(x|C_k).
 
-    In a subclass `_density(rows)` computes the log-density of each class, `_posterior(rows)` the responsibilities of the kernels,
-    and `_sample_rows` draws rows of given classes.
+    In a subclass `_density(rows)` computes the log-density of each class, `_posterior(rows)` the
+    responsibilities of the kernels, and `_sample_rows` draws rows of given classes.
     """
 
     class_prior_: np.ndarray
@@ -364,21 +373,22 @@ class DensityClassifier(ProbabilityClassifier):
         Returns
         -------
         posterior : array of shape (n_samples, n_kernels)
-            Rows sum to one; kernels in the order of the fitted attributes, those of an average network by network. A row that
-            no kernel reaches belongs to the nearest one.
+            Rows sum to one; kernels in the order of the fitted attributes, those of an average
+            network by network. A row that no kernel reaches belongs to the nearest one.
         """
         return self._posterior(self._rows(X))()
 
     def with_class_prior(self, class_prior: Any) -> Self:
         """The same model where classes have other frequencies; nothing is trained again.
 
-        Class densities are as true for other frequencies as for those of the training rows, so that only P(C_k) changes.
+        Class densities are as true for other frequencies as for those of the training rows, so that
+        only P(C_k) changes.
 
         Parameters
         ----------
         class_prior : "balanced", dict of label to float, or array-like of shape (n_classes,)
-            The frequencies: all alike; by label, where classes that are not named keep their proportions in what is left; or
-            in the order of `classes_`.
+            The frequencies: all alike; by label, where classes that are not named keep their
+            proportions in what is left; or in the order of `classes_`.
 
         Returns
         -------
@@ -423,7 +433,8 @@ class DensityClassifier(ProbabilityClassifier):
         Returns
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
-            Rows, a data frame where the model was fitted to one; categories as text, None for one that was not there.
+            Rows, a data frame where the model was fitted to one; categories as text, None for one
+            that was not there.
         y : ndarray of shape (n_samples,)
             Their classes.
         """

@@ -1,7 +1,9 @@
-"""The base of classifiers whose networks take complete numbers alone: RBF networks, EM-Log, neurons and Parzen networks.
+"""The base of classifiers whose networks take complete numbers alone: RBF networks, EM-Log, neurons
+and Parzen networks.
 
-Categories become indicators, and missing cells imputations from one small mixture; of a row of which nothing is known the answer
-is the class prior. The networks themselves see neither. Rows are in memory.
+Categories become indicators, and missing cells imputations from one small mixture; of a row of
+which nothing is known the answer is the class prior. The networks themselves see neither. Rows are
+in memory.
 """
 
 from collections.abc import Callable
@@ -45,9 +47,9 @@ class FittedTabular:
 class TabularClassifier(ProbabilityClassifier):
     """Labels and probabilities from a network of complete numbers.
 
-    ``fit`` of a subclass takes its rows from `_complete_data` and ends with a record that has, beside what the network needs, the
-    fields `columns`, `classes`, `imputer` and `class_share` that `_complete_data` returns. `_network_log_proba` of a subclass
-    answers complete rows.
+    ``fit`` of a subclass takes its rows from `_complete_data` and ends with a record that has,
+    beside what the network needs, the fields `columns`, `classes`, `imputer` and `class_share` that
+    `_complete_data` returns. `_network_log_proba` of a subclass answers complete rows.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -55,19 +57,22 @@ class TabularClassifier(ProbabilityClassifier):
     }
 
     _imputes = True
-    """Whether a mixture for imputations is fitted. A pool, which imputes for all its members, sets it to False on a member: rows
-    with missing cells are then refused."""
+    """Whether a mixture for imputations is fitted. A pool, which imputes for all its members, sets
+    it to False on a member: rows with missing cells are then refused.
+    """
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         """log P(C_k|x) of complete numbers (n, D), as `Columns.indicators` makes them, (n, K)."""
         raise NotImplementedError
 
-    # -- fitting --------------------------------------------------------------------------------------------------------
+    # -- fitting -----------------------------------------------------------------------------------
 
     def _complete_data(
         self, X: Any, y: Any, sample_weight: Any, *, unlabeled: Any = None
     ) -> tuple[TrainingData, dict[str, Any]]:
-        """Checked training rows as complete numbers, and the fields of the fitted record that are the same for all networks."""
+        """Checked training rows as complete numbers, and the fields of the fitted record that are
+        the same for all networks.
+        """
         data = training_data(self, X, y, sample_weight, unlabeled=unlabeled, in_memory=True)
         rows: Any = data.rows
         imputer = None
@@ -107,7 +112,7 @@ class TabularClassifier(ProbabilityClassifier):
                 f"Input X contains NaN; this {type(self).__name__} was told that there is none."
             )
 
-    # -- answers ----------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def _encoded(self, X: Any) -> np.ndarray:
         """Checked rows, encoded, (n, d) float64."""
@@ -118,7 +123,8 @@ class TabularClassifier(ProbabilityClassifier):
     def _averaged(
         self, x: np.ndarray, answer: Callable[[np.ndarray], np.ndarray], *, log: bool = False
     ) -> np.ndarray:
-        """`answer` of encoded rows as complete numbers, (n, ...); its mean over imputations where cells are missing.
+        """`answer` of encoded rows as complete numbers, (n, ...); its mean over imputations where
+        cells are missing.
 
         With `log`, answers are logarithms, and the mean is that of what they are logarithms of.
         """
@@ -141,7 +147,9 @@ class TabularClassifier(ProbabilityClassifier):
         return out
 
     def _log_proba(self, x: np.ndarray) -> np.ndarray:
-        """log P(C_k|x) of encoded rows, (n, K); of a row of which nothing is known, the class prior."""
+        """log P(C_k|x) of encoded rows, (n, K); of a row of which nothing is known, the class
+        prior.
+        """
         found = self._averaged(x, self._network_log_proba, log=True)
         nothing = np.isnan(x).all(axis=1, keepdims=True)
         return np.where(nothing, safe_log(self._fitted.class_share), found)

@@ -1,8 +1,9 @@
-"""The columns of a table: their names, which of them hold categories, and the way between cells and codes.
+"""The columns of a table: their names, which of them hold categories, and the way between cells and
+codes.
 
-`Columns.learn` is called once, at the fit. `encode` is the only way in and `decode` the only way out; between them a category
-is the position of its text among the sorted categories of its column. The code after the last stands for any other value, and
-NaN for a missing cell.
+`Columns.learn` is called once, at the fit. `encode` is the only way in and `decode` the only way
+out; between them a category is the position of its text among the sorted categories of its column.
+The code after the last stands for any other value, and NaN for a missing cell.
 
 =================================================  ================================
 a column of                                        holds
@@ -31,7 +32,9 @@ DATES = ("date", "time", "duration", "period", "month", "interval")
 """How the names of types of dates begin."""
 
 MOST_INDICATORS = 64
-"""Indicators of a column; of more categories, those whose codes are equal modulo this number share one."""
+"""Indicators of a column; of more categories, those whose codes are equal modulo this number share
+one.
+"""
 
 APART = np.sqrt(0.5)
 """Height of an indicator: two categories of a column lie one apart."""
@@ -79,7 +82,8 @@ class Columns:
         X : data frame of pandas or polars, Arrow table, array or list of rows
             Rows in memory; of sparse matrices and arrays of other libraries, columns of numbers.
         categorical_features : "from_dtype", sequence of str, int or bool, Columns, or None
-            Which columns hold categories: those whose type says so; those named, counted or marked; as in given columns; none.
+            Which columns hold categories: those whose type says so; those named, counted or marked;
+            as in given columns; none.
         """
         if isinstance(categorical_features, Columns):
             return categorical_features
@@ -99,7 +103,7 @@ class Columns:
         types = () if frame is None else tuple(_type_of(column) for column in cells)
         return cls(tuple(categories), names, frame, types)
 
-    # -- in and out -----------------------------------------------------------------------------------------------------
+    # -- in and out --------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> np.ndarray:
         """Rows as numbers, (n, d) float64: codes of categories, NaN where a cell is missing."""
@@ -118,10 +122,11 @@ class Columns:
         return out
 
     def decode(self, x: np.ndarray) -> Any:
-        """The table that rows of numbers stand for: categories as text, None where missing or any other value.
+        """The table that rows of numbers stand for: categories as text, None where missing or any
+        other value.
 
-        A data frame of the library that was learned from, where one was; otherwise an array, of objects if there are
-        categories. Numbers are float64.
+        A data frame of the library that was learned from, where one was; otherwise an array, of
+        objects if there are categories. Numbers are float64.
         """
         if self.coded:
             return x
@@ -166,7 +171,9 @@ class Columns:
         )
 
     def unknown(self, X: Any) -> dict[str, int]:
-        """How many cells of each categorical column hold a value that is not among its categories."""
+        """How many cells of each categorical column hold a value that is not among its
+        categories.
+        """
         x = self.encode(X)
         return {
             name: int((x[:, i] == n - 1).sum())
@@ -174,7 +181,7 @@ class Columns:
             if n
         }
 
-    # -- shapes -----------------------------------------------------------------------------------------------------------
+    # -- shapes ------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.categories)
@@ -188,12 +195,14 @@ class Columns:
         """A column as a message names it."""
         return f"column {i}" if self.names is None else f"column {shorten(self.names[i], 200)!r}"
 
-    # -- complete numbers ---------------------------------------------------------------------------------------------------
+    # -- complete numbers --------------------------------------------------------------------------
 
     def indicators(self, x: np.ndarray) -> np.ndarray:
-        """Encoded rows for networks that take numbers alone, (n, D): the numbers, then an indicator for each category.
+        """Encoded rows for networks that take numbers alone, (n, D): the numbers, then an indicator
+        for each category.
 
-        Two categories of a column lie one apart; another value has no indicator, and those of a missing cell are NaN.
+        Two categories of a column lie one apart; another value has no indicator, and those of a
+        missing cell are NaN.
         """
         return indicators_of(x, self.levels)
 
@@ -232,7 +241,7 @@ def _n_indicators(n_levels: int) -> int:
     return min(max(n_levels - 1, 0), MOST_INDICATORS)
 
 
-# -- tables of any kind -------------------------------------------------------------------------------------------------
+# -- tables of any kind ----------------------------------------------------------------------------
 
 
 def _is_table(X: Any) -> bool:
@@ -316,7 +325,7 @@ def _positions(given: Any, d: int, names: tuple[str, ...] | None) -> list[int]:
     return sorted({known[mark] for mark in marks})
 
 
-# -- one column -------------------------------------------------------------------------------------------------------
+# -- one column ------------------------------------------------------------------------------------
 
 
 def _sorted_text(column: Any) -> np.ndarray:
@@ -327,7 +336,9 @@ def _sorted_text(column: Any) -> np.ndarray:
 
 
 def _codes(column: Any, values: np.ndarray) -> np.ndarray:
-    """The position of each cell among `values`, their number for any other, NaN where one is missing, (n,)."""
+    """The position of each cell among `values`, their number for any other, NaN where one is
+    missing, (n,).
+    """
     at, text = _factorized(column)
     place = {value: float(i) for i, value in enumerate(values.tolist())}
     code = [np.nan if t is None else place.get(t, float(len(values))) for t in text]
@@ -335,7 +346,8 @@ def _codes(column: Any, values: np.ndarray) -> np.ndarray:
 
 
 def _factorized(column: Any) -> tuple[np.ndarray, list[str | None]]:
-    """The position of each cell among some distinct values, -1 where it is missing, (n,); and these values as text.
+    """The position of each cell among some distinct values, -1 where it is missing, (n,); and these
+    values as text.
 
     Cells are hashed, not looked at one by one; two values may have the same text.
     """

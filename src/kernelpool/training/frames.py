@@ -12,10 +12,11 @@ from ..rows import Frame
 def frame_of(
     kernel: type[Gaussian], mean: np.ndarray, variance: np.ndarray, standardize: bool = False
 ) -> tuple[Frame, np.ndarray]:
-    """The frame that suits a family, and the variance of each feature in it (that of a constant feature is one).
+    """The frame that suits a family, and the variance of each feature in it (that of a constant
+    feature is one).
 
-    Families that are closed under scaling features one by one get a unit for each; the spherical one a common unit, unless
-    features are to be standardized.
+    Families that are closed under scaling features one by one get a unit for each; the spherical
+    one a common unit, unless features are to be standardized.
     """
     typical = variance[variance > 0].mean() if variance.any() else 1.0
     positive = np.where(variance > 0, variance, typical)
@@ -53,7 +54,9 @@ def mixture_frame(kernel: Gaussian | Product, kernels: Any, share: np.ndarray) -
 
 
 def family_for(name: str, floor: Any, levels: tuple[int, ...] | None) -> Any:
-    """The family of kernels over numbers, or over numbers and categories; `floor` (d,) is the smallest variance of each."""
+    """The family of kernels over numbers, or over numbers and categories; `floor` (d,) is the
+    smallest variance of each.
+    """
     if levels is None or not any(levels):
         return FAMILIES[name](floor)
     numbers = [i for i, n_levels in enumerate(levels) if not n_levels]

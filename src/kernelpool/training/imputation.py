@@ -1,11 +1,13 @@
-r"""Imputations of missing cells from one small mixture, for the networks that take complete numbers alone.
+r"""Imputations of missing cells from one small mixture, for the networks that take complete numbers
+alone.
 
 .. math:: x_h \sim \sum_j P(j \mid x_o)\, p(x_h \mid x_o, j)
 
-with :math:`x_o` the known cells of a row and :math:`x_h` the missing ones. All rows share the points of one low-discrepancy
-sequence, a coordinate for the kernel and one for each feature, so that the imputations of a row depend on the row alone. The one
-copy on which a network is trained takes points that are made from the content of each row instead: shared points would give all
-rows the same quantile.
+with :math:`x_o` the known cells of a row and :math:`x_h` the missing ones. All rows share the
+points of one low-discrepancy sequence, a coordinate for the kernel and one for each feature, so
+that the imputations of a row depend on the row alone. The one copy on which a network is trained
+takes points that are made from the content of each row instead: shared points would give all rows
+the same quantile.
 """
 
 from dataclasses import dataclass
@@ -29,8 +31,9 @@ N_DRAWS = 8
 """Imputations of a row, over which predictions are averaged."""
 
 MOST_ROWS, ROWS_A_FEATURE, MOST_KERNELS, MOST_FULL = 1000, 20, 6, 40
-"""Rows that the mixture is fitted to, about; rows for each feature that a kernel needs; most kernels; and numbers up to which
-they have full covariances."""
+"""Rows that the mixture is fitted to, about; rows for each feature that a kernel needs; most
+kernels; and numbers up to which they have full covariances.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,9 @@ class ImputationMixture:
         return kernel, kernel.into(kernels, frame), frame
 
     def draw(self, x: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d) or (1, 1 + d)."""
+        """Encoded rows (n, d) whose missing cells are drawn by numbers in (0, 1), (n, 1 + d) or (1,
+        1 + d).
+        """
         kernel, kernels, frame = self._kernel()
         params = kernel.natural_params(kernels, float(np.finfo(np.float64).eps))
         rows = as_rows(x, np.arange(len(x))).framed(frame, sum(params.weight.shape))
@@ -128,7 +133,9 @@ def _sequence(n: int, d: int) -> np.ndarray:
 
 
 def imputed(mixture: ImputationMixture, x: np.ndarray) -> np.ndarray:
-    """One copy of the rows with their missing cells drawn, (n, d): equal rows are drawn alike, in any order."""
+    """One copy of the rows with their missing cells drawn, (n, d): equal rows are drawn alike, in
+    any order.
+    """
     incomplete = np.isnan(x).any(axis=1)
     if not incomplete.any():
         return x

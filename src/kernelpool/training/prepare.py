@@ -1,7 +1,9 @@
-"""From what a user passes to rows: all validation of X, y, weights, validation rows, queries and priors.
+"""From what a user passes to rows: all validation of X, y, weights, validation rows, queries and
+priors.
 
-Nothing here writes into an estimator. `training_data` returns a record, and the estimator keeps its `columns` at the end of the
-fit, so that a fit that fails leaves the estimator as it was. NaN, None, masked cells and pandas' NA are missing cells.
+Nothing here writes into an estimator. `training_data` returns a record, and the estimator keeps its
+`columns` at the end of the fit, so that a fit that fails leaves the estimator as it was. NaN, None,
+masked cells and pandas' NA are missing cells.
 """
 
 import warnings
@@ -53,7 +55,7 @@ LEAST_SHARE = 1e-9
 """A class with less than this probability in a row has none."""
 
 
-# -- training rows ------------------------------------------------------------------------------------------------------
+# -- training rows ---------------------------------------------------------------------------------
 
 
 @dataclass
@@ -72,16 +74,21 @@ class TrainingData:
     """(d,)."""
     columns: Columns
     observed: np.ndarray | None = None
-    """Weight of the rows without a class and of those of each class in which a feature is known, (1 + K, d); None if all
-    are, everywhere."""
+    """Weight of the rows without a class and of those of each class in which a feature is known, (1
+    + K, d); None if all are, everywhere.
+    """
 
     @property
     def levels(self) -> tuple[int, ...] | None:
-        """How many codes each column of categories has, 0 for a number, (d,); None where all are numbers."""
+        """How many codes each column of categories has, 0 for a number, (d,); None where all are
+        numbers.
+        """
         return self.columns.levels if any(self.columns.levels) else None
 
     def log_volume(self, frame: Frame) -> float:
-        """What the frame adds to the log-density of an average row: every feature counts in the rows in which it is known."""
+        """What the frame adds to the log-density of an average row: every feature counts in the
+        rows in which it is known.
+        """
         if self.observed is None:
             return frame.log_volume
         return float(self.observed.sum(axis=0) / self.weight @ np.log(to_numpy(frame.unit)))
@@ -103,8 +110,9 @@ def training_data(
 ) -> TrainingData:
     """Check everything that can be checked before any work is done.
 
-    The estimator lends its name, `n_jobs` and `categorical_features`. Rows stay where they are; with `in_memory`, those that
-    are not in NumPy or a table are refused. Labels equal to `unlabeled` mark rows without a class.
+    The estimator lends its name, `n_jobs` and `categorical_features`. Rows stay where they are;
+    with `in_memory`, those that are not in NumPy or a table are refused. Labels equal to
+    `unlabeled` mark rows without a class.
     """
     name = type(estimator).__name__
     if in_memory:
@@ -136,14 +144,18 @@ def training_data(
 
 
 def learned_rows(estimator: Any, X: Any) -> tuple[Columns, np.ndarray]:
-    """What the columns of rows in memory hold, and the rows as numbers: codes of categories, NaN where a cell is missing."""
+    """What the columns of rows in memory hold, and the rows as numbers: codes of categories, NaN
+    where a cell is missing.
+    """
     _get_feature_names(X)  # an error where some names are text and others are not
     columns = Columns.learn(X, estimator.categorical_features)
     return columns, _checked(type(estimator).__name__, X, columns, fewest=2)
 
 
 def encoded_rows(estimator: Any, X: Any, *, dtype: Any = FLOATS) -> np.ndarray:
-    """Rows in memory as a fitted estimator takes them: codes of categories, NaN where a cell is missing, (n, d)."""
+    """Rows in memory as a fitted estimator takes them: codes of categories, NaN where a cell is
+    missing, (n, d).
+    """
     if is_array(X) and not is_numpy_array(X):
         X = to_numpy(X)
     _check_feature_names(estimator, X, reset=False)
@@ -185,7 +197,9 @@ def labeled_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
 
 
 def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]:
-    """Rows for a method that takes neither categories nor missing cells, and their columns; the estimator may be fitted."""
+    """Rows for a method that takes neither categories nor missing cells, and their columns; the
+    estimator may be fitted.
+    """
     fitted = estimator.__sklearn_is_fitted__()
     columns = estimator.columns_ if fitted else Columns.learn(X, estimator.categorical_features)
     if any(columns.levels):
@@ -229,7 +243,9 @@ def validation_rows(
 def _checked(
     name: str, X: Any, columns: Columns, *, fewest: int = 1, dtype: Any = FLOATS
 ) -> np.ndarray:
-    """Rows in memory as scikit-learn checks them; infinite cells are refused, missing ones are NaN."""
+    """Rows in memory as scikit-learn checks them; infinite cells are refused, missing ones are
+    NaN.
+    """
     checks: dict[str, Any] = {
         "dtype": dtype,
         "order": None,
@@ -283,7 +299,9 @@ def _refuse_categories(estimator: Any) -> None:
 
 
 def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
-    """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be names of columns."""
+    """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be
+    names of columns.
+    """
     others = [
         _columns_of(X, [name])[name] if isinstance(name, str) else name
         for name in (y, sample_weight)
@@ -316,7 +334,9 @@ def _columns_of(X: Any, names: list[str]) -> Any:
 
 
 def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
-    """What scikit-learn's validate_data checks of arrays that it does not take, without a look at the rows."""
+    """What scikit-learn's validate_data checks of arrays that it does not take, without a look at
+    the rows.
+    """
     if is_array(X) and not is_writeable_array(X):
         raise ValueError(
             f"X is an array of {type(X).__module__.partition('.')[0]}, whose arrays cannot be written into; pass "
@@ -334,7 +354,7 @@ def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
         )
 
 
-# -- labels -------------------------------------------------------------------------------------------------------------
+# -- labels ----------------------------------------------------------------------------------------
 
 
 def _coded(X: Any, y: Any, unlabeled: Any) -> tuple[Any, np.ndarray]:
@@ -447,7 +467,8 @@ def is_matrix(y: Any) -> bool:
 
 
 def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    r"""Class probabilities in place of labels: each row once for every class, with weights :math:`w_n t_{nk}`.
+    r"""Class probabilities in place of labels: each row once for every class, with weights
+    :math:`w_n t_{nk}`.
 
     .. math:: L = \sum_{nk} w_n t_{nk} \log P(C_k)\, p(x_n \mid C_k)
     """
@@ -482,7 +503,7 @@ def spread_shares(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, 
     return _safe_indexing(X, at), classes[codes], table[at, codes] * weight[at]
 
 
-# -- weights ------------------------------------------------------------------------------------------------------------
+# -- weights ---------------------------------------------------------------------------------------
 
 
 def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
@@ -496,7 +517,9 @@ def given_weights(X: Any, sample_weight: Any) -> np.ndarray:
 
 
 def check_total_weight(total: float) -> None:
-    """Weights whose sum leaves the range in which moments can be taken are refused by their own name."""
+    """Weights whose sum leaves the range in which moments can be taken are refused by their own
+    name.
+    """
     if total > HEAVIEST or 0 < total < 1 / HEAVIEST:
         raise KernelpoolError(
             f"sample_weight must sum to a number between {1 / HEAVIEST:g} and {HEAVIEST:g}; got {total:g}. Multiply all "
@@ -504,11 +527,13 @@ def check_total_weight(total: float) -> None:
         )
 
 
-# -- means, variances and what is observed ------------------------------------------------------------------------------
+# -- means, variances and what is observed ---------------------------------------------------------
 
 
 def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
-    """Rows whose labels are coded, with what two passes over them tell; without `columns`, all are numbers."""
+    """Rows whose labels are coded, with what two passes over them tell; without `columns`, all are
+    numbers.
+    """
     columns = Columns.numbers(rows.n_features) if columns is None else columns
     known = rows.total(survey, len(classes))
     if not known.class_weight.any():
@@ -545,7 +570,9 @@ def _n_infinite(block: Block) -> Any:
 
 
 def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of every feature, by a pass about `origin`: the mean itself, so that an offset costs nothing."""
+    """Mean and variance of every feature, by a pass about `origin`: the mean itself, so that an
+    offset costs nothing.
+    """
     origin = rows.total(spread, np.zeros(rows.n_features)).mean if origin is None else origin
     about_mean = rows.total(spread, origin)
     mean, variance, second = (
@@ -576,7 +603,7 @@ def zero_where_constant(
     return mean, np.where(variance <= (8 * eps * np.abs(mean)) ** 2, 0.0, variance)
 
 
-# -- parameters -----------------------------------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------------------
 
 
 def check_degree(sharing: float, name: str) -> None:
@@ -593,7 +620,9 @@ def class_prior_of(given: Any, data: TrainingData) -> np.ndarray:
 
 
 def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Class priors from "balanced", a dict of some labels, or one number a class; `shares` (K,) are those of the rows."""
+    """Class priors from "balanced", a dict of some labels, or one number a class; `shares` (K,) are
+    those of the rows.
+    """
     if isinstance(given, str):
         if given != "balanced":
             raise KernelpoolError(
@@ -669,7 +698,8 @@ def check_positive(name: str, covariances: np.ndarray, covariance_type: str) -> 
 
 def family_of(covariances: np.ndarray, shape: tuple[int, int], named: str | None) -> str:
     """The family that `covariances` belong to, by their shape."""
-    # of families with covariances alike the first one registered is meant: shipped ones come before others
+    # of families with covariances alike the first one registered is meant: shipped ones come before
+    # others
     alike = {FAMILIES[name].shape(1009, 1013): name for name in reversed(list(FAMILIES))}
     fits = [
         name
