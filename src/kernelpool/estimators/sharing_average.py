@@ -272,7 +272,7 @@ def _average_log_density(
     parts = [
         net.log_density(block, natural_params, mixing) for net, natural_params, mixing in members
     ]
-    log_density = logsumexp(namespace(block.x).stack(parts), axis=0) - np.log(len(parts))
+    log_density = logsumexp(namespace(block.x).stack(parts), axis=0) - float(np.log(len(parts)))
     return log_density - volume_of(block, log_volume, log_unit)
 
 
