@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernelpool import PooledClassifier, SharedKernelClassifier, datasets
-from kernelpool.inspection.metrics import Metrics
+from kernelpool.inspection import Metrics
 from papers import data
 
 DEVELOPMENT = (

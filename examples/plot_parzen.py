@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import EllipseCollection
 
-from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
+from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds, inspection
 from kernelpool.datasets import make_clouds
 
 COLORS = np.array(["#2f6db5", "#e07b1a"])
@@ -134,7 +134,7 @@ plt.show()
 small = networks[2]
 print(bounds.certify(small, X_test, y_test))
 print(bounds.certify_by_compression(small, X, y))
-print(bounds.compare(small, full, X_test, y_test, margin=0.02))
+print(inspection.compare_models(full, small, X_test, y_test))
 
 # %%
 # More rows, less error

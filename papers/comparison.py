@@ -33,7 +33,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from kernelpool import SharedKernelClassifier
-from kernelpool.inspection.metrics import Metrics
+from kernelpool.inspection import Metrics
 
 from .experiment import Record, Unit
 from .folds import N_FOLDS, folds

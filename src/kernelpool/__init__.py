@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import bounds, inspection
+    from . import inspection
     from .app.files import load, save
     from .app.onnx import to_onnx
     from .estimators import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SharedKernelClassifier,
         SharingAverageClassifier,
     )
+    from .inspection import bounds
     from .penalties import Overlap
     from .starts import Start
     from .training.settings import Training
@@ -53,10 +54,11 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_SUBMODULES = ("app", "bounds", "errors", "inspection")
+_SUBMODULES = ("app", "errors", "inspection")
 """Modules that ``import kernelpool`` gives access to."""
 
 _MODULES = {
+    "bounds": "inspection",
     "load": "app.files",
     "save": "app.files",
     "to_onnx": "app.onnx",

@@ -30,6 +30,11 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def signed(value: float, digits: int = 2) -> str:
+    """A number with its sign, and no minus zero."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
 def is_missing(value: Any) -> bool:
     """Whether a single value is None, NaN, or pandas' NA, which is neither equal nor unequal to itself."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)

@@ -1,4 +1,4 @@
-"""Metrics beside scikit-learn's and SciPy's; they add up over batches, and weights count rows."""
+"""Metrics beside scikit-learn's and SciPy's; they add up over batches."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,15 @@ from scipy.stats import binomtest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
-from kernelpool import bounds
+from kernelpool import SharedKernelClassifier, bounds
+from kernelpool.errors import KernelpoolError
 from kernelpool.inspection.metrics import (
     N_BINS,
     Metrics,
+    ModelComparison,
     Rate,
     bin_sums,
-    binomial_interval,
+    compare_models,
     coverage_curve,
 )
 
@@ -41,11 +43,11 @@ def test_metrics_are_those_of_scikit_learn(predictions):
     assert found.brier == pytest.approx(
         brier_score_loss(true, probability, labels=[0, 1, 2], scale_by_half=False)
     )
-    right, said = calibration_curve(named == true, probability.max(axis=1), n_bins=N_BINS)
+    right, mean = calibration_curve(named == true, probability.max(axis=1), n_bins=N_BINS)
     assert [b["right"] for b in found.calibration()] == pytest.approx(right.tolist())
-    assert [b["said"] for b in found.calibration()] == pytest.approx(said.tolist())
+    assert [b["probability"] for b in found.calibration()] == pytest.approx(mean.tolist())
     counts = np.array([b["n_rows"] for b in found.calibration()])
-    assert found.calibration_error == pytest.approx(counts @ np.abs(right - said) / 200)
+    assert found.calibration_error == pytest.approx(counts @ np.abs(right - mean) / 200)
     assert found.rate(0.05).n_errors == (named != true).sum()
 
 
@@ -60,16 +62,6 @@ def test_metrics_add_up_over_batches(predictions):
     assert (accepted.n_errors, accepted.n_rows) == (
         wrong[decision == 0].sum(),
         (decision == 0).sum(),
-    )
-
-
-def test_a_row_of_weight_three_is_a_row_three_times(predictions):
-    true, probability, decision = predictions
-    weight = np.arange(200) % 4
-    again = np.repeat(np.arange(200), weight)
-    same(
-        Metrics.of(true, probability, decision=decision, weight=weight),
-        Metrics.of(true[again], probability[again], decision=decision[again]),
     )
 
 
@@ -90,20 +82,6 @@ def test_a_class_that_the_model_does_not_know_is_an_error_of_no_probability():
     assert found.brier == pytest.approx((2 * 0.1**2 + 1) / 2)
 
 
-def test_labels_without_probabilities_are_judged():
-    found = Metrics.of(np.array([0, 1, 1]), named=np.array([0, 0, 1]), n_classes=2)
-    assert (found.confusion.tolist(), found.n_errors, found.n_rows) == ([[1, 0], [1, 1]], 1, 3)
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (17, 400)])
-def test_the_interval_is_clopper_and_pearsons(k, n):
-    low, high = binomial_interval(k, n)
-    expected = binomtest(k, n).proportion_ci(0.95, "exact")
-    assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), abs=1e-9)
-    assert float(low) == pytest.approx(bounds.binomial_lower(k, n, 0.025), abs=1e-12)
-    assert float(high) == pytest.approx(bounds.binomial_upper(k, n, 0.025), abs=1e-12)
-
-
 def test_a_rate_is_a_sentence_and_a_record():
     rate = Rate.of(3, 1200, 0.05)
     assert str(rate) == "0.2 % (95 % interval 0.1 to 0.7 %; 3 of 1,200 rows)"
@@ -113,11 +91,10 @@ def test_a_rate_is_a_sentence_and_a_record():
 
 
 def test_rows_at_the_edge_of_a_bin_go_where_scikit_learn_puts_them():
-    p, y = np.array([0.125, 0.25, 0.5, 0.5, 0.75, 1.0]), np.array([0, 1, 0, 1, 1, 1])
-    sums = bin_sums(p, y, np.linspace(0, 1, 5))
-    true, mean = calibration_curve(y, p, n_bins=4)
-    np.testing.assert_allclose(sums[:, 2] / sums[:, 0], true)
-    np.testing.assert_allclose(sums[:, 1] / sums[:, 0], mean)
+    p, y = np.array([0.1, 0.2, 0.5, 0.5, 0.7, 1.0]), np.array([0, 1, 0, 1, 1, 1])
+    n, mean, right = bin_sums(p, y)[bin_sums(p, y)[:, 0] > 0].T
+    expected = calibration_curve(y, p, n_bins=N_BINS)
+    np.testing.assert_allclose([right / n, mean / n], expected)
 
 
 def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never():
@@ -126,3 +103,26 @@ def test_the_curve_accepts_rows_of_one_ambiguity_together_and_novel_ones_never()
     np.testing.assert_allclose(curve.thresholds, [0.0, 0.1, 0.3])
     np.testing.assert_allclose(curve.coverage, [0.2, 0.4, 0.8])
     np.testing.assert_allclose(curve.error, [1, 1 / 2, 2 / 4])
+
+
+def test_two_classifiers_on_the_same_rows(predictions):
+    true, first, _ = predictions
+    second = np.random.default_rng(1).dirichlet(np.full(3, 0.5), size=200)
+    found = ModelComparison.of(true, first, second)
+    wrong = [p.argmax(axis=1) != true for p in (first, second)]
+    only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
+    assert (found.only_first, found.only_second) == only
+    assert found.p_value == pytest.approx(binomtest(only[0], sum(only)).pvalue)
+    assert found.log_losses == pytest.approx([log_loss(true, p) for p in (first, second)])
+    assert found.log_loss_difference == pytest.approx(found.log_losses[1] - found.log_losses[0])
+    assert found.interval[1] == bounds.paired_difference(*only[::-1], 200, 0.025)
+    assert found.interval[0] == -bounds.paired_difference(*only, 200, 0.025)
+    assert "chance may explain it" in str(found)
+    one, other = (
+        SharedKernelClassifier.from_parameters([[0.0], [2.0]], [1, 1], np.eye(2), [0.5, 0.5], names)
+        for names in (["a", "b"], ["a", "c"])
+    )
+    same = compare_models(one, one, [[0.0], [3.0]], ["a", "a"])
+    assert (same.errors, same.n_different, same.p_value) == ((0.5, 0.5), 0, 1.0)
+    with pytest.raises(KernelpoolError, match="Both must know the same classes"):
+        compare_models(one, other, [[0.0]], ["a"])

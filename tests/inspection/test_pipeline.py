@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.inspection.pipeline import unwrap
+from kernelpool.inspection.pipeline import innermost, unwrap
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def frame():
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(80, 3)) * [1, 10, 100] + [5, 0, -5]
     table = pd.DataFrame(numbers, columns=["a", "b", "c"])
-    table["word"] = np.where(rng.random(80) < 0.5, "yes", "no")
+    table["plan"] = np.where(rng.random(80) < 0.5, "yes", "no")
     return table, (numbers[:, 0] > 5).astype(int)
 
 
@@ -42,8 +42,8 @@ def test_the_model_is_found_inside_everything(frame):
 
 def test_a_bare_model_is_itself():
     model = SharedKernelClassifier.prbf()
-    found = unwrap(model)
-    assert (found.inner, found.wrappers, found.steps) == (model, (), ())
+    assert innermost(model) is model
+    assert innermost(make_pipeline(PCA(2), model)) is model
 
 
 def test_features_that_a_transformer_makes_have_its_names(frame):
@@ -51,14 +51,15 @@ def test_features_that_a_transformer_makes_have_its_names(frame):
     steps = StandardScaler(), PCA(2), SharedKernelClassifier.prbf(2, random_state=0)
     found = unwrap(make_pipeline(*steps).fit(x, y))
     assert found.names == ("pca0", "pca1")
-    assert [feature.made for feature in found.features] == [True, True]
+    assert found.made
 
 
 def test_a_model_of_categories_is_one_of_codes(frame):
     x, y = frame
     model = SharedKernelClassifier.prbf(2, random_state=0).fit(x, y)
     found = unwrap(model)
-    assert [feature.words for feature in found.features] == [None, None, None, ("no", "yes")]
+    assert found.categories[:3] == (None, None, None)
+    assert found.categories[3].tolist() == ["no", "yes"]
     rows = found.transform(x)
-    assert rows[:, 3].tolist() == (x.word == "yes").astype(float).tolist()
+    assert rows[:, 3].tolist() == (x.plan == "yes").astype(float).tolist()
     np.testing.assert_array_equal(found.inner.predict_proba(rows), model.predict_proba(x))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -31,6 +32,10 @@ TRUE = SharedKernelClassifier.from_parameters(
     classes=["a", "b", "c"],
 )
 
+POOL = PooledClassifier(
+    [SharedKernelClassifier.prbf(3, random_state=0), ParzenClassifier()], n_folds=2, random_state=0
+)
+
 
 @pytest.mark.parametrize(
     "model",
@@ -40,18 +45,14 @@ TRUE = SharedKernelClassifier.from_parameters(
         SharingAverageClassifier(SharedKernelClassifier.prbf(3, random_state=0, standardize=True)),
         ParzenClassifier(),
         ParzenClassifier("hypersphere", 1.0),
-        PooledClassifier(
-            [SharedKernelClassifier.prbf(3, random_state=0), ParzenClassifier()],
-            n_folds=2,
-            random_state=0,
-        ),
+        POOL,
     ],
     ids=lambda model: (
         f"{type(model).__name__}-{model.get_params().get('training')}-{model.get_params().get('kernel')}"
     ),
 )
 def test_other_frequencies_follow_bayes_rule(model, tmp_path):
-    x, y = TRUE.sample(300, random_state=0)
+    x, y = TRUE.sample(150, random_state=0)
     model.fit(x, y)
     new = np.array([0.1, 0.1, 0.8])
     other = model.with_class_prior(new)
@@ -99,31 +100,24 @@ def test_frequencies_are_named_in_three_ways():
             TRUE.with_class_prior(wrong)
 
 
-@pytest.mark.parametrize("cls", [SharedKernelClassifier, ParzenClassifier, PooledClassifier])
-def test_frequencies_may_be_given_before_the_fit(cls, tmp_path):
-    x, y = TRUE.sample(200, random_state=0)
-    kwargs = (
-        {"members": [SharedKernelClassifier.prbf(3, random_state=0)], "n_folds": 2}
-        if cls is PooledClassifier
-        else {}
-    )
-    plain = cls(random_state=0, **kwargs).fit(x, y)
+@pytest.mark.parametrize(
+    "model",
+    [SharedKernelClassifier.prbf(3, random_state=0), ParzenClassifier(), POOL],
+    ids=lambda model: type(model).__name__,
+)
+def test_frequencies_may_be_given_before_the_fit(model):
+    x, y = TRUE.sample(100, random_state=0)
+    plain = clone(model).fit(x, y)
     for given in ("balanced", {"c": 0.9}):
-        model = cls(random_state=0, class_prior=given, **kwargs).fit(x, y)
-        other = plain.with_class_prior(given)
-        np.testing.assert_allclose(model._prior(), other._prior())
-        if cls is not ParzenClassifier:  # whose width is chosen with the frequencies in mind
+        fitted, other = (
+            clone(model).set_params(class_prior=given).fit(x, y),
+            plain.with_class_prior(given),
+        )
+        np.testing.assert_allclose(fitted._prior(), other._prior())
+        if not isinstance(model, ParzenClassifier):  # whose width depends on the frequencies
             np.testing.assert_allclose(
-                model.predict_proba(x), other.predict_proba(x), rtol=0.2, atol=0.02
+                fitted.predict_proba(x), other.predict_proba(x), rtol=0.2, atol=0.02
             )
-        save(
-            model,
-            tmp_path / "m.safetensors",
-        )
-        np.testing.assert_array_equal(
-            load(tmp_path / "m.safetensors").predict_proba(x), model.predict_proba(x)
-        )
-        (tmp_path / "m.safetensors").unlink()
 
 
 def test_whatever_stands_around_a_model_takes_them_too():
@@ -145,24 +139,24 @@ def test_whatever_stands_around_a_model_takes_them_too():
     with pytest.raises(
         KernelpoolError, match="RBFNetworkClassifier cannot take other class frequencies"
     ):
-        inspection.with_class_prior(RBFNetworkClassifier(random_state=0).fit(x, y), "balanced")
+        inspection.with_class_prior(RBFNetworkClassifier(5, random_state=0).fit(x, y), "balanced")
 
 
 def test_frequencies_of_unlabeled_rows_are_the_most_likely_ones_with_the_interval_of_the_likelihood():
     shifted = TRUE.with_class_prior([0.2, 0.7, 0.1])
-    x, _ = shifted.sample(500, random_state=1)
+    x, _ = shifted.sample(300, random_state=1)
     density = np.exp(TRUE.log_density(x))
     found = inspection.estimate_class_prior(TRUE, x)
-    steps = np.linspace(0, 1, 401)
+    steps = np.linspace(0, 1, 201)
     a, b = np.meshgrid(steps, steps)
     inside = a + b <= 1
     grid = np.column_stack([a[inside], b[inside], 1 - a[inside] - b[inside]])
-    likelihood = np.array([np.log(np.maximum(density @ prior, 1e-300)).sum() for prior in grid])
+    likelihood = np.log(np.maximum(density @ grid.T, 1e-300)).sum(axis=0)
     best = likelihood.argmax()
-    np.testing.assert_allclose(found.class_prior, grid[best], atol=0.004)
+    np.testing.assert_allclose(found.class_prior, grid[best], atol=0.006)
     near = likelihood > likelihood[best] - chi2.ppf(0.95, 1) / 2
-    np.testing.assert_allclose(found.low, grid[near].min(axis=0), atol=0.005)
-    np.testing.assert_allclose(found.high, grid[near].max(axis=0), atol=0.005)
+    np.testing.assert_allclose(found.low, grid[near].min(axis=0), atol=0.008)
+    np.testing.assert_allclose(found.high, grid[near].max(axis=0), atol=0.008)
     before = np.log(density @ TRUE.class_prior_).sum()
     assert found.p_value == pytest.approx(chi2.sf(2 * (likelihood[best] - before), 2), rel=0.2)
     assert "have changed" in str(found)
@@ -171,22 +165,27 @@ def test_frequencies_of_unlabeled_rows_are_the_most_likely_ones_with_the_interva
 
 def test_intervals_cover_as_often_as_they_say_and_the_test_errs_as_rarely():
     hits, alarms = 0, 0
+    model = SharedKernelClassifier.from_parameters(
+        [[0.0], [2.0]], [1.0, 1.0], np.eye(2), [0.6, 0.4], ["a", "b"]
+    )
     for seed in range(60):
-        x, _ = TRUE.sample(150, random_state=seed)
-        found = prior_from_probability(TRUE.predict_proba(x), TRUE.class_prior_, TRUE.classes_, 0.9)
-        hits += int(((found.low <= TRUE.class_prior_) & (TRUE.class_prior_ <= found.high)).sum())
+        x, _ = model.sample(100, random_state=seed)
+        found = prior_from_probability(
+            model.predict_proba(x), model.class_prior_, model.classes_, 0.9
+        )
+        hits += found.low[0] <= 0.6 <= found.high[0]
         alarms += found.p_value < 0.1
-    assert 0.8 < hits / 180 < 0.98
+    assert 46 <= hits <= 59  # binomial(60, 0.9): outside with a probability of 0.003
     assert alarms <= 14  # binomial(60, 0.1): more than 14 with a probability of 0.001
 
 
-def test_models_that_do_not_know_their_frequencies_are_told():
+def test_models_that_do_not_have_their_frequencies_are_given_them():
     x, y = TRUE.sample(200, random_state=0)
     model = LogisticRegression().fit(x, y)
-    with pytest.raises(KernelpoolError, match=r"LogisticRegression does not tell.*pass trained="):
+    with pytest.raises(KernelpoolError, match=r"LogisticRegression does not have.*pass trained="):
         inspection.estimate_class_prior(model, x)
-    told = inspection.estimate_class_prior(model, x, trained={"a": 0.5, "b": 0.3, "c": 0.2})
-    assert told.n_rows == 200
+    given = inspection.estimate_class_prior(model, x, trained={"a": 0.5, "b": 0.3, "c": 0.2})
+    assert given.n_rows == 200
     bayes = GaussianNB().fit(x, y)
     np.testing.assert_allclose(
         inspection.estimate_class_prior(bayes, x).trained, bayes.class_prior_

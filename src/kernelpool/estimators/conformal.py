@@ -33,7 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import Description, describe
-from ..inspection.pipeline import knows_log_density, log_density
+from ..inspection.pipeline import innermost, log_density
 from ..text import plural
 from .meta import MetaClassifier
 
@@ -155,7 +155,7 @@ class ConformalClassifier(MetaClassifier):
         self : ConformalClassifier
             The fitted estimator.
         """
-        has_density = knows_log_density(self.estimator)
+        has_density = hasattr(innermost(self.estimator), "log_density")
         if self.conformity in ("density", "both") and not has_density:
             raise KernelpoolError(
                 f"conformity={self.conformity!r} needs a classifier with log_density, such as "

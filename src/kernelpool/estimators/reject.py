@@ -24,7 +24,7 @@ from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import Description, describe, refusals
 from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
-from ..inspection.pipeline import unwrap
+from ..inspection.pipeline import innermost
 from ..training.reject import NOTHING_BELOW, ambiguity_threshold, is_novel, novelty_threshold
 from .meta import MetaClassifier, checked_weights
 
@@ -506,7 +506,7 @@ class RejectClassifier(MetaClassifier):
 
 def _scores_of_drawn_rows(estimator: Any) -> np.ndarray:
     """Log-densities of rows that are drawn from a fitted model, (n,)."""
-    inner = unwrap(estimator).inner
+    inner = innermost(estimator)
     if not hasattr(inner, "sample"):
         raise KernelpoolError(
             f"{type(inner).__name__} cannot draw rows, by which novelty is set: pass rows to fit."

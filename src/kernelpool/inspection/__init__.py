@@ -2,37 +2,63 @@
 
 Why a row got its class (`explain`), which features matter (`feature_importance`), how frequent the classes are among rows
 without labels (`estimate_class_prior`), whether rows are still like those of the training (`check_drift`), which of two
-classifiers is better (`compare_models`), what a model is made of (`describe`), and how good predictions are (`Metrics`).
+classifiers is better (`compare_models`), what a model is made of (`describe`), how good predictions are (`Metrics`), and what
+is certain of their error (`bounds`).
 """
 
 from ..training.folds import hold_out, row_keys, stratified_folds
-from .compare import ModelComparison, compare_models
-from .describe import Description, Pool, describe
+from . import bounds
+from .bounds import binomial_interval
+from .describe import Description, Pool, describe, member_name, refusals
 from .drift import DriftReference, DriftReport, check_drift
-from .explanation import Explanation, explain
-from .importance import FeatureImportance, feature_importance
-from .metrics import Metrics, Rate
-from .priors import PriorEstimate, estimate_class_prior, with_class_prior
+from .explanation import Explanation, FeatureImportance, FeaturePart, explain, feature_importance
+from .metrics import (
+    DECISIONS,
+    CoverageCurve,
+    Metrics,
+    ModelComparison,
+    Rate,
+    ambiguity_of,
+    bin_sums,
+    compare_models,
+    coverage_curve,
+)
+from .pipeline import Unwrapped, innermost, unwrap
+from .priors import PriorEstimate, estimate_class_prior, prior_from_probability, with_class_prior
 
 __all__ = [
+    "DECISIONS",
+    "CoverageCurve",
     "Description",
     "DriftReference",
     "DriftReport",
     "Explanation",
     "FeatureImportance",
+    "FeaturePart",
     "Metrics",
     "ModelComparison",
     "Pool",
     "PriorEstimate",
     "Rate",
+    "Unwrapped",
+    "ambiguity_of",
+    "bin_sums",
+    "binomial_interval",
+    "bounds",
     "check_drift",
     "compare_models",
+    "coverage_curve",
     "describe",
     "estimate_class_prior",
     "explain",
     "feature_importance",
     "hold_out",
+    "innermost",
+    "member_name",
+    "prior_from_probability",
+    "refusals",
     "row_keys",
     "stratified_folds",
+    "unwrap",
     "with_class_prior",
 ]

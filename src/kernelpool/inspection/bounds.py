@@ -21,43 +21,37 @@ paper               here                  meaning
 
 Deviations: Theorem 1 is also used as it stands, which needs no slack and is never worse. The paper's bounds hold for every
 network that could have been chosen, and are loose for it; a binomial bound (`binomial_upper`) holds for the
-one network that was fixed before the test rows were seen. Its tail is written out here for `compression_bound` alone, which
-asks for probabilities far below the smallest number that SciPy's functions can return.
+one network that was fixed before the test rows were seen.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from scipy.optimize import brentq
+from scipy.special import gammaln, logsumexp
+from scipy.stats import beta, binom
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from ..errors import KernelpoolError
 from ..text import percent, plural
-from .metrics import binomial_interval
-from .pipeline import unwrap
+from .describe import describe
+from .pipeline import innermost
 
 __all__ = [
     "Certificate",
-    "Comparison",
-    "binomial_lower",
+    "binomial_interval",
     "binomial_upper",
     "capacity",
     "certified_error",
     "certify",
     "certify_by_compression",
-    "compare",
     "compression_bound",
     "paired_difference",
-    "paired_p_value",
     "test_size",
     "test_size_for_capacity",
 ]
-
-
-RADII = ("fixed", "chosen")
 
 
 # -- the paper's test sets ----------------------------------------------------------------------------------------------
@@ -106,12 +100,10 @@ def test_size(
     1207957
     """
     _check_counts(n_kernels, n_kept, radius)
-    _check_share("error", error)
-    _check_share("alpha", alpha)
+    _check_shares(error=error, alpha=alpha)
     _check_slack(slack)
-    scale = slack**2 * error
     if radius == "fixed":
-        return 2 * (log_networks(n_kernels, n_kept) + math.log(1 / alpha)) / scale
+        return 2 * (log_networks(n_kernels, n_kept) + math.log(1 / alpha)) / (slack**2 * error)
     return test_size_for_capacity(
         capacity(n_kernels, n_kept), error=error, alpha=alpha, slack=slack
     )
@@ -155,8 +147,7 @@ def test_size_for_capacity(
     """
     if not capacity >= 1:
         raise KernelpoolError(f"capacity must be at least 1; got {capacity}.")
-    _check_share("error", error)
-    _check_share("alpha", alpha)
+    _check_shares(error=error, alpha=alpha)
     _check_slack(slack)
     scale = slack**2 * error
     return max(8 / scale * math.log(8 / alpha), 16 * capacity / scale * math.log(16 / scale))
@@ -207,7 +198,7 @@ def certified_error(
     0.1
     """
     _check_counts(n_kernels, n_kept, radius)
-    _check_share("alpha", alpha)
+    _check_shares(alpha=alpha)
     if not n_rows > 0:
         raise KernelpoolError(f"n_rows must be positive; got {n_rows}.")
     if not 0 <= test_error <= 1:
@@ -217,20 +208,22 @@ def certified_error(
             raise KernelpoolError(
                 "slack=None needs radius='fixed': Theorem 1 is about finitely many networks."
             )
-        return min(
-            1.0,
-            _theorem_1(log_networks(n_kernels, n_kept) + math.log(1 / alpha), n_rows, test_error),
-        )
+        # the largest error with (error - test_error) / sqrt(error) <= chi, chi^2 = 2 ln(L / alpha) / m
+        chi = math.sqrt(2 * (log_networks(n_kernels, n_kept) + math.log(1 / alpha)) / n_rows)
+        return min(1.0, ((chi + math.sqrt(chi**2 + 4 * test_error)) / 2) ** 2)
     _check_slack(slack)
 
-    def needed(error: float) -> float:
-        return test_size(
-            n_kernels=n_kernels, n_kept=n_kept, error=error, alpha=alpha, slack=slack, radius=radius
-        )
+    def excess(log_error: float) -> float:
+        """Falls in the error; zero where as many rows are needed as there are."""
+        error, kernels = math.exp(log_error), {"n_kernels": n_kernels, "n_kept": n_kept}
+        needed = test_size(**kernels, error=error, alpha=alpha, slack=slack, radius=radius)
+        return math.log(needed / n_rows)
 
+    low, high = math.log(1e-100), math.log(1 - 1e-16)
     # a network with a greater error than both would have had to do better on the test rows than the bound allows
-    found = test_error / (1 - slack) if slack < 1 else (1.0 if test_error else 0.0)
-    return min(1.0, max(_falling_to(needed, n_rows), found))
+    found = test_error / (1 - slack) if slack < 1 else float(test_error > 0)
+    error = 1.0 if excess(high) > 0 else math.exp(brentq(excess, low, high))
+    return min(1.0, max(error, found))
 
 
 def log_networks(n_kernels: int, n_kept: int) -> float:
@@ -264,23 +257,6 @@ def capacity(n_kernels: int, n_kept: int) -> float:
     """
     _check_counts(n_kernels, n_kept, "chosen")
     return 2 * (math.log2(n_kept) + n_kept * math.log2(math.e * n_kernels / n_kept))
-
-
-def _theorem_1(log_odds: float, n_rows: float, test_error: float) -> float:
-    """The largest error with (error - test_error) / sqrt(error) <= chi, where chi^2 = 2 ln(L / alpha) / m."""
-    chi = math.sqrt(2 * log_odds / n_rows)
-    return ((chi + math.sqrt(chi**2 + 4 * test_error)) / 2) ** 2
-
-
-def _falling_to(needed: Callable[[float], float], n_rows: float) -> float:
-    """The error in (0, 1) at which the falling function `needed` comes down to `n_rows`; 1 where it does not."""
-    low, high = math.log(1e-300), math.log(1 - 1e-16)
-    if needed(math.exp(high)) > n_rows:
-        return 1.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if needed(math.exp(middle)) > n_rows else (low, middle)
-    return math.exp(high)
 
 
 # -- sample compression -----------------------------------------------------------------------------------------------------
@@ -320,77 +296,61 @@ def compression_bound(
     >>> round(bounds.compression_bound(n_rows=5000, n_kept=10, n_errors=50, alpha=0.05), 3)
     0.039
     """
-    _check_share("alpha", alpha)
+    _check_shares(alpha=alpha)
     if not 0 <= n_kept < n_rows:
         raise KernelpoolError(
             f"n_kept must lie in [0, n_rows - 1], here {n_rows - 1}; got {n_kept}."
         )
     if n_choices < 1:
         raise KernelpoolError(f"n_choices must be at least 1; got {n_choices}.")
-    log_subsets = (
-        math.lgamma(n_rows + 1) - math.lgamma(n_kept + 1) - math.lgamma(n_rows - n_kept + 1)
-    )
-    log_alpha = math.log(alpha) - math.log(n_rows) - log_subsets - math.log(n_choices)
-    return _binomial_inverse(n_errors, n_rows - n_kept, log_alpha)
+    _check_errors(n_errors, n_rows - n_kept)
+    log_subsets = gammaln(n_rows + 1) - gammaln(n_kept + 1) - gammaln(n_rows - n_kept + 1)
+    log_alpha = math.log(alpha) - math.log(n_rows) - float(log_subsets) - math.log(n_choices)
+    return _binomial_upper(n_errors, n_rows - n_kept, log_alpha)
 
 
-def log_binomial_cdf(k: int, n: int, p: float) -> float:
-    """log P(X <= k) for n draws of probability p, exact far into the tail, where the probability itself is zero."""
-    if k >= n or p <= 0:
-        return 0.0
-    if p >= 1:
-        return -math.inf
-    a, b, x = n - k, k + 1, 1 - p  # P(X <= k) = I_{1-p}(n - k, k + 1)
-    if x < (a + 1) / (a + b + 2):
-        return _log_beta_fraction(a, b, x)
-    return math.log1p(-min(1 - 1e-16, math.exp(_log_beta_fraction(b, a, p))))
+def _binomial_upper(n_errors: int, n_rows: int, log_alpha: float) -> float:
+    """The p with log P(X <= n_errors) = log_alpha, for probabilities that are no floating-point numbers.
 
+    Above n_errors / n_rows the terms of the sum fall at least as fast as those of a Gaussian: 40 deviations are enough.
+    """
+    k = np.arange(max(0, n_errors - 40 * (math.isqrt(n_rows) + 1)), n_errors + 1)
 
-def _log_beta_fraction(a: float, b: float, x: float) -> float:
-    """log I_x(a, b) by its continued fraction (DLMF 8.17.22), in Lentz's form; quick where x < (a + 1) / (a + b + 2)."""
-    tiny = 1e-300
-    front = (
-        a * math.log(x)
-        + b * math.log1p(-x)
-        + math.lgamma(a + b)
-        - math.lgamma(a)
-        - math.lgamma(b)
-        - math.log(a)
-    )
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
-    fraction = d
-    for m in range(1, 100_000):
-        for step in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 / (1 + step * d or tiny)
-            c = 1 + step / c or tiny
-            fraction *= c * d
-        if abs(c * d - 1) < 1e-15:
-            break
-    return front + math.log(fraction)
+    def excess(p: float) -> float:
+        return float(logsumexp(binom.logpmf(k, n_rows, p))) - log_alpha
 
-
-def _binomial_inverse(n_errors: int, n_rows: int, log_alpha: float) -> float:
-    """The largest p with log P(X <= n_errors) >= log_alpha: the binomial tail, inverted."""
-    _check_errors(n_errors, n_rows)
-    if n_errors == n_rows:
+    highest = 1 - 1e-15
+    if n_errors == n_rows or excess(highest) >= 0:
         return 1.0
-    low, high = 0.0, 1.0
-    while high - low > 1e-15 * high:
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (
-            (middle, high)
-            if log_binomial_cdf(n_errors, n_rows, middle) >= log_alpha
-            else (low, middle)
-        )
-    return high
+    return float(brentq(excess, n_errors / n_rows, highest, xtol=1e-15))
 
 
 # -- error rates on test rows -------------------------------------------------------------------------------------------
+
+
+def binomial_interval(
+    n_errors: Any, n_rows: Any, alpha: float = 0.05
+) -> tuple[np.ndarray, np.ndarray]:
+    """Clopper & Pearson's interval of a share, wrong with a probability of at most `alpha`, half of it at each end.
+
+    Parameters
+    ----------
+    n_errors : array-like
+        Rows that are counted, such as misclassified ones.
+    n_rows : array-like
+        All rows.
+    alpha : float, default=0.05
+        Probability that the interval does not hold the share.
+
+    Returns
+    -------
+    low, high : ndarray
+        From 0 where none is counted, and to 1 where all are.
+    """
+    k, n = np.asarray(n_errors, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        low, high = beta.ppf(alpha / 2, k, n - k + 1), beta.isf(alpha / 2, k + 1, n - k)
+    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
 
 
 def binomial_upper(n_errors: int, n_rows: int, alpha: float = 0.05, *, n_tried: int = 1) -> float:
@@ -418,33 +378,11 @@ def binomial_upper(n_errors: int, n_rows: int, alpha: float = 0.05, *, n_tried: 
     >>> round(bounds.binomial_upper(0, 100, 0.05), 4)  # 1 - 0.05 ** (1 / 100)
     0.0295
     """
-    _check_share("alpha", alpha)
+    _check_shares(alpha=alpha)
     _check_errors(n_errors, n_rows)
     if n_tried < 1:
         raise KernelpoolError(f"n_tried must be at least 1; got {n_tried}.")
     return float(binomial_interval(n_errors, n_rows, 2 * alpha / n_tried)[1])
-
-
-def binomial_lower(n_errors: int, n_rows: int, alpha: float = 0.05) -> float:
-    """Clopper & Pearson's lower bound of an error rate: the mirror of `binomial_upper`.
-
-    Parameters
-    ----------
-    n_errors : int
-        Misclassified test rows.
-    n_rows : int
-        Test rows.
-    alpha : float, default=0.05
-        Probability that the bound is wrong.
-
-    Returns
-    -------
-    error : float
-        The true error is smaller with probability at most `alpha`.
-    """
-    _check_share("alpha", alpha)
-    _check_errors(n_errors, n_rows)
-    return float(binomial_interval(n_errors, n_rows, 2 * alpha)[0])
 
 
 def paired_difference(n_worse: int, n_better: int, n_rows: int, alpha: float = 0.05) -> float:
@@ -473,32 +411,9 @@ def paired_difference(n_worse: int, n_better: int, n_rows: int, alpha: float = 0
         raise KernelpoolError(
             f"n_worse + n_better must not exceed n_rows={n_rows}; got {n_worse + n_better}."
         )
-    return binomial_upper(n_worse, n_rows, alpha / 2) - binomial_lower(n_better, n_rows, alpha / 2)
-
-
-def paired_p_value(n_worse: int, n_better: int) -> float:
-    """McNemar's exact test: probability of `n_worse` or more such rows if the first network were no worse than the second.
-
-    Parameters
-    ----------
-    n_worse : int
-        Rows that only the first network misclassifies.
-    n_better : int
-        Rows that only the second misclassifies.
-
-    Returns
-    -------
-    p_value : float
-        Small where the first network is worse.
-
-    Examples
-    --------
-    >>> from kernelpool import bounds
-    >>> round(bounds.paired_p_value(3, 0), 6)  # three tosses, three heads
-    0.125
-    """
-    _check_errors(n_worse, n_worse + n_better)
-    return float(binom.cdf(n_better, n_worse + n_better, 0.5))
+    _check_shares(alpha=alpha)
+    ends = binomial_interval([n_worse, n_better], n_rows, alpha)
+    return float(ends[1][0] - ends[0][1])
 
 
 # -- certificates -------------------------------------------------------------------------------------------------------
@@ -520,7 +435,7 @@ class Certificate:
         With the stated confidence the classifier errs on no greater share of new rows.
     alpha : float
         Probability that the certificate is wrong.
-    n_tried : float
+    n_tried : int
         Classifiers among which the rows chose.
     guessing : float
         Error of always naming the most frequent class.
@@ -531,7 +446,7 @@ class Certificate:
     n_errors: int
     error: float
     alpha: float
-    n_tried: float
+    n_tried: int
     guessing: float
 
     @property
@@ -548,7 +463,7 @@ class Certificate:
                 f"{self.n_errors} were misclassified, so up to {percent(self.error)} of new rows might be, no better than "
                 f"always naming the most frequent class ({percent(self.guessing)}).{self._advice()}"
             )
-        tried = "" if self.n_tried <= 1 else f", the best of {self.n_tried:.6g} tried"
+        tried = "" if self.n_tried <= 1 else f", the best of {self.n_tried} tried"
         return f"{size}with {confidence} confidence at most {percent(self.error)} of new rows are misclassified{tried}."
 
     def _advice(self) -> str:
@@ -560,12 +475,7 @@ class Certificate:
         while factor < 1 << 20:
             factor *= 2
             n = factor * self.n_rows
-            if (
-                binomial_upper(
-                    int(rate * n), n, self.alpha, n_tried=max(1, math.ceil(self.n_tried))
-                )
-                < self.guessing
-            ):
+            if binomial_upper(int(rate * n), n, self.alpha, n_tried=self.n_tried) < self.guessing:
                 return f" About {n} rows would do if the rate of errors stayed as it is."
         return ""
 
@@ -573,7 +483,7 @@ class Certificate:
 def certify(
     classifier: Any, X_test: Any, y_test: Any, alpha: float = 0.05, n_tried: int = 1
 ) -> Certificate:
-    """How many new rows a classifier misclassifies at most, judged by rows that played no part in making it.
+    """How many new rows a classifier misclassifies at most, measured on rows that played no part in making it.
 
     Clopper & Pearson's binomial bound; where the test rows were used to choose among several classifiers (sizes, radii,
     kernels), say among how many with `n_tried`.
@@ -609,9 +519,9 @@ def certify(
     wrong, labels = _wrong(classifier, X_test, y_test)
     n_errors, n_rows = int(wrong.sum()), len(wrong)
     error = binomial_upper(n_errors, n_rows, alpha, n_tried=n_tried)
-    return Certificate(
-        _n_kernels(classifier), n_rows, n_errors, error, alpha, n_tried, _guessing(labels)
-    )
+    pool = describe(innermost(classifier)).pool
+    n_kernels = None if pool is None else len(pool)
+    return Certificate(n_kernels, n_rows, n_errors, error, alpha, n_tried, _guessing(labels))
 
 
 def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05) -> Certificate:
@@ -665,98 +575,6 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05)
     return Certificate(n_kept, int(others.sum()), n_errors, error, alpha, 1, _guessing(labels))
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two classifiers on the same test rows; prints as a sentence.
-
-    Attributes
-    ----------
-    n_rows : int
-        Test rows.
-    n_worse : int
-        Rows that only the small network misclassifies.
-    n_better : int
-        Rows that only the full one misclassifies.
-    difference : float
-        With the stated confidence the small network errs at most that much more often.
-    p_value : float
-        McNemar's exact test; small where the small network is worse.
-    margin : float
-        What still counts as no worse.
-    alpha : float
-        Probability that the bound is wrong.
-    """
-
-    n_rows: int
-    n_worse: int
-    n_better: int
-    difference: float
-    p_value: float
-    margin: float
-    alpha: float
-
-    @property
-    def no_worse(self) -> bool:
-        """Whether the small network is certified to be worse by no more than the margin."""
-        return self.difference <= self.margin
-
-    def __str__(self) -> str:
-        confidence, points = (
-            f"{100 * (1 - self.alpha):.6g} %",
-            f"{100 * self.difference:.2f} points",
-        )
-        found = f"(only it errs on {self.n_worse} of {self.n_rows} rows, only the full one on {self.n_better})"
-        if self.no_worse:
-            return f"With {confidence} confidence the small network errs at most {points} more than the full one {found}."
-        if self.p_value <= self.alpha:
-            return f"The small network is worse than the full one {found}, by up to {points} with {confidence} confidence."
-        return (
-            f"{self.n_rows} test rows cannot tell whether the small network is no worse than the full one {found}: with "
-            f"{confidence} confidence it errs up to {points} more, and {100 * self.margin:.2f} were allowed."
-        )
-
-
-def compare(
-    small: Any, full: Any, X_test: Any, y_test: Any, alpha: float = 0.05, margin: float = 0.01
-) -> Comparison:
-    """Whether a small network is no worse than the full one, judged on the same test rows.
-
-    Parameters
-    ----------
-    small, full : classifier
-        Fitted classifiers.
-    X_test : array-like of shape (n_samples, n_features)
-        Rows that played no part in making them.
-    y_test : array-like of shape (n_samples,)
-        Their classes.
-    alpha : float, default=0.05
-        Probability that the statement is wrong.
-    margin : float, default=0.01
-        How much more the small one may err and still count as no worse.
-
-    Returns
-    -------
-    comparison : Comparison
-        Prints as a sentence.
-    """
-    small_wrong, _ = _wrong(small, X_test, y_test)
-    full_wrong, _ = _wrong(full, X_test, y_test)
-    n_worse, n_better = (
-        int((small_wrong & ~full_wrong).sum()),
-        int((full_wrong & ~small_wrong).sum()),
-    )
-    difference = paired_difference(n_worse, n_better, len(small_wrong), alpha)
-    return Comparison(
-        len(small_wrong),
-        n_worse,
-        n_better,
-        difference,
-        paired_p_value(n_worse, n_better),
-        margin,
-        alpha,
-    )
-
-
 def _wrong(classifier: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     labels = column_or_1d(y)
     check_consistent_length(X, labels)
@@ -771,14 +589,6 @@ def _guessing(labels: np.ndarray) -> float:
     return float(1 - np.unique(labels, return_counts=True)[1].max() / len(labels))
 
 
-def _n_kernels(classifier: Any) -> int | None:
-    network = unwrap(classifier).inner
-    for name in ("kernels_", "means_"):
-        if hasattr(network, name):
-            return len(getattr(network, name))
-    return None
-
-
 # -- checks -------------------------------------------------------------------------------------------------------------
 
 
@@ -789,20 +599,20 @@ def _check_errors(n_errors: int, n_rows: int) -> None:
 
 
 def _check_counts(n_kernels: int, n_kept: int, radius: str) -> None:
-    if radius not in RADII:
+    if radius not in ("fixed", "chosen"):
         raise KernelpoolError(f"radius must be 'fixed' or 'chosen'; got {radius!r}.")
-    if n_kernels < (2 if radius == "chosen" else 1):
-        raise KernelpoolError(
-            f"n_kernels must be at least {2 if radius == 'chosen' else 1}; got {n_kernels}."
-        )
+    fewest = 2 if radius == "chosen" else 1
+    if n_kernels < fewest:
+        raise KernelpoolError(f"n_kernels must be at least {fewest}; got {n_kernels}.")
     if not 1 <= n_kept <= n_kernels:
         raise KernelpoolError(f"n_kept must lie in [1, n_kernels], here {n_kernels}; got {n_kept}.")
 
 
-def _check_share(name: str, value: float) -> None:
-    """A share lies between 0 and 1."""
-    if not 0 < value < 1:
-        raise KernelpoolError(f"{name} must lie between 0 and 1, both excluded; got {value}.")
+def _check_shares(**shares: float) -> None:
+    """Shares lie between 0 and 1."""
+    for name, value in shares.items():
+        if not 0 < value < 1:
+            raise KernelpoolError(f"{name} must lie between 0 and 1, both excluded; got {value}.")
 
 
 def _check_slack(slack: float) -> None:

@@ -13,9 +13,10 @@ Statistics 6(2), 1979: many tests at once.
 :math:`c_b`     new rows in bin b, :math:`n` in all
 ==============  ====================================================================================
 
-Every feature is counted in bins of equal mass of the reference, words one by one, and so is the log-density log p(x) of the
-model: single features may all look the same where the way they hang together has changed, and the density tells. A reference
-is counts alone, no rows; counts add up over batches. Bins that expect fewer than five rows are joined with their neighbors.
+Numbers are counted in bins of equal mass of the reference, categories one by one, missing cells apart, and the log-density
+log p(x) of the model like a feature: single features may all look the same where their dependence has changed, and the
+density shows it. A reference holds counts and no rows; counts add up over batches. Bins that expect fewer than five rows are
+joined with their neighbors.
 """
 
 from collections.abc import Sequence
@@ -23,12 +24,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2_contingency
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError
-from ..sums import Sums, record
+from ..tables.columns import Columns
 from ..text import percent, plural, shown
+from .explanation import feature_names
 
 N_BINS = 10
 """Of a feature of numbers; one more holds cells that are missing."""
@@ -39,85 +41,8 @@ FEWEST = 5
 DENSITY = "log-density"
 """What the density of the model is called among the features."""
 
-MOST_WORDS = 50
-"""Words of a column that are counted one by one; all others together."""
-
-
-@dataclass(frozen=True)
-class Bins:
-    """How the values of one feature are counted: numbers by edges, words by themselves."""
-
-    name: str
-    edges: tuple[float, ...] = ()
-    words: tuple[str, ...] | None = None
-
-    @property
-    def n_bins(self) -> int:
-        """With one for what is missing, or for words that are not known."""
-        return (len(self.edges) + 1 if self.words is None else len(self.words)) + 1
-
-    def counts(self, values: Any) -> np.ndarray:
-        """Of the values in each bin, (n_bins,)."""
-        if self.words is None:
-            numbers = np.asarray(values, np.float64)
-            place = np.searchsorted(np.asarray(self.edges), numbers, side="right")
-            place = np.where(np.isnan(numbers), self.n_bins - 1, place)
-        else:
-            known = {word: i for i, word in enumerate(self.words)}
-            place = np.array(
-                [known.get(str(word), len(known)) for word in np.asarray(values, object).tolist()],
-                np.int64,
-            )
-        return np.bincount(place, minlength=self.n_bins)
-
-    @classmethod
-    def of(cls, name: str, values: Any) -> Self:
-        """Bins of about equal mass, whose edges lie between the values."""
-        values = np.asarray(values)
-        if values.dtype.kind not in "biuf":
-            words, count = np.unique(values.astype(str), return_counts=True)
-            common = words[np.sort(np.argsort(-count, kind="stable")[:MOST_WORDS])]
-            return cls(name, words=tuple(common.tolist()))
-        numbers = np.asarray(values, np.float64)
-        numbers = np.sort(numbers[np.isfinite(numbers)])
-        if not len(numbers):
-            return cls(name)
-        levels = np.unique(numbers)
-        if len(levels) <= N_BINS:
-            edges = 0.5 * (levels[1:] + levels[:-1])
-        else:
-            edges = np.unique(np.quantile(numbers, np.arange(1, N_BINS) / N_BINS))
-        return cls(name, tuple(edges.tolist()))
-
-
-@record
-class BinCounts(Sums):
-    """Rows in the bins of all features, one after the other; counts of several batches add up."""
-
-    n_rows: Any
-    counts: np.ndarray
-
-
-@dataclass(frozen=True)
-class DriftPart:
-    """One feature, or the density.
-
-    Attributes
-    ----------
-    name : str
-        Of the feature; "log-density" for that of the model.
-    p_value : float
-        Of the test that it has not moved, alone.
-    adjusted : float
-        The same after Holm's correction for all features: small where this feature has moved.
-    distance : float
-        Half the sum of the differences of the shares of all bins (total variation), between 0 and 1.
-    """
-
-    name: str
-    p_value: float
-    adjusted: float
-    distance: float
+MOST_CATEGORIES = 50
+"""Categories of a column that are counted one by one; all others together."""
 
 
 @dataclass(frozen=True)
@@ -130,18 +55,20 @@ class DriftReport:
         New rows and reference rows.
     p_value : float
         Of the test that nothing has moved.
-    parts : tuple of DriftPart
-        The density and the features, the clearest first.
+    parts : tuple of dict
+        The density and the features, the clearest first: `name`; `p_value`, of the test that this one has not moved;
+        `adjusted`, the same after Holm's correction for all of them; and `distance`, half the sum of the differences of
+        the shares of all bins (total variation), between 0 and 1.
     """
 
     n_rows: int
     n_reference: int
     p_value: float
-    parts: tuple[DriftPart, ...]
+    parts: tuple[dict[str, Any], ...]
 
     def moved(self, level: float = 0.05) -> list[str]:
         """Names of what has moved, wrong about any of them with a probability of at most `level`."""
-        return [part.name for part in self.parts if part.adjusted < level]
+        return [part["name"] for part in self.parts if part["adjusted"] < level]
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
@@ -149,16 +76,13 @@ class DriftReport:
 
     def __str__(self) -> str:
         rows = f"{plural(self.n_rows, 'row')} against {plural(self.n_reference, 'row')} of the reference"
-        moved = self.moved()
-        if not moved:
-            return f"{rows}: nothing has moved (p = {self.p_value:.2g})."
-        lines = [
-            f"{rows}: {plural(len(moved), 'feature')} of {len(self.parts)} moved (p = {self.p_value:.2g})."
-        ]
-        for part in self.parts[: max(len(moved), 1)][:12]:
-            lines.append(
-                f"  {shown(part.name, 40)}: {percent(part.distance)} of the rows, p = {part.adjusted:.2g}"
-            )
+        n_moved, p_value = len(self.moved()), f"(p = {self.p_value:.2g})"
+        if not n_moved:
+            return f"{rows}: nothing has moved {p_value}."
+        lines = [f"{rows}: {plural(n_moved, 'feature')} of {len(self.parts)} moved {p_value}."]
+        for part in self.parts[: min(n_moved, 12)]:
+            share = f"{percent(part['distance'])} of the rows, p = {part['adjusted']:.2g}"
+            lines.append(f"  {shown(part['name'], 40)}: {share}")
         return "\n".join(lines)
 
 
@@ -168,18 +92,13 @@ class DriftReference:
 
     Attributes
     ----------
-    bins : tuple of Bins
-        Of the features, and last of the density where the model knows it.
-    counts : BinCounts
-        Of the reference rows.
-    density_counts : BinCounts or None
-        Of the density; it may have been counted on fewer rows, held out of the fit.
+    features : tuple of dict
+        Of the features, and last of the log-density where the model knows it: `name`; `edges` between the bins of numbers;
+        `categories`, after which a bin for any other value follows, None for numbers; and `counts` of the reference rows,
+        the last of missing cells.
     """
 
-    bins: tuple[Bins, ...]
-    counts: BinCounts
-    density: Bins | None = None
-    density_counts: BinCounts | None = None
+    features: tuple[dict[str, Any], ...]
 
     @classmethod
     def of(cls, X: Any, model: Any = None, held_out: Any = None) -> Self:
@@ -199,101 +118,115 @@ class DriftReference:
         reference : DriftReference
             To be kept, and to check new rows against.
         """
-        columns = columns_of(X)
-        n_rows = len(next(iter(columns.values())))
-        if not n_rows:
+        columns = Columns.learn(X)
+        x = columns.encode(X)
+        if not len(x):
             raise KernelpoolError("X has no rows to refer to.")
-        bins = tuple(Bins.of(name, values) for name, values in columns.items())
-        counts = BinCounts(n_rows, np.concatenate([b.counts(columns[b.name]) for b in bins]))
-        if model is None or not hasattr(model, "score_samples"):
-            return cls(bins, counts)
-        score = np.asarray(
-            to_numpy(model.score_samples(X if held_out is None else held_out)), np.float64
-        )
-        density = Bins.of(DENSITY, score)
-        return cls(bins, counts, density, BinCounts(len(score), density.counts(score)))
+        watched = [_most_frequent(*pair) for pair in zip(x.T, columns.categories, strict=True)]
+        x = Columns(tuple(watched)).encode(X)
+        features = [
+            _feature(*each) for each in zip(feature_names(columns), x.T, watched, strict=True)
+        ]
+        if hasattr(model, "score_samples"):
+            features.append(_feature(DENSITY, _scores(model, X if held_out is None else held_out)))
+        return cls(tuple(features))
 
-    def count(self, X: Any, model: Any = None) -> tuple[BinCounts, BinCounts | None]:
-        """New rows in the same bins; those of batches add up."""
-        columns = columns_of(X)
-        if [b.name for b in self.bins] != list(columns):
-            missing = [b.name for b in self.bins if b.name not in columns]
+    def count(self, X: Any, model: Any = None) -> np.ndarray:
+        """New rows in the bins of all features, one after the other; counts of batches add up."""
+        features = [feature for feature in self.features if feature["name"] != DENSITY]
+        if hasattr(X, "columns"):
+            names, given = (
+                [feature["name"] for feature in features],
+                feature_names(Columns.learn(X, None)),
+            )
+            missing = [name for name in names if name not in given]
             if missing:
                 raise KernelpoolError(f"X lacks the column {missing[0]!r} of the reference.")
-        n_rows = len(next(iter(columns.values())))
-        found = BinCounts(n_rows, np.concatenate([b.counts(columns[b.name]) for b in self.bins]))
-        if self.density is None or model is None or not hasattr(model, "score_samples"):
-            return found, None
-        score = np.asarray(to_numpy(model.score_samples(X)), np.float64) if n_rows else np.zeros(0)
-        return found, BinCounts(n_rows, self.density.counts(score))
+            if given != names:
+                X = X.select(names) if hasattr(X, "select") else X[names]
+        categories = (feature["categories"] for feature in features)
+        columns = Columns(tuple(None if v is None else np.array(v, object) for v in categories))
+        counts = [_count(*pair) for pair in zip(features, columns.encode(X).T, strict=True)]
+        if len(features) < len(self.features):
+            known = hasattr(model, "score_samples") and counts[0].sum() > 0
+            score = _scores(model, X) if known else np.zeros(0)
+            counts.append(_count(self.features[-1], score))
+        return np.concatenate(counts)
 
-    def compare(self, counts: BinCounts, density_counts: BinCounts | None = None) -> DriftReport:
+    def compare(self, counts: np.ndarray) -> DriftReport:
         """The report on new rows that were counted by `count`."""
-        if not counts.n_rows:
+        ends = np.cumsum([len(feature["counts"]) for feature in self.features])[:-1]
+        parts = []
+        for feature, new in zip(self.features, np.split(counts, ends), strict=True):
+            if new.any():  # the density is not counted without a model
+                p_value, distance = homogeneity(np.array(feature["counts"]), new)
+                parts.append({"name": feature["name"], "p_value": p_value, "distance": distance})
+        if not parts:
             raise KernelpoolError("There are no new rows to check.")
-        ends = np.cumsum([b.n_bins for b in self.bins])[:-1]
-        pairs = zip(np.split(self.counts.counts, ends), np.split(counts.counts, ends), strict=True)
-        tested = [(b.name, *homogeneity(*pair)) for b, pair in zip(self.bins, pairs, strict=True)]
-        if (
-            self.density is not None
-            and self.density_counts is not None
-            and density_counts is not None
-        ):
-            tested.append(
-                (DENSITY, *homogeneity(self.density_counts.counts, density_counts.counts))
-            )
-        adjusted = holm([p for _, p, _ in tested])
-        parts = [DriftPart(name, p, a, t) for (name, p, t), a in zip(tested, adjusted, strict=True)]
-        parts.sort(key=lambda part: (part.adjusted, part.p_value, -part.distance))
-        return DriftReport(int(counts.n_rows), int(self.counts.n_rows), min(adjusted), tuple(parts))
-
-    # -- for model files ----------------------------------------------------------------------------------------------
+        for part, adjusted in zip(parts, holm([part["p_value"] for part in parts]), strict=True):
+            part["adjusted"] = adjusted
+        parts.sort(key=lambda part: (part["adjusted"], part["p_value"], -part["distance"]))
+        n_reference = sum(self.features[0]["counts"])
+        n_rows = int(counts[: len(self.features[0]["counts"])].sum())
+        return DriftReport(n_rows, n_reference, parts[0]["adjusted"], tuple(parts))
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain numbers and words."""
-
-        def told(bins: Bins) -> dict[str, Any]:
-            return {
-                "name": bins.name,
-                "edges": list(bins.edges),
-                "words": None if bins.words is None else list(bins.words),
-            }
-
-        def counted(counts: BinCounts) -> dict[str, Any]:
-            return {"n_rows": int(counts.n_rows), "counts": counts.counts.tolist()}
-
-        found: dict[str, Any] = {"bins": [told(b) for b in self.bins], **counted(self.counts)}
-        if self.density is not None and self.density_counts is not None:
-            found["density"] = {**told(self.density), **counted(self.density_counts)}
-        return found
+        """In plain numbers and text, for model files."""
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, told: Any) -> Self:
+    def from_dict(cls, given: Any) -> Self:
         """From what `to_dict` wrote; refuses anything else."""
         try:
-            bins = tuple(_bins(one) for one in told["bins"])
-            counts = _counts(told, sum(b.n_bins for b in bins))
-            if "density" not in told:
-                return cls(bins, counts)
-            density = _bins(told["density"])
-            return cls(bins, counts, density, _counts(told["density"], density.n_bins))
+            return cls(tuple(_checked(feature) for feature in given["features"]))
         except (KeyError, TypeError, ValueError) as error:
             raise KernelpoolError(f"The reference for drift cannot be read: {error}.") from None
 
 
-def _bins(told: Any) -> Bins:
-    edges = tuple(float(edge) for edge in told["edges"])
-    words = None if told["words"] is None else tuple(str(word) for word in told["words"])
-    if not np.isfinite(edges).all() or list(edges) != sorted(edges):
+def _checked(given: Any) -> dict[str, Any]:
+    """A feature of a reference that was read from a file."""
+    edges, counts = [float(edge) for edge in given["edges"]], [int(n) for n in given["counts"]]
+    values = None if given["categories"] is None else [str(value) for value in given["categories"]]
+    if not np.isfinite(edges).all() or edges != sorted(edges):
         raise ValueError("edges must rise")
-    return Bins(str(told["name"]), edges, words)
-
-
-def _counts(told: Any, n_bins: int) -> BinCounts:
-    counts = np.array([int(n) for n in told["counts"]], np.int64)
-    if len(counts) != n_bins or counts.min(initial=0) < 0 or int(told["n_rows"]) < 1:
+    n_bins = len(edges if values is None else values) + 2
+    if len(counts) != n_bins or min(counts) < 0 or not any(counts):
         raise ValueError("counts do not fit the bins")
-    return BinCounts(int(told["n_rows"]), counts)
+    return {"name": str(given["name"]), "edges": edges, "categories": values, "counts": counts}
+
+
+def _scores(model: Any, X: Any) -> np.ndarray:
+    return np.asarray(to_numpy(model.score_samples(X)), np.float64)
+
+
+def _most_frequent(codes: np.ndarray, values: np.ndarray | None) -> np.ndarray | None:
+    """At most MOST_CATEGORIES of the categories of a column; None for numbers."""
+    if values is None:
+        return None
+    often = np.bincount(codes[~np.isnan(codes)].astype(int), minlength=len(values))
+    return np.asarray(values[np.sort(np.argsort(-often, kind="stable")[:MOST_CATEGORIES])])
+
+
+def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None) -> dict[str, Any]:
+    """Bins of a feature, and how many of the values are in each; those of numbers have about equal mass."""
+    numbers, edges = values[np.isfinite(values)], np.zeros(0)
+    levels = np.unique(numbers)
+    if categories is None and len(levels) > N_BINS:
+        edges = np.unique(np.quantile(numbers, np.arange(1, N_BINS) / N_BINS))
+    elif categories is None:
+        edges = 0.5 * (levels[1:] + levels[:-1])
+    known = None if categories is None else categories.tolist()
+    feature = {"name": name, "edges": edges.tolist(), "categories": known}
+    return {**feature, "counts": _count(feature, values).tolist()}
+
+
+def _count(feature: dict[str, Any], values: np.ndarray) -> np.ndarray:
+    """Numbers, or codes of categories, in each bin of a feature, the last of missing cells."""
+    edges, missing = feature["edges"], np.isnan(values)
+    if feature["categories"] is not None:
+        edges = np.arange(len(feature["categories"])) + 0.5  # between the codes
+    place = np.searchsorted(edges, values, side="right")
+    return np.bincount(np.where(missing, len(edges) + 1, place), minlength=len(edges) + 2)
 
 
 def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
@@ -328,46 +261,33 @@ def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
     """
     if not isinstance(reference, DriftReference):
         reference = DriftReference.of(reference, model)
-    return reference.compare(*reference.count(X, model))
-
-
-def columns_of(X: Any) -> dict[str, np.ndarray]:
-    """Columns of an array, a data frame or an Arrow table by name."""
-    names = getattr(X, "column_names", getattr(X, "columns", None))
-    if names is not None:
-        return {str(name): np.asarray(X[name]) for name in names}
-    x = np.asarray(to_numpy(X) if hasattr(X, "__dlpack__") else X)
-    if x.ndim != 2:
-        raise KernelpoolError(f"X must have rows and columns; got {x.ndim} dimensions.")
-    return {f"feature {i}": x[:, i] for i in range(x.shape[1])}
+    return reference.compare(reference.count(X, model))
 
 
 def homogeneity(reference: np.ndarray, new: np.ndarray) -> tuple[float, float]:
     """Pearson's p-value that two sets of counts come from one distribution, and their total variation distance."""
-    m, n = float(reference.sum()), float(new.sum())
-    distance = float(0.5 * np.abs(reference / max(m, 1) - new / max(n, 1)).sum())
-    share = min(m, n) / (m + n) if m + n else 0.0
-    joined: list[list[float]] = []
-    for r, c in zip(reference.tolist(), new.tolist(), strict=True):
-        if joined and (joined[-1][0] + joined[-1][1]) * share < FEWEST:
-            joined[-1] = [joined[-1][0] + r, joined[-1][1] + c]
-        else:
-            joined.append([r, c])
-    if len(joined) > 1 and sum(joined[-1]) * share < FEWEST:
-        last = joined.pop()
-        joined[-1] = [joined[-1][0] + last[0], joined[-1][1] + last[1]]
-    if len(joined) < 2:
+    counts = np.stack([reference, new])
+    total = counts.sum(axis=1)
+    distance = float(0.5 * np.abs(counts[0] / total[0] - counts[1] / total[1]).sum())
+    needed = FEWEST * total.sum() / total.min()  # rows in a bin that expects FEWEST
+    starts, held = [0], 0
+    for bin_, n in enumerate(counts.sum(axis=0).tolist()):
+        if held >= needed:
+            starts.append(bin_)
+            held = 0
+        held += n
+    if held < needed and len(starts) > 1:
+        starts.pop()
+    joined = np.add.reduceat(counts, starts, axis=1)
+    if len(starts) < 2:
         return 1.0, distance
-    r, c = np.array(joined).T
-    statistic = float((((n / m) ** 0.5 * r - (m / n) ** 0.5 * c) ** 2 / (r + c)).sum())
-    return float(chi2.sf(statistic, len(joined) - 1)), distance
+    return float(chi2_contingency(joined, correction=False).pvalue), distance
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values: rejecting those below a level errs on any with a probability of at most that level."""
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
-    stepped = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     adjusted = np.empty(len(p))
-    adjusted[order] = stepped
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return adjusted.tolist()

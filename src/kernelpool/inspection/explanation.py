@@ -1,4 +1,5 @@
-r"""Why a row got its class: the part of every feature in the log-odds, and the kernels that the row belongs to.
+r"""Why a row got its class: the part of every feature in the log-odds, and the kernels that the row belongs to; and which
+features a classifier needs: by how much the log-loss of held-out rows rises when one is missing.
 
 L. S. Shapley, "A value for n-person games", in Contributions to the Theory of Games II, Princeton 1953: the parts.
 
@@ -9,7 +10,9 @@ L. S. Shapley, "A value for n-person games", in Contributions to the Theory of G
 
 with :math:`v(S) = \log P(C_a \mid x_S) / P(C_b \mid x_S)`, the log-odds of a row in which all cells but the features S are
 missing. `predict_log_proba` of the classifier answers such rows, so the parts sum to the log-odds of its prediction whatever
-the classifier is; cells that are missing in the row itself have no part.
+the classifier is; cells that are missing in the row itself have no part. The importance of a feature is
+
+.. math:: \text{importance}_i = \frac{1}{n} \sum_n \log P(y_n \mid x_n) - \log P(y_n \mid x_{n,-i})
 
 Departures: beyond ten features there are too many sets. The mean is then taken over random orders of the features and the
 same orders backwards. The sum is as exact as before, and `error` is the standard error of each part.
@@ -27,9 +30,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import safe_log, to_numpy
 from ..errors import KernelpoolError
 from ..tables.columns import Columns
-from ..text import percent, plural, shown
+from ..text import percent, plural, shown, signed
 from ..training.prepare import encoded_rows
 from .describe import describe
+from .metrics import class_codes
+from .pipeline import innermost, unwrap
 
 MAX_SETS = 1024
 """Sets of features that are evaluated one by one; where there are more, random orders are."""
@@ -37,8 +42,8 @@ MAX_SETS = 1024
 CHUNK = 1 << 15
 """Rows, about, that the model is asked about at once."""
 
-LEAST_LOG = -1e15
-"""Stands for the logarithm of a probability of zero: differences stay finite."""
+LEAST_LOG = -1e9
+"""Stands for the logarithm of a probability of zero: differences stay finite, and sums exact to a millionth."""
 
 MAX_KERNELS = 5
 """Kernels that an explanation names."""
@@ -47,29 +52,26 @@ MAX_KERNELS = 5
 # -- rows with missing cells ----------------------------------------------------------------------------------------
 
 
-def encoded(model: Any, X: Any) -> tuple[Columns, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    """The columns of X, its rows as codes and NaN, (n, d), and log P(C_k|x) as a function of such rows."""
+def encoded(
+    model: Any, X: Any
+) -> tuple[Columns, np.ndarray, Callable[[np.ndarray], np.ndarray], Any]:
+    """The columns of X, its rows as codes and NaN, (n, d), log P(C_k|x) of such rows, and who answers them.
+
+    That is the model inside, taking codes, where it is one of this library and nothing transforms its rows; else None.
+    """
     check_is_fitted(model)
-    inner = _answering(model)
     if hasattr(X, "to_frame"):  # a row of a data frame
         X = X.to_frame().T.infer_objects()
     elif not hasattr(X, "columns"):
         X = to_numpy(X) if hasattr(X, "__dlpack__") else X
         X = [X] if np.ndim(X) == 1 else X
-    if not hasattr(inner, "columns_"):  # such as a pipeline
-        columns = Columns.learn(X)
-        return columns, columns.encode(X), lambda x: _log_proba(inner, columns.decode(x))
-    columns = inner.columns_
-    coded = inner._with_columns(columns.of_codes())
-    return columns, np.asarray(encoded_rows(inner, X), np.float64), lambda x: _log_proba(coded, x)
-
-
-def _answering(model: Any) -> Any:
-    """The classifier whose probabilities a wrapper returns."""
-    for name in ("best_estimator_", "estimator_"):
-        if name in vars(model) and not hasattr(model, "columns_"):
-            return _answering(getattr(model, name))
-    return model
+    inner = innermost(model)
+    if hasattr(inner, "columns_") and not unwrap(model).steps:
+        columns, x = inner.columns_, np.asarray(encoded_rows(inner, X), np.float64)
+        coded = inner._with_columns(columns.of_codes())
+        return columns, x, lambda x: _log_proba(coded, x), coded
+    columns = Columns.learn(X)
+    return columns, columns.encode(X), lambda x: _log_proba(model, columns.decode(x)), None
 
 
 def _log_proba(model: Any, X: Any) -> np.ndarray:
@@ -86,11 +88,6 @@ def feature_names(columns: Columns) -> list[str]:
 
 
 # -- the answer ---------------------------------------------------------------------------------------------------
-
-
-def signed(value: float) -> str:
-    """Two decimals with a sign, and no minus zero."""
-    return f"{round(value, 2) + 0.0:+.2f}"
 
 
 @dataclass(frozen=True)
@@ -131,36 +128,6 @@ def _cell(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class KernelPart:
-    """A kernel that a row belongs to.
-
-    Attributes
-    ----------
-    index : int
-        In the order of the fitted attributes.
-    posterior : float
-        P(j|x).
-    label : object
-        The class that the kernel serves most; None where that is not known.
-    class_posterior : float or None
-        P(C_k|j) of that class.
-    """
-
-    index: int
-    posterior: float
-    label: Any = None
-    class_posterior: float | None = None
-
-    def __str__(self) -> str:
-        serves = (
-            ""
-            if self.class_posterior is None
-            else f" ({shown(self.label, 24)} {percent(self.class_posterior, 0)})"
-        )
-        return f"kernel {self.index}{serves}: {percent(self.posterior)}"
-
-
-@dataclass(frozen=True)
 class Explanation:
     """Why a row got its class; prints as a table.
 
@@ -178,8 +145,9 @@ class Explanation:
         The log-odds of a row of which nothing is known.
     features : tuple of FeaturePart
         The largest parts first.
-    kernels : tuple of KernelPart
-        The kernels that the row belongs to most.
+    kernels : tuple of dict
+        The kernels that the row belongs to most: `index` in the order of the fitted attributes, `posterior` P(j|x), `label`
+        of the class that the kernel serves most and its `class_posterior` P(C_k|j); both None where they are not known.
     log_density : float or None
         log p(x), for models with `score_samples`.
     """
@@ -191,7 +159,7 @@ class Explanation:
     log_odds: float
     prior: float
     features: tuple[FeaturePart, ...]
-    kernels: tuple[KernelPart, ...] = ()
+    kernels: tuple[dict[str, Any], ...] = ()
     log_density: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,8 +178,13 @@ class Explanation:
             total = signed(sum(feature.part for feature in rest))
             lines.append(f"  {plural(len(rest), 'other feature')}: {total}")
         if self.kernels:
-            lines.append(f"  {'; '.join(map(str, self.kernels))}")
+            lines.append(f"  {'; '.join(_kernel_text(**kernel) for kernel in self.kernels)}")
         return "\n".join(lines)
+
+
+def _kernel_text(index: int, posterior: float, label: Any, class_posterior: float | None) -> str:
+    serves = f" ({shown(label, 24)} {percent(class_posterior, 0)})" if class_posterior else ""
+    return f"kernel {index}{serves}: {percent(posterior)}"
 
 
 def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -> list[Explanation]:
@@ -250,7 +223,7 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     >>> bool(np.isclose(why.prior + sum(part.part for part in why.features), why.log_odds))
     True
     """
-    columns, x, log_proba = encoded(model, X)
+    columns, x, log_proba, coded = encoded(model, X)
     classes = np.asarray(model.classes_)
     if against is not None and against not in classes.tolist():
         raise KernelpoolError(
@@ -289,20 +262,14 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
                 parts.T[place], errors.T[place], without.T[place] = shapley_parts(
                     log_odds, len(players), rng
                 )
-    values, expected = _values(columns, x), _expected(model, columns, x, classes[named])
-    kernels, log_density = _kernels(model, columns, x, classes)
+    values, expected = _values(columns, x), _expected(coded, columns, x, classes[named])
+    kernels, log_density = _kernels(coded, x, classes)
     names, found = feature_names(columns), []
     for n, (a, b) in enumerate(zip(named.tolist(), rival.tolist(), strict=True)):
+        numbers = [column[n].tolist() for column in (parts, errors, without)]
+        cells = zip(names, values[n], *numbers, expected[n], strict=True)
         features = [
-            FeaturePart(
-                names[i],
-                values[n][i],
-                float(parts[n, i]),
-                float(errors[n, i]),
-                float(without[n, i]),
-                expected[n][i],
-            )
-            for i in np.flatnonzero(~missing[n])
+            FeaturePart(*cell) for cell, gap in zip(cells, missing[n], strict=True) if not gap
         ]
         features.sort(key=lambda feature: -abs(feature.part))
         found.append(
@@ -327,45 +294,45 @@ def _values(columns: Columns, x: np.ndarray) -> list[list[Any]]:
     return [["another value" if cell is None else cell for cell in row] for row in cells]
 
 
-def _expected(model: Any, columns: Columns, x: np.ndarray, labels: np.ndarray) -> list[list[Any]]:
-    """What the model imputes for each cell given the others of the row and its class."""
-    inner = _answering(model)
-    if not hasattr(inner, "impute"):
+def _expected(coded: Any, columns: Columns, x: np.ndarray, labels: np.ndarray) -> list[list[Any]]:
+    """What the model imputes for each cell given the others of the row and its class; None where it cannot."""
+    if not hasattr(coded, "impute"):
         return [[None] * x.shape[1]] * len(x)
-    coded, found = inner._with_columns(columns.of_codes()), x.copy()
+    found = x.copy()
     for i in range(x.shape[1]):
-        without = x.copy()
-        without[:, i] = np.nan
-        found[:, i] = coded.impute(without, labels)[:, i]
+        found[:, i] = coded.impute(_without(x, i), labels)[:, i]
     return _values(columns, found)
 
 
+def _without(x: np.ndarray, feature: int) -> np.ndarray:
+    """The rows with one feature missing."""
+    x = x.copy()
+    x[:, feature] = np.nan
+    return x
+
+
 def _kernels(
-    model: Any, columns: Columns, x: np.ndarray, classes: np.ndarray
-) -> tuple[list[tuple[KernelPart, ...]], list[float | None]]:
+    coded: Any, x: np.ndarray, classes: np.ndarray
+) -> tuple[list[tuple[dict[str, Any], ...]], list[float | None]]:
     """The kernels of each row by their posteriors, and log p(x), where the model has them."""
-    inner = _answering(model)
-    if not hasattr(inner, "kernel_posterior"):
+    if not hasattr(coded, "kernel_posterior"):
         return [()] * len(x), [None] * len(x)
-    coded, pool = inner._with_columns(columns.of_codes()), describe(inner).pool
     posterior = np.asarray(to_numpy(coded.kernel_posterior(x)))
-    density = np.asarray(to_numpy(coded.score_samples(x))).tolist()
-    served = None if pool is None else pool.class_posterior
-    if served is not None and len(served) != posterior.shape[1]:
-        served = None
+    pool = describe(coded).pool
+    serves: list[tuple[Any, float | None]] = [(None, None)] * posterior.shape[1]
+    if pool is not None and pool.class_posterior is not None and len(pool) == len(serves):
+        best = pool.class_posterior.argmax(axis=1)
+        serves = list(zip(classes[best], pool.class_posterior.max(axis=1).tolist(), strict=True))
     found = []
     for row in posterior:
-        largest = np.argsort(-row, kind="stable")[:MAX_KERNELS].tolist()
-        parts = []
-        for j in (j for j in largest if row[j] >= 0.01):
-            k = None if served is None else int(served[j].argmax())
-            parts.append(
-                KernelPart(j, float(row[j]))
-                if served is None or k is None
-                else KernelPart(j, float(row[j]), classes[k], float(served[j, k]))
-            )
-        found.append(tuple(parts))
-    return found, density
+        largest = [
+            j for j in np.argsort(-row, kind="stable")[:MAX_KERNELS].tolist() if row[j] >= 0.01
+        ]
+        keys = ("index", "posterior", "label", "class_posterior")
+        found.append(
+            tuple(dict(zip(keys, (j, float(row[j]), *serves[j]), strict=True)) for j in largest)
+        )
+    return found, np.asarray(to_numpy(coded.score_samples(x))).tolist()
 
 
 def shapley_parts(
@@ -394,3 +361,93 @@ def shapley_parts(
     pairs = 0.5 * (gains[:n_pairs] + gains[n_pairs:])  # (pairs, players, n)
     error = pairs.std(axis=0, ddof=1) / n_pairs**0.5
     return pairs.mean(axis=0), error, steps[0, -1] - found[-n_players:]
+
+
+# -- which features matter ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FeatureImportance:
+    """What missing features cost; prints as a table.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the features, in the order of the input.
+    importance : ndarray of shape (n_features,)
+        Rise of the log-loss per row; below zero where the classifier is better without the feature.
+    error : ndarray of shape (n_features,)
+        Standard errors over the rows.
+    log_loss : float
+        With all features.
+    n_rows : int
+        Rows that were scored.
+    """
+
+    names: tuple[str, ...]
+    importance: np.ndarray
+    error: np.ndarray
+    log_loss: float
+    n_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        found = asdict(self)
+        return {**found, "importance": self.importance.tolist(), "error": self.error.tolist()}
+
+    def __str__(self) -> str:
+        rows = f"{self.log_loss:.4f} a row over {plural(self.n_rows, 'row')}"
+        lines = [f"Log-loss {rows}; it rises where a feature is missing:"]
+        for i in np.argsort(-self.importance, kind="stable"):
+            rise = f"{signed(self.importance[i], 4)} ± {self.error[i]:.4f}"
+            lines.append(f"  {shown(self.names[i], 40)}: {rise}")
+        return "\n".join(lines)
+
+
+def feature_importance(
+    model: Any, X: Any, y: Any, *, sample_weight: Any = None
+) -> FeatureImportance:
+    """By how much the log-loss of held-out rows rises when a feature is missing.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, and one that answers rows with missing cells; pipelines and wrappers included.
+    X : array-like of shape (n_samples, n_features)
+        Rows that were not part of the fit.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How often each row counts.
+
+    Returns
+    -------
+    importance : FeatureImportance
+        Prints as a table.
+
+    Examples
+    --------
+    >>> from kernelpool import SharedKernelClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.inspection import feature_importance
+    >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(*make_clouds(random_state=0))
+    >>> found = feature_importance(model, *make_clouds(500, random_state=1))
+    >>> bool((found.importance > 0).all())
+    True
+    """
+    columns, x, log_proba, _ = encoded(model, X)
+    codes = class_codes(model.classes_, y, len(x))
+    weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    rows, total = np.arange(len(x)), weight.sum()
+    whole = log_proba(x)[rows, codes]
+    lost = whole - np.stack([log_proba(_without(x, i))[rows, codes] for i in range(x.shape[1])])
+    mean = lost @ weight / total
+    variance = (lost - mean[:, None]) ** 2 @ weight / total
+    effective = total**2 / (weight @ weight)
+    return FeatureImportance(
+        tuple(feature_names(columns)),
+        mean,
+        np.sqrt(variance / max(effective - 1, 1)),
+        float(-(weight @ whole) / total),
+        len(x),
+    )

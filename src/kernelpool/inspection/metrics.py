@@ -1,8 +1,9 @@
-r"""How good predictions are: one record of sums over rows that adds up over batches, folds and files; and one interval.
+r"""How good predictions are: one record of sums over rows that adds up over batches, folds and files; and two
+classifiers on the same rows.
 
-C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial",
-Biometrika 26(4), 1934: the interval of an error rate.
 C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970: the curve.
+Q. McNemar, "Note on the sampling error of the difference between correlated proportions or percentages", Psychometrika 12(2),
+1947: only rows on which one of two classifiers errs tell them apart.
 
 .. math::
 
@@ -20,13 +21,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import binomtest
 from sklearn.utils import column_or_1d
 
+from ..arrays import to_numpy
 from ..errors import KernelpoolError
 from ..sums import Sums, record
-from ..text import percent, plural
+from ..text import percent, plural, signed
 from ..training.reject import accepted_up_to
+from .bounds import binomial_interval, paired_difference
 
 N_BINS = 10
 """Bins of equal width of the probability of the most probable class."""
@@ -46,17 +49,7 @@ def class_codes(classes: Any, y: Any, n_rows: int) -> np.ndarray:
     return np.asarray(codes)
 
 
-# -- intervals ----------------------------------------------------------------------------------------------------
-
-
-def binomial_interval(
-    n_errors: Any, n_rows: Any, alpha: float = 0.05
-) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper and Pearson's interval of a share, wrong with a probability of at most `alpha`; from none of n to all of n."""
-    k, n = np.asarray(n_errors, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        low, high = beta.ppf(alpha / 2, k, n - k + 1), beta.isf(alpha / 2, k + 1, n - k)
-    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
+# -- error rates ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -98,9 +91,8 @@ class Rate:
 class Metrics(Sums):
     """Sums over rows with known classes, from which every metric follows; `a + b` is that of both sets of rows."""
 
-    n_rows: Any
-    """Rows, or their weight: a whole number where there are no weights."""
-    n_unlabeled: Any
+    n_rows: int
+    n_unlabeled: int
     """Rows without a class, which count for nothing else."""
     confusion: np.ndarray
     """True classes down, named ones across, (K_true, K); true classes that the model does not know come last."""
@@ -115,12 +107,10 @@ class Metrics(Sums):
     def of(
         cls,
         true: np.ndarray,
-        probability: np.ndarray | None = None,
+        probability: np.ndarray,
         *,
         named: np.ndarray | None = None,
         decision: np.ndarray | None = None,
-        weight: np.ndarray | None = None,
-        n_classes: int | None = None,
         n_true: int | None = None,
     ) -> Self:
         """Of a batch of rows.
@@ -129,51 +119,41 @@ class Metrics(Sums):
         ----------
         true : ndarray of shape (n,)
             Codes of the classes; -1 where there is none, and K or more for a class that the model does not know.
-        probability : ndarray of shape (n, K), default=None
-            Of all classes; None where the model gives none.
+        probability : ndarray of shape (n, K)
+            Of all classes.
         named : ndarray of shape (n,), default=None
             Codes of the labels; None takes the most probable class.
         decision : ndarray of shape (n,), default=None
             0 for a row that was accepted, 1 for an ambiguous, 2 for a novel one; None accepts all.
-        weight : ndarray of shape (n,), default=None
-            How often each row counts; None is once.
-        n_classes, n_true : int, default=None
-            K where there are no probabilities, and K_true where it is not K.
+        n_true : int, default=None
+            K_true where it is not K.
 
         Returns
         -------
         metrics : Metrics
-            Whole numbers where there are no weights.
+            Whole numbers, and sums over the rows.
         """
         known = np.asarray(true) >= 0
-        weight = np.ones(len(known), np.int64) if weight is None else np.asarray(weight)
-        n_unlabeled = weight[~known].sum()
-        true, weight = np.asarray(true)[known], weight[known]
-        decision = (
-            np.zeros(len(true), np.int64) if decision is None else np.asarray(decision)[known]
+        true, probability = np.asarray(true)[known], np.asarray(probability)[known]
+        n, n_classes = probability.shape
+        decision = np.zeros(n, np.int64) if decision is None else np.asarray(decision)[known]
+        likely = probability.argmax(axis=1)
+        named = likely if named is None else np.asarray(named)[known]
+        hit = true[:, None] == np.arange(n_classes)  # (n, K)
+        given = np.where(hit, probability, 0).sum(axis=1)
+        confusion = np.zeros((n_true or n_classes, n_classes), np.int64)
+        np.add.at(confusion, (true, named), 1)
+        decisions = np.zeros((len(DECISIONS), 2), np.int64)
+        np.add.at(decisions, decision, np.column_stack([np.ones(n, np.int64), named != true]))
+        return cls(
+            n_rows=n,
+            n_unlabeled=int((~known).sum()),
+            confusion=confusion,
+            log_loss_sum=-float(np.log(np.maximum(given, np.finfo(np.float64).tiny)).sum()),
+            brier_sum=float(((probability - hit) ** 2).sum()),
+            bins=bin_sums(probability.max(axis=1), likely == true),
+            decisions=decisions,
         )
-        log_loss = brier = 0.0
-        bins = np.zeros((N_BINS, 3))
-        if probability is not None:
-            probability = np.asarray(probability)[known]
-            n_classes = probability.shape[1]
-            likely = probability.argmax(axis=1)
-            named = likely if named is None else np.asarray(named)[known]
-            hit = true[:, None] == np.arange(n_classes)  # (n, K)
-            given = np.where(hit, probability, 0).sum(axis=1)
-            log_loss = -float(weight @ np.log(np.maximum(given, np.finfo(np.float64).tiny)))
-            brier = float(weight @ ((probability - hit) ** 2).sum(axis=1))
-            bins = bin_sums(
-                probability.max(axis=1), likely == true, np.linspace(0, 1, N_BINS + 1), weight
-            )
-        else:
-            named = np.asarray(named)[known]
-        size = (n_classes or 0) if n_true is None else n_true
-        confusion = np.zeros((size, n_classes or 0), weight.dtype)
-        np.add.at(confusion, (true, named), weight)
-        decisions = np.zeros((len(DECISIONS), 2), weight.dtype)
-        np.add.at(decisions, decision, np.column_stack([weight, weight * (named != true)]))
-        return cls(weight.sum(), n_unlabeled, confusion, log_loss, brier, bins, decisions)
 
     @classmethod
     def none(cls, n_classes: int) -> Self:
@@ -181,9 +161,9 @@ class Metrics(Sums):
         return cls.of(np.empty(0, np.int64), np.empty((0, n_classes)))
 
     @property
-    def n_errors(self) -> Any:
+    def n_errors(self) -> int:
         """Rows that were given another class than their own."""
-        return self.confusion.sum() - np.trace(self.confusion)
+        return int(self.confusion.sum() - np.trace(self.confusion))
 
     @property
     def log_loss(self) -> float:
@@ -207,35 +187,31 @@ class Metrics(Sums):
                 "from": i / N_BINS,
                 "to": (i + 1) / N_BINS,
                 "n_rows": int(n),
-                "said": said / n,
+                "probability": total / n,
                 "right": right / n,
             }
-            for i, (n, said, right) in enumerate(self.bins.tolist())
+            for i, (n, total, right) in enumerate(self.bins.tolist())
             if n
         ]
 
     def rate(self, alpha: float) -> Rate:
-        """The error over all rows, counted as whole rows."""
-        return Rate.of(int(self.n_errors), int(self.n_rows), alpha)
+        """The error over all rows."""
+        return Rate.of(self.n_errors, self.n_rows, alpha)
 
     def accepted(self, alpha: float) -> Rate | None:
         """The error over rows that were accepted; None where all were refused."""
         n, wrong = self.decisions[0].tolist()
-        return Rate.of(int(wrong), int(n), alpha) if n else None
+        return Rate.of(wrong, n, alpha) if n else None
 
 
-def bin_sums(
-    confidence: np.ndarray, right: np.ndarray, edges: np.ndarray, weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Weight, weighted confidence and weight of those that are right in each bin, (n_bins, 3).
+def bin_sums(confidence: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Rows, their confidence and those of them that are right in bins of equal width, (N_BINS, 3).
 
     A row at an edge counts in the lower bin, as in scikit-learn's `calibration_curve`.
     """
-    n_bins = len(edges) - 1
-    place = np.clip(np.searchsorted(edges[1:-1], confidence), 0, max(n_bins - 1, 0))
-    weight = np.ones(len(confidence)) if weight is None else weight
-    parts = (weight, weight * confidence, weight * right)
-    return np.column_stack([np.bincount(place, part, minlength=n_bins) for part in parts])
+    place = np.searchsorted(np.linspace(0, 1, N_BINS + 1)[1:-1], confidence)
+    parts = (np.ones(len(confidence)), confidence, right)
+    return np.column_stack([np.bincount(place, part, minlength=N_BINS) for part in parts])
 
 
 # -- what refusing buys -------------------------------------------------------------------------------------------
@@ -273,3 +249,131 @@ def coverage_curve(
     kept = ~novel & (weight > 0)
     level, accepted, errors = accepted_up_to(ambiguity[kept], wrong[kept], weight[kept])
     return CoverageCurve(accepted / weight.sum(), errors / accepted, level)
+
+
+# -- two classifiers on the same rows ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """Two classifiers, the first and the second, on the same rows; prints as sentences.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows.
+    errors : tuple of float
+        Shares of rows that each misclassifies.
+    log_losses : tuple of float
+        Means of -log P(true class).
+    only_first, only_second : int
+        Rows on which only one of them errs.
+    p_value : float
+        McNemar's exact test, two-sided, that both err alike.
+    interval : tuple of float
+        Of the error of the second less that of the first (`bounds.paired_difference`), both ends together wrong with a
+        probability of at most 1 - `confidence`.
+    confidence : float
+        Of the interval.
+    log_loss_difference : float
+        Second less first: above zero where the first is better.
+    log_loss_error : float
+        Its standard error.
+    n_different : int
+        Rows to which they give different labels.
+    """
+
+    n_rows: int
+    errors: tuple[float, float]
+    log_losses: tuple[float, float]
+    only_first: int
+    only_second: int
+    p_value: float
+    interval: tuple[float, float]
+    confidence: float
+    log_loss_difference: float
+    log_loss_error: float
+    n_different: int
+
+    @classmethod
+    def of(
+        cls, codes: np.ndarray, first: np.ndarray, second: np.ndarray, alpha: float = 0.05
+    ) -> Self:
+        """From the codes of the classes, (n,), and the probabilities of both, (n, K)."""
+        n, both = len(codes), np.stack([first, second])
+        named = both.argmax(axis=2)  # (2, n)
+        wrong = named != codes
+        loss = -np.log(np.maximum(both[:, np.arange(n), codes], np.finfo(np.float64).tiny))
+        only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
+        most = [paired_difference(*pair, n, alpha / 2) for pair in (only, only[::-1])]
+        gap = loss[1] - loss[0]
+        return cls(
+            n_rows=n,
+            errors=tuple(wrong.mean(axis=1).tolist()),
+            log_losses=tuple(loss.mean(axis=1).tolist()),
+            only_first=only[0],
+            only_second=only[1],
+            p_value=float(binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0,
+            interval=(-most[0], most[1]),
+            confidence=1 - alpha,
+            log_loss_difference=float(gap.mean()),
+            log_loss_error=float(gap.std(ddof=1) / n**0.5) if n > 1 else float("inf"),
+            n_different=int((named[0] != named[1]).sum()),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        low, high = (signed(100 * end) for end in self.interval)
+        sure = "more than chance explains" if self.p_value < 0.05 else "chance may explain it"
+        return (
+            f"On {plural(self.n_rows, 'row')} the first errs on {percent(self.errors[0])} and the second on "
+            f"{percent(self.errors[1])} (only the first on {self.only_first:,}, only the second on "
+            f"{self.only_second:,}; p = {self.p_value:.2g}, {sure}), a difference of {low} to {high} points with "
+            f"{100 * self.confidence:.6g} % confidence. Log-loss {self.log_losses[0]:.4f} and {self.log_losses[1]:.4f}: "
+            f"a difference of {signed(self.log_loss_difference, 4)} ± {self.log_loss_error:.4f}. "
+            f"They give {plural(self.n_different, 'row')} different labels."
+        )
+
+
+def compare_models(
+    first: Any, second: Any, X: Any, y: Any, *, alpha: float = 0.05
+) -> ModelComparison:
+    """Two fitted classifiers on rows that neither was fitted to.
+
+    Parameters
+    ----------
+    first, second : classifier
+        Fitted, with `predict_proba` and the same classes.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    alpha : float, default=0.05
+        Probability that the interval of the difference is wrong.
+
+    Returns
+    -------
+    comparison : ModelComparison
+        Prints as sentences.
+
+    Examples
+    --------
+    >>> from kernelpool import SharedKernelClassifier
+    >>> from kernelpool.datasets import make_clouds
+    >>> from kernelpool.inspection import compare_models
+    >>> X, y = make_clouds(random_state=0)
+    >>> few, many = (SharedKernelClassifier.prbf(n, random_state=0).fit(X, y) for n in (2, 12))
+    >>> compare_models(few, many, *make_clouds(random_state=1)).p_value < 0.001
+    True
+    """
+    classes = np.asarray(first.classes_)
+    if list(classes) != list(second.classes_):
+        raise KernelpoolError(
+            f"Both must know the same classes; got {list(classes)} and {list(second.classes_)}."
+        )
+    codes = class_codes(classes, y, len(X))
+    a, b = (np.asarray(to_numpy(model.predict_proba(X)), np.float64) for model in (first, second))
+    return ModelComparison.of(codes, a, b, alpha)

@@ -1,12 +1,11 @@
-"""From what a user fitted to the model inside: pipelines, searches, frozen estimators and classifiers that may refuse.
+"""The model inside pipelines, searches, frozen estimators and classifiers that may refuse, and the features that it sees.
 
-A kernel lives in the features that the last transformer made. Where those are input columns shifted and scaled, it is told in
-the units of the input; elsewhere in the features themselves.
+A kernel lives in the features that the last transformer made. Where those are input columns shifted and scaled, `scale` and
+`offset` lead back to the units of the input.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
-
-INSIDE = ("best_estimator_", "estimator_")
-"""Where wrappers keep the estimator that they fitted: searches, thresholds, RejectClassifier."""
+from ..tables.columns import Columns
 
 SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
     StandardScaler: lambda step: (step.scale_, step.mean_),
@@ -31,32 +28,29 @@ SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Feature:
-    """A feature as the model sees it: scale * value + offset is in the units of the input."""
-
-    name: str
-    scale: float = 1.0
-    offset: float = 0.0
-    made: bool = False
-    """Whether a transformer made it out of something else."""
-    words: tuple[str, ...] | None = None
-    """Its categories, where it is categorical; rows then hold their codes."""
-
-
-@dataclass(frozen=True)
 class Unwrapped:
     """A model, what stands around it, and what stands before it."""
 
-    outer: Any
     inner: Any
     """The last step inside everything else; one of codes, where it takes categories."""
     wrappers: tuple[Any, ...]
     """Pipelines, searches and others around it, the outermost first."""
     steps: tuple[Any, ...]
     """The transformers before it, in their order."""
-    input_names: tuple[str, ...]
-    columns: Any = None
+    names: tuple[str, ...]
+    """Of the features of the model inside."""
+    made: bool
+    """Whether transformers made them out of something else than single columns."""
+    scale: np.ndarray
+    """(d,): scale * value + offset is in the units of the input, or of what was made of it."""
+    offset: np.ndarray
+    columns: Columns | None
     """The columns of a model that takes categories."""
+
+    @property
+    def categories(self) -> tuple[Any, ...]:
+        """What the codes of each feature stand for; None for numbers."""
+        return (None,) * len(self.names) if self.columns is None else self.columns.categories
 
     def transform(self, X: Any) -> Any:
         """Rows as the model inside sees them."""
@@ -64,93 +58,75 @@ class Unwrapped:
             X = step.transform(X)
         return X if self.columns is None else self.columns.encode(X)
 
-    @cached_property
-    def features(self) -> tuple[Feature, ...]:
-        """Of the model inside."""
-        features = [Feature(name) for name in self.input_names]
-        for step in self.steps:
-            features = _features_after(step, features)
-        n_features = getattr(self.inner, "n_features_in_", len(features))
-        if len(features) != n_features:  # a transformer that does not name what it makes
-            features = [Feature(f"feature {i}", made=True) for i in range(n_features)]
-        if self.columns is not None:
-            told = zip(features, self.columns.categories, strict=True)
-            features = [f if v is None else replace(f, words=tuple(map(str, v))) for f, v in told]
-        return tuple(features)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Of the features of the model inside."""
-        return tuple(feature.name for feature in self.features)
-
-    @cached_property
-    def scale(self) -> np.ndarray:
-        """(d,)."""
-        return np.array([feature.scale for feature in self.features])
-
-    @cached_property
-    def offset(self) -> np.ndarray:
-        """(d,)."""
-        return np.array([feature.offset for feature in self.features])
-
 
 def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrapped:
     """The model inside; its input columns are called `input_names`, as in fit, or feature 0, feature 1 ..."""
+    inner, wrappers, steps = _layers(estimator)
     if input_names is None:
-        names = getattr(estimator, "feature_names_in_", None)
-        count = range(getattr(estimator, "n_features_in_", 0) if names is None else 0)
-        input_names = [f"feature {i}" for i in count] if names is None else [str(n) for n in names]
-    inner, wrappers, steps = estimator, [], []
-    while True:
-        if isinstance(inner, Pipeline):
-            wrappers.append(inner)
-            before = [step for _, step in inner.steps[:-1]]
-            steps += [step for step in before if step not in (None, "passthrough")]
-            inner = inner.steps[-1][1]
-            continue
-        names_inside = ("estimator",) if isinstance(inner, FrozenEstimator) else INSIDE
-        attribute = next(
-            (name for name in names_inside if is_fitted_estimator(getattr(inner, name, None))), None
-        )
-        if attribute is None:
-            break
-        wrappers.append(inner)
-        inner = getattr(inner, attribute)
-    columns = inner.columns_ if hasattr(inner, "columns_") else None
-    if columns is not None and any(columns.levels):
+        input_names = getattr(estimator, "feature_names_in_", None)
+    if input_names is None:
+        input_names = [f"feature {i}" for i in range(getattr(estimator, "n_features_in_", 0))]
+    names, made = tuple(map(str, input_names)), False
+    scale, offset = np.ones(len(names)), np.zeros(len(names))
+    for step in steps:
+        if type(step) in SCALERS:
+            by, to = SCALERS[type(step)](step)
+            offset = offset + scale * (0.0 if to is None else to)
+            scale = scale * (1.0 if by is None else by)
+        else:
+            names, made = _names_after(step, names), True
+            scale, offset = np.ones(len(names)), np.zeros(len(names))
+    n_features = getattr(inner, "n_features_in_", len(names))
+    if len(names) != n_features:  # a transformer that does not name what it makes
+        names, made = tuple(f"feature {i}" for i in range(n_features)), True
+        scale, offset = np.ones(n_features), np.zeros(n_features)
+    columns = inner.columns_ if hasattr(inner, "columns_") and any(inner.columns_.levels) else None
+    if columns is not None:
         inner = inner._with_columns(columns.of_codes())
-    else:
-        columns = None
-    parts = tuple(wrappers), tuple(steps), tuple(input_names)
-    return Unwrapped(estimator, inner, *parts, columns)
+    return Unwrapped(inner, tuple(wrappers), tuple(steps), names, made, scale, offset, columns)
 
 
-def _features_after(step: Any, features: list[Feature]) -> list[Feature]:
-    """The features that a fitted transformer makes of `features`."""
-    if type(step) in SCALERS:
-        scale, offset = SCALERS[type(step)](step)
-        scales = np.broadcast_to(1.0 if scale is None else scale, len(features)).tolist()
-        offsets = np.broadcast_to(0.0 if offset is None else offset, len(features)).tolist()
-        return [
-            replace(f, scale=f.scale * a, offset=f.offset + f.scale * b)
-            for f, a, b in zip(features, scales, offsets, strict=True)
-        ]
-    for arguments in ([[feature.name for feature in features]], []):
+def innermost(estimator: Any) -> Any:
+    """The model inside, fitted or not."""
+    return _layers(estimator)[0]
+
+
+def _layers(estimator: Any) -> tuple[Any, list[Any], list[Any]]:
+    """The model inside, what stands around it, and the transformers before it."""
+    inner, wrappers, steps = estimator, [], []
+    while (attribute := inside_of(inner)) is not None:
+        wrappers.append(inner)
+        if attribute == "steps":
+            steps += [step for _, step in inner.steps[:-1] if step not in (None, "passthrough")]
+            inner = inner.steps[-1][1]
+        else:
+            inner = getattr(inner, attribute)
+    return inner, wrappers, steps
+
+
+def inside_of(estimator: Any) -> str | None:
+    """The attribute in which a wrapper keeps what it fitted; None for a model."""
+    if isinstance(estimator, Pipeline):
+        return "steps"
+    kept = ("estimator",) if isinstance(estimator, FrozenEstimator) else ()
+    for name in (*kept, "best_estimator_", "estimator_"):
+        if is_fitted_estimator(getattr(estimator, name, None)):
+            return name
+    return None
+
+
+def _names_after(step: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """What a fitted transformer calls the features that it makes."""
+    for arguments in ([list(names)], []):
         try:
-            names = step.get_feature_names_out(*arguments)
+            return tuple(map(str, step.get_feature_names_out(*arguments)))
         except (AttributeError, ValueError, TypeError):
             continue
-        return [Feature(str(name), made=True) for name in names]
-    return []
-
-
-def knows_log_density(estimator: Any) -> bool:
-    """Whether the model inside has `log_density`; pipelines do not hand it on."""
-    return hasattr(unwrap(estimator).inner, "log_density")
+    return ()
 
 
 def log_density(estimator: Any, X: Any) -> np.ndarray:
-    """log p(x|C_k) by the model inside, (n, K), in the features that it sees."""
+    """log p(x|C_k) by the model inside, (n, K), in the features that it sees; pipelines do not hand it on."""
     found = unwrap(estimator)
     return np.asarray(to_numpy(found.inner.log_density(found.transform(X))), np.float64)
 

@@ -26,15 +26,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import chi2
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import to_numpy
 from ..errors import KernelpoolError
-from ..text import percent, shown
+from ..text import percent, plural, shown
 from ..training.prepare import class_prior_for
-from .pipeline import INSIDE, unwrap
+from .pipeline import innermost, inside_of
 
 
 @dataclass(frozen=True)
@@ -70,31 +68,20 @@ class PriorEstimate:
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
-        by_class = zip(
-            *(
-                a.tolist()
-                for a in (self.classes, self.class_prior, self.low, self.high, self.trained)
-            ),
-            strict=True,
-        )
         names = ("label", "share", "low", "high", "trained")
-        told = [dict(zip(names, values, strict=True)) for values in by_class]
-        return {
-            "n_rows": self.n_rows,
-            "p_value": self.p_value,
-            "confidence": self.confidence,
-            "classes": told,
-        }
+        columns = (self.classes, self.class_prior, self.low, self.high, self.trained)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        classes = [dict(zip(names, values, strict=True)) for values in rows]
+        about = {"n_rows": self.n_rows, "p_value": self.p_value, "confidence": self.confidence}
+        return {**about, "classes": classes}
 
     def __str__(self) -> str:
-        lines = [
-            f"Class frequencies of {self.n_rows:,} rows ({100 * self.confidence:g} % intervals; in training):"
-        ]
-        for k, label in enumerate(self.classes.tolist()):
-            interval = f"{percent(self.low[k])} to {percent(self.high[k])}"
-            lines.append(
-                f"  {shown(label)}: {percent(self.class_prior[k])} ({interval}; {percent(self.trained[k])})"
-            )
+        confidence = f"{100 * self.confidence:.6g} % intervals"
+        lines = [f"Class frequencies of {plural(self.n_rows, 'row')} ({confidence}; in training):"]
+        columns = zip(self.class_prior, self.low, self.high, self.trained, strict=True)
+        for label, shares in zip(self.classes.tolist(), columns, strict=True):
+            share, low, high, trained = map(percent, shares)
+            lines.append(f"  {shown(label)}: {share} ({low} to {high}; {trained})")
         changed = "have changed" if self.p_value < 1 - self.confidence else "may be the same"
         return "\n".join([*lines, f"They {changed} (p = {self.p_value:.2g})."])
 
@@ -144,24 +131,22 @@ def estimate_class_prior(
     if not len(probability):
         raise KernelpoolError("X has no rows: nothing can be estimated from them.")
     classes = np.asarray(model.classes_)
-    assumed = (
-        trained_prior(model)
-        if trained is None
-        else class_prior_for(trained, classes, np.ones(len(classes)))
-    )
+    if trained is None:
+        assumed = _trained_prior(innermost(model))
+    else:
+        assumed = class_prior_for(trained, classes, np.ones(len(classes)))
     return prior_from_probability(probability, assumed, classes, confidence)
 
 
-def trained_prior(model: Any) -> np.ndarray:
+def _trained_prior(inner: Any) -> np.ndarray:
     """The frequencies that the probabilities of a model assume, (K,)."""
-    inner = unwrap(model).inner
     if hasattr(inner, "_prior"):
         return np.asarray(inner._prior())
     for name in ("class_prior_", "priors_"):  # scikit-learn's naive Bayes and discriminants
         if hasattr(inner, name):
             return np.asarray(getattr(inner, name), np.float64)
     raise KernelpoolError(
-        f"{type(inner).__name__} does not tell the class frequencies that it was trained with: pass trained=, their shares."
+        f"{type(inner).__name__} does not have the class frequencies that it was trained with: pass trained=, their shares."
     )
 
 
@@ -169,30 +154,24 @@ def prior_from_probability(
     probability: np.ndarray, trained: np.ndarray, classes: np.ndarray, confidence: float = 0.95
 ) -> PriorEstimate:
     """The estimate from P(C_k|x), (n, K), that assume the frequencies `trained`, (K,)."""
+    known = trained > 0
     ratio = (
-        probability / np.where(trained > 0, trained, 1.0) * (trained > 0)
+        probability / np.where(known, trained, 1.0) * known
     )  # p(x|C_k) up to a factor of the row
-    best = _most_likely(ratio, np.where(trained > 0, trained, 0.0))
+    best = _most_likely(ratio, trained)
     top = _log_likelihood(ratio, best)
     changed = 2 * (top - _log_likelihood(ratio, trained))
     threshold = 0.5 * chi2.ppf(confidence, 1)
-    low, high = np.zeros(len(trained)), np.ones(len(trained))
-    for k in range(len(trained)):
+    low, high = np.zeros(len(trained)), np.where(known, 1.0, 0.0)
+    for k in np.flatnonzero(known).tolist():
 
         def fall(share: float, k: int = k) -> float:
-            others = np.where(
-                np.arange(len(best)) == k, 0.0, np.maximum(best, 1e-6) * (trained > 0)
-            )
-            start = others * ((1 - share) / others.sum()) if others.sum() > 0 else others
-            start[k] = share
+            start = _with_share(np.maximum(best, 1e-6) * known, k, share)
             return top - _log_likelihood(ratio, _most_likely(ratio, start, fixed=k)) - threshold
 
-        if trained[k] == 0:
-            high[k] = 0.0
-            continue
         low[k] = brentq(fall, 0.0, best[k], xtol=1e-6) if fall(0.0) > 0 else 0.0
         high[k] = brentq(fall, best[k], 1.0, xtol=1e-6) if fall(1.0) > 0 else 1.0
-    p_value = float(chi2.sf(max(changed, 0.0), max((trained > 0).sum() - 1, 1)))
+    p_value = float(chi2.sf(max(changed, 0.0), max(known.sum() - 1, 1)))
     return PriorEstimate(classes, best, low, high, trained, p_value, confidence, len(probability))
 
 
@@ -204,19 +183,22 @@ def _most_likely(
     ratio: np.ndarray, prior: np.ndarray, fixed: int | None = None, tol: float = 1e-8
 ) -> np.ndarray:
     """(2.9): the frequencies that make the rows most likely, from a start; one of them may be `fixed`."""
-    share = prior[fixed] if fixed is not None else 0.0
     for _ in range(2000):
-        joint = ratio * prior
+        before, joint = prior, ratio * prior
         total = joint.sum(axis=1, keepdims=True)
-        mean = (joint / np.where(total > 0, total, 1.0)).mean(axis=0)
+        prior = (joint / np.where(total > 0, total, 1.0)).mean(axis=0)
         if fixed is not None:
-            mean[fixed] = 0.0
-            mean = mean * ((1 - share) / mean.sum()) if mean.sum() > 0 else mean
-            mean[fixed] = share
-        step = np.abs(mean - prior).max()
-        prior = mean
-        if step < tol:
+            prior = _with_share(prior, fixed, before[fixed])
+        if np.abs(prior - before).max() < tol:
             break
+    return prior
+
+
+def _with_share(prior: np.ndarray, k: int, share: float) -> np.ndarray:
+    """Class k has this share, and the others what is left, in the same proportions."""
+    others = np.where(np.arange(len(prior)) == k, 0.0, prior)
+    prior = others * ((1 - share) / others.sum()) if others.sum() > 0 else others
+    prior[k] = share
     return np.asarray(prior)
 
 
@@ -238,16 +220,16 @@ def with_class_prior(model: Any, class_prior: Any) -> Any:
     check_is_fitted(model)
     if hasattr(model, "with_class_prior"):
         return model.with_class_prior(class_prior)
-    other = copy(model)
-    if isinstance(model, Pipeline):
-        name, last = model.steps[-1]
-        other.steps = [*model.steps[:-1], (name, with_class_prior(last, class_prior))]
-        return other
-    attribute = next((name for name in (*INSIDE, "estimator") if hasattr(model, name)), None)
-    if attribute is None or (attribute == "estimator" and not isinstance(model, FrozenEstimator)):
+    attribute, other = inside_of(model), copy(model)
+    if attribute is None:
         raise KernelpoolError(
             f"{type(model).__name__} cannot take other class frequencies; SharedKernelClassifier, SharingAverageClassifier, "
             f"Parzen networks and PooledClassifier can."
         )
-    setattr(other, attribute, with_class_prior(getattr(model, attribute), class_prior))
+    kept = getattr(model, attribute)
+    if attribute == "steps":  # of a pipeline
+        name, last = kept[-1]
+        other.steps = [*kept[:-1], (name, with_class_prior(last, class_prior))]
+    else:
+        setattr(other, attribute, with_class_prior(kept, class_prior))
     return other

@@ -169,8 +169,8 @@ def test_drift_priors_and_importance_are_those_of_the_library(customers_page, cu
     model, X, y = customers
     found = check_drift(None, X[300:], X[:300])
     rows = customers_page.table("feature", "distance", "p")
-    assert column(rows, 0, sort=False) == [part.name for part in found.parts]
-    assert column(rows, 2) == pytest.approx([part.adjusted for part in found.parts])
+    assert column(rows, 0, sort=False) == [part["name"] for part in found.parts]
+    assert column(rows, 2) == pytest.approx([part["adjusted"] for part in found.parts])
     trained = [(y[:300] == label).mean() for label in model.classes_]
     prior = estimate_class_prior(model, X[300:], trained=trained)
     rows = customers_page.table("class", "training", "estimated", "counted")

@@ -6,8 +6,7 @@ import numpy as np
 import typer
 
 from ...errors import KernelpoolError
-from ...inspection import DriftReference
-from ...inspection.priors import prior_from_probability
+from ...inspection import DriftReference, prior_from_probability
 from ...text import shown
 from ..readers.files import Source
 from . import options as o
@@ -40,14 +39,12 @@ def check(
     loaded, source = load_model(model, screen), Source(data, o.text_style(text))
     reference, shares = _reference(loaded), class_shares(loaded)
     counts: Any = None
-    density: Any = None
     sample: list[np.ndarray] = []
     for _, table in loaded.tables(source, screen, "Checking"):
-        found, score = reference.count(table, loaded.model)
+        found = reference.count(table, loaded.model)
         counts = found if counts is None else counts + found
-        density = score if density is None else density + score
         sample.append(np.asarray(loaded.model.predict_proba(table), np.float32))
-    drift = reference.compare(counts, density)
+    drift = reference.compare(counts)
     screen.result(str(drift))
     record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
     if shares is not None:

@@ -5,9 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ...bounds import binomial_upper
-from ...inspection import ModelComparison, feature_importance
-from ...inspection.metrics import DECISIONS, Metrics
+from ...inspection import DECISIONS, Metrics, ModelComparison, bounds, feature_importance
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
 from . import options as o
@@ -60,7 +58,7 @@ def evaluate(
     records = []
     for one, (metrics, _) in zip(loaded, found, strict=True):
         counts = int(metrics.n_errors), int(metrics.n_rows)
-        bound = binomial_upper(*counts, alpha, n_tried=tried or len(loaded))
+        bound = bounds.binomial_upper(*counts, alpha, n_tried=tried or len(loaded))
         records.append({"model": one.path, "certified": bound, **_record(metrics, one, alpha)})
     if len(loaded) == 1:
         _print(found[0][0], records[0], screen)
@@ -130,7 +128,7 @@ def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
         "Calibration: rows by the probability of their label",
         ["from", "rows", "probability", "correct"],
         [
-            [b["from"], b["n_rows"], percent(b["said"]), percent(b["right"])]
+            [b["from"], b["n_rows"], percent(b["probability"]), percent(b["right"])]
             for b in record["calibration"]
         ],
     )

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from ... import save
-from ...inspection.describe import describe
+from ...inspection import describe
 from ...text import percent, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
 from ..readers.table import CATEGORY, NUMBER, Rows, read_rows

@@ -1,6 +1,6 @@
 """`kernelpool info`: what is in a model file."""
 
-from ...inspection.describe import describe
+from ...inspection import describe
 from ...text import listed, percent, shown
 from . import options as o
 from .loaded import load_model

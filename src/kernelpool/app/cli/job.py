@@ -14,8 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from ... import PooledClassifier
 from ...errors import TableError
-from ...inspection import DriftReference, hold_out, row_keys, stratified_folds
-from ...inspection.metrics import Metrics
+from ...inspection import DriftReference, Metrics, hold_out, row_keys, stratified_folds
 from ...text import plural, shown
 from ..readers.table import Rows, fingerprint
 from .models import NOT_SETTABLE

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import RejectClassifier, load
 from ...errors import KernelpoolError, TableError
-from ...inspection.metrics import ambiguity_of
+from ...inspection import ambiguity_of
 from ...text import listed, plural, quoted, shown
 from ..files import read_header
 from ..readers.files import Batch, Source, stem_of

@@ -9,11 +9,8 @@ import numpy as np
 
 from ... import ConformalClassifier
 from ...errors import KernelpoolError
-from ...inspection import explain, with_class_prior
-from ...inspection.explanation import signed
-from ...inspection.metrics import DECISIONS
-from ...inspection.priors import prior_from_probability
-from ...text import listed, plural, shown
+from ...inspection import DECISIONS, explain, prior_from_probability, with_class_prior
+from ...text import listed, plural, shown, signed
 from ..readers.files import Batch, Source
 from ..readers.table import check_columns
 from ..readers.writing import FORMATS
@@ -195,7 +192,7 @@ def _reasons(model: Any, features: Any) -> list[str]:
     found = []
     for why in explain(model, features):
         parts = ", ".join(f"{part.name} {signed(part.part)}" for part in why.features[:MOST_PARTS])
-        found.append(f"against {why.against} {why.log_odds:+.2f}: {parts}")
+        found.append(f"against {why.against} {signed(why.log_odds)}: {parts}")
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import sklearn
 
 from ...errors import ModelFileError
-from ...inspection.pipeline import unwrap
+from ...inspection import innermost
 from .codec import read_model
 from .container import check_depth, clipped, parse_json, short
 
@@ -158,7 +158,7 @@ def _units_of(
 
 
 def _summary_of(estimator: Any) -> dict[str, Any]:
-    last = unwrap(estimator).inner
+    last = innermost(estimator)
     told = {}
     for name in ("n_iter_", "converged_", "objective_", "loss_", "radius_"):
         value = getattr(last, name, None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...inspection.metrics import ambiguity_of
+from ...inspection import ambiguity_of
 from ...text import text_of
 from .inside import Inside, separating
 

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier
-from ...inspection import describe
-from ...inspection.pipeline import unwrap
+from ...inspection import describe, unwrap
 from ...tables.columns import Columns
 
 
@@ -51,7 +50,7 @@ class Inside:
         self.found = unwrap(outer, self.names)
         self.model, self.features = self.found.inner, list(self.found.names)
         self.columns = Columns.learn(self.found.transform(X))
-        self.categories = [feature.words for feature in self.found.features]
+        self.categories = list(self.found.categories)
         self.description = describe(self.model)
         around = (part for part in self.found.wrappers if isinstance(part, RejectClassifier))
         self.reject = next(around, None)
@@ -63,8 +62,7 @@ class Inside:
 
     def position(self, feature: int) -> int | None:
         """The input column that a feature is, shifted and scaled; None where it is made."""
-        made = self.found.features[feature].made
-        return None if made else self.names.index(self.features[feature])
+        return None if self.found.made else self.names.index(self.features[feature])
 
     # -- rows --------------------------------------------------------------------------------------
 

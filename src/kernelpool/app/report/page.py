@@ -46,12 +46,13 @@ from ...estimators import ConformalClassifier, SharedKernelClassifier
 from ...inspection import (
     Metrics,
     Rate,
+    ambiguity_of,
     check_drift,
+    coverage_curve,
     estimate_class_prior,
     feature_importance,
+    refusals,
 )
-from ...inspection.describe import refusals
-from ...inspection.metrics import ambiguity_of, coverage_curve
 from ...text import is_missing, text_of
 from . import plots
 from .explorer import explore

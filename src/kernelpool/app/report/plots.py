@@ -15,15 +15,14 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ...errors import KernelpoolError
 from ...estimators import RejectClassifier, SharedKernelClassifier, SharingAverageClassifier
-from ...inspection.describe import member_name
-from ...inspection.metrics import (
-    N_BINS,
+from ...inspection import (
     ambiguity_of,
     bin_sums,
     binomial_interval,
     coverage_curve,
+    innermost,
+    member_name,
 )
-from ...inspection.pipeline import unwrap
 from ...text import text_of
 from .inside import Inside, codes_of, separating
 
@@ -126,8 +125,7 @@ def plot_calibration(model: Any, X: Any, y: Any, *, ax: Any = None) -> None:
     """
     probability = np.asarray(model.predict_proba(X), np.float64)
     right = probability.argmax(axis=1) == codes_of(y, model.classes_)
-    edges = np.linspace(0, 1, N_BINS + 1)
-    draw_calibration(bin_sums(probability.max(axis=1), right, edges), ax)
+    draw_calibration(bin_sums(probability.max(axis=1), right), ax)
 
 
 def draw_calibration(bins: np.ndarray, ax: Any) -> None:
@@ -513,7 +511,7 @@ def plot_sharing(model: Any, *, ax: Any = None) -> None:
     """
     from matplotlib.patches import Rectangle
 
-    model = unwrap(model).inner
+    model = innermost(model)
     if not isinstance(model, SharedKernelClassifier | SharingAverageClassifier):
         raise KernelpoolError(
             f"plot_sharing needs kernels that classes share; {type(model).__name__} has none."
@@ -563,7 +561,7 @@ def plot_history(model: Any, *, ax: Any = None) -> None:
     ax : matplotlib axes
         A line for each network.
     """
-    model = unwrap(model).inner
+    model = innermost(model)
     runs = histories(model)
     if not runs:
         raise KernelpoolError(
