@@ -113,7 +113,7 @@ def test_frequencies_may_be_given_before_the_fit(model):
             clone(model).set_params(class_prior=given).fit(x, y),
             plain.with_class_prior(given),
         )
-        np.testing.assert_allclose(fitted._prior(), other._prior())
+        np.testing.assert_allclose(fitted.class_prior_, other.class_prior_)
         if not isinstance(model, ParzenClassifier):  # whose width depends on the frequencies
             np.testing.assert_allclose(
                 fitted.predict_proba(x), other.predict_proba(x), rtol=0.2, atol=0.02

@@ -140,8 +140,6 @@ def estimate_class_prior(
 
 def _trained_prior(inner: Any) -> np.ndarray:
     """The frequencies that the probabilities of a model assume, (K,)."""
-    if hasattr(inner, "_prior"):
-        return np.asarray(inner._prior())
     for name in ("class_prior_", "priors_"):  # scikit-learn's naive Bayes and discriminants
         if hasattr(inner, name):
             return np.asarray(getattr(inner, name), np.float64)
