@@ -298,7 +298,7 @@ def report(path):
             mean_and_deviation(of["mixtures", name], "error")[0] if of["mixtures", name] else np.nan
         )
         print(f"| {name} | {_counts(chosen, 'covariance_type')} | {kernels[0]} to {kernels[-1]}, median "
-              f"{kernels[len(kernels) // 2]} | {_counts(chosen, 'sharing')} | {_counts(chosen, 'overlap_penalty')} | "
+              f"{kernels[len(kernels) // 2]} | {_counts(chosen, 'sharing')} | {_counts(chosen, 'overlap')} | "
               f"{np.mean([int(r['tried']) for r in chosen]):.0f} | {mean_and_deviation(chosen, 'seconds')[0]:.1f} | "
               f"{baseline:.1f} |")  # fmt: skip
 

@@ -31,9 +31,9 @@ print(f"test error {100 * (1 - model.score(X_test, y_test)):.1f} %")
 # What was tried
 # --------------
 #
-# ``selection_`` has a line for every network that was judged. Each family grows from one kernel a class by splitting the
-# kernels whose rows are classified worst, and is given up when that no longer helps. Round kernels need many; diagonal and full
-# ones are as good as they get with five, and the smaller of the two is taken.
+# ``selection_`` has a line for every network that was scored. Each family is tried with one, two, four, ... kernels a class, and
+# is given up when more no longer help. Spherical kernels need many; diagonal and full ones are as good as they get with four a
+# class, and the smaller of the two is taken.
 
 BLUE, ORANGE = "#2f6db5", "#e07b1a"
 COLORS = {"spherical": "#8a5fb0", "diag": "#1f8a5b", "full": "#c23b3b", "tied": "#7a7a7a"}
@@ -72,7 +72,7 @@ def draw_growth(axes):
         "chosen", (tried["n_kernels"][chosen][0], tried["tempered_loss"][chosen][0]), (0, -18), textcoords="offset points",
         ha="center", fontsize=10,
     )  # fmt: skip
-    axes.set(xscale="log", xlabel="kernels", ylabel="held-out loss", title="Growing")
+    axes.set(xscale="log", xlabel="kernels", ylabel="held-out loss", title="Number of kernels")
     axes.set_xticks([2, 5, 10, 20, 50, 100], labels=["2", "5", "10", "20", "50", "100"])
     axes.minorticks_off()
     axes.set_ylim(bottom=0.19)
@@ -130,12 +130,12 @@ plt.show()
 # Sharing and the penalty
 # -----------------------
 #
-# The network that grew best is then tried with other degrees of sharing and under the overlap penalty. Here they make no
+# The best network is then tried with other degrees of sharing and under the overlap penalty. Here they make no
 # difference that held-out rows could tell: the losses differ by less than their errors.
 
 best = ~growing
 print(f"{'sharing':>8} {'penalty':>8} {'kernels':>8} {'loss':>8}")
 for i in np.flatnonzero(best):
     print(
-        f"{tried['sharing'][i]:8g} {tried['overlap_penalty'][i]:8g} {tried['n_kernels'][i]:8d} {tried['tempered_loss'][i]:8.4f}"
+        f"{tried['sharing'][i]:8g} {tried['overlap'][i]:8g} {tried['n_kernels'][i]:8d} {tried['tempered_loss'][i]:8.4f}"
     )
