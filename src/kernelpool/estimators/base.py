@@ -98,7 +98,7 @@ class Estimator(NotebookMixin, BaseEstimator):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         record = self.__dict__.get("_fitted")
         if record is not None and name.endswith("_") and not name.startswith("_"):
-            value = None
+            value: Any = None
             if name == "n_features_in_":
                 value = len(record.columns)
             elif name == "feature_names_in_":
