@@ -11,8 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelpool.tables.columns import Columns
 from kernelpool.training.imputation import imputation_mixture, imputations
-from kernelpool.training.pool import Candidate, PoolFit, log_probas
-from kernelpool.training.pooling import log_loss
+from kernelpool.training.pool import Candidate, PoolFit, log_loss, log_probas
 
 CODES = np.arange(240) % 3
 X = np.random.default_rng(0).normal(size=(240, 4)) + 1.2 * np.eye(3, 4)[CODES]
@@ -105,9 +104,8 @@ def test_views_reach_predictions():
     x = np.exp(X)
     fit = fitted(("nb", GaussianNB(), "warped metric"), x=x, n_jobs=2)
     networks = fit.networks["nb"]
-    for network, log_proba in zip(
-        networks, log_probas(networks, fit.views, x, None, x), strict=True
-    ):
+    found = log_probas(networks, fit.views, fit.columns, x, None, x)
+    for network, log_proba in zip(networks, found, strict=True):
         z = fit.views[network.view].transform(x)
         expected = network.estimator.predict_log_proba(z)
         np.testing.assert_allclose(log_proba, expected, atol=1e-9)

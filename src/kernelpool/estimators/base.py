@@ -16,7 +16,7 @@ from ..arrays import Array, device, is_numpy_array, logsumexp, namespace, to_num
 from ..errors import KernelpoolError
 from ..inspection.explanation import Explanation, explain
 from ..inspection.notebook import NotebookMixin
-from ..rows import Block, Rows, is_lazy, map_column
+from ..rows import Block, Rows, as_rows, is_lazy, map_column
 from ..tables.batches import is_source
 from ..tables.columns import Columns
 from ..training.monitor import FitMonitor, SklearnCallbacks
@@ -147,6 +147,10 @@ class ProbabilityClassifier(ClassifierMixin, Estimator):
     def _map_scores(self, X: Any, transform: Transform) -> Array:
         """What `transform` makes of the scores of every row."""
         return self._scores(self._rows(X)).then(transform)()
+
+    def _log_proba(self, x: np.ndarray) -> np.ndarray:
+        """log P(C_k|x) of encoded rows in memory, (n, K), which are not checked."""
+        return np.asarray(self._scores(as_rows(x)).then(log_softmax)())
 
     def predict(self, X: Any) -> Any:
         """Most probable class of each row.

@@ -1,4 +1,4 @@
-"""Pooled classifier: networks that are cross-fitted by `training.pool` and weighted by `training.pooling`."""
+"""Pooled classifier: networks that `training.pool` cross-fits and weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,8 +21,16 @@ from ..tables.columns import Columns
 from ..text import plural
 from ..training.folds import row_keys, stratified_folds
 from ..training.imputation import ImputationMixture, imputation_mixture, imputations
-from ..training.pool import Candidate, PoolFit, PoolNetwork, PoolProgress, average, log_probas
-from ..training.pooling import KINDS, Pooling
+from ..training.pool import (
+    KINDS,
+    Candidate,
+    PoolFit,
+    PoolNetwork,
+    PoolProgress,
+    average,
+    log_probas,
+    pooled,
+)
 from ..training.prepare import (
     check_in_memory,
     class_prior_for,
@@ -31,7 +39,7 @@ from ..training.prepare import (
     training_data,
 )
 from ..training.stacking import stacked
-from ..training.views import TableView, View
+from ..training.views import View
 from .base import DensityClassifier, RowFunction, Transform, log_softmax
 from .parzen import ParzenClassifier
 from .rbf import RBFNetworkClassifier
@@ -117,7 +125,7 @@ class FittedPool:
     pooling: str
     loss: float
     networks: tuple[PoolNetwork, ...]
-    views: tuple[View | TableView, ...]
+    views: tuple[View, ...]
     trials: dict[str, np.ndarray]
     imputation: ImputationMixture | None
     """The mixture from which missing cells are drawn; None where all networks take rows as they are."""
@@ -187,10 +195,11 @@ class PooledClassifier(DensityClassifier):
         "log_linear" or "linear".
     networks_ : tuple of PoolNetwork
         The networks of all members, and of mixtures that are kept for their densities alone: `estimator`,
-        `member`, `view` (a position in `views_`; None for encoded rows, -1 for the table) and
+        `member`, `view` (a position in `views_`; None for encoded rows, -1 for the table, -2 for
+        the table with missing cells imputed) and
         `density_weight`.
-    views_ : tuple of View or TableView
-        How networks that are no mixtures take rows: scaled, warped, in a learned metric; or as a table.
+    views_ : tuple of View
+        How networks that are no mixtures take rows: scaled, warped, in a learned metric.
     trials_ : dict of str to ndarray
         What was tried: ``name``, ``loss``, ``pool_loss``, ``seconds``, ``outcome``.
     loss_ : float
@@ -347,7 +356,8 @@ class PooledClassifier(DensityClassifier):
         elif imputes and imputation is None:
             imputation = imputation_mixture(x, weight, columns, seed)
         members = [n for n, w in zip(fit.networks, fit.pooling.weight, strict=True) if w > 0]
-        held_proba = np.exp(fit.pooling.log_proba(np.stack(list(fit.held_out.values()))))
+        held_out = np.stack(list(fit.held_out.values()))
+        held_proba = np.exp(pooled(held_out, fit.pooling.weight, fit.pooling.kind))
         names = ("name", "loss", "pool_loss", "seconds", "outcome")
         self._fitted = FittedPool(
             columns,
@@ -427,17 +437,17 @@ class PooledClassifier(DensityClassifier):
         missing, draws = np.isnan(x), None
         if missing.any() and fitted.imputation is not None:
             draws = imputations(fitted.imputation, x[missing.any(axis=1)])
-        of_network = log_probas(networks, fitted.views, x, draws, table)
+        columns = fitted.table or fitted.columns
+        of_network = log_probas(networks, fitted.views, columns, x, draws, table)
         of_member = [
             average(
                 np.stack([p for p, n in zip(of_network, networks, strict=True) if n.member == name])
             )
             for name in fitted.members
         ]
-        pooling = Pooling(fitted.weights, fitted.pooling, fitted.loss)
         # other class priors than the shares in training add log P(C_k) - log share_k
         shift = safe_log(fitted.class_prior) - np.log(fitted.class_shares)
-        scores = pooling.log_proba(np.stack(of_member)) + shift
+        scores = pooled(np.stack(of_member), fitted.weights, fitted.pooling) + shift
         nothing = missing.all(axis=1, keepdims=True)
         return transform(np.where(nothing, safe_log(fitted.class_prior), scores))
 

@@ -1,10 +1,10 @@
-r"""Cross-fitted members of a pool: every member is F networks, each trained without one fold.
+r"""A pool of classifiers: cross-fitted members, and one probability from those of several.
 
-Their average is the member. The predictions of each network for the fold that it was trained without are what the weights of
-the pool are fitted to (`training.pooling`), so that nothing is trained twice. Candidates are tried in the order given, cheap
-ones first. A candidate that does not lower the loss of the pool on its first fold is dropped, and so are all that are left
-when the time is over. An interruption (Ctrl-C) keeps the members that are ready. A classifier that can leave each of its rows
-out by itself (`leave_one_out_log_proba`, as Parzen networks can) is trained once, on all rows.
+Every member is F networks, each trained without one fold; their average is the member. The predictions of each network for the
+fold that it was trained without are what the weights of the pool are fitted to, so that nothing is trained twice. Candidates are
+tried in the order given, cheap ones first. A candidate that does not lower the loss of the pool on its first fold is dropped, and
+so are all that are left when the time is over. An interruption (Ctrl-C) keeps the members that are ready. A classifier that can
+leave each of its rows out by itself (`leave_one_out_log_proba`, as Parzen networks can) is trained once, on all rows.
 
 ========================  ==========================================================================
 a candidate's ``view``    its rows
@@ -15,6 +15,25 @@ a candidate's ``view``    its rows
 "table"                   as they were passed to `fit`
 "complete table"          the same with missing cells imputed
 ========================  ==========================================================================
+
+Genest & Zidek, "Combining probability distributions: a critique and an annotated bibliography", Statistical Science 1(1), 1986:
+the logarithmic and the linear opinion pool.
+
+.. math::
+
+    P(C_k \mid x) \propto \prod_m P_m(C_k \mid x)^{w_m} \qquad \text{or} \qquad
+    P(C_k \mid x) = \sum_m w_m P_m(C_k \mid x), \quad \sum_m w_m = 1
+
+==================  ====================  ==========  ==============================================================
+paper               here                  shape       meaning
+==================  ====================  ==========  ==============================================================
+:math:`P_m`         ``log_proba``         (L, n, K)   predictions of member m, trained without row n
+:math:`w_m`         ``weight``            (L,)        not negative; of the logarithmic pool they need not sum to one
+==================  ====================  ==========  ==============================================================
+
+The weights minimize the log-loss on held-out rows, which is convex in both cases. Those of the logarithmic pool are a
+temperature as well: members that are overconfident together get weights that sum to less than one. A small penalty (`PRICE`)
+sets the weights of members without use to zero. A ridge towards equal weights (`RIDGE`) fades as rows become many.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,17 +43,45 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.base import clone
 
 from ..arrays import safe_log
+from ..lbfgs import maximize
 from ..tables.columns import Columns
 from .cross_fit import cross_fit
 from .imputation import ImputationMixture, imputations, imputed
-from .pooling import LOWEST, Pooling, log_loss, normalized, pool
-from .views import TableView, View, learned_metric, scaled_view, warped_view
+from .stacking import stacked
+from .views import View, learned_metric, scaled_view, warped_view
 
-TABLE = -1
-"""In place of the position of a view: the rows as they were passed."""
+TABLE, COMPLETE_TABLE = -1, -2
+"""In place of the position of a view: the table that was passed, and the same with missing cells imputed."""
+
+NO_VIEW = {"codes": None, "table": TABLE, "complete table": COMPLETE_TABLE}
+
+PRICE = 1e-3
+"""Penalty on the sum of the weights, in log-loss per row."""
+
+RIDGE = 20.0
+"""Strength of the ridge towards equal weights, in rows: held-out losses of few rows are noisy."""
+
+SMALLEST = 0.01
+"""Weights below this are set to zero."""
+
+LOWEST = np.log(1e-12)
+"""The least log-probability of a member: no class is impossible."""
+
+KINDS = ("log_linear", "linear")
+
+
+class Pooling(NamedTuple):
+    """How the probabilities of members become one."""
+
+    weight: np.ndarray
+    """(L,)."""
+    kind: str
+    loss: float
+    """Log-loss per row on the held-out rows that the weights were fitted to."""
 
 
 class Candidate(NamedTuple):
@@ -53,7 +100,8 @@ class PoolNetwork:
     member: str
     """The candidate that it belongs to."""
     view: int | None = None
-    """Position of the view in which it takes rows; None for encoded rows, -1 for the table."""
+    """Position of the view in which it takes rows; None for encoded rows, -1 for the table, -2 for the
+    table with missing cells imputed."""
     density_weight: float = 0.0
     """Its weight in the densities of the pool."""
 
@@ -140,11 +188,9 @@ class PoolFit:
         self.pooling: Pooling | None = None
         self.trials: list[PoolProgress] = []
         self.interrupted = False
-        self.views: list[View | TableView] = []
+        self.views: list[View] = []
         self._known: dict[tuple[str, int], int] = {}
         """Positions of views, by name and, with a metric, by fold."""
-        self._rows: dict[str, Any] = {}
-        """All rows in the views without a metric."""
 
     def run(
         self,
@@ -152,26 +198,38 @@ class PoolFit:
         seconds: float = np.inf,
         on_trial: Callable[[PoolProgress, "PoolFit"], None] | None = None,
     ) -> None:
-        """Cross-fit the candidates one after the other, keep those that help, and weight them."""
+        """Cross-fit the candidates one after the other, keep those that help, and weight them.
+
+        Members of weight zero stay in `networks`.
+        """
         end = perf_counter() + seconds
-        for i, candidate in enumerate(candidates):
-            left = tuple(later.name for later in candidates[i + 1 :])
-            if self.networks and perf_counter() > end:
-                outcome = "not tried: the time was over"
-                self.trials.append(PoolProgress(candidate.name, np.nan, np.nan, 0.0, outcome))
-                continue
-            try:
+        try:
+            for i, candidate in enumerate(candidates):
+                if self.networks and perf_counter() > end:
+                    outcome = "not tried: the time was over"
+                    self.trials.append(PoolProgress(candidate.name, np.nan, np.nan, 0.0, outcome))
+                    continue
+                left = tuple(later.name for later in candidates[i + 1 :])
                 trial = replace(self._try(candidate), left=left)
                 self.trials.append(trial)
                 if on_trial is not None:
                     on_trial(trial, self)
-            except KeyboardInterrupt:
-                if not self.networks:
-                    raise
-                self.interrupted = True
-                break
-        if self.networks:
-            self._finish()
+        except KeyboardInterrupt:
+            if not self.networks:
+                raise
+            self.interrupted = True
+        if self.pooling is None:
+            return
+        if (
+            not self.pooling.weight.any()
+        ):  # no member is better than chance: the best one is the pool
+            losses = [self._loss(h, self.held) for h in self.held_out.values()]
+            self.pooling = Pooling(np.eye(len(losses))[np.argmin(losses)], "linear", min(losses))
+        weights = dict(zip(self.networks, self.pooling.weight, strict=True))
+        self.trials = [
+            trial if weights.get(trial.name, 1.0) else replace(trial, outcome="weight zero")
+            for trial in self.trials
+        ]
 
     def _try(self, candidate: Candidate) -> PoolProgress:
         begun = perf_counter()
@@ -181,38 +239,36 @@ class PoolFit:
 
         by_itself = hasattr(candidate.estimator, "leave_one_out_log_proba")
         whole = by_itself and not candidate.view.endswith("metric")
-        data = self._data(candidate)
-        estimator = candidate.estimator
+        data, fold = self._data(candidate), self.fold
         try:
             if whole:
                 networks, held_out = self._leave_one_out(candidate, data)
             else:
-                fit = self._fit(candidate, estimator)
-                networks, held_out = cross_fit(fit, data, self.fold, only=self.folds[:1])
+                networks, held_out = cross_fit(
+                    self._fit(candidate), data, fold, only=self.folds[:1]
+                )
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             if not self.networks and candidate.view.endswith("table"):
                 raise
             return trial(np.nan, np.nan, f"failed: {type(error).__name__}: {error}")
-        out = self.held if whole else self.fold == self.folds[0]
-        loss = log_loss(held_out[out], self.codes[out], self.weight[out])
+        out = self.held if whole else fold == self.folds[0]
         pool_loss = self._pooled([held_out], out).loss
         if self.networks and pool_loss > self._pooled([], out).loss:
-            return trial(loss, pool_loss, "dropped" if whole else "dropped after one fold")
+            outcome = "dropped" if whole else "dropped after one fold"
+            return trial(self._loss(held_out, out), pool_loss, outcome)
         if not whole:
             if hasattr(networks[0].estimator, "narrowed"):
-                estimator = networks[0].estimator.narrowed()
+                candidate = candidate._replace(estimator=networks[0].estimator.narrowed())
             rest, others = cross_fit(
-                self._fit(candidate, estimator),
-                data,
-                self.fold,
-                only=self.folds[1:],
-                n_jobs=self.n_jobs,
+                self._fit(candidate), data, fold, only=self.folds[1:], n_jobs=self.n_jobs
             )
             networks, held_out = [*networks, *rest], np.where(out[:, None], held_out, others)
         self.networks[candidate.name], self.held_out[candidate.name] = networks, held_out
         self.pooling = self._pooled([], self.held)
-        loss = log_loss(held_out[self.held], self.codes[self.held], self.weight[self.held])
-        return trial(loss, self.pooling.loss, "kept")
+        return trial(self._loss(held_out, self.held), self.pooling.loss, "kept")
+
+    def _loss(self, log_proba: np.ndarray, rows: np.ndarray) -> float:
+        return log_loss(log_proba[rows], self.codes[rows], self.weight[rows])
 
     def _pooled(self, others: list[np.ndarray], rows: np.ndarray) -> Pooling:
         """The members and other predictions pooled on some of the rows."""
@@ -220,77 +276,52 @@ class PoolFit:
         part = np.count_nonzero(rows) / np.count_nonzero(self.held)
         return pool(held_out, self.codes[rows], self.weight[rows], self.kind, part)
 
-    def _finish(self) -> None:
-        """Weight the members; those of weight zero leave `pooling`, but not `networks`."""
-        pooling = self._pooled([], self.held)
-        if not pooling.weight.any():  # no member is better than chance: the best one is the pool
-            rows = self.held
-            losses = [
-                log_loss(h[rows], self.codes[rows], self.weight[rows])
-                for h in self.held_out.values()
-            ]
-            best = np.eye(len(losses))[int(np.argmin(losses))]
-            pooling = Pooling(best, "linear", min(losses))
-        self.pooling = pooling
-        zero = {name for name, w in zip(self.networks, pooling.weight, strict=True) if not w}
-        self.trials = [
-            replace(trial, outcome="weight zero") if trial.name in zero else trial
-            for trial in self.trials
-        ]
-
     # -- one candidate --------------------------------------------------------------------------------------------------
 
     def _data(self, candidate: Candidate) -> tuple[Any, ...]:
         """What `cross_fit` divides: rows as the candidate takes them, classes, weights, positions and folds."""
-        rows = {"codes": self.x, "table": self.table}.get(candidate.view)
-        if rows is None:
-            name = candidate.view.removesuffix(" metric")
-            position: Any = self._view(name)
-            if name not in self._rows:
-                self._rows[name] = self.views[position].transform(self.complete)
-            rows = self._rows[name]
+        view: Any = self._view(candidate.view.removesuffix(" metric"))
+        rows = shown(view, self.views, self.columns, self.x, self.complete, self.table)
         return rows, self.codes, self.weight, np.arange(len(self.x)), self.fold
 
     def _view(self, name: str, fold: int = -1, train: tuple[Any, ...] = ()) -> int | None:
         """Position of a view in `views`, which it joins when it is first needed; a metric is learned on training rows."""
-        if name in ("codes", "table"):
-            return None if name == "codes" else TABLE
-        key = name, fold if name.endswith(" metric") else -1
+        if name in NO_VIEW:
+            return NO_VIEW[name]
+        learned = name.endswith(" metric")
+        key = name, fold if learned else -1
         if key not in self._known:
-            view: Any = TableView(self.columns)
-            if name.endswith(" metric"):
+            if learned:
                 base: Any = self._view(name.removesuffix(" metric"))
-                z, codes, weight = train[:3]
-                metric = learned_metric(z, codes, weight, np.random.default_rng(self.seed))
+                metric = learned_metric(*train[:3], np.random.default_rng(self.seed))
                 view = replace(self.views[base], metric=metric)
-            elif name != "complete table":
+            else:
                 view = scaled_view(self.complete, self.weight, self.columns.levels)
                 view = view if name == "scaled" else warped_view(self.complete, view)
             self.views.append(view)
             self._known[key] = len(self.views) - 1
         return self._known[key]
 
-    def _fit(self, candidate: Candidate, estimator: Any) -> Callable[..., tuple[Any, np.ndarray]]:
+    def _fit(self, candidate: Candidate) -> Callable[..., tuple[Any, np.ndarray]]:
         """`fit` for `cross_fit`."""
 
         def fit(
             train: tuple[Any, ...], held_out: tuple[Any, ...]
         ) -> tuple[PoolNetwork, np.ndarray]:
             view: Any = self._view(candidate.view, int(held_out[4][0]), train)
-            at = held_out[3]
-            z, z_out = train[0], held_out[0]
+            z, z_out, at = train[0], held_out[0], held_out[3]
             if candidate.view.endswith(" metric"):
                 metric = self.views[view].metric
                 z, z_out = z @ metric.T, z_out @ metric.T
-            model = self._fitted(candidate, estimator, (z, *train[1:3]), (z_out, *held_out[1:3]))
+            model = self._fitted(candidate, (z, *train[1:3]), (z_out, *held_out[1:3]))
             network = PoolNetwork(model, candidate.name, view)
             # rows that selected anything of the network are scored by what other rows select
             scored = getattr(model, "validation_log_proba_", None)
             if scored is None or (view not in (None, TABLE) and self.draws is not None):
-                draws = self.draws
-                if draws is not None:
-                    draws = draws[:, np.isin(self.missing, at)]
-                (scored,) = log_probas([network], self.views, self.x[at], draws, held_out[0])
+                draws = None if self.draws is None else self.draws[:, np.isin(self.missing, at)]
+                (scored,) = log_probas(
+                    [network], self.views, self.columns, self.x[at], draws, held_out[0]
+                )
             return network, normalized(np.maximum(scored, LOWEST))
 
         return fit
@@ -299,7 +330,7 @@ class PoolFit:
         self, candidate: Candidate, data: tuple[Any, ...]
     ) -> tuple[list[PoolNetwork], np.ndarray]:
         """One network of all rows, and its predictions for each of them left out."""
-        model = self._fitted(candidate, candidate.estimator, data[:3])
+        model = self._fitted(candidate, data[:3])
         log_proba = normalized(np.maximum(model.leave_one_out_log_proba(), LOWEST))
         network = PoolNetwork(model, candidate.name, self._view(candidate.view))
         return [network], np.where(self.held[:, None], log_proba, np.nan)
@@ -307,34 +338,48 @@ class PoolFit:
     def _fitted(
         self,
         candidate: Candidate,
-        estimator: Any,
         train: tuple[Any, ...],
         validation: tuple[Any, ...] | None = None,
     ) -> Any:
         """A fitted copy of the estimator, with weights and validation rows where its `fit` takes them."""
         rows, codes, weight = train
-        model = clone(estimator)
+        model = clone(candidate.estimator)
         if candidate.view.startswith(("scaled", "warped")):
             model._imputes = False  # the pool imputes for all its members
-        params = model.get_params(deep=False)
-        if "random_state" in params and params["random_state"] is None:
+        if model.get_params(deep=False).get("random_state", 0) is None:
             model.set_params(random_state=self.seed)
         takes, kwargs = signature(model.fit).parameters, {}
         if "sample_weight" in takes and not (weight == 1).all():
             kwargs["sample_weight"] = weight
-        if "X_val" in takes and validation is not None:
-            kwargs |= {"X_val": validation[0], "y_val": validation[1]}
-            if "sample_weight_val" in takes:
-                kwargs["sample_weight_val"] = validation[2]
+        if validation is not None:
+            names = ("X_val", "y_val", "sample_weight_val")
+            kwargs |= {n: v for n, v in zip(names, validation, strict=True) if n in takes}
         return model.fit(rows, codes, **kwargs)
 
 
 # -- predictions ----------------------------------------------------------------------------------------------------------
 
 
+def shown(
+    view: int | None,
+    views: Sequence[View],
+    columns: Columns,
+    x: np.ndarray,
+    complete: np.ndarray,
+    table: Any,
+) -> Any:
+    """Rows in a view, from the encoded rows, these without missing cells, and the table that was passed."""
+    if view is None:
+        return x
+    if view == TABLE:
+        return table
+    return columns.decode(complete) if view == COMPLETE_TABLE else views[view].transform(complete)
+
+
 def log_probas(
     networks: Sequence[PoolNetwork],
-    views: Sequence[View | TableView],
+    views: Sequence[View],
+    columns: Columns,
     x: np.ndarray,
     draws: np.ndarray | None,
     table: Any,
@@ -348,16 +393,14 @@ def log_probas(
     complete = x
     if draws is not None:
         complete = np.concatenate([x[~missing], draws.reshape(-1, x.shape[1])])
-    shown: dict[int, Any] = {}
+    rows: dict[int | None, Any] = {}
     found = []
     for network in networks:
-        if network.view is None or network.view == TABLE:
-            found.append(member_log_proba(network.estimator, x if network.view is None else table))
-            continue
-        if network.view not in shown:
-            shown[network.view] = views[network.view].transform(complete)
-        log_proba = member_log_proba(network.estimator, shown[network.view])
-        if draws is not None:
+        view = network.view
+        if view not in rows:
+            rows[view] = shown(view, views, columns, x, complete, table)
+        log_proba = member_log_proba(network.estimator, rows[view], view is None or view >= 0)
+        if draws is not None and view not in (None, TABLE):
             n_complete, n_classes = np.count_nonzero(~missing), log_proba.shape[1]
             joined = np.empty((len(x), n_classes))
             joined[~missing] = log_proba[:n_complete]
@@ -367,15 +410,93 @@ def log_probas(
     return found
 
 
-def member_log_proba(estimator: Any, rows: Any) -> np.ndarray:
-    """log P(C_k|x) of any classifier, none below what a pool takes, (n, K)."""
-    if hasattr(estimator, "predict_log_proba"):
-        log_proba = np.asarray(estimator.predict_log_proba(rows), np.float64)
+def member_log_proba(estimator: Any, rows: Any, encoded: bool) -> np.ndarray:
+    """log P(C_k|x) of any classifier, none below what a pool takes, (n, K).
+
+    Networks of this library are asked for `encoded` rows directly: they need no check.
+    """
+    if encoded and hasattr(estimator, "_log_proba"):
+        log_proba = estimator._log_proba(rows)
+    elif hasattr(estimator, "predict_log_proba"):
+        log_proba = estimator.predict_log_proba(rows)
     else:
         log_proba = safe_log(np.asarray(estimator.predict_proba(rows), np.float64))
-    return normalized(np.maximum(log_proba, LOWEST))
+    return normalized(np.maximum(np.asarray(log_proba, np.float64), LOWEST))
 
 
 def average(log_proba: np.ndarray) -> np.ndarray:
     """The log of the mean probability of several networks, (F, n, K) to (n, K)."""
     return np.asarray(np.log(np.exp(log_proba).mean(axis=0)))
+
+
+# -- weights -------------------------------------------------------------------------------------------------------------
+
+
+def pooled(log_proba: np.ndarray, weight: np.ndarray, kind: str) -> np.ndarray:
+    """log P(C_k|x), (n, K), from those of the members, (L, n, K)."""
+    log_proba = np.maximum(log_proba, LOWEST)
+    if kind == "linear":
+        return normalized(logsumexp(log_proba + safe_log(weight)[:, None, None], axis=0))
+    return normalized(np.tensordot(weight, log_proba, axes=1))
+
+
+def normalized(scores: np.ndarray) -> np.ndarray:
+    """Log-probabilities from scores, (n, K)."""
+    scores = scores - scores.max(axis=1, keepdims=True)
+    return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
+
+
+def log_loss(log_proba: np.ndarray, codes: np.ndarray, row_weight: np.ndarray) -> float:
+    """Mean of -log P(C_y|x) over the rows."""
+    return float(-(row_weight @ log_proba[np.arange(len(codes)), codes]) / row_weight.sum())
+
+
+def pool(
+    log_proba: np.ndarray,
+    codes: np.ndarray,
+    row_weight: np.ndarray,
+    kind: str = "auto",
+    part: float = 1.0,
+) -> Pooling:
+    """The weights with the least held-out loss; of kind "auto", the better of the two pools.
+
+    Where the rows are a fraction `part` of all, the ridge is that of all rows.
+    """
+    log_proba = np.maximum(log_proba, LOWEST)
+    own = log_proba[:, np.arange(len(codes)), codes]  # (L, n)
+    fitted = []
+    for k in KINDS if kind == "auto" else (kind,):
+        if k == "linear":
+            weight = stacked(own, row_weight)
+            weight = np.where(weight >= SMALLEST, weight, 0.0)
+            weight = weight / weight.sum()
+        else:
+            weight = _log_linear(log_proba, own, row_weight, part * RIDGE)
+        loss = log_loss(pooled(log_proba, weight, k), codes, row_weight)
+        fitted.append(Pooling(weight, k, loss))
+    return min(fitted, key=lambda pooling: pooling.loss)
+
+
+def _log_linear(
+    log_proba: np.ndarray, own: np.ndarray, row_weight: np.ndarray, ridge_rows: float
+) -> np.ndarray:
+    """The weights of a logarithmic pool, (L,)."""
+    n_members, share = len(log_proba), row_weight / row_weight.sum()
+    own_mean, ridge = own @ share, ridge_rows / row_weight.sum()
+
+    def objective(weight: np.ndarray) -> tuple[np.ndarray, float]:
+        scores = np.tensordot(weight, log_proba, axes=1)
+        log_total = logsumexp(scores, axis=1)
+        expected = np.exp(scores - log_total[:, None]) * share[:, None]  # (n, K)
+        away = weight - weight.mean()
+        gradient = own_mean - np.tensordot(log_proba, expected, axes=2) - PRICE - 2 * ridge * away
+        value = weight @ own_mean - share @ log_total - PRICE * weight.sum() - ridge * away @ away
+        return gradient, float(value)
+
+    start, bounds = np.full(n_members, 1 / n_members), [(0, None)] * n_members
+    weight = maximize(objective, start, max_iter=200, bounds=bounds).point
+    keep = weight >= SMALLEST
+    if 0 < np.count_nonzero(keep) < n_members:
+        weight = np.zeros(n_members)
+        weight[keep] = _log_linear(log_proba[keep], own[keep], row_weight, ridge_rows)
+    return np.asarray(weight)

@@ -7,13 +7,12 @@ symmetry", Biometrika 87(4), 2000), one exponent for each feature, fitted by max
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ..lbfgs import maximize
 from ..networks.neighborhood import neighborhood_objective
-from ..tables.columns import Columns, indicators_of
+from ..tables.columns import indicators_of
 
 FARTHEST = 8.0
 """Warped features are clipped here, in standard deviations: beyond the training rows a power may diverge."""
@@ -54,17 +53,6 @@ class View:
             z = (yeo_johnson(z, self.exponent) - self.warped_center) / self.warped_scale
             z = np.clip(z, -FARTHEST, FARTHEST)
         return z if self.metric is None else z @ self.metric.T
-
-
-@dataclass(frozen=True, eq=False)
-class TableView:
-    """Encoded rows without missing cells as the table that was passed to `fit`, for classifiers of other libraries."""
-
-    columns: Columns
-
-    def transform(self, x: np.ndarray) -> Any:
-        """The table that encoded rows stand for."""
-        return self.columns.decode(x)
 
 
 def yeo_johnson(u: np.ndarray, exponent: np.ndarray) -> np.ndarray:
