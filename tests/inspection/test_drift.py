@@ -20,9 +20,8 @@ def test_the_test_is_pearsons():
     assert homogeneity(np.array([100, 0]), np.array([100, 0])) == (1.0, 0.0)
     # bins that expect fewer than five rows are joined with their neighbors
     joined = chi2_contingency([[32, 50, 60], [11, 40, 40]], correction=False).pvalue
-    assert homogeneity(np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0]))[
-        0
-    ] == pytest.approx(joined)
+    found = homogeneity(np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0]))
+    assert found[0] == pytest.approx(joined)
 
 
 def test_holms_adjustment():
@@ -49,10 +48,10 @@ def test_bins_count_everything():
 def test_nothing_is_found_where_nothing_has_moved_but_for_the_share_that_is_promised():
     rng = np.random.default_rng(0)
     alarms = 0
-    for _ in range(100):
+    for _ in range(60):
         x = rng.normal(size=(200, 3))
         alarms += inspection.check_drift(None, rng.normal(size=(100, 3)), x).p_value < 0.05
-    assert alarms <= 12  # binomial(100, 0.05): more than 12 with a probability of 0.0015
+    assert alarms <= 9  # binomial(60, 0.05): more than 9 with a probability of 0.001
 
 
 def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature_shows():
@@ -83,12 +82,9 @@ def test_batches_add_up_and_a_reference_survives_as_plain_data():
     first, second = reference.count(new[:100]), reference.count(pa.Table.from_pandas(new[100:]))
     assert reference.compare(first + second) == whole
     assert whole.moved() == ["w"]
-    for given in (
-        {},
-        {"features": [{"name": "x", "edges": [2, 1], "categories": None, "counts": [1] * 4}]},
-        {"features": [{"name": "x", "edges": [1], "categories": None, "counts": [1] * 4}]},
-        None,
-    ):
+    bad = {"name": "x", "categories": None, "counts": [1] * 4}
+    broken = [{"features": [{**bad, "edges": edges}]} for edges in ([2, 1], [1])]
+    for given in ({}, None, *broken):
         with pytest.raises(KernelpoolError, match="reference for drift cannot be read"):
             DriftReference.from_dict(given)
     with pytest.raises(KernelpoolError, match="lacks the column 'x'"):

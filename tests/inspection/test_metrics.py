@@ -22,16 +22,8 @@ from kernelpool.inspection.metrics import (
 @pytest.fixture
 def predictions():
     rng = np.random.default_rng(0)
-    return (
-        rng.integers(3, size=200),
-        rng.dirichlet(np.full(3, 0.5), size=200),
-        rng.integers(3, size=200),
-    )
-
-
-def same(a, b):
-    for name in vars(a):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), err_msg=name)
+    codes, decision = rng.integers(3, size=(2, 200))
+    return codes, rng.dirichlet(np.full(3, 0.5), size=200), decision
 
 
 def test_metrics_are_those_of_scikit_learn(predictions):
@@ -53,25 +45,16 @@ def test_metrics_are_those_of_scikit_learn(predictions):
 
 def test_metrics_add_up_over_batches(predictions):
     true, probability, decision = predictions
+    true[:30] = -1  # rows without a class are counted apart
     whole, parts = Metrics.of(true, probability, decision=decision), Metrics.none(3)
     for at in np.array_split(np.arange(200), 7):
         parts = parts + Metrics.of(true[at], probability[at], decision=decision[at])
-    same(whole, parts)
-    assert whole.decisions[:, 0].tolist() == np.bincount(decision, minlength=3).tolist()
-    wrong, accepted = probability.argmax(axis=1) != true, whole.accepted(0.05)
-    assert (accepted.n_errors, accepted.n_rows) == (
-        wrong[decision == 0].sum(),
-        (decision == 0).sum(),
-    )
-
-
-def test_rows_without_a_class_are_counted_apart(predictions):
-    true, probability, _ = predictions
-    true = np.where(np.arange(200) < 30, -1, true)
-    found = Metrics.of(true, probability)
-    assert found.n_unlabeled == 30
-    same(found, Metrics.of(true[30:], probability[30:]) + Metrics.of(true[:30], probability[:30]))
-    assert found.n_rows == 170
+    for name, value in vars(whole).items():
+        np.testing.assert_allclose(getattr(parts, name), value, err_msg=name)
+    assert (whole.n_unlabeled, whole.n_rows) == (30, 170)
+    wrong, taken = (probability.argmax(axis=1) != true)[30:], decision[30:] == 0
+    rate = whole.accepted(0.05)
+    assert (rate.n_errors, rate.n_rows) == (wrong[taken].sum(), taken.sum())
 
 
 def test_a_class_that_the_model_does_not_know_is_an_error_of_no_probability():
@@ -85,9 +68,7 @@ def test_a_class_that_the_model_does_not_know_is_an_error_of_no_probability():
 def test_a_rate_is_a_sentence_and_a_record():
     rate = Rate.of(3, 1200, 0.05)
     assert str(rate) == "0.2 % (95 % interval 0.1 to 0.7 %; 3 of 1,200 rows)"
-    assert rate.to_dict() == {
-        "n_rows": 1200, "n_errors": 3, "error": 3 / 1200, "low": rate.low, "high": rate.high, "confidence": 0.95,
-    }  # fmt: skip
+    assert rate.to_dict().items() >= {"n_rows": 1200, "error": 3 / 1200, "high": rate.high}.items()
 
 
 def test_rows_at_the_edge_of_a_bin_go_where_scikit_learn_puts_them():

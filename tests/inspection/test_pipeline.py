@@ -10,56 +10,49 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.inspection.pipeline import innermost, unwrap
+from kernelpool.inspection import innermost, unwrap
+
+MODEL = SharedKernelClassifier.prbf(2, max_iter=5, tol=1, random_state=0)
 
 
 @pytest.fixture(scope="module")
-def frame():
+def rows():
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(80, 3)) * [1, 10, 100] + [5, 0, -5]
-    table = pd.DataFrame(numbers, columns=["a", "b", "c"])
-    table["plan"] = np.where(rng.random(80) < 0.5, "yes", "no")
-    return table, (numbers[:, 0] > 5).astype(int)
+    return pd.DataFrame(numbers, columns=["a", "b", "c"]), (numbers[:, 0] > 5).astype(int)
 
 
-def test_the_model_is_found_inside_everything(frame):
-    x, y = frame[0][["a", "b", "c"]], frame[1]
-    inner = make_pipeline(
-        StandardScaler(),
-        GridSearchCV(SharedKernelClassifier.prbf(2, random_state=0), {"n_kernels": [2, 3]}, cv=2),
-    )
-    outer = RejectClassifier(
-        make_pipeline(MinMaxScaler(), FrozenEstimator(inner.fit(x.to_numpy(), y))), ambiguity=0.1
-    ).fit(x, y)
+def test_the_model_is_found_inside_everything(rows):
+    x, y = rows
+    search = GridSearchCV(MODEL, {"n_kernels": [2, 3]}, cv=2)
+    inner = FrozenEstimator(make_pipeline(StandardScaler(), search).fit(x.to_numpy(), y))
+    outer = RejectClassifier(make_pipeline(MinMaxScaler(), inner), ambiguity=0.1).fit(x, y)
     found = unwrap(outer)
+    assert found.inner is innermost(outer)
     assert type(found.inner) is SharedKernelClassifier
     kinds = ["RejectClassifier", "Pipeline", "FrozenEstimator", "Pipeline", "GridSearchCV"]
     assert [type(wrapper).__name__ for wrapper in found.wrappers] == kinds
     assert [type(step).__name__ for step in found.steps] == ["MinMaxScaler", "StandardScaler"]
-    assert found.names == ("a", "b", "c")
+    assert (found.names, found.made) == (("a", "b", "c"), False)
     np.testing.assert_allclose(found.scale * found.transform(x) + found.offset, x)
 
 
-def test_a_bare_model_is_itself():
-    model = SharedKernelClassifier.prbf()
-    assert innermost(model) is model
-    assert innermost(make_pipeline(PCA(2), model)) is model
+def test_features_that_a_transformer_makes_have_its_names(rows):
+    pipeline = make_pipeline(StandardScaler(), PCA(2), MODEL)
+    assert innermost(pipeline) is MODEL
+    found = unwrap(pipeline.fit(*rows))
+    assert (found.names, found.made) == (("pca0", "pca1"), True)
 
 
-def test_features_that_a_transformer_makes_have_its_names(frame):
-    x, y = frame[0][["a", "b", "c"]], frame[1]
-    steps = StandardScaler(), PCA(2), SharedKernelClassifier.prbf(2, random_state=0)
-    found = unwrap(make_pipeline(*steps).fit(x, y))
-    assert found.names == ("pca0", "pca1")
-    assert found.made
-
-
-def test_a_model_of_categories_is_one_of_codes(frame):
-    x, y = frame
-    model = SharedKernelClassifier.prbf(2, random_state=0).fit(x, y)
+def test_a_model_of_categories_is_one_of_codes(rows):
+    x, y = rows[0].assign(plan=["no", "yes"] * 40), rows[1]
+    model = SharedKernelClassifier.prbf(2, max_iter=5, tol=1, random_state=0).fit(x, y)
     found = unwrap(model)
-    assert found.categories[:3] == (None, None, None)
-    assert found.categories[3].tolist() == ["no", "yes"]
-    rows = found.transform(x)
-    assert rows[:, 3].tolist() == (x.plan == "yes").astype(float).tolist()
-    np.testing.assert_array_equal(found.inner.predict_proba(rows), model.predict_proba(x))
+    assert [v if v is None else v.tolist() for v in found.categories] == [
+        *[None] * 3,
+        ["no", "yes"],
+    ]
+    assert found.transform(x)[:2, 3].tolist() == [0, 1]
+    np.testing.assert_array_equal(
+        found.inner.predict_proba(found.transform(x)), model.predict_proba(x)
+    )
