@@ -108,8 +108,8 @@ def cycles(graph):
 
 
 def journey(action):
-    """The files of the package that `action` passes, in the order in which they are first entered."""
-    passed = []
+    """The files of the package that `action` enters, in the order in which they are first entered."""
+    entered = []
 
     def watch(frame, event, _):
         if event == "call":
@@ -117,50 +117,50 @@ def journey(action):
             if (
                 name.startswith(str(SOURCE))
                 and frame.f_code.co_name != "<module>"
-                and name not in passed
+                and name not in entered
             ):
-                passed.append(name)
+                entered.append(name)
 
     sys.setprofile(watch)
     try:
         action()
     finally:
         sys.setprofile(None)
-    return [str(Path(name).relative_to(SOURCE)) for name in passed]
+    return [str(Path(name).relative_to(SOURCE)) for name in entered]
 
 
 def journeys():
-    """Fit, predict and a fit on the command line."""
+    """A fit, a prediction of a pool over a data frame, and a fit with its report."""
     import numpy as np
+    import pandas as pd
     from typer.testing import CliRunner
 
-    from kernelpool import SharedKernelClassifier
+    from kernelpool import PooledClassifier, SharedKernelClassifier
     from kernelpool.app.cli.app import app
 
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
     x = rng.normal(size=(600, 4)) + y[:, None]
-    model = SharedKernelClassifier.prbf(6, covariance_type="full", random_state=0, n_jobs=1)
-    yield "`SharedKernelClassifier.fit`", journey(lambda: model.fit(x, y))
-    yield "`predict`", journey(lambda: model.predict(x))
+    yield "`SharedKernelClassifier().fit(x, y)`", 41, journey(
+        lambda: SharedKernelClassifier(random_state=0, n_jobs=1).fit(x, y)
+    )
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    frame["size"] = np.where(x[:, 0] > 0.5, "large", "small")
+    frame.loc[::7, "b"] = np.nan
+    labels = np.array(["k0", "k1", "k2"])[y]
+    pool = PooledClassifier(budget="fast", random_state=0, n_jobs=1).fit(frame, labels)
+    yield "`PooledClassifier().predict_proba(frame)`", 23, journey(lambda: pool.predict_proba(frame))
     with tempfile.TemporaryDirectory() as place:
-        table = Path(place) / "table.csv"
-        table.write_text(
-            "a,b,c,d,kind\n"
-            + "\n".join(
-                ",".join(f"{v:.4f}" for v in row) + f",k{k}" for row, k in zip(x, y, strict=True)
-            )
-        )
-        words = ["fit", str(table), "-t", "kind", "--model", "shared-kernel", "-o"]
-        CliRunner().invoke(
-            app, [*words, str(Path(place) / "first.safetensors")]
-        )  # what is only imported is not passed
-        words.append(str(Path(place) / "model.safetensors"))
+        table, model, page = (Path(place) / name for name in ("t.csv", "m.safetensors", "r.html"))
+        frame.assign(kind=labels).head(300).to_csv(table, index=False)
+        call = ["fit", str(table), "-t", "kind", "--report", str(page), "-o", str(model)]
+        CliRunner().invoke(app, call)  # files that are only imported do not count
+        model.unlink(), page.unlink()
         result = []
-        passed = journey(lambda: result.append(CliRunner().invoke(app, words)))
+        entered = journey(lambda: result.append(CliRunner().invoke(app, call)))
         if result[0].exit_code:
             raise SystemExit(f"The fit on the command line failed: {result[0].output}")
-        yield "`kernelpool fit table.csv --target kind --model shared-kernel`", passed
+        yield "`kernelpool fit table.csv --target kind --report report.html`", 94, entered
 
 
 def main():
@@ -186,8 +186,9 @@ def main():
         "The files that are entered, in the order in which they are.",
         "",
     ]
-    for title, passed in journeys():
-        page += [f"{title}: {len(passed)} files. " + " → ".join(f"`{name}`" for name in passed), ""]
+    for title, before, entered in journeys():
+        path = " → ".join(f"`{name}`" for name in entered)
+        page += [f"{title}: {len(entered)} files ({before} before the redesign). {path}", ""]
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text("\n".join(page))
     print("\n".join(page))
