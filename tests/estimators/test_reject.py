@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
@@ -18,10 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelpool import ParzenClassifier, PooledClassifier, RejectClassifier, SharedKernelClassifier
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
-from kernelpool.estimators.reject import Decision
+from kernelpool.estimators.reject import NOTHING_BELOW, Decision
 from kernelpool.inspection.metrics import ambiguity_of
 from kernelpool.training.folds import folds_of
-from kernelpool.training.reject import NOTHING_BELOW
 
 MIXTURE = SharedKernelClassifier.prbf(4, random_state=0)
 
@@ -361,19 +359,12 @@ def test_pipelines_and_searches_work():
     assert search.best_params_["ambiguity"] == 0.1
 
 
-def test_weights_are_passed_with_and_without_routing():
+def test_weights_reach_the_classifier():
     X, y = make_clouds(400, random_state=0)
     weight = np.random.default_rng(0).integers(3, size=400) * 1.0
     kwargs = {"ambiguity": 0.2, "ambiguity_rule": "rate", "cv": 2}
     plain = RejectClassifier(GaussianNB(), **kwargs).fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(plain.estimator_.theta_, GaussianNB().fit(X, y, weight).theta_)
-    with config_context(enable_metadata_routing=True):
-        for use in (True, False):
-            inner = GaussianNB().set_fit_request(sample_weight=use)
-            routed = RejectClassifier(inner, **kwargs).set_fit_request(sample_weight=True)
-            routed.fit(X, y, sample_weight=weight)
-            expected = GaussianNB().fit(X, y, weight if use else None).theta_
-            np.testing.assert_array_equal(routed.estimator_.theta_, expected)
     with pytest.warns(UserWarning, match=r"KNeighborsClassifier.fit takes no sample_weight"):
         RejectClassifier(KNeighborsClassifier(), **kwargs).fit(X, y, sample_weight=weight)
     split = RejectClassifier(GaussianNB(), novelty=None, ambiguity=0.1, ambiguity_rule="rate")

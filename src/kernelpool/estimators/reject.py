@@ -1,10 +1,21 @@
-"""A classifier with a reject option: no label for rows that are ambiguous, or unlike anything seen.
+r"""A classifier with a reject option: no label for rows that are ambiguous, or unlike anything seen.
 
-C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970.
-The rules and their symbols are those of `kernelpool.training.reject`.
+C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970: the rule.
+V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer 2005: the ranks of exchangeable rows.
 
-A row is *novel* where its density is below a threshold, and else *ambiguous* where its largest class probability is. Novelty
-comes first: probabilities mean little where there were no rows to learn them from.
+.. math::
+
+    \text{refuse } x \text{ if } \max_k P(C_k|x) < 1 - t, \qquad \text{cost}(t) = E(t) + t R(t)
+
+| paper | here |
+|---|---|
+| t | the threshold of ambiguity; the cost of a refusal where an error costs one |
+| 1 - m(x) | `ambiguity` of a row: see `kernelpool.inspection.metrics.ambiguity_of` |
+| E, R | share of errors, share of refusals, over all rows |
+
+Departures: a threshold is a value that a held-out row has, and a row that equals it is accepted. A row of weight two counts as
+two rows. A row is *novel* where its density is below a threshold, and else *ambiguous* where its largest class probability is.
+Novelty comes first: probabilities mean little where there were no rows to learn them from.
 """
 
 import warnings
@@ -23,13 +34,18 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import to_numpy
 from ..errors import KernelpoolError, warn
 from ..inspection.describe import Description, describe, refusals
-from ..inspection.metrics import CoverageCurve, ambiguity_of, coverage_curve
+from ..inspection.metrics import CoverageCurve, accepted_up_to, ambiguity_of, coverage_curve
 from ..inspection.pipeline import innermost
-from ..training.reject import NOTHING_BELOW, ambiguity_threshold, is_novel, novelty_threshold
 from .meta import MetaClassifier, checked_weights
 
 DEFAULT_AMBIGUITY, DEFAULT_NOVELTY = 0.2, 0.01
 """The values of "auto"."""
+
+NOTHING_BELOW = float(np.finfo(np.float64).min)
+"""A threshold of log-density under which only rows of no density fall."""
+
+REFUSE_ALL, REFUSE_NONE = -1.0, 1.0
+"""Thresholds of ambiguity beyond what a row may have, in [0, 1]."""
 
 N_DRAWN = 10_000
 """Rows drawn from a fitted model, by which novelty is set where no rows are passed."""
@@ -43,8 +59,8 @@ class Decision(IntEnum):
     NOVEL = 2
 
 
-def _delegated(method: str, what: str, shape: str) -> Any:
-    """A method that is there where the wrapped classifier has it, and calls it; `what` and `shape` document it."""
+def _delegated(method: str, what: str) -> Any:
+    """A method that is there where the wrapped classifier has it, and calls it; `what` documents it."""
 
     def has(self: Any) -> bool:
         getattr(getattr(self, "estimator_", self.estimator), method)
@@ -54,7 +70,7 @@ def _delegated(method: str, what: str, shape: str) -> Any:
         check_is_fitted(self)
         return getattr(self.estimator_, method)(X)
 
-    call.__name__, call.__doc__ = method, DELEGATED_DOCSTRING.format(what=what, shape=shape)
+    call.__name__, call.__doc__ = method, DELEGATED_DOCSTRING.format(what=what)
     return available_if(has)(call)
 
 
@@ -67,7 +83,7 @@ DELEGATED_DOCSTRING = """{what}
 
         Returns
         -------
-        answer : array of shape {shape}
+        answer : array of shape (n_samples,) or (n_samples, n_classes)
             As the classifier has it.
         """
 
@@ -201,9 +217,7 @@ class RejectClassifier(MetaClassifier):
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, **fit_params: Any
-    ) -> Self:
+    def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the classifier and set the thresholds.
 
         Parameters
@@ -215,8 +229,6 @@ class RejectClassifier(MetaClassifier):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, for the classifier where its `fit` takes weights and for the thresholds.
-        **fit_params : dict
-            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata routing.
 
         Returns
         -------
@@ -224,7 +236,6 @@ class RejectClassifier(MetaClassifier):
             The fitted estimator.
         """
         ambiguity, novelty = self._check_parameters()
-        routed = self._routed(sample_weight, fit_params)
         by_rows = ambiguity is not None and self.ambiguity_rule != "threshold"
         by_score = novelty is not None and self.novelty_rule == "rate"
         estimator = self.estimator if self._is_prefit() else None
@@ -233,19 +244,31 @@ class RejectClassifier(MetaClassifier):
                 raise KernelpoolError(
                     f"ambiguity_rule={self.ambiguity_rule!r} needs rows with labels: pass them to fit."
                 )
-            if by_score and novelty is not None:
+            if by_score:
                 score = _scores_of_drawn_rows(estimator)
                 novelty = novelty_threshold(novelty, score, np.ones(len(score)))
         elif by_rows or by_score:
             X, y, weight = self._check_rows(X, y, sample_weight)
             density = None if novelty is None else "score_samples"
-            models, fold, *values = self._held_out(X, y, weight, routed, density)
+            models, fold, proba, scores = self._held_out(X, y, sample_weight, weight, density)
             estimator = models[0] if self._fits_once else None
-            held = fold >= 0
-            held_out = tuple(value[held] for value in (y, weight, *values))
-            ambiguity, novelty = self._thresholds(models[0].classes_, held_out, ambiguity, novelty)
+            held, classes = fold >= 0, models[0].classes_
+            y_held, weight, proba = y[held], weight[held], proba[held]
+            score = scores[held, 0] if scores.shape[1] else np.full(len(y_held), np.inf)
+            if by_score:
+                if self.novelty == "auto" and novelty * (weight.sum() + 1) < 1:
+                    novelty = 0.0
+                novelty = novelty_threshold(novelty, score, weight)
+            if by_rows:
+                counted = np.ones(len(y_held), bool)
+                if self.ambiguity_rule != "rate":
+                    # errors are counted among rows that have a class and are not novel
+                    counted = np.isin(y_held, classes) & ~_is_novel(score, novelty)
+                wrong = classes[proba.argmax(axis=1)] != y_held
+                held_out = ambiguity_of(proba[counted]), wrong[counted], weight[counted]
+                ambiguity = ambiguity_threshold(ambiguity, self.ambiguity_rule, *held_out)
         if estimator is None:
-            estimator = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+            estimator = clone(self.estimator).fit(X, y, **self._fit_params(sample_weight))
         classes = np.asarray(estimator.classes_)
         labels = (
             _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),
@@ -260,37 +283,8 @@ class RejectClassifier(MetaClassifier):
     def _inner(self) -> Any:
         return self.estimator_
 
-    def _thresholds(
-        self,
-        classes: np.ndarray,
-        held_out: tuple[np.ndarray, ...],
-        ambiguity: float | None,
-        novelty: float | None,
-    ) -> tuple[float | None, float | None]:
-        """The thresholds of ambiguity and log-density, from held-out rows where their rules need some."""
-        y, weight, proba, density = held_out
-        score = density[:, 0] if density.shape[1] else np.full(len(y), np.inf)
-        if novelty is not None and self.novelty_rule == "rate":
-            if self.novelty == "auto" and novelty * (weight.sum() + 1) < 1:
-                novelty = 0.0
-            novelty = novelty_threshold(novelty, score, weight)
-        if ambiguity is not None and self.ambiguity_rule != "threshold":
-            wrong = classes[proba.argmax(axis=1)] != y
-            counted = np.ones(len(y), bool)
-            if self.ambiguity_rule != "rate":
-                # errors are counted among rows that have a class and are not novel
-                counted = np.isin(y, classes) & ~is_novel(score, novelty)
-            ambiguity = ambiguity_threshold(
-                ambiguity,
-                self.ambiguity_rule,
-                ambiguity_of(proba[counted]),
-                wrong[counted],
-                weight[counted],
-            )
-        return ambiguity, novelty
-
-    def _check_parameters(self) -> tuple[float | None, float | None]:
-        """`ambiguity` and `novelty` as numbers."""
+    def _check_parameters(self) -> tuple[Any, Any]:
+        """`ambiguity` and `novelty` as numbers, or None."""
         automatic = isinstance(self.ambiguity, str) and isinstance(self.novelty, str)
         has_density = hasattr(self.estimator, "score_samples")
         ambiguity: Any = self.ambiguity
@@ -304,22 +298,16 @@ class RejectClassifier(MetaClassifier):
                     "novelty must be the lowest log-density to accept where "
                     "novelty_rule='threshold'; got 'auto'."
                 )
-        elif novelty is not None:
-            if not has_density:
-                raise KernelpoolError(
-                    "novelty needs a classifier with densities (score_samples), such as "
-                    f"SharedKernelClassifier; {type(self.estimator).__name__} has none. Set novelty=None."
-                )
-            if np.isnan(novelty):
-                raise KernelpoolError("novelty must be a number; got nan.")
-            if self.novelty_rule == "rate" and not 0 <= novelty < 1:
-                raise KernelpoolError(
-                    f"novelty must lie in [0, 1) where novelty_rule='rate'; got {novelty}."
-                )
-        return (
-            None if ambiguity is None else float(ambiguity),
-            None if novelty is None else float(novelty),
-        )
+        elif novelty is not None and not has_density:
+            raise KernelpoolError(
+                "novelty needs a classifier with densities (score_samples), such as "
+                f"SharedKernelClassifier; {type(self.estimator).__name__} has none. Set novelty=None."
+            )
+        if novelty is not None and self.novelty_rule == "rate" and not 0 <= novelty < 1:
+            raise KernelpoolError(
+                f"novelty must lie in [0, 1) where novelty_rule='rate'; got {novelty}."
+            )
+        return ambiguity, novelty
 
     # -- decisions --------------------------------------------------------------------------------------------------
 
@@ -342,9 +330,8 @@ class RejectClassifier(MetaClassifier):
         if self.ambiguity_threshold_ is not None:
             decision[~(ambiguity <= self.ambiguity_threshold_)] = Decision.AMBIGUOUS
         if self.novelty_threshold_ is not None:
-            decision[
-                is_novel(to_numpy(self.estimator_.score_samples(X)), self.novelty_threshold_)
-            ] = Decision.NOVEL
+            score = to_numpy(self.estimator_.score_samples(X))
+            decision[_is_novel(score, self.novelty_threshold_)] = Decision.NOVEL
         return decision
 
     def accepted(self, X: Any) -> np.ndarray:
@@ -469,35 +456,17 @@ class RejectClassifier(MetaClassifier):
         decision = self.decide(X)
         y = column_or_1d(to_numpy(y) if hasattr(y, "__dlpack__") else y)
         ambiguity = ambiguity_of(to_numpy(self.estimator_.predict_proba(X)))
-        wrong = to_numpy(self.estimator_.predict(X)) != y
-        weight = checked_weights(sample_weight, y)
-        return (
-            ambiguity,
-            wrong,
-            weight,
-            decision == Decision.NOVEL,
-            decision == Decision.ACCEPTED,
-        )
+        wrong, weight = to_numpy(self.estimator_.predict(X)) != y, checked_weights(sample_weight, y)
+        novel, accepted = decision == Decision.NOVEL, decision == Decision.ACCEPTED
+        return ambiguity, wrong, weight, novel, accepted
 
     # -- predictions of the wrapped classifier ----------------------------------------------------------------------------
 
-    predict_proba = _delegated(
-        "predict_proba", "Class probabilities, untouched by any refusal.", "(n_samples, n_classes)"
-    )
-    predict_log_proba = _delegated(
-        "predict_log_proba", "Logarithm of `predict_proba`.", "(n_samples, n_classes)"
-    )
-    decision_function = _delegated(
-        "decision_function",
-        "Decision function of the classifier.",
-        "(n_samples,) or (n_samples, n_classes)",
-    )
-    score_samples = _delegated(
-        "score_samples", "log p(x), by which rows are novel.", "(n_samples,)"
-    )
-    log_density = _delegated(
-        "log_density", "log p(x|C_k) of every class.", "(n_samples, n_classes)"
-    )
+    predict_proba = _delegated("predict_proba", "Class probabilities, untouched by any refusal.")
+    predict_log_proba = _delegated("predict_log_proba", "Logarithm of `predict_proba`.")
+    decision_function = _delegated("decision_function", "Decision function of the classifier.")
+    score_samples = _delegated("score_samples", "log p(x), by which rows are novel.")
+    log_density = _delegated("log_density", "log p(x|C_k) of every class.")
 
     def _describe(self) -> Description:
         inside = describe(self.estimator_)
@@ -532,3 +501,72 @@ def _refusal_label(name: str, given: Any, below: int, word: str, classes: np.nda
     if found in taken:
         raise KernelpoolError(f"A class is called {found!r}: name another {name}.")
     return found
+
+
+# -- thresholds -------------------------------------------------------------------------------------------------------
+
+
+def _is_novel(score: np.ndarray, threshold: float | None) -> np.ndarray:
+    """Whether the log-density is below the threshold, (n,); minus infinity and NaN are below any."""
+    return np.zeros(len(score), bool) if threshold is None else ~(score >= threshold)
+
+
+def novelty_threshold(rate: float, score: np.ndarray, weight: np.ndarray) -> float:
+    """The log-density below which at most the share `rate` of ordinary rows lies, from those of held-out rows."""
+    score = np.where(np.isnan(score), -np.inf, score)
+    no_density = float(weight[score == -np.inf].sum() / weight.sum())
+    if no_density > rate:
+        warn(
+            f"{100 * no_density:.1f} % of the held-out rows have no density at all and count as novel, "
+            f"more than novelty={rate}. Use wider kernels, or kernels that reach everywhere, such as "
+            "kernel='gaussian'.",
+            UserWarning,
+        )
+    return max(-_rate_threshold("novelty", -score, weight, rate), NOTHING_BELOW)
+
+
+def _rate_threshold(name: str, values: np.ndarray, weight: np.ndarray, rate: float) -> float:
+    """The least of `values` that a new row of the same law exceeds with a probability of at most `rate`; inf if there is none.
+
+    The new row is as likely as any to be the largest, the second largest and so on of all n + 1. So it exceeds the j-th
+    largest value with a probability of at most j / (n + 1).
+    """
+    level, up_to, _ = accepted_up_to(values, np.zeros(len(values)), weight)
+    n_rows = up_to[-1]
+    if rate > 0 and rate * (n_rows + 1) < 1:
+        warn(
+            f"{name}={rate} needs at least {int(np.ceil(1 / rate)) - 1} held-out rows to set a threshold; "
+            f"there are {n_rows:.0f}, so that no row is refused for it. Raise {name}, or pass more rows.",
+            UserWarning,
+        )
+    enough = n_rows - up_to + 1 <= rate * (n_rows + 1)
+    return float(level[np.argmax(enough)]) if enough.any() else float("inf")
+
+
+def ambiguity_threshold(
+    value: float, rule: str, ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray
+) -> float:
+    """The ambiguity above which a row is refused, from those of held-out rows and whether each is misclassified.
+
+    By the rule "cost" E + t R is least, and of several such thresholds the one that refuses least is taken; by the rule "error"
+    the most rows are accepted of which at most the share `value` is wrong.
+    """
+    if rule == "rate":
+        return min(_rate_threshold("ambiguity", ambiguity, weight, value), REFUSE_NONE)
+    level, accepted, errors = accepted_up_to(ambiguity, wrong, weight)
+    accepted, errors = np.append(0.0, accepted), np.append(0.0, errors)
+    if rule == "cost":
+        cost = (weight.sum() - accepted) * value + errors
+        n_levels = len(level) - int(np.argmin(cost[::-1]))
+    else:
+        n_levels = int(np.flatnonzero(errors <= value * accepted)[-1])
+    if n_levels == len(level):
+        return REFUSE_NONE  # also of rows that are more ambiguous than any that was held out
+    if n_levels:
+        return float(level[n_levels - 1])
+    warn(
+        f"No held-out row is certain enough for ambiguity={value} with ambiguity_rule={rule!r}: "
+        "every row will be refused. Raise it, or use a better classifier.",
+        UserWarning,
+    )
+    return REFUSE_ALL

@@ -28,7 +28,6 @@ from ..arrays import to_numpy
 from ..errors import KernelpoolError
 from ..sums import Sums, record
 from ..text import percent, plural, signed
-from ..training.reject import accepted_up_to
 from .bounds import binomial_interval, paired_difference
 
 N_BINS = 10
@@ -377,3 +376,14 @@ def compare_models(
     codes = class_codes(classes, y, len(X))
     a, b = (np.asarray(to_numpy(model.predict_proba(X)), np.float64) for model in (first, second))
     return ModelComparison.of(codes, a, b, alpha)
+
+
+def accepted_up_to(
+    ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct ambiguities, rising, with the weight of the rows up to each and of the errors among them."""
+    counted = weight > 0
+    level, at = np.unique(ambiguity[counted], return_inverse=True)
+    accepted = np.bincount(at, weight[counted], minlength=len(level))
+    errors = np.bincount(at, weight[counted] * wrong[counted], minlength=len(level))
+    return level, np.cumsum(accepted), np.cumsum(errors)
