@@ -191,7 +191,6 @@ def test_what_a_model_file_says_of_its_training_is_not_trusted(run, summary):
     for words in (
         ("evaluate", "m.st", data, "-t", "color", "--reject"),
         ("predict", "m.st", data, "--sets", "0.1"),
-        ("predict", "m.st", data, "--class-prior", "estimated"),
         ("check", "m.st", data),
         ("info", "m.st"),
     ):

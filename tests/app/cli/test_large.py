@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import kernelpool
-from kernelpool.app.cli import fit, large
+from kernelpool.app.cli import fit, job
 from kernelpool.app.files import read_header
 from kernelpool.app.readers import files
 from kernelpool.inspection import row_keys
@@ -62,7 +62,7 @@ def test_the_model_is_that_of_the_rows_not_held_out(run):
 
 
 def test_some_held_out_rows_are_enough(run, monkeypatch):
-    monkeypatch.setattr(large, "MOST_KEPT", 50)
+    monkeypatch.setattr(job, "MOST_KEPT", 50)
     write_csv("d.csv", NAMES, mixed())
     found = run("fit", "d.csv", "-t", "color", *QUICK, "--json").json
     assert 20 <= found["held_out"]["n_rows"] <= 100

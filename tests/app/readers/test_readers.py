@@ -408,7 +408,7 @@ def test_rows_without_a_class_and_names_of_rows(d):
     assert used.y.tolist() == [*"uv", None] * 3
     dropped = read(d, "y", unlabeled="drop", keep=["id", "z"])
     assert dropped.y.tolist() == [*"uv"] * 3
-    assert dropped.ids[2:4].tolist() == ["4 (id k3, z 3)", "5 (id k4, z 4)"]
+    assert dropped.ids[2:4].tolist() == ["4 (k3, 3)", "5 (k4, 4)"]
     assert read(d, "y", unlabeled="drop", drop=["id"]).ids.tolist() == [1, 2, 4, 5, 7, 8]
     assert list(dropped.kinds) == ["x"]
     (batch,) = Source(str(d)).batches()

@@ -1,14 +1,15 @@
-"""The command line: one file a command, and what they share.
+"""The command line.
 
 ::
 
     app.py         the commands together, and how errors become exit codes
-    fit.py  predict.py  evaluate.py  report.py  check.py  export.py  info.py  demo.py
-
+    fit.py         kernelpool fit, and which estimator `--model` and `--set` ask for
     job.py         one fit: rows held out, the fit, its evaluation, what the file records
-    large.py       the same for files larger than memory
-    models.py      which estimator `--model` and `--set` ask for
-    loaded.py      a model file together with what was written down when it was fitted
+    predict.py     kernelpool predict
+    evaluate.py    kernelpool evaluate, check and report: a model and rows
+    model.py       a model file together with what was recorded at its fit; kernelpool info and export
+    demo.py        kernelpool demo
+
     output.py      text, tables and progress for people, JSON for programs; files that are written
     options.py     options that several commands have
 

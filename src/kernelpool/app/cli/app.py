@@ -30,7 +30,10 @@ COMMANDS = {
     "info": "Describe a model file.",
     "demo": "Take a first look, on generated data, in under a minute.",
 }
-"""A function of this name in a module of this name, and the first sentence of its docstring."""
+"""The commands, and the first sentences of their docstrings."""
+
+MODULES = {"report": "evaluate", "check": "evaluate", "export": "model", "info": "model"}
+"""Of functions that are not in a module of their name."""
 
 
 def load_command(name: str) -> TyperCommand:
@@ -38,7 +41,9 @@ def load_command(name: str) -> TyperCommand:
     single = typer.Typer(
         add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
     )
-    single.command(name)(guarded(getattr(import_module(f".{name}", __package__), name)))
+    single.command(name)(
+        guarded(getattr(import_module(f".{MODULES.get(name, name)}", __package__), name))
+    )
     command = typer.main.get_command(single)
     assert isinstance(command, TyperCommand)
     return command

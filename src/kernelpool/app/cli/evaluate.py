@@ -1,23 +1,36 @@
-"""`kernelpool evaluate`: how good models are on rows with known classes."""
+"""Models and rows: `kernelpool evaluate`, `check` and `report`.
 
+How good models are on rows with known classes, whether rows are like those of the fit, and a page
+about both.
+"""
+
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from ...inspection import DECISIONS, Metrics, ModelComparison, bounds, feature_importance
+from ...inspection import (
+    DECISIONS,
+    DriftReference,
+    Metrics,
+    ModelComparison,
+    bounds,
+    prior_from_probability,
+)
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
+from ..readers.table import Rows
 from . import options as o
-from .loaded import LoadedModel, load_model
-from .output import CommandError, Exit, Screen
+from .model import LoadedModel, load_model
+from .output import CommandError, Exit, Screen, check_free, placed
 
 PATHS = "Model files that `kernelpool fit` wrote, and rows: a file, a folder, or - for stdin."
 AT_MOST = "Exit with code 7 unless the error is certified to be at most this."
 TRIED = "Models among which DATA chose; those that are given unless said otherwise."
-IMPORTANCE = "Print also how much the log-loss rises without each feature."
+ALARM = "End with exit code 7 where the p-value is below this."
 MOST_LISTED = 20
-"""Classes, and features, in a table on the screen."""
+"""Classes of a confusion matrix on the screen."""
 
 
 def evaluate(
@@ -29,7 +42,6 @@ def evaluate(
         float | None, o.evaluation("--at-most", metavar="ERROR", help=AT_MOST, min=0, max=1)
     ] = None,
     tried: Annotated[int | None, o.evaluation("--tried", metavar="N", help=TRIED, min=1)] = None,
-    importance: Annotated[bool, o.evaluation("--importance", help=IMPORTANCE)] = False,
     reject: o.Reject = False,
     ambiguity: o.Ambiguity = None,
     novelty: o.Novelty = None,
@@ -62,8 +74,6 @@ def evaluate(
         records.append({"model": one.path, "certified": bound, **_record(metrics, one, alpha)})
     if len(loaded) == 1:
         _print(found[0][0], records[0], screen)
-        if importance:
-            records[0]["importance"] = _importance(loaded[0], source, target, screen)
     else:
         records[0]["comparisons"] = _compare(found, records, screen)
     screen.answer(
@@ -108,13 +118,18 @@ def _record(metrics: Metrics, loaded: LoadedModel, alpha: float) -> dict[str, An
     }
 
 
+def baseline(metrics: Metrics) -> str:
+    """The error that needs no model."""
+    frequent = float(1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows)
+    return f"always the most frequent class: {percent(frequent)}"
+
+
 def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
     """The figures of one model, for people."""
     alpha = 1 - record["confidence"]
-    frequent = float(1 - metrics.confusion.sum(axis=1).max() / metrics.n_rows)
     bound = f"at most {percent(record['certified'])} of new rows are misclassified"
     lines = {
-        "Error": f"{metrics.rate(alpha)}; always the most frequent class: {percent(frequent)}",
+        "Error": f"{metrics.rate(alpha)}; {baseline(metrics)}",
         "Certified": f"with {100 * record['confidence']:g} % confidence {bound}",
         "Log-loss": f"{metrics.log_loss:.4f} (Brier score {metrics.brier:.4f})",
         "Calibration": f"probabilities are off by {percent(metrics.calibration_error)} on average",
@@ -136,26 +151,6 @@ def _print(metrics: Metrics, record: dict[str, Any], screen: Screen) -> None:
     if len(names) <= MOST_LISTED:
         rows = [[name, *row] for name, row in zip(names, record["confusion"], strict=True)]
         screen.table("Confusion: true classes down, predicted ones across", ["true", *names], rows)
-
-
-def _importance(
-    loaded: LoadedModel, source: Source, target: str | None, screen: Screen
-) -> dict[str, Any]:
-    """A second reading: how much the log-loss rises without each feature."""
-    rows = loaded.read(source, target, Screen(True))
-    x, y = rows.at(np.flatnonzero([label is not None for label in rows.y]))
-    with screen.working("Leaving out features"):
-        found = feature_importance(loaded.model, x, np.asarray(y.tolist()))
-    figures = zip(found.names, found.importance, found.error, strict=True)
-    screen.table(
-        "Rise of the log-loss without a feature",
-        ["feature", "rise", "±"],
-        [
-            [name, f"{rise:+.4f}", f"{error:.4f}"]
-            for name, rise, error in sorted(figures, key=lambda row: -row[1])[:MOST_LISTED]
-        ],
-    )
-    return found.to_dict()
 
 
 def _compare(
@@ -181,3 +176,131 @@ def _compare(
         screen.result(f"First and {shown(record['model'], 60)}: {compared}")
         comparisons.append({"model": record["model"], **compared.to_dict()})
     return comparisons
+
+
+# -- other questions about rows ---------------------------------------------------------------------
+
+
+def check(
+    model: o.ModelPath,
+    data: o.Data,
+    text: o.Text = None,
+    alarm: Annotated[
+        float | None, o.evaluation("--alarm", metavar="P", min=0, max=1, help=ALARM)
+    ] = None,
+    confidence: o.Confidence = 0.95,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Test whether new rows are like those that a model was fitted to.
+
+    Compares every feature, and the density of the model, with counts of the rows of the fit; names
+    the features that have changed; and estimates how frequent the classes are among the new rows.
+    No labels are needed.
+
+    Example: kernelpool check irises.safetensors new.csv --alarm 0.01
+    """
+    screen = Screen(as_json, quiet)
+    loaded, source = load_model(model, screen), Source(data, o.text_style(text))
+    reference = loaded.recorded("reference", DriftReference.from_dict)
+    if reference is None:
+        what = "has no counts of the rows of its fit that can be read: fit it by `kernelpool fit`."
+        raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}")
+    counts, sample = 0, []
+    for _, table in loaded.tables(source, screen, "Checking"):
+        counts = counts + reference.count(table, loaded.model)
+        sample.append(np.asarray(loaded.model.predict_proba(table), np.float32))
+    drift = reference.compare(counts)
+    screen.result(str(drift))
+    record: dict[str, Any] = {"rows": source.label, **drift.to_dict(), "moved": drift.moved()}
+    shares = loaded.recorded("class_shares", lambda found: np.array(found, np.float64))
+    valid = shares is not None and shares.shape == loaded.classes.shape
+    if valid and (shares >= 0).all() and shares.sum() > 0:
+        estimate = prior_from_probability(
+            np.concatenate(sample), shares / shares.sum(), loaded.classes, confidence
+        )
+        screen.result(str(estimate))
+        if drift.moved():
+            screen.result(
+                "These frequencies hold only where nothing but they has changed: features have."
+            )
+        record["class_frequencies"] = estimate.to_dict()
+    screen.answer(record)
+    if alarm is not None and drift.p_value < alarm:
+        raise typer.Exit(Exit.REFUTED)
+
+
+def report(
+    model: o.ModelPath,
+    data: o.Data,
+    target: o.Target = None,
+    keep: o.Keep = None,
+    text: o.Text = None,
+    output: Annotated[
+        str, o.output("--output", "-o", help="File to write.", metavar="FILE")
+    ] = "report.html",
+    force: o.Force = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write a report (HTML) on a model and rows.
+
+    DATA are rows that the model was not fitted to, with classes or without. `kernelpool fit
+    --report` writes one on the rows of the fit.
+
+    Example: kernelpool report irises.safetensors new.csv -o irises.html
+    """
+    screen = Screen(as_json, quiet)
+    check_report(output, force)
+    loaded, source = load_model(model, screen), Source(data, o.text_style(text))
+    rows = loaded.read(source, target, screen, tuple(keep or ()))
+    write_page(loaded.model, rows, output, force, screen, new=np.arange(len(rows.y)))
+    screen.answer({"report": output, "n_rows": len(rows.y)})
+
+
+def check_report(path: str, force: bool) -> None:
+    """Refuse before any work what could not be written after it."""
+    if find_spec("jinja2") is None or find_spec("matplotlib") is None:
+        raise CommandError(
+            Exit.EXTRA,
+            "A report needs jinja2 and matplotlib: pip install '.[report]' in kernelpool's folder.",
+        )
+    check_free(path, force)
+
+
+def write_page(
+    model: Any,
+    rows: Rows,
+    path: str,
+    force: bool,
+    screen: Screen,
+    *,
+    new: np.ndarray | None,
+    fitted: np.ndarray | None = None,
+    command: str | None = None,
+) -> None:
+    """The report of a model on rows that it was not fitted to, and on those that it was."""
+    from ..report import write_report
+
+    def part(at: np.ndarray | None) -> tuple[Any, Any, Any]:
+        if at is None:
+            return None, None, None
+        table, y = rows.at(at)
+        known = any(label is not None for label in y)
+        return table, y if known else None, rows.ids[at].tolist()
+
+    (x, y, ids), (x_new, y_new, new_ids) = part(fitted), part(new)
+    with placed(path, force) as beside, screen.working("Writing the report"):
+        write_report(
+            model,
+            x,
+            y,
+            beside,
+            X_test=x_new,
+            y_test=y_new,
+            row_ids=ids,
+            test_row_ids=new_ids,
+            facts={"Rows": rows.source, "Target": rows.target},
+            command=command,
+        )
+    screen.result(f"Report: {shown(path, 400)}")

@@ -1,27 +1,50 @@
 """`kernelpool fit`: from a table to a model file, with an error measured on held-out rows."""
 
+import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from ... import save
+from ... import (
+    CompetitiveNeuronsClassifier,
+    ParzenClassifier,
+    PooledClassifier,
+    RBFNetworkClassifier,
+    ReducedParzenClassifier,
+    SharedKernelClassifier,
+    save,
+)
 from ...inspection import describe
-from ...text import percent, plain, plural, quoted, shown
+from ...text import did_you_mean, plain, plural, quoted, shown
 from ..readers.files import SUFFIXES, Source, stem_of
 from ..readers.table import CATEGORY, NUMBER, Rows, read_rows
 from . import options as o
-from .job import FitJob
-from .large import IN_MEMORY, LargeJob
-from .models import LARGE, MODELS, POOL, make_estimator
+from .evaluate import baseline, check_report, write_page
+from .job import NOT_SETTABLE, FitJob, LargeJob
 from .output import CommandError, Exit, Screen, check_free, placed
-from .report import check_report, write
 
+IN_MEMORY = 256_000_000
+"""Bytes of files that are read whole."""
+
+POOL, LARGE = "pool", "shared-kernel"
+"""The models that are fitted unless another is named, to rows in memory and to larger files."""
+
+MODELS: dict[str, Callable[..., Any]] = {
+    POOL: PooledClassifier,
+    "auto": SharedKernelClassifier.auto,
+    LARGE: SharedKernelClassifier,
+    "rbf": RBFNetworkClassifier,
+    "neurons": CompetitiveNeuronsClassifier,
+    "parzen": ParzenClassifier,
+    "reduced-parzen": ReducedParzenClassifier,
+}
 MODEL = f"One of {', '.join(MODELS)}."
 TARGET = "Column that holds the classes."
 SET = "A parameter of the estimator, such as --set budget=fast (repeatable); --set help lists them."
@@ -107,19 +130,23 @@ def fit(
     if large:
         screen.say(f"Larger than memory: read in batches, as --model {LARGE}. Its first rows:")
     _describe(rows, screen)
-    settings = rows, estimator, screen, holdout, cv, refit, seed
-    job = LargeJob(*settings, source, str(unlabeled)) if large else FitJob(*settings)
+    settings = rows, estimator, screen, holdout, cv, refit and cv is None, seed
+    apart = {"source": source, "unlabeled": str(unlabeled)}
+    job = LargeJob(*settings, **apart) if large else FitJob(*settings)
     job.run()
     if job.interrupted:
         path = _offered(job, path, screen)
     path = _saved(job, path, force, screen)
     screen.result(shown(describe(job.model).sentence, 2000))
-    screen.result(f"Error: {_error(job)}")
+    error = "not measured (no rows were held out)."
+    if job.metrics is not None:
+        error = f"{job.metrics.rate(0.05)} by {job.evaluated_by}; {baseline(job.metrics)}"
+    screen.result(f"Error: {error}")
     screen.result(f"Model: {shown(path, 400)}")
     if report is not None:
         fitted = np.setdiff1d(np.arange(len(job.rows.y)), [] if job.test is None else job.test)
         parts = {"fitted": fitted, "new": job.test}
-        write(job.model, job.rows, report, force, screen, command=job.command, **parts)
+        write_page(job.model, job.rows, report, force, screen, command=job.command, **parts)
     screen.answer({"model": path, **job.record(), "report": report})
     if job.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
@@ -189,15 +216,6 @@ def _some(texts: list[str]) -> str:
     return ", ".join(texts[:8]) + (f", and {len(texts) - 8} more" if len(texts) > 8 else "")
 
 
-def _error(job: FitJob) -> str:
-    """The error of held-out rows, and that of always naming the most frequent class."""
-    if job.metrics is None:
-        return "not measured (no rows were held out)."
-    frequent = 1 - job.metrics.confusion.sum(axis=1).max() / job.metrics.n_rows
-    baseline = f"; always the most frequent class: {percent(float(frequent))}"
-    return f"{job.metrics.rate(0.05)} by {job.evaluated_by}{baseline}"
-
-
 def _offered(job: FitJob, path: str, screen: Screen) -> str:
     """Ctrl-C: asks on a terminal; elsewhere the model goes beside the name of a finished one."""
     so_far = f" Its error is {job.metrics.rate(0.05)} so far." if job.metrics is not None else ""
@@ -222,3 +240,64 @@ def _saved(job: FitJob, path: str, force: bool, screen: Screen) -> str:
     with placed(name, force) as beside:
         save(job.model, beside, summary=plain(job.summary()))
     return name
+
+
+# -- the estimator ----------------------------------------------------------------------------------
+
+
+def make_estimator(name: str, settings: Sequence[str], seed: int) -> Any:
+    """The estimator that `--model` and `--set` ask for."""
+    if name not in MODELS:
+        raise CommandError(
+            Exit.USAGE,
+            f"--model {quoted(name)} is not known{did_you_mean(name, list(MODELS))} There are "
+            f"{', '.join(MODELS)}.",
+        )
+    known = parameters_of(MODELS[name])
+    defaults = ", ".join(f"{key}={json.dumps(plain(value))}" for key, value in known.items())
+    if "help" in settings:
+        raise CommandError(Exit.USAGE, f"--model {name}: settings and their defaults: {defaults}.")
+    given = dict(map(parse_setting, settings))
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise CommandError(
+            Exit.USAGE,
+            f"--model {name} has no setting {quoted(unknown[0])}"
+            f"{did_you_mean(unknown[0], list(known))} Settings and their defaults: {defaults}.",
+        )
+    return MODELS[name](random_state=seed, **given)
+
+
+def parameters_of(make: Callable[..., Any]) -> dict[str, Any]:
+    """The settings of an estimator with their defaults."""
+    found = dict(signature(make).parameters)
+    if any(p.kind == Parameter.VAR_KEYWORD for p in found.values()):  # auto(**parameters)
+        found |= dict(signature(SharedKernelClassifier).parameters)
+    several = Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL
+    names = sorted(n for n, p in found.items() if p.kind not in several and n not in NOT_SETTABLE)
+    return {name: found[name].default for name in names}
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """`name=value` of `--set`; the value is JSON, or a word."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise CommandError(
+            Exit.USAGE,
+            f"--set takes name=value, such as --set max_iter=500, or help; got {quoted(text)}.",
+        )
+    if name in NOT_SETTABLE:
+        instead = "; use --seed" if name == "random_state" else ""
+        raise CommandError(
+            Exit.USAGE, f"--set {name} is not possible on the command line{instead}."
+        )
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        found = value
+    if isinstance(found, dict):
+        raise CommandError(
+            Exit.USAGE,
+            f"--set {name} must be a number, a word, true, false, null or a list; got {quoted(value)}.",
+        )
+    return name, found

@@ -1,11 +1,16 @@
-"""One fit of the command line: rows held out, the fit, its evaluation, and what the file records."""
+"""One fit of the command line: rows held out, the fit, its evaluation, and what the file records.
+
+Files larger than memory are read in batches, once: the first tells what the columns hold. Rows are
+held out by their content while the others are fitted, and kept in memory together with as many of
+the others; both stand for all rows in the evaluation, in the model file and in a report.
+"""
 
 import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +20,19 @@ from sklearn.exceptions import NotFittedError
 from ... import PooledClassifier
 from ...errors import TableError
 from ...inspection import DriftReference, Metrics, hold_out, row_keys, stratified_folds
-from ...text import plural, shown
-from ..readers.table import Rows, fingerprint
-from .models import NOT_SETTABLE
+from ...text import listed, plural, shown
+from ..readers.files import Source
+from ..readers.table import WHOLE, Rows, cells_of, fingerprint, table_of
 from .output import CommandError, Exit, Screen, Working
 
 MOST_CALIBRATION, MOST_WATCHED = 2000, 1000
 """Held-out rows whose scores are kept for sets of classes; features that are watched for drift."""
+
+NOT_SETTABLE = ("callback", "verbose", "random_state", "members")
+"""Parameters that are objects, or set by options of their own."""
+
+MOST_KEPT = 50_000
+"""Rows of a large file, held out and not, that are kept, approximately."""
 
 LOWEST = 1000
 """Held-out densities that are kept, the lowest: thresholds of novelty are among them."""
@@ -59,20 +70,21 @@ class FitJob:
     def _run(self) -> None:
         self._encode(np.unique([label for label in self.rows.y.tolist() if label is not None]))
         key = row_keys(self.rows.table, seed=self.seed)  # equal rows are held out together
-        everything = np.arange(self.n_rows)
-        if self.cv is not None:
+        if self.cv is None:
+            out = hold_out(self.codes, self.holdout, key=key)
+        else:
             self._cross_validate(self.cv, key)
-            self._final(self.estimator, everything)
-            self._keep(everything)
-            return
-        out = hold_out(self.codes, self.holdout, key=key)
-        train, test = np.flatnonzero(~out), np.flatnonzero(out)
-        self._final(self.estimator, train)
+            out = np.zeros(self.n_rows, bool)
+        self._final(self.estimator, np.flatnonzero(~out))
+        self._finish(np.flatnonzero(~out), np.flatnonzero(out))
+
+    def _finish(self, train: np.ndarray, test: np.ndarray) -> None:
+        """Evaluate on rows of `test`, keep what the file records, and fit again where asked to."""
         if len(test):
             self.test = test
             self._evaluate(self.model, test)
         self._keep(train)
-        again = self.refit and self.interrupted is None
+        again, everything = self.refit and self.interrupted is None, np.arange(len(self.rows.y))
         if again and self._final(clone(self.estimator), everything):
             self.test = None
 
@@ -224,6 +236,70 @@ class FitJob:
             "fingerprint": self.fingerprint,
             **self.held_out,
         }
+
+
+@dataclass(kw_only=True)
+class LargeJob(FitJob):
+    """One fit to rows of which `rows` are the first ones, with labels as they were read."""
+
+    source: Source
+    unlabeled: str
+
+    def _run(self) -> None:
+        import pyarrow as pa
+
+        first, target = self.rows, self.rows.target
+        self.whole = all(WHOLE.fullmatch(str(v)) for v in first.y.tolist() if v is not None)
+        n_rows = self.source.n_bytes / max(first.table.nbytes, 1) * len(first.y)
+        self.share, self.kept = min(self.holdout or 0.2, MOST_KEPT / n_rows), ([], [])  # type: ignore[var-annotated]
+        self._final(self.estimator, np.zeros(0, int))
+        parts = [pa.concat_tables(part) for part in self.kept]
+        both = pa.concat_tables(parts)
+        self.rows = replace(
+            first,
+            table=both.drop_columns([target]).combine_chunks(),
+            y=np.array(both.column(target).to_pylist(), object),
+            ids=np.arange(1, len(both) + 1),
+            source=f"{first.source}, {plural(len(both), 'row')} of {self.n_rows:,}",
+        )
+        self._encode(np.asarray(self.model.classes_))
+        at, n_train = np.arange(len(both)), len(parts[0])
+        self._finish(at[:n_train], at[n_train:])
+
+    def _data(self, at: np.ndarray) -> tuple[Any, Any]:
+        """An iterable of tables; without `at` those of all rows but the held-out ones."""
+        return self._tables(everything=len(at) > 0), self.rows.target
+
+    def _tables(self, everything: bool) -> Iterator[Any]:
+        import pyarrow as pa
+
+        self.n_rows = 0
+        for batch in self.source.batches():
+            table, unreadable = table_of(batch, self.rows.kinds, self.source.style)
+            where = f"{batch.file}, row {batch.first_row} and below"
+            if unreadable:
+                raise TableError(
+                    f"{where}: columns {listed(list(unreadable))} hold cells that are no numbers.",
+                    "Pass --columns COLUMN=category.",
+                )
+            cells = cells_of(batch, self.rows.target).tolist()
+            y = pa.array([None if v is None else str(v) for v in cells], pa.string())
+            if y.null_count and self.unlabeled == "refuse":
+                raise TableError(f"{where}: rows without a class.", "Pass --unlabeled drop or use.")
+            key, labeled = row_keys(table, seed=self.seed), y.is_valid().to_numpy(False)
+            table = table.append_column(self.rows.target, y.cast(pa.int64()) if self.whole else y)
+            if self.unlabeled == "drop":
+                table, key, labeled = table.filter(labeled), key[labeled], labeled[labeled]
+            self.n_rows += len(table)
+            if not everything:
+                out = (key < self.share) & labeled & (self.holdout > 0)
+                self.kept[0].append(table.filter(~out & (key > 1 - self.share)))
+                self.kept[1].append(table.filter(out))
+                table = table.filter(~out)
+            yield table
+
+
+# -- progress --------------------------------------------------------------------------------------
 
 
 def _watch_pool(bar: Working, title: str) -> Callable[[Any], None]:

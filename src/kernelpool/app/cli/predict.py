@@ -9,20 +9,17 @@ import numpy as np
 
 from ... import ConformalClassifier
 from ...errors import KernelpoolError
-from ...inspection import DECISIONS, explain, prior_from_probability, with_class_prior
+from ...inspection import DECISIONS, explain, with_class_prior
 from ...text import listed, plural, shown, signed
 from ..readers.files import Batch, Source
 from ..readers.table import check_columns
 from ..readers.writing import FORMATS
 from . import options as o
-from .check import class_shares
-from .loaded import LoadedModel, load_model
+from .model import LoadedModel, load_model
 from .output import NAME_IT, CommandError, Exit, Screen, check_free, table_output
 
 SETS = "Add a column of possible classes that lacks the true one with at most this probability."
-CLASS_PRIOR = (
-    "Frequencies of the classes: balanced, estimated (from DATA), or such as sick=0.1,well=0.9."
-)
+CLASS_PRIOR = "Frequencies of the classes: balanced, or such as sick=0.1,well=0.9."
 KEEP = "Copy this column of DATA, such as an identifier, to the output (repeatable)."
 RAW = "CSV: do not put an apostrophe before cells that a spreadsheet would run."
 FORMAT = "By the name of the output unless given; csv on stdout."
@@ -86,7 +83,7 @@ def predict(
                 Exit.USAGE,
                 "--sets needs the class frequencies of the fit: leave --class-prior out.",
             )
-        _set_class_prior(loaded, class_prior, source, skip, screen)
+        _set_class_prior(loaded, class_prior)
     loaded.reject(reject, ambiguity, novelty, screen)
     conformal = None if sets is None else _conformal(loaded, sets, per_class)
     labels, decisions = Counter[str](), Counter[str]()
@@ -170,21 +167,21 @@ def _conformal(loaded: LoadedModel, error: float, per_class: bool) -> ConformalC
     """The model with the calibration in its file."""
     if not 0 < error < 1:
         raise CommandError(Exit.USAGE, f"--sets must lie between 0 and 1; got {error:g}.")
-    found = loaded.summary.get("calibration")
-    if found is None:
-        raise CommandError(
-            Exit.MODEL, "--sets is not possible: the model was fitted without held-out rows."
-        )
-    try:
+
+    def calibrated(found: Any) -> ConformalClassifier:
         codes, scores = np.array(found["codes"], int), np.array(found["scores"], float)
         if not 0 <= codes.min() <= codes.max() < len(loaded.classes):
             raise ValueError
         density = scores[1] if len(scores) > 1 else None
         options = {"error": error, "per_class": per_class}
         return ConformalClassifier.from_scores(loaded.model, codes, scores[0], density, **options)
-    except (KeyError, IndexError, TypeError, ValueError):
-        what = "its calibration cannot be read."
-        raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)}: {what}") from None
+
+    conformal: ConformalClassifier | None = loaded.recorded("calibration", calibrated)
+    if conformal is None:
+        raise CommandError(
+            Exit.MODEL, "--sets is not possible: the model was fitted without held-out rows."
+        )
+    return conformal
 
 
 def _reasons(model: Any, features: Any) -> list[str]:
@@ -196,34 +193,18 @@ def _reasons(model: Any, features: Any) -> list[str]:
     return found
 
 
-def _set_class_prior(
-    loaded: LoadedModel, text: str, source: Source, skip: tuple[str, ...], screen: Screen
-) -> None:
+def _set_class_prior(loaded: LoadedModel, text: str) -> None:
     """Replace the model by one with other class frequencies, as --class-prior names them."""
     prior: Any = text
-    if text == "estimated":
-        assumed = class_shares(loaded)
-        if assumed is None:
-            what = "does not hold the class frequencies of its fit"
-            raise CommandError(Exit.MODEL, f"{shown(loaded.path, 200)} {what}.")
-        tables = loaded.tables(source, Screen(True), "Estimating frequencies from", skip)
-        found = np.concatenate([loaded.model.predict_proba(table) for _, table in tables])
-        estimate = prior_from_probability(found, assumed, loaded.classes)
-        screen.say(str(estimate))
-        prior = estimate.class_prior
-    elif text != "balanced":
-        known, prior = {str(label): label for label in loaded.classes.tolist()}, {}
-        for pair in text.split(","):
-            name, _, share = pair.rpartition("=")
-            try:
-                prior[known.get(name, name)] = float(share)
-            except ValueError:
-                raise CommandError(
-                    Exit.USAGE,
-                    f"--class-prior takes balanced, estimated or CLASS=SHARE pairs; "
-                    f"got {shown(text)}.",
-                ) from None
     try:
+        if text != "balanced":
+            known = {str(label): label for label in loaded.classes.tolist()}
+            pairs = [pair.rpartition("=") for pair in text.split(",")]
+            prior = {known.get(name, name): float(share) for name, _, share in pairs}
         loaded.model = with_class_prior(loaded.model, prior)
     except KernelpoolError as error:
         raise CommandError(Exit.USAGE, f"--class-prior: {shown(error, 300)}") from None
+    except ValueError:
+        raise CommandError(
+            Exit.USAGE, f"--class-prior takes balanced or CLASS=SHARE pairs; got {shown(text)}."
+        ) from None

@@ -19,7 +19,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -268,10 +268,11 @@ def _text(
     body = text[start:]
     if not body.strip():
         raise TableError(f"{name}: the file is empty.")
-    style = replace(style, delimiter=style.delimiter or (separator[1] if separator else None))
-    first, delimiter, n_lines = _first_row(name, body, style)
+    given = style.delimiter or (separator[1] if separator else None)
+    names, delimiter, n_lines = _first_row(name, body, given, style.header)
     skipped = len(re.findall(r"\r\n|\r|\n", text[:start])) + n_lines * style.header
-    return first, _parsed(path, codec, name, first, delimiter, skipped, stack)
+    stream = stack.enter_context(pa.input_stream(path, compression=codec))
+    return names, _parsed(stream, name, names, delimiter, skipped)
 
 
 def _encoding(head: bytes) -> str:
@@ -298,7 +299,9 @@ def _transcode(stream: Any, copy: Any, name: str, encoding: str) -> None:
         ) from None
 
 
-def _first_row(name: str, body: str, style: TextStyle) -> tuple[list[str], str, int]:
+def _first_row(
+    name: str, body: str, delimiter: str | None, header: bool
+) -> tuple[list[str], str, int]:
     """Names of the columns, the delimiter, and the number of lines of the first row."""
 
     def cells(delimiter: str) -> tuple[list[str], int]:
@@ -306,13 +309,13 @@ def _first_row(name: str, body: str, style: TextStyle) -> tuple[list[str], str, 
         return next(reader, []), reader.line_num
 
     try:
-        delimiter = style.delimiter or max(DELIMITERS, key=lambda d: len(cells(d)[0]))
+        delimiter = delimiter or max(DELIMITERS, key=lambda d: len(cells(d)[0]))
         first, n_lines = cells(delimiter)
     except csv.Error:
         raise TableError(
             f"{name}: the first line has no delimiter in {csv.field_size_limit():,} characters."
         ) from None
-    if not style.header:
+    if not header:
         return [f"c{i + 1}" for i in range(len(first))], delimiter, n_lines
     if body.startswith("#"):
         line = body.split("\n")[0].strip()
@@ -336,13 +339,7 @@ def is_number(cell: Any) -> bool:
 
 
 def _parsed(
-    path: str,
-    codec: str | None,
-    name: str,
-    names: list[str],
-    delimiter: str,
-    skipped: int,
-    stack: ExitStack,
+    stream: Any, name: str, names: list[str], delimiter: str, skipped: int
 ) -> Iterator[Any]:
     """Record batches of strings; errors name the row."""
     import pyarrow as pa
@@ -351,7 +348,7 @@ def _parsed(
     keys, row = [str(i) for i in range(len(names))], 0
     try:
         reader = arrow_csv.open_csv(
-            stack.enter_context(pa.input_stream(path, compression=codec)),
+            stream,
             arrow_csv.ReadOptions(
                 use_threads=False, block_size=BLOCK, column_names=keys, skip_rows=skipped
             ),

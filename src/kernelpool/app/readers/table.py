@@ -16,23 +16,27 @@ from typing import Any
 import numpy as np
 
 from ...errors import TableError
-from ...text import did_you_mean, listed, plural, quoted
+from ...text import did_you_mean, listed, plural, quoted, shown
 from .files import Batch, Source, TextStyle, is_number
 
 NUMBER, CATEGORY = "number", "category"
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 """What text files write for a missing number."""
 
-PERHAPS_MISSING = ("-", "--", ".", "unknown", "missing", "none", "nil", "na", "n.a.", "nothing")
-"""Text, in lower case, that may stand for a missing number; only the user can tell."""
-
 PLAIN_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-ODD_NUMBERS = {
-    r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?": "a thousands separator",
-    r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?": "a decimal comma",
-    r"[+-]?\s*[$€£¥]\s*[\d.,]+|[+-]?[\d.,]+\s*[$€£¥]": "an amount of money",
-    r"[+-]?[\d.,]+\s*%": "a percentage",
+DIGITS = "Write numbers with digits and a decimal point alone."
+ODD_CELLS = {
+    r"(?i)-|--|\.|\?|unknown|missing|none|nil|#?n[./]?a\.?|nan|null|nothing": (
+        "a missing cell?",
+        "If '{}' stands for a missing cell, pass --text missing={}.",
+    ),
+    r"[+-]?\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?": ("a thousands separator", DIGITS),
+    r"[+-]?\d*,\d+([eE][+-]?\d+)?": ("a decimal comma", "Pass --text decimal=,."),
+    r"[+-]?\s*[$€£¥]\s*[\d.,]+|[+-]?[\d.,]+\s*[$€£¥]": ("an amount of money", DIGITS),
+    r"[+-]?[\d.,]+\s*%": ("a percentage", DIGITS),
 }
+"""Patterns of cells in a column of numbers that are none: what they look like, and what to do."""
+
 DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})([T ].*)?$"
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
@@ -131,18 +135,12 @@ def kind_of(kind: Any) -> str | None:
     return NUMBER if types.is_null(kind) else None
 
 
-def odd_number(cell: str, style: TextStyle) -> tuple[str, str]:
+def odd_cell(cell: Any) -> tuple[str, str]:
     """What a cell that is no number looks like, and what to do; empty where it is like nothing."""
-    text = cell.strip()
-    if text.lower() in PERHAPS_MISSING or text.lower() in MISSING:
-        advice = f"If {quoted(text)} stands for a missing cell, pass --text missing={text}."
-        return "a missing cell?", advice
-    found = (kind for pattern, kind in ODD_NUMBERS.items() if re.fullmatch(pattern, text))
-    kind = next(found, "")
-    if kind == "a decimal comma" and style.decimal == ".":
-        return kind, "Pass --text decimal=,."
-    kind = "a thousands separator" if kind == "a decimal comma" else kind
-    return kind, "Write numbers with digits and a decimal point alone." if kind else ""
+    text = str(cell).strip()
+    found = (odd for pattern, odd in ODD_CELLS.items() if re.fullmatch(pattern, text))
+    kind, advice = next(found, ("", ""))
+    return kind, advice.format(shown(text), shown(text))
 
 
 def table_of(
@@ -170,7 +168,7 @@ def table_of(
                 raise TableError(
                     f"{batch.place(at, name)}: {quoted(column[at])} is not a number, nor is any "
                     f"other cell there.",
-                    odd_number(str(column[at]), style)[1] or "The model was fitted to numbers.",
+                    odd_cell(column[at])[1] or "The model was fitted to numbers.",
                 )
         columns.append(pa.array(x, from_pandas=True))
     return pa.table(columns, names=list(kinds)), unreadable
@@ -200,20 +198,12 @@ def cells_of(batch: Batch, name: str) -> np.ndarray:
     if pa.types.is_nested(column.type) or "binary" in str(column.type):
         raise TableError(f"{batch.file}, column {quoted(name)}: {column.type} cannot be a class.")
     coded = column.dictionary_encode()
-    distinct = coded.dictionary
-    if kind_of(distinct.type) != NUMBER:
-        distinct = as_text(distinct)
-    values = [_label(value) for value in distinct.to_pylist()]
+    numbers = kind_of(coded.dictionary.type) == NUMBER
+    values = (coded.dictionary if numbers else as_text(coded.dictionary)).to_pylist()
+    if numbers:
+        values = [None if v != v else int(v) if v % 1 == 0 else float(v) for v in values]
     found = np.array([*values, None], object)
     return found[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
-
-
-def _label(value: Any) -> Any:
-    if value is None or value != value:
-        return None
-    if not isinstance(value, int | str) and np.isfinite(float(value)):
-        return int(value) if value == value // 1 else float(value)
-    return value
 
 
 def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarray:
@@ -240,15 +230,9 @@ def classes_of(name: str, cells: np.ndarray, as_words: bool = False) -> np.ndarr
             f"Column {quoted(name)} must hold at least two classes; found {found} in "
             f"{plural(len(cells), 'row')}."
         )
-    whole = not as_words and all(
-        isinstance(v, int) or (isinstance(v, str) and WHOLE.fullmatch(v)) for v in distinct
-    )
-    labels = np.asarray([int(v) if whole else str(v) for v in cells[known].tolist()])
-    if known.all():
-        return labels
-    out = np.full(len(cells), None, object)
-    out[known] = labels.tolist()
-    return out
+    whole = not as_words and all(WHOLE.fullmatch(str(v)) for v in distinct)
+    labels = [None if v is None else int(v) if whole else str(v) for v in cells.tolist()]
+    return np.asarray(labels, None if known.all() else object)
 
 
 def codes_of(batch: Batch, name: str, classes: np.ndarray) -> np.ndarray:
@@ -313,7 +297,7 @@ def read_rows(
             "Pass --unlabeled drop to leave them out, or --unlabeled use to learn from them.",
             missing={target: int(without.sum())},
         )
-    ids = row_ids(batches, keep, np.arange(1, len(cells) + 1))
+    ids = row_ids(batches, keep, len(cells))
     rows = Rows(table.combine_chunks(), y, found, target, source.label, ids, left_out)
     if not without.any() or unlabeled == "use" or head:
         return rows
@@ -322,13 +306,12 @@ def read_rows(
     return replace(rows, table=table, y=np.asarray(y.tolist()), ids=ids[at])
 
 
-def row_ids(batches: Sequence[Batch], keep: Sequence[str], numbers: np.ndarray) -> np.ndarray:
-    """Numbers of rows, with the cells of columns that identify rows."""
+def row_ids(batches: Sequence[Batch], keep: Sequence[str], n_rows: int) -> np.ndarray:
+    """Numbers of rows from 1, with the cells of columns that identify rows."""
+    numbers = np.arange(1, n_rows + 1)
     if not keep:
         return numbers
     columns = [[str(v) for batch in batches for v in batch.rows.column(name)] for name in keep]
-    if len(keep) > 1:
-        columns = [[f"{n} {v}" for v in column] for n, column in zip(keep, columns, strict=True)]
     cells = zip(numbers, *columns, strict=True)
     return np.array([f"{number} ({', '.join(row)})" for number, *row in cells], object)
 
@@ -375,23 +358,22 @@ def features_of(
         if kind == NUMBER:
             cells, bad = zip(*(numbers(part, style) for part in parts), strict=True)
             first = next((i for i, where in enumerate(bad) if where.any()), None)
+            column = pa.array(np.concatenate(cells), from_pandas=True)
             if first is not None:
                 at = int(np.argmax(bad[first]))
-                if name in given or batches[first].typed or _numberlike(parts, style):
-                    odd[name] = batches[first].place(at, name), str(parts[first][at])
+                if name in given or batches[first].typed or _numberlike(parts):
+                    odd[name] = batches[first].place(at, name), parts[first][at]
                     continue
                 kind = CATEGORY
-        if kind == NUMBER:
-            column = pa.array(np.concatenate(cells), from_pandas=True)
-        else:
+        if kind == CATEGORY:
             column = pa.chunked_array([as_text(part) for part in parts], pa.string())
         why = None if name in given else _teaches_nothing(column, kind)
-        if why is not None:
-            left_out[name] = why
-        else:
+        if why is None:
             columns[name], kinds[name] = column, kind
+        else:
+            left_out[name] = why
     if odd:
-        raise _not_numbers(odd, style)
+        raise _not_numbers(odd)
     if not kinds:
         reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in left_out.items())
         raise TableError(f"No column is left to learn from: {reasons}.")
@@ -416,31 +398,25 @@ def _typed_kind(batches: Sequence[Batch], name: str) -> str | None:
     return NUMBER
 
 
-def _numberlike(parts: Sequence[Any], style: TextStyle) -> bool:
+def _numberlike(parts: Sequence[Any]) -> bool:
     """Whether most of the different cells are numbers, are written in an odd way, or are missing."""
     distinct = {cell for part in parts for cell in part.unique().to_pylist()}
-    alike = [
-        bool(cell.strip() in MISSING or is_number(cell) or odd_number(cell, style)[0])
-        for cell in distinct
-    ]
-    return 2 * sum(alike) >= len(alike)
+    alike = sum(c.strip() in MISSING or is_number(c) or odd_cell(c)[0] != "" for c in distinct)
+    return 2 * alike >= len(distinct)
 
 
 def _teaches_nothing(column: Any, kind: str) -> str | None:
     """Why no model can learn from a column; None where one can."""
     import pyarrow.compute as pc
 
-    n_rows = len(column)
+    n_rows, distinct = len(column), column.unique().drop_null()
+    if not len(distinct):
+        return "it has no value at all"
     if kind == NUMBER:
         x = column.to_numpy(zero_copy_only=False)
         counts = n_rows > FEW and x[0] in (0, 1) and bool((np.diff(x) == 1).all())
-        return (
-            "it has no value at all" if np.isnan(x).all() else "it counts the rows" * counts or None
-        )
-    distinct = column.unique().drop_null()
+        return "it counts the rows" if counts else None
     some = listed(distinct[:2].to_pylist())
-    if not len(distinct):
-        return "it has no value at all"
     if pc.all(pc.match_substring_regex(distinct, DATE)).as_py():
         return f"it holds dates such as {some}"
     if len(distinct) > FEW and len(distinct) > n_rows / 2:
@@ -450,13 +426,13 @@ def _teaches_nothing(column: Any, kind: str) -> str | None:
     return None
 
 
-def _not_numbers(odd: Mapping[str, tuple[str, str]], style: TextStyle) -> TableError:
+def _not_numbers(odd: Mapping[str, tuple[str, Any]]) -> TableError:
     cells, advice = [], []
     for place, cell in odd.values():
-        kind, remedy = odd_number(cell, style)
-        cells.append(f"{place}: {quoted(cell)}{f' ({kind})' if kind else ''}")
+        kind, remedy = odd_cell(cell)
+        cells.append(f"{place}: {quoted(cell)}" + f" ({kind})" * bool(kind))
         advice.append(remedy or "Take a column for categories with --columns COLUMN=category.")
-    rest = f"; and {plural(len(odd) - 8, 'other column')}" if len(odd) > 8 else ""
+    rest = f"; and {plural(len(odd) - 8, 'other column')}" * (len(odd) > 8)
     return TableError(
         f"Not a number: {'; '.join(cells[:8])}{rest}.",
         " ".join(dict.fromkeys(advice)),

@@ -1,21 +1,21 @@
-"""A model file together with what was written down when the model was fitted.
+"""A model file together with what was recorded at the fit; `kernelpool info` and `export`.
 
 What the file says of its training is checked like any other input: anybody may have written it.
 """
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ... import RejectClassifier, load
+from ... import RejectClassifier, load, to_onnx
 from ...errors import KernelpoolError, TableError
-from ...inspection import ambiguity_of
-from ...text import listed, plural, quoted, shown
+from ...inspection import ambiguity_of, describe
+from ...text import listed, percent, plural, quoted, shown
 from ..files import read_header
 from ..readers.files import Batch, Source, stem_of
 from ..readers.table import (
@@ -28,11 +28,16 @@ from ..readers.table import (
     row_ids,
     table_of,
 )
-from .output import CommandError, Exit, Screen
+from . import options as o
+from .output import CommandError, Exit, Screen, check_free, placed
 
 AMBIGUITY, NOVELTY = 0.2, 0.01
 """Thresholds of `--reject` alone."""
 
+RECORDED = ("command", "source", "seed", "settings", "held_out", "evaluated_by", "n_rows")
+"""What `info` shows of the training."""
+
+ONNX = "File to write; the name of MODEL with the ending .onnx unless given."
 SWAPPED = "It has the name of a data file: the model comes first, then the data."
 
 
@@ -45,11 +50,11 @@ class LoadedModel:
     summary: dict[str, Any]
     kinds: dict[str, str] | None
     """Of the features; None where the model was fitted without names: columns go by their order."""
-    rejecting: RejectClassifier | None = None
-    """Where the file holds a classifier with thresholds of its own, which is asked to decide."""
+    saved: Any
+    """The model, or the `RejectClassifier` around it."""
     ambiguity: float | None = None
     lowest: float | None = None
-    """Thresholds of ambiguity and of log p(x)."""
+    """Thresholds of ambiguity and of log p(x); a `RejectClassifier` has its own."""
     unreadable: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     """Cells of the rows read last, by column: no numbers, and of categories that are not known."""
@@ -70,6 +75,13 @@ class LoadedModel:
         """The target column of the fit."""
         found = self.summary.get("target")
         return found if isinstance(found, str) else None
+
+    def recorded(self, key: str, read: Callable[[Any], Any]) -> Any:
+        """What the file says of its training, as `read` makes it; None where that is not possible."""
+        try:
+            return read(self.summary[key])
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -162,7 +174,7 @@ class LoadedModel:
         if column in source.names:
             codes = np.concatenate([codes_of(batch, column, self.classes) for batch in batches])
         y: Any = np.where(codes < 0, None, self.classes.astype(object)[codes])
-        ids = row_ids(batches, keep, np.arange(1, len(y) + 1))
+        ids = row_ids(batches, keep, len(y))
         return Rows(table, y, self.kinds, column or "", source.label, ids)
 
     def warn_if_fitted(self, table: Any, screen: Screen) -> None:
@@ -180,63 +192,50 @@ class LoadedModel:
         A row is accepted (0), ambiguous (1) or novel (2).
         """
         probability, score = np.asarray(self.model.predict_proba(table), np.float64), None
+        decision = np.zeros(len(probability), int)
         if self.lowest is not None or (with_score and self.has_density):
             score = np.asarray(self.model.score_samples(table), np.float64)
-        if self.rejecting is not None:
-            return probability, score, np.asarray(self.rejecting.decide(table), int)
-        if self.ambiguity is None and self.lowest is None:
-            return probability, score, None
-        decision = np.zeros(len(probability), int)
         if self.ambiguity is not None:
-            decision[ambiguity_of(probability) > self.ambiguity] = 1
+            decision[~(ambiguity_of(probability) <= self.ambiguity)] = 1
         if score is not None and self.lowest is not None:
             decision[~(score >= self.lowest)] = 2  # NaN is novel
-        return probability, score, decision
+        decides = self.ambiguity is not None or self.lowest is not None
+        return probability, score, decision if decides else None
 
     def reject(
         self, reject: bool, ambiguity: float | None, novelty: float | None, screen: Screen
     ) -> None:
         """Set the thresholds that options ask for; a classifier with its own keeps these."""
+        densities = self.recorded(
+            "held_out_densities", lambda f: (int(f["n_rows"]), sorted(map(float, f["lowest"])))
+        )
         if ambiguity is None and novelty is None:
-            if not reject or self.rejecting is not None:
+            if not reject or self.saved is not self.model:
                 return
             ambiguity = AMBIGUITY
-            novelty = NOVELTY if self._densities() is not None else None
+            novelty = NOVELTY if densities is not None and self.has_density else None
             if novelty is None:
                 screen.warn("the model cannot detect novel rows: only ambiguous ones are rejected.")
-        self.rejecting, self.ambiguity = None, ambiguity
-        self.lowest = None if novelty is None else self._novelty_threshold(novelty, screen)
-
-    def _densities(self) -> tuple[int, list[float]] | None:
-        """How many rows were held out, and the lowest of their log-densities, rising."""
-        found: Any = self.summary.get("held_out_densities")
-        try:
-            n_rows, lowest = int(found["n_rows"]), sorted(map(float, found["lowest"]))
-        except (KeyError, TypeError, ValueError):
-            return None
-        return (n_rows, lowest) if self.has_density else None
-
-    def _novelty_threshold(self, rate: float, screen: Screen) -> float:
-        """The j-th lowest of n held-out densities, j = floor(rate (n + 1)).
-
-        A new row has a lower density with a probability of at most `rate`.
-        """
-        found = self._densities()
-        if found is None:
+        self.ambiguity, self.lowest = ambiguity, None
+        if novelty is None:
+            return
+        if densities is None or not self.has_density:
             why = "fitted without held-out rows" if self.has_density else "one without densities"
             raise CommandError(Exit.MODEL, f"--novelty is not possible: the model is {why}.")
-        n, lowest = found
-        j = int(np.floor(rate * (n + 1)))
-        if j < 1:
-            screen.warn(
-                f"{plural(n, 'held-out row')} are too few for the rarest {100 * rate:g} % of rows: "
-                f"no row is called novel."
-            )
-            return -float(np.finfo(np.float64).max)
+        n, lowest = densities
+        # a new row is below the j-th lowest of n held-out densities with probability j / (n + 1)
+        j = int(np.floor(novelty * (n + 1)))
         if j > len(lowest):
             most = len(lowest) / (n + 1)
-            raise CommandError(Exit.USAGE, f"--novelty must be at most {most:.3g}; got {rate:g}.")
-        return lowest[j - 1]
+            raise CommandError(
+                Exit.USAGE, f"--novelty must be at most {most:.3g}; got {novelty:g}."
+            )
+        self.lowest = lowest[j - 1] if j else -float(np.finfo(np.float64).max)
+        if not j:
+            screen.warn(
+                f"{plural(n, 'held-out row')} are too few for the rarest {100 * novelty:g} % of "
+                f"rows: no row is called novel."
+            )
 
 
 def load_model(path: str, screen: Screen) -> LoadedModel:
@@ -260,9 +259,11 @@ def load_model(path: str, screen: Screen) -> LoadedModel:
         raise CommandError(
             Exit.MODEL, f"{shown(path, 200)}: {kind} is no classifier; use it from Python."
         )
-    rejecting = model if isinstance(model, RejectClassifier) else None
-    model = model if rejecting is None else model.estimator_
-    return LoadedModel(model, path, header.get("summary") or {}, _kinds(model), rejecting)
+    summary = header.get("summary") or {}
+    if not isinstance(model, RejectClassifier):
+        return LoadedModel(model, path, summary, _kinds(model), model)
+    inner, thresholds = model.estimator_, (model.ambiguity_threshold_, model.novelty_threshold_)
+    return LoadedModel(inner, path, summary, _kinds(inner), model, *thresholds)
 
 
 def _kinds(model: Any) -> dict[str, str] | None:
@@ -274,3 +275,80 @@ def _kinds(model: Any) -> dict[str, str] | None:
     levels = columns.levels if columns is not None else [0] * len(names)
     kinds = (CATEGORY if n else NUMBER for n in levels)
     return dict(zip(map(str, names), kinds, strict=True))
+
+
+# -- commands on a file alone -----------------------------------------------------------------------
+
+
+def info(model: o.ModelPath, as_json: o.Json = False) -> None:
+    """Describe a model file.
+
+    What the model is, which columns it takes, what it predicts, and how it was made.
+
+    Example: kernelpool info irises.safetensors
+    """
+    screen = Screen(as_json)
+    loaded = load_model(model, screen)
+    record = {
+        "model": loaded.path,
+        "estimator": type(loaded.model).__name__,
+        "sentence": shown(describe(loaded.model).sentence, 2000),
+        "classes": loaded.classes.tolist(),
+        "n_features": int(loaded.model.n_features_in_),
+        "features": loaded.kinds,
+        "target": loaded.target,
+        "density": loaded.has_density,
+        **{key: loaded.summary.get(key) for key in RECORDED},
+    }
+    screen.result(record["sentence"])
+    lines = {
+        "Classes": listed(record["classes"], 12),
+        "Features": f"{record['n_features']}: {listed(list(loaded.kinds or ()), 12) or 'no names'}",
+        "Target": record["target"],
+        "Made by": record["command"],
+        "From": record["source"],
+        "Density": "known" if loaded.has_density else "not known",
+    }
+    held_out = record["held_out"]
+    if isinstance(held_out, dict) and isinstance(held_out.get("error"), float):
+        lines["Error"] = f"{percent(held_out['error'])} by {record['evaluated_by']}"
+    for name, text in lines.items():
+        if text:
+            screen.result(f"{name + ':':10} {shown(text, 300)}")
+    screen.answer(record)
+
+
+def export(
+    model: o.ModelPath,
+    output: Annotated[str | None, o.output("--output", "-o", help=ONNX, metavar="FILE")] = None,
+    precision: Annotated[
+        o.Precision, o.output("--precision", help="mixed is float32 outside and float64 inside.")
+    ] = o.Precision.MIXED,
+    force: o.Force = False,
+    as_json: o.Json = False,
+) -> None:
+    """Write a model as ONNX, to be run by onnxruntime and others.
+
+    Its input X has the columns of the fit in their order; a model with categories has an input for
+    each column instead, under its name. The outputs are label, probabilities and, where known,
+    log_density and score_samples.
+
+    Example: kernelpool export irises.safetensors -o irises.onnx
+    """
+    screen, path = Screen(as_json), output or f"{model.removesuffix('.safetensors')}.onnx"
+    check_free(path, force)
+    loaded = load_model(model, screen)
+    try:
+        graph = to_onnx(loaded.saved, precision=str(precision))
+    except KernelpoolError as error:
+        code = Exit.EXTRA if "pip install" in str(error) else Exit.MODEL
+        raise CommandError(code, f"{shown(model, 200)}: {error}") from None
+    with placed(path, force) as beside:
+        Path(beside).write_bytes(graph.SerializeToString())
+    inputs, outputs = (
+        [entry.name for entry in entries] for entries in (graph.graph.input, graph.graph.output)
+    )
+    screen.result(f"ONNX: {shown(path, 400)}, with {', '.join(outputs)}")
+    if inputs != ["X"]:
+        screen.result(f"{plural(len(inputs), 'input')}, each (n, 1): {listed(inputs, 12)}")
+    screen.answer({"onnx": path, "inputs": inputs, "outputs": outputs})
