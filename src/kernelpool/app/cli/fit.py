@@ -131,8 +131,9 @@ def fit(
         screen.say(f"Larger than memory: read in batches, as --model {LARGE}. Its first rows:")
     _describe(rows, screen)
     settings = rows, estimator, screen, holdout, cv, refit and cv is None, seed
-    apart = {"source": source, "unlabeled": str(unlabeled)}
-    job = LargeJob(*settings, **apart) if large else FitJob(*settings)
+    job = FitJob(*settings)
+    if large:
+        job = LargeJob(*settings, source=source, unlabeled=str(unlabeled))
     job.run()
     if job.interrupted:
         path = _offered(job, path, screen)
