@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from kernelpool.rows import as_rows
-from kernelpool.training.em_log import EMLogConfig, EMLogTraining
+from kernelpool.training.em_log import EMLogConfig, hidden_layer
 from kernelpool.training.prepare import surveyed
 from kernelpool.training.settings import Settings
 
@@ -58,8 +58,9 @@ def trained_mixture(
         seed=check_random_state(seed).randint(2**31),
     )
     X = np.asarray(X, np.float64)
-    training = EMLogTraining(surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1)), config)
-    means, covariances, mixing = training.mixture.in_data_units(training.start()[0])
+    data = surveyed(as_rows(X, np.zeros(len(X), int)), np.zeros(1))
+    training, params, *_ = hidden_layer(data, config)
+    means, covariances, mixing = training.in_data_units(params)
     found = mixture(means, 1.0)
     found.covariances_, found.weights_ = covariances, mixing[:, 0]
     if widths is not None:

@@ -20,7 +20,6 @@ from kernelpool.kernels import FAMILIES
 from kernelpool.lbfgs import maximize
 from kernelpool.networks.competitive import Competitive, GradientStep
 from kernelpool.networks.competitive import NeuronParams as Neurons
-from kernelpool.networks.em_log import Mixture
 from kernelpool.networks.learned_sharing import Learned, LearnedSharing
 from kernelpool.networks.shared_kernel import Params, SharedKernel
 from kernelpool.rows import ArrayRows, Frame
@@ -88,17 +87,6 @@ def learned_sharing(family, like):
     return Scene(network, at(plain.params, np.arange(M)), (network, at(plain.permuted[1], ORDER)))
 
 
-def mixture(family, like):
-    plain = shared_kernel(family, like)
-
-    def at(params):
-        share = params.mixing[:, :1]
-        return Params(params.kernels, share, match_array(np.ones(1), like=like))
-
-    network = Mixture(plain.network.kernel, plain.params.mixing[:, :1])
-    return Scene(network, at(plain.params), (network, at(plain.permuted[1])))
-
-
 def competitive(family, like):
     rng = np.random.default_rng(0)
     plain = shared_kernel(family, like)
@@ -123,7 +111,6 @@ def competitive(family, like):
 SCENES = {
     SharedKernel: shared_kernel,
     LearnedSharing: learned_sharing,
-    Mixture: mixture,
     Competitive: competitive,
 }
 EVERY = {**FAMILIES, **MADE_UP}
@@ -175,7 +162,6 @@ def test_all_are_found():
     assert {cls.__name__ for cls in found()} >= {
         "SharedKernel",
         "LearnedSharing",
-        "Mixture",
         "Competitive",
     }
 
@@ -251,7 +237,7 @@ def test_libraries_agree(make, any_family, data):
 
 
 @pytest.fixture(
-    params=[cls for cls in found() if hasattr(cls, "gradient") and cls is not Mixture],
+    params=[cls for cls in found() if hasattr(cls, "gradient")],
     ids=lambda cls: cls.__name__,
 )
 def differentiable(request):

@@ -1,8 +1,6 @@
 """EM-Log classifier and regressor: the scikit-learn estimators of `kernelpool.training.em_log`."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import to_numpy
 from ..errors import KernelpoolError, UnfinishedWarning, warn
 from ..inspection.describe import (
     Description,
@@ -25,10 +22,8 @@ from ..inspection.describe import (
     training_text,
 )
 from ..kernels import FAMILIES
-from ..networks.em_log import ACTIVATIONS, Hidden, OutputLayer
-from ..networks.least_squares import LeastSquares
-from ..networks.logistic import Logistic
-from ..networks.readout import ClassTargets, Values
+from ..networks.em_log import ACTIVATIONS, EMLogRun
+from ..networks.readout import LeastSquares, Logistic, class_targets
 from ..tables.columns import Columns
 from ..text import plural
 from ..training.em_log import (
@@ -97,9 +92,9 @@ class EMLogEstimator(Estimator):
         self,
         data: TrainingData,
         default_kernels: int,
-        make_output: Callable[[Hidden], OutputLayer],
+        output: Logistic | LeastSquares,
         single_step: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[EMLogNetwork, EMLogRun]:
         """Train both layers; the estimator is not changed."""
         init: str | GivenMixture = self.init
         family = self.covariance_type
@@ -130,7 +125,11 @@ class EMLogEstimator(Estimator):
             seed=check_random_state(self.random_state).randint(2**31),
         )
         with named_features(data.columns):
-            return fit_em_log(data, config, make_output)
+            return fit_em_log(data, config, output)
+
+    @property
+    def _strength(self) -> float | str:
+        return self.ridge if isinstance(self.ridge, str) else float(self.ridge)
 
     def _finish(self, outcome: str) -> Self:
         if not self.converged_:
@@ -338,12 +337,15 @@ default="from_dtype"
             )
         data, shared = self._complete_data(X, y, sample_weight)
         n_classes = len(data.classes)
-        network, _, run, _ = self._fit_layers(
-            data,
-            KERNELS_PER_CLASS * n_classes,
-            partial(self._output, n_classes=n_classes),
-            self.readout in ("newton", "bound"),
-        )
+        first = 1 if self._is_logistic or n_classes == 2 else 0
+        targets = class_targets(data.rows.y, data.rows.weight, n_classes, first)
+        output: Logistic | LeastSquares
+        if self._is_logistic:
+            output = Logistic(*targets, self._strength, bound=self.readout == "bound")
+        else:
+            output = LeastSquares(*targets, self._strength)
+        single_step = self.readout in ("newton", "bound")
+        network, run = self._fit_layers(data, KERNELS_PER_CLASS * n_classes, output, single_step)
         if self._is_logistic and n_classes > 2:  # the first class was the reference
             weight = np.hstack([np.zeros_like(network.readout[:, :1]), network.readout])
             network = replace(network, readout=weight - weight.mean(axis=1, keepdims=True))
@@ -354,14 +356,6 @@ default="from_dtype"
     @property
     def _is_logistic(self) -> bool:
         return bool(self.readout != "least_squares")
-
-    def _output(self, hidden: Hidden, n_classes: int) -> OutputLayer:
-        first = 1 if self._is_logistic or n_classes == 2 else 0
-        targets = ClassTargets(n_classes, first)
-        strength = self.ridge if isinstance(self.ridge, str) else float(self.ridge)
-        if self._is_logistic:
-            return Logistic(hidden, targets, strength, bound=self.readout == "bound")
-        return LeastSquares(hidden, targets, strength)
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
         output = self._fitted.outputs(z)
@@ -546,26 +540,20 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
         self : EMLogRegressor
             The fitted estimator.
         """
-        data, values, single_output = regression_data(self, X, y, sample_weight)
-        network, output, run, rows = self._fit_layers(
-            data, KERNELS_OF_REGRESSOR, partial(self._output, values=values), False
-        )
-        layers, scale = run.network, np.asarray(values.scale)
-        noise, covariance = output.uncertainty(rows, layers.layer, layers.readout)
+        data, target, mean, scale = regression_data(self, X, y, sample_weight)
+        output = LeastSquares(target, data.rows.weight, self._strength)
+        network, run = self._fit_layers(data, KERNELS_OF_REGRESSOR, output, False)
+        noise, covariance = output.uncertainty(run.network.layer.design, run.network.readout)
         readout = network.readout * scale
-        readout[-1] += values.mean
+        readout[-1] += mean
         self._fitted = FittedEMLogRegressor(
             **{**vars(network), "readout": readout},
             columns=data.columns,
-            noise_variance=to_numpy(noise) * scale**2,
-            readout_covariance=np.array(to_numpy(covariance)),
-            single_output=single_output,
+            noise_variance=noise * scale**2,
+            readout_covariance=covariance,
+            single_output=np.asarray(y).ndim == 1,
         )
         return self._finish(run.outcome)
-
-    def _output(self, hidden: Hidden, values: Values) -> OutputLayer:
-        strength = self.ridge if isinstance(self.ridge, str) else float(self.ridge)
-        return LeastSquares(hidden, values, strength)
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -1,31 +1,26 @@
 """EM-Log networks from rows: settings and data in, both layers out.
 
 Ferreira & Figueiredo, "A global training algorithm for radial basis functions neural networks". The
-mathematics is in `kernelpool.networks.em_log`, `logistic` and `least_squares`.
+mathematics is in `kernelpool.networks.em_log` and `kernelpool.networks.readout`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_X_y
 
-from ..arrays import Float64, match_array, namespace, safe_log, to_numpy
 from ..em import Outcome
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Kernels
-from ..networks.em_log import EMLog, EMLogRun, Hidden, Layer, Mixture, OutputLayer, train
-from ..networks.readout import Values
+from ..networks.em_log import EMLog, EMLogRun, Hidden, train
+from ..networks.readout import LeastSquares, Logistic
 from ..networks.shared_kernel import Params
-from ..penalties import Penalty
-from ..rows import Block, Rows, as_rows
-from ..starts import ClassSample
-from ..starts.sample import Sample, sample_block
+from ..rows import ArrayRows
 from ..tables.columns import Columns
 from .complete_rows import mean_and_variance
 from .frames import mixture_frame
-from .prepare import TrainingData, given_weights
+from .prepare import TrainingData, given_weights, surveyed
 from .settings import Settings
 from .shared_kernel import MixtureTraining
 
@@ -34,17 +29,8 @@ LARGEST_TARGET = 1e140
 ROWS_PER_KERNEL = 5
 """Fewest distinct rows for each kernel when `n_kernels` is None."""
 
-MAX_SAMPLED = 20_000
-"""Rows from which starts are made."""
-
-
-@dataclass(frozen=True)
-class GivenMixture:
-    """A mixture fitted before, in the units of the data."""
-
-    kernels: Kernels
-    mixing: np.ndarray
-    """(M,)."""
+GivenMixture = tuple[Kernels, np.ndarray]
+"""Kernels of a mixture fitted before, in the units of the data, and its mixing weights (M,)."""
 
 
 @dataclass(frozen=True)
@@ -94,167 +80,109 @@ class EMLogNetwork:
 
     def activations(self, x: np.ndarray) -> np.ndarray:
         """Columns of the readout without the bias, (n, M)."""
-        return self._of_columns(x, _activations)
-
-    def outputs(self, x: np.ndarray) -> np.ndarray:
-        """(n, o)."""
-        return self._of_columns(x, _outputs, Float64(self.readout))
-
-    def _of_columns(self, x: np.ndarray, function: Callable[..., Any], *params: Any) -> np.ndarray:
         kernel = FAMILIES[self.covariance_type](np.zeros(self.means.shape[1]))
         kernels = Kernels(self.means, self.covariances)
         frame = mixture_frame(kernel, kernels, self.mixing)
-        rows = as_rows(np.asarray(x, np.float64))
-        natural_params = kernel.natural_params(kernel.into(kernels, frame), rows.eps)
+        params = Params(kernel.into(kernels, frame), self.mixing[:, None], np.ones(1))
         log_scale = self.activation_log_scale
         if self.activation != "normalized":
             log_scale = log_scale + frame.log_volume / self.temperature
-        layer = Layer(natural_params, safe_log(self.mixing), log_scale, np.zeros_like(log_scale))
-        hidden = Hidden(kernel, self.activation, self.temperature)
-        framed = rows.framed(frame, natural_params.weight.shape[1] + 5 * len(self.means))
-        return np.asarray(framed.each(function, hidden, layer, *params))
+        rows = ArrayRows(x).framed(frame, 6 * len(self.means))
+        return Hidden(kernel, self.activation, self.temperature).columns(rows, params, log_scale)
 
-
-def _activations(block: Block, hidden: Hidden, layer: Layer) -> Any:
-    return hidden.columns(block, layer)[:-1, :].T
-
-
-def _outputs(block: Block, hidden: Hidden, layer: Layer, readout: Float64) -> Any:
-    return hidden.columns(block, layer).T @ readout.value
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """(n, o)."""
+        return np.asarray(self.activations(x) @ self.readout[:-1] + self.readout[-1])
 
 
 def fit_em_log(
-    data: TrainingData, config: EMLogConfig, make_output: Callable[[Hidden], OutputLayer]
-) -> tuple[EMLogNetwork, OutputLayer, EMLogRun, Rows]:
-    """Both layers; the output layer, the run, and the rows in its frame."""
-    training = EMLogTraining(data, config)
-    params, settled, n_sweeps = training.start()
-    em_log = training.network(training.temperature(params, make_output), make_output)
+    data: TrainingData, config: EMLogConfig, output: Logistic | LeastSquares
+) -> tuple[EMLogNetwork, EMLogRun]:
+    """Both layers in the units of the data, and the run in the frame of the training."""
+    mixture, params, settled, n_sweeps = hidden_layer(data, config)
+    rows: Any = mixture.rows
+
+    def em_log(temperature: float) -> EMLog:
+        hidden = Hidden(mixture.kernel, config.activation, temperature)
+        network = mixture._network(np.ones(params.mixing.shape))
+        link = config.training == "em_log_link"
+        return EMLog(network, hidden, output, link=link, once=config.single_step)
+
+    def loss(temperature: float) -> float:
+        network = em_log(temperature).read(rows, params)
+        return output.score(network.layer.design, network.readout)
+
+    temperature, d = config.temperature, rows.n_features
+    if temperature is None and config.activation == "normalized":
+        temperature = min(sorted({1.0, float(d), float(d * d)}), key=loss)
+    temperature = float(temperature or 1)
     if config.training == "two_stage":
-        network = em_log.read(training.rows, params, once=False)
+        network = em_log(temperature).read(rows, params)
         run = EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage")
     else:
-        run = train(
-            em_log,
-            training.rows,
-            params,
-            max_iter=config.max_iter,
-            tol=config.tol,
-            patience=config.patience,
-        )
+        limits = {"max_iter": config.max_iter, "tol": config.tol, "patience": config.patience}
+        run = train(em_log(temperature), rows, params, **limits)
+        network = run.network
         improving = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps
         settled = config.patience is None or not improving
-    network, temperature = run.network, em_log.hidden.temperature
-    means, covariances, mixing = training.mixture.in_data_units(network.hidden)
-    log_scale = to_numpy(network.layer.log_scale)
+    means, covariances, mixing = mixture.in_data_units(network.hidden)
+    log_scale = network.layer.log_scale
     if config.activation != "normalized":
-        log_scale = log_scale - training.mixture.frame.log_volume / temperature
+        log_scale = log_scale - mixture.frame.log_volume / temperature
     fitted = EMLogNetwork(
         means=means,
         covariances=covariances,
-        covariance_type=training.mixture.settings.type_in_data_units,
+        covariance_type=mixture.settings.type_in_data_units,
         mixing=mixing[:, 0],
-        readout=np.array(to_numpy(network.readout.weight)),
+        readout=network.readout.weight,
         activation=config.activation,
         activation_log_scale=log_scale,
         temperature=temperature,
         ridge=network.readout.strength,
-        loss=em_log.output.score(training.rows, network.layer, network.readout),
+        loss=output.score(network.layer.design, network.readout),
         history=np.asarray(run.history),
         n_iter=run.n_sweeps,
         best_iter=run.best_sweep,
         converged=settled,
     )
-    return fitted, em_log.output, run, training.rows
+    return fitted, run
 
 
-class HiddenTraining(MixtureTraining):
-    """The hidden layer: a shared-kernel network with one class."""
+def hidden_layer(
+    data: TrainingData, config: EMLogConfig
+) -> tuple[MixtureTraining, Params, bool, int]:
+    """The training of the mixture, its start, whether EM converged (where it ran), and its sweeps.
 
-    def __init__(self, data: TrainingData, settings: Settings) -> None:
-        one_class = replace(
-            data,
-            classes=np.zeros(1, int),
-            class_weight=np.array([data.weight]),
-            unlabeled_weight=0.0,
-        )
-        super().__init__(one_class, settings)
-
-    def samples(self, seed: int) -> list[ClassSample]:
-        """Rows of all classes, labeled or not."""
-        drawn: Sample = self.rows.total(_sample_of, seed, MAX_SAMPLED)
-        return [drawn.of_class(0)]
-
-    def widen(self, n_kernels: int) -> None:
-        """Make blocks leave room for the columns of the readout."""
-        self.rows = self.data.rows.framed(self.frame, self._width + 4 * n_kernels)
-
-    def _network(self, sharing: np.ndarray, penalty: Penalty | None = None) -> Mixture:
-        own = self._penalty(sharing)
-        table = match_array(sharing, like=self.rows.backend)
-        return Mixture(self.kernel, table, own if penalty is None else own + penalty)
-
-
-def _sample_of(block: Block, seed: int, most: int) -> Sample:
-    xp = namespace(block.x)
-    one_class = Block(block.x, xp.zeros(block.x.shape[0], dtype=xp.int64), block.weight)
-    return sample_block(one_class, seed, most)
-
-
-class EMLogTraining:
-    """What follows from the settings and the data: the mixture, its size and its start."""
-
-    def __init__(self, data: TrainingData, config: EMLogConfig) -> None:
-        self.config = config
-        settings = replace(config.kernel, max_iter=config.max_iter, tol=config.tol)
-        self.mixture = HiddenTraining(data, settings)
-        self.rng = np.random.default_rng(config.seed)
-        self.samples: list[ClassSample] = []
-        if isinstance(config.init, GivenMixture):
-            self.counts = [len(config.init.mixing)]
-        else:
-            self.samples = self.mixture.samples(int(self.rng.integers(2**31)))
-            most = max(1, len(self.samples[0].x) // ROWS_PER_KERNEL)
-            fewer = min(config.default_kernels, most)
-            wanted = fewer if config.n_kernels is None else config.n_kernels
-            self.counts = self.mixture.counts(wanted, self.samples)
-        self.mixture.widen(self.counts[0])
-        self.rows = self.mixture.rows
-
-    def start(self) -> tuple[Params, bool, int]:
-        """First hidden layer, whether EM converged (where it ran), and its sweeps."""
-        mixture, init = self.mixture, self.config.init
-        one = np.ones((self.counts[0], 1))
-        if isinstance(init, GivenMixture):
-            kernels = mixture.host_kernel.into(init.kernels, mixture.frame)
-            return mixture.start(kernels, init.mixing[:, None]), True, 0
-        method = "random" if init == "random" else "kmeans"
-        kernels = mixture.place(method, self.samples, self.counts, self.rng)
-        start = mixture.start(kernels, one / len(one))
-        if init != "em":
-            return start, True, 0
-        fit = mixture.run(start, one, np.zeros(len(one), int))
-        if fit.outcome is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt(fit.sentence(self.config.max_iter))
-        return fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
-
-    def network(self, temperature: float, make_output: Callable[[Hidden], OutputLayer]) -> EMLog:
-        """The network whose sweeps are made."""
-        hidden = Hidden(self.mixture.kernel, self.config.activation, temperature)
-        mixture = self.mixture._network(np.ones((self.counts[0], 1)))
-        link, once = self.config.training == "em_log_link", self.config.single_step
-        return EMLog(mixture, hidden, make_output(hidden), link=link, once=once)
-
-    def temperature(self, start: Params, make_output: Callable[[Hidden], OutputLayer]) -> float:
-        """As given; or of 1, d and d², the one with the least loss on rows left out at the start."""
-        if self.config.temperature is not None or self.config.activation != "normalized":
-            return float(self.config.temperature or 1)
-        losses, d = {}, self.rows.n_features
-        for temperature in sorted({1.0, float(d), float(d * d)}):
-            em_log = self.network(temperature, make_output)
-            network = em_log.read(self.rows, start, once=False)
-            losses[temperature] = em_log.output.score(self.rows, network.layer, network.readout)
-        return min(losses, key=lambda temperature: losses[temperature])
+    The mixture is a shared-kernel network of one class, to which all rows belong, labeled or not.
+    """
+    x, weight = data.rows.x, data.rows.weight  # type: ignore[attr-defined]
+    one_class = replace(
+        data,
+        rows=ArrayRows(x, np.zeros(len(x), np.int64), weight),
+        classes=np.zeros(1, int),
+        class_weight=np.array([data.weight]),
+        unlabeled_weight=0.0,
+    )
+    settings = replace(config.kernel, max_iter=config.max_iter, tol=config.tol)
+    mixture, init = MixtureTraining(one_class, settings), config.init
+    if not isinstance(init, str):
+        kernels, mixing = init
+        kernels = mixture.host_kernel.into(kernels, mixture.frame)
+        return mixture, mixture.start(kernels, mixing[:, None]), True, 0
+    rng = np.random.default_rng(config.seed)
+    samples = mixture.samples(int(rng.integers(2**31)))
+    most = max(1, len(samples[0].x) // ROWS_PER_KERNEL)
+    wanted = config.n_kernels or min(config.default_kernels, most)
+    counts = mixture.counts(wanted, samples)
+    kernels = mixture.place("random" if init == "random" else "kmeans", samples, counts, rng)
+    one = np.ones((counts[0], 1))
+    start = mixture.start(kernels, one / len(one))
+    if init != "em":
+        return mixture, start, True, 0
+    fit = mixture.run(start, one, np.zeros(len(one), int))
+    if fit.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt(fit.sentence(config.max_iter))
+    return mixture, fit.params, fit.outcome is Outcome.CONVERGED, fit.n_sweeps
 
 
 def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
@@ -286,13 +214,13 @@ def given_mixture(mixture: Any, n_features: int) -> tuple[GivenMixture, str]:
             f"init has mixing weights {mixing.tolist()} for {len(means)} kernels; expected positive "
             f"numbers."
         )
-    return GivenMixture(Kernels(means, covariances), mixing / mixing.sum()), family
+    return (Kernels(means, covariances), mixing / mixing.sum()), family
 
 
 def regression_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[TrainingData, Values, bool]:
-    """Rows with their targets, the scale of the targets, and whether y was one-dimensional."""
+) -> tuple[TrainingData, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows; targets about their mean in units of their deviation (n, o); these means and deviations."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -308,13 +236,5 @@ def regression_data(
         raise KernelpoolError("sample_weight is zero for every row; at least one must be positive.")
     mean, variance = mean_and_variance(targets, weight)
     scale = np.where(variance > (1e-14 * np.abs(mean)) ** 2, variance, 1.0) ** 0.5
-    data = TrainingData(
-        as_rows(x, targets, weight),
-        np.zeros(1, int),
-        np.array([weight.sum()]),
-        0.0,
-        float((weight > 0).sum()),
-        *mean_and_variance(x, weight),
-        columns,
-    )
-    return data, Values(mean.tolist(), scale.tolist()), np.ndim(y) == 1
+    data = surveyed(ArrayRows(x, np.zeros(len(x), np.int64), weight), np.zeros(1, int), columns)
+    return data, (targets - mean) / scale, mean, scale
