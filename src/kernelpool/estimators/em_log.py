@@ -338,7 +338,8 @@ default="from_dtype"
         data, shared = self._complete_data(X, y, sample_weight)
         n_classes = len(data.classes)
         first = 1 if self._is_logistic or n_classes == 2 else 0
-        targets = class_targets(data.rows.y, data.rows.weight, n_classes, first)
+        rows: Any = data.rows
+        targets = class_targets(rows.y, rows.weight, n_classes, first)
         output: Logistic | LeastSquares
         if self._is_logistic:
             output = Logistic(*targets, self._strength, bound=self.readout == "bound")
@@ -541,7 +542,8 @@ class EMLogRegressor(MultiOutputMixin, RegressorMixin, EMLogEstimator):
             The fitted estimator.
         """
         data, target, mean, scale = regression_data(self, X, y, sample_weight)
-        output = LeastSquares(target, data.rows.weight, self._strength)
+        rows: Any = data.rows
+        output = LeastSquares(target, rows.weight, self._strength)
         network, run = self._fit_layers(data, KERNELS_OF_REGRESSOR, output, False)
         noise, covariance = output.uncertainty(run.network.layer.design, run.network.readout)
         readout = network.readout * scale

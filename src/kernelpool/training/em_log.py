@@ -120,7 +120,11 @@ def fit_em_log(
         network = em_log(temperature).read(rows, params)
         run = EMLogRun(network, n_sweeps=n_sweeps, best_sweep=n_sweeps, outcome="two_stage")
     else:
-        limits = {"max_iter": config.max_iter, "tol": config.tol, "patience": config.patience}
+        limits: dict[str, Any] = {
+            "max_iter": config.max_iter,
+            "tol": config.tol,
+            "patience": config.patience,
+        }
         run = train(em_log(temperature), rows, params, **limits)
         network = run.network
         improving = run.outcome == "max_iter" and run.best_sweep == run.n_sweeps
