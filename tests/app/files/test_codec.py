@@ -290,7 +290,7 @@ CHANGES = {
     "a list": (lambda h, m, a: h.update(summary=[1]), "summary must be a JSON object"),
     "NaN": (
         lambda h, m, a: put(a["_fitted/means"], np.nan),
-        "The .* not finite|does not fit together",
+        "holds NaN",
     ),
     "no covariance": (
         lambda h, m, a: put(a["_fitted/covariances"], -1.0),

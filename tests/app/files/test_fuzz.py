@@ -39,19 +39,22 @@ def taken_apart(name, path):
 
 
 def assert_answers(model, X):
-    """For rows like those that the model was fitted to."""
+    """For rows like those that the model was fitted to, for rows far away, and for its own samples."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        if hasattr(model, "predict_proba"):
-            probability = model.predict_proba(X)
-            assert probability.shape == (len(X), len(model.classes_))
-            assert np.isfinite(probability).all()
-            np.testing.assert_allclose(probability.sum(axis=1), 1, atol=1e-6)
-        if hasattr(model, "predict"):
-            assert len(model.predict(X)) == len(X)
+        for x in (X[:8], 1e6 * X[:2]) if isinstance(X, np.ndarray) else (X[:8],):
+            if hasattr(model, "predict_proba"):
+                probability = model.predict_proba(x)
+                assert probability.shape == (len(x), len(model.classes_))
+                assert np.isfinite(probability).all()
+                np.testing.assert_allclose(probability.sum(axis=1), 1, atol=1e-6)
+            if hasattr(model, "predict"):
+                assert len(model.predict(x)) == len(x)
+        if hasattr(model, "sample"):
+            assert model.sample(3, random_state=0)[0].shape == (3, X.shape[1])
 
 
-def fuzzed(name, path, n, seed, ask=True):
+def fuzzed(name, path, n, seed):
     """How many of `n` damaged files were refused, and how many gave a model."""
     file, X = taken_apart(name, path)
     rng = np.random.default_rng(seed)
@@ -71,22 +74,22 @@ def fuzzed(name, path, n, seed, ask=True):
             refused += 1
             continue
         loaded += 1
-        if ask and X.ndim == 2 and getattr(model, "n_features_in_", None) == X.shape[1]:
-            assert_answers(model, X[:8])
+        if X.ndim == 2 and getattr(model, "n_features_in_", None) == X.shape[1]:
+            assert_answers(model, X)
     return refused, loaded
 
 
 @pytest.mark.parametrize("name", FUZZED)
 def test_damaged_files_give_clean_errors(name, tmp_path):
-    refused, loaded = fuzzed(name, tmp_path / "model", 102, seed=sum(map(ord, name)))
-    assert refused > 60
+    refused, loaded = fuzzed(name, tmp_path / "model", 68, seed=sum(map(ord, name)))
+    assert refused > 40
     assert loaded > 0  # some damage is none: the test sees models too
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNFITTED)
 def test_many_damaged_files_give_clean_errors(name, tmp_path):
-    fuzzed(name, tmp_path / "model", 340, seed=1, ask=False)
+    fuzzed(name, tmp_path / "model", 340, seed=1)
 
 
 # -- single bits --------------------------------------------------------------------------------------------------------

@@ -82,7 +82,10 @@ PLACES = ("memory",)
 """Parameters that name folders and files of the machine that fitted the model: a later fit would write there."""
 
 PROBES = 16
-"""Rows at most that a model is asked about when it has been read."""
+"""Rows near the data at most that a model is asked about when it has been read; as many far from it."""
+
+FAR = 1e6
+"""How far away: in units of the data, and times the distance of the centers from zero."""
 
 PLAIN = str | bool | int | float | None
 
@@ -219,6 +222,7 @@ class Reader:
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self.arrays = dict(arrays)
         self.depth = 0
+        self.field = ""  # the parameter, attribute or field that is read
         self._kinds: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
             "float": (self._float, set()),
             "tuple": (lambda node: tuple(self._list(node["tuple"])), set()),
@@ -262,7 +266,11 @@ class Reader:
     def _named(self, node: Any, what: str) -> dict[str, Any]:
         if not isinstance(node, dict):
             raise ModelFileError(f"{what} must be a JSON object.")
-        return {name: self.value(part) for name, part in node.items()}
+        found = {}
+        for name, part in node.items():
+            self.field = name
+            found[name] = self.value(part)
+        return found
 
     def _float(self, node: dict[str, Any]) -> float:
         if node["float"] not in ("nan", "inf", "-inf"):
@@ -290,6 +298,8 @@ class Reader:
 
     def _array(self, node: dict[str, Any]) -> Any:
         array = self._taken(node["array"])
+        if array.dtype.kind == "f" and self.field:
+            self._check_range(array, node["array"])
         if node.get("scalar", False) is not False:
             if array.shape != ():
                 raise ModelFileError(f"A scalar must have shape (); got {array.shape}.")
@@ -297,6 +307,15 @@ class Reader:
         if node.get("order", "C") not in ("C", "F"):
             raise ModelFileError(f"order must be 'C' or 'F'; got {short(node['order'])}.")
         return array.T if node.get("order") == "F" else array
+
+    def _check_range(self, array: np.ndarray, name: str) -> None:
+        """Squares of the numbers, and of rows far from them, must not overflow; a history may have gaps."""
+        largest = math.sqrt(np.finfo(array.dtype).max) / 1e4
+        gaps = np.isnan(array).any() and not self.field.endswith("history")
+        if gaps or (np.abs(array[np.isfinite(array)]) > largest).any():
+            raise ModelFileError(
+                f"Array {short(name)} holds NaN, or numbers beyond {largest:.0e}, and is no part of a model."
+            )
 
     def _text(self, node: dict[str, Any]) -> np.ndarray:
         points = self._taken(node["text"])
@@ -408,6 +427,7 @@ class Reader:
                 if not isinstance(value, BaseEstimator):
                     raise ModelFileError(f"{name} holds no estimator {short(node['same'])}.")
             else:
+                self.field = attribute
                 value = self.value(node)
             setattr(model, attribute, value)
 
@@ -436,16 +456,23 @@ def read_model(node: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
-    """At zero and at its own centers the answers are finite, and probabilities sum to one."""
+    """Near its centers and far from them, and where cells are missing, the answers are finite; so are samples."""
     d, most = getattr(model, "n_features_in_", 0), sum(array.size + 1 for array in arrays.values())
     if not 0 <= d <= most:
         raise ModelFileError("The model in the file has more features than the file has numbers.")
     stored = [a for a in arrays.values() if a.ndim == 2 and a.shape[1] == d and a.dtype.kind == "f"]
-    x: Any = np.concatenate([np.zeros((1, d)), *(a[:PROBES] for a in stored)])[:PROBES]
+    near = np.concatenate([np.zeros((1, d)), *(a[:PROBES] for a in stored)])[:PROBES]
+    x: Any = np.concatenate([near, FAR * near, np.full((1, d), FAR), np.full((1, d), -FAR)])
     columns = _columns(model)
-    if columns is not None:  # codes within range
+    if (
+        columns is not None
+    ):  # codes within range; one cell missing in each of some rows, and all in one
         x[:, np.array(columns.levels) > 0] = 0
-        x = replace(columns, frame=None).decode(x)
+        gaps = np.repeat(x[:1], min(d, PROBES) + 1, axis=0)
+        gaps[np.eye(len(gaps), d, dtype=bool)] = np.nan
+        gaps[-1] = np.nan
+        takes_gaps = type(model).__sklearn_tags__(model).input_tags.allow_nan
+        x = replace(columns, frame=None).decode(np.concatenate([x, gaps]) if takes_gaps else x)
     if hasattr(model, "predict_proba"):
         answer = np.asarray(model.predict_proba(x))
         if answer.shape != (len(x), len(model.classes_)) or not np.isfinite(answer).all():
@@ -456,6 +483,8 @@ def _probe(model: Any, arrays: dict[str, np.ndarray]) -> None:
         answer = np.asarray(model.predict(x))
         if len(answer) != len(x) or (answer.dtype.kind == "f" and not np.isfinite(answer).all()):
             raise ModelFileError("The predictions of the model in the file are not finite.")
+    if hasattr(model, "sample") and len(model.sample(3, random_state=0)[0]) != 3:
+        raise ModelFileError("The model in the file cannot be sampled.")
 
 
 def _columns(model: Any) -> Any:
