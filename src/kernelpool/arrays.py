@@ -22,6 +22,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 from array_api_compat import device as device
 from array_api_compat import is_numpy_array as is_numpy_array
 from array_api_compat import is_writeable_array as is_writeable_array
+from numpy.lib.stride_tricks import as_strided
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dtrtri
 from scipy.special import ndtr
@@ -297,10 +298,15 @@ def matmul_into(out: Array, a: Array, b: Array) -> None:
 
 def multiply_pairs_into(out: Array, x: Array) -> None:
     """The products of all pairs of rows of `x` (d, n), in the order of `triangle`, (d (d + 1) / 2, n)."""
-    d, whole = x.shape[0], (x.shape[0] + 1) // 2
-    for k in range(whole):
-        multiply_into(out[k * d : (k + 1) * d - k, :], x[: d - k, :], x[k:, :])
-        multiply_into(out[(k + 1) * d - k : (k + 1) * d, :], x[d - k :, :], x[:k, :])
+    (d, n), whole = x.shape, (x.shape[0] + 1) // 2
+    if is_numpy_array(out) and n:  # one call: between many small ones threads wait for each other
+        ring = np.concatenate([x, x[: d // 2]])
+        turned = as_strided(ring, (whole, d, n), (ring.strides[0], *ring.strides), writeable=False)
+        np.multiply(turned, x, out=out[: whole * d].reshape(whole, d, n))
+    else:
+        for k in range(whole):
+            multiply_into(out[k * d : (k + 1) * d - k, :], x[: d - k, :], x[k:, :])
+            multiply_into(out[(k + 1) * d - k : (k + 1) * d, :], x[d - k :, :], x[:k, :])
     if d % 2 == 0:
         multiply_into(out[whole * d :, :], x[: d // 2, :], x[d // 2 :, :])
 

@@ -92,15 +92,15 @@ def test_two_rows_a_class_and_categories():
 
 
 def test_an_interrupted_search_fits_the_best_so_far(clouds, monkeypatch):
-    calls, best = [], auto.MixtureTraining.best
+    calls, run = [], auto.MixtureTraining.run
 
-    def interrupted(self, *args):
+    def interrupted(self, *args, **kwargs):
         calls.append(1)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return best(self, *args)
+        return run(self, *args, **kwargs)
 
-    monkeypatch.setattr(auto.MixtureTraining, "best", interrupted)
+    monkeypatch.setattr(auto.MixtureTraining, "run", interrupted)
     model = SharedKernelClassifier.auto(**EM)
     with pytest.raises(KeyboardInterrupt, match="the best so far was fitted to all rows"):
         model.fit(*clouds)

@@ -98,6 +98,8 @@ class _Search:
         classes = range(len(data.classes))
         self.distinct = [len(np.unique(key[(code == k) & (weight > 0)])) for k in classes]
         self.losses: dict[Candidate, tuple[Loss, Loss | None]] = {}
+        self.log_joint: dict[Candidate, dict[int, np.ndarray]] = {}
+        self.starts: dict[Any, dict[str, Any]] = {}
         sharing, d = settings.sharing, data.rows.n_features
         degree = (
             FIRST_SHARING if isinstance(sharing, str) else None if np.ndim(sharing) else sharing
@@ -169,24 +171,44 @@ class _Search:
             self.losses[candidate] = self.losses[candidate][0], self._loss(candidate, self.folds)
 
     def _loss(self, candidate: Candidate, folds: list[int]) -> Loss:
-        settings = self.settings_of(candidate)
+        of_fold = self.log_joint.setdefault(candidate, {})
+        for f in folds:
+            if f not in of_fold:
+                of_fold[f] = self._fit(candidate, f)
+        log_joint = np.concatenate([of_fold[f] for f in folds])
+        _, code, weight, _ = (
+            np.concatenate([part[self.fold == f] for f in folds]) for part in self.rows
+        )
+        loss = held_out.held_out_loss(log_joint, code, weight)
+        self.report(f"{candidate}: loss {loss.mean(loss.tempered):.4f}, {len(folds)} folds")
+        return loss
+
+    def _fit(self, candidate: Candidate, f: int) -> np.ndarray:
+        """log P(C_k) p(x|C_k) of the rows of a fold, (n, K).
+
+        Networks that differ in the prior, sharing or overlap alone have one start.
+        """
+        settings, key = self.settings_of(candidate), (candidate[:2], f)
 
         def fit(train: tuple[Any, ...], out: tuple[Any, ...]) -> tuple[None, np.ndarray]:
             rows = SampledRows(*train)
             data = held_out.fold_data(self.data, rows, settings.n_jobs)
-            training = MixtureTraining(data, held_out.limited(settings, rows, len(data.classes)))
-            fitted = training.best()
+            given = replace(settings, **self.starts.get(key, {}))
+            training = MixtureTraining(data, held_out.limited(given, rows, len(data.classes)))
+            first = training.first(training.sharing)
+            fitted = training.run(first, training.sharing, training.owners)
             if fitted.outcome is Outcome.INTERRUPTED:
                 raise KeyboardInterrupt("interrupted while settings were chosen; nothing was kept")
-            return None, training.log_density(fitted.params, out[0]) + safe_log(
-                training.class_prior
-            )
+            if key not in self.starts:
+                means, covariances, _ = training.in_data_units(first)
+                owners = data.classes[training.owners]
+                start = replace(given.start, owners=owners, means=means, covariances=covariances)
+                probabilities = training.probability(first)
+                self.starts[key] = {"start": start, "probabilities": probabilities}
+            log_density = training.log_density(fitted.params, out[0])
+            return None, log_density + safe_log(training.class_prior)
 
-        _, log_joint = cross_fit(fit, self.rows, self.fold, only=folds)
-        held, (_, code, weight, _) = np.isin(self.fold, folds), self.rows
-        loss = held_out.held_out_loss(log_joint[held], code[held], weight[held])
-        self.report(f"{candidate}: loss {loss.mean(loss.tempered):.4f}, {len(folds)} folds")
-        return loss
+        return cross_fit(fit, self.rows, self.fold, only=[f])[1][self.fold == f]
 
     def _tempered(self, candidate: Candidate) -> float:
         loss = self.losses[candidate][1] or self.losses[candidate][0]
