@@ -77,8 +77,8 @@ def test_a_test_error_beyond_the_slack_is_not_certified_away():
     assert bounds.certified_error(**given, test_error=0.2) == pytest.approx(0.4)
 
 
-@settings(max_examples=20)
-@given(st.integers(1, 10**6), st.floats(0, 0.999), st.floats(-600, -0.7))
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 10**5), st.floats(0, 0.999), st.floats(-600, -0.7))
 def test_the_binomial_tail_is_scipys(n, share, log_alpha):
     k = min(round(share * n), n - 1)
     bound = _binomial_upper(k, n, log_alpha)
@@ -106,14 +106,16 @@ def test_the_compression_bound_is_binomial_at_the_price_of_every_choice(n, k, ch
     assert binom.logcdf(n // 25, n - k, bound) == pytest.approx(log_alpha, rel=1e-6)
 
 
-# -- coverage -------------------------------------------------------------------------------------------------
+# -- coverage --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n_rows", "alpha"), [(1, 0.05), (7, 0.2), (100, 0.01)])
 def test_no_true_error_makes_certificates_fail_more_often_than_they_say(n_rows, alpha):
-    """The probability of failure, summed over every outcome of the test set, for true errors where it is greatest.
+    """The probability of failure, summed over every outcome of the test set, for true errors where
+    it is greatest.
 
-    It jumps where the true error passes one of the bounds that the test may end with, and falls from there to the next.
+    It jumps where the true error passes one of the bounds that the test may end with, and falls
+    from there to the next.
     """
     n_errors = np.arange(n_rows + 1)
     bound = np.array([bounds.binomial_upper(int(k), n_rows, alpha) for k in n_errors])
@@ -125,7 +127,9 @@ def test_no_true_error_makes_certificates_fail_more_often_than_they_say(n_rows, 
 
 
 def test_the_best_of_many_is_certified_only_if_their_number_is_given():
-    """Fifty networks with independent errors of 10 % on 200 rows: how often the bound of the best is below 10 %."""
+    """Fifty networks with independent errors of 10 % on 200 rows: how often the bound of the best
+    is below 10 %.
+    """
     best = 1 - binom.sf(np.arange(-1, 40), 200, 0.1) ** 50  # P(the fewest errors <= k)
     fails = {}
     for n_tried in (1, 50):
@@ -135,29 +139,13 @@ def test_the_best_of_many_is_certified_only_if_their_number_is_given():
     assert fails[1] > 0.5
 
 
-DRAWS = 500
-
-
 def test_the_paired_bound_fails_no_more_often_than_it_says():
-    counts = np.random.default_rng(2).multinomial(300, [0.054, 0.006, 0.94], size=DRAWS)
+    counts = np.random.default_rng(2).multinomial(300, [0.054, 0.006, 0.94], size=500)
     found = [bounds.paired_difference(*pair, 300) for pair in counts[:, :2].tolist()]
-    assert (np.array(found) < 0.048).sum() <= 0.05 * DRAWS
+    assert (np.array(found) < 0.048).sum() <= 25
 
 
-def test_the_papers_certificate_holds_for_the_network_chosen_on_the_test_rows():
-    """The class is x > 1/2, but for a noise of 10 %; of 20 "kernels", thresholds, the best is kept."""
-    rng, fails = np.random.default_rng(3), 0
-    for _ in range(DRAWS):
-        x, t = rng.uniform(size=(200, 1)), rng.uniform(0.3, 0.7, size=20)
-        y = (x > 0.5) ^ (rng.uniform(size=(200, 1)) < 0.1)
-        wrong = ((x > t) != y).mean(axis=0)
-        chosen = {"n_kernels": 20, "n_kept": 1, "test_error": wrong.min()}
-        bound = bounds.certified_error(n_rows=200, alpha=0.05, slack=None, **chosen)
-        fails += 0.1 + 0.8 * abs(t[wrong.argmin()] - 0.5) > bound
-    assert fails <= 0.05 * DRAWS
-
-
-# -- sentences ---------------------------------------------------------------------------------------------------------
+# -- sentences -------------------------------------------------------------------------------------
 
 
 class Threshold:

@@ -6,22 +6,17 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chi2_contingency
 
-from kernelpool import RBFNetworkClassifier, SharedKernelClassifier, inspection
+from kernelpool import SharedKernelClassifier, inspection
 from kernelpool.errors import KernelpoolError
 from kernelpool.inspection.drift import DriftReference, holm, homogeneity
 
 
-def test_the_test_is_pearsons():
-    reference, new = np.array([30, 50, 20, 40]), np.array([10, 40, 25, 15])
-    expected = chi2_contingency(np.vstack([reference, new]), correction=False).pvalue
-    p_value, distance = homogeneity(reference, new)
-    assert p_value == pytest.approx(expected)
-    assert distance == pytest.approx(0.5 * np.abs(reference / 140 - new / 90).sum())
-    assert homogeneity(np.array([100, 0]), np.array([100, 0])) == (1.0, 0.0)
-    # bins that expect fewer than five rows are joined with their neighbors
+def test_the_test_is_pearsons_over_bins_that_expect_five_rows():
+    reference, new = np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0])
     joined = chi2_contingency([[32, 50, 60], [11, 40, 40]], correction=False).pvalue
-    found = homogeneity(np.array([2, 30, 50, 59, 1]), np.array([1, 10, 40, 40, 0]))
-    assert found[0] == pytest.approx(joined)
+    distance = 0.5 * np.abs(reference / 142 - new / 91).sum()
+    assert homogeneity(reference, new) == pytest.approx((joined, distance))
+    assert homogeneity(np.array([100, 0]), np.array([100, 0])) == (1.0, 0.0)
 
 
 def test_holms_adjustment():
@@ -34,7 +29,6 @@ def test_bins_count_everything():
     town = np.array(["b", "a"] * 500, object)
     frame = pd.DataFrame({"x": x, "town": town, "flag": np.arange(1000) % 2})
     reference = DriftReference.of(frame)
-    assert [len(feature["counts"]) for feature in reference.features] == [11, 4, 3]
     new = pd.DataFrame(
         {"x": [np.nan, np.inf, -np.inf], "town": ["a", "zebra", None], "flag": [0, 0, 1]}
     )
@@ -69,8 +63,6 @@ def test_the_features_that_moved_are_named_and_the_density_finds_what_no_feature
     assert turned.p_value < 1e-6
     assert "log-density" in str(turned)
     assert inspection.check_drift(None, new * [1, -1], x).moved() == []
-    no_density = RBFNetworkClassifier(5, random_state=0).fit(x[:100], y[:100])
-    assert inspection.check_drift(no_density, new * [1, -1], x).moved() == []
 
 
 def test_batches_add_up_and_a_reference_survives_as_plain_data():

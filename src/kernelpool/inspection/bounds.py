@@ -1,27 +1,28 @@
 r"""How far the error of a network of K out of N kernels can be trusted.
 
-Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991, Theorems 1 and 2, Corollary 1
-and Theorem 3; Langford, "Tutorial on practical prediction theory for classification", JMLR 6, 2005, sections 3 and 5;
-Clopper & Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934.
+Kraaijveld & Duin, "Generalization capabilities of minimal kernel-based networks", IJCNN 1991,
+Theorems 1 and 2, Corollary 1 and Theorem 3; Langford, "Tutorial on practical prediction theory for
+classification", JMLR 6, 2005, sections 3 and 5; Clopper & Pearson, "The use of confidence or
+fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934.
 
 .. math:: m \ge \frac{2 (K \ln(eN/K) + \ln(1/\delta))}{\gamma^2 \epsilon}
     \qquad m \ge \max\Bigl(\frac{8}{\gamma^2\epsilon} \ln\frac{8}{\delta},\;
     \frac{32 (\log_2 K + K \log_2(eN/K))}{\gamma^2\epsilon} \ln\frac{16}{\gamma^2\epsilon}\Bigr)
 
-==================  ====================  ================================================================================
+==================  ====================  ========================================================
 paper               here                  meaning
-==================  ====================  ================================================================================
+==================  ====================  ========================================================
 :math:`m`           ``n_rows``            rows of the test set
 :math:`N`, K        ``n_kernels``,        kernels to choose from, and kernels chosen
                     ``n_kept``
-:math:`\epsilon`    ``error``             what the probability of a misclassified row must not exceed
-:math:`\delta`      ``alpha``             probability that the statement is wrong: 0.05 is 95 % confidence
-:math:`\gamma`      ``slack``             the share of `error` by which the test error must stay below it
-==================  ====================  ================================================================================
+:math:`\epsilon`    ``error``             what the error rate must not exceed
+:math:`\delta`      ``alpha``             probability that the statement is wrong
+:math:`\gamma`      ``slack``             share of `error` by which test errors must stay below
+==================  ====================  ========================================================
 
-Deviations: Theorem 1 is also used as it stands, which needs no slack and is never worse. The paper's bounds hold for every
-network that could have been chosen, and are loose for it; a binomial bound (`binomial_upper`) holds for the
-one network that was fixed before the test rows were seen.
+Deviations: Theorem 1 is also used as it stands, which needs no slack and is never worse. The
+paper's bounds hold for every network that could have been chosen, and are loose for it; a binomial
+bound (`binomial_upper`) holds for the one network that was fixed before the test rows were seen.
 """
 
 import math
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 
-# -- the paper's test sets ----------------------------------------------------------------------------------------------
+# -- the paper's test sets -------------------------------------------------------------------------
 
 
 def test_size(
@@ -68,8 +69,9 @@ def test_size(
 ) -> float:
     """Corollary 1 and Theorem 3: rows that a test set needs before a chosen network can be trusted.
 
-    If a network of `n_kept` out of `n_kernels` kernels, chosen in whatever way, misclassifies at most a share
-    ``(1 - slack) * error`` of that many test rows, its true error exceeds `error` with probability at most `alpha`.
+    If a network of `n_kept` out of `n_kernels` kernels, chosen in whatever way, misclassifies at
+    most a share ``(1 - slack) * error`` of that many test rows, its true error exceeds `error` with
+    probability at most `alpha`.
 
     Parameters
     ----------
@@ -84,7 +86,8 @@ def test_size(
     slack : float, default=0.5
         How far below `error` the test error must stay, in (0, 1].
     radius : {"fixed", "chosen"}, default="fixed"
-        Whether the radius was fixed beforehand (Corollary 1) or chosen on the test set too (Theorem 3).
+        Whether the radius was fixed beforehand (Corollary 1) or chosen on the test set too (Theorem
+        3).
 
     Returns
     -------
@@ -94,9 +97,9 @@ def test_size(
     Examples
     --------
     >>> from kernelpool import bounds
-    >>> round(bounds.test_size(n_kernels=1000, n_kept=20, error=0.1, alpha=0.05, slack=0.5), 1)
+    >>> round(bounds.test_size(n_kernels=1000, n_kept=20, error=0.1), 1)
     8098.9
-    >>> round(bounds.test_size(n_kernels=1000, n_kept=20, error=0.1, alpha=0.05, slack=0.5, radius="chosen"))
+    >>> round(bounds.test_size(n_kernels=1000, n_kept=20, error=0.1, radius="chosen"))
     1207957
     """
     _check_counts(n_kernels, n_kept, radius)
@@ -116,15 +119,18 @@ def test_size_for_capacity(
     alpha: float = 0.05,  # noqa: PT028
     slack: float = 0.5,  # noqa: PT028
 ) -> float:
-    """Theorem 2: rows that a test set needs before a classifier chosen from a set of finite capacity can be trusted.
+    """Theorem 2: rows that a test set needs before a classifier chosen from a set of finite
+    capacity can be trusted.
 
-    If a classifier of the set, chosen in whatever way, misclassifies at most a share ``(1 - slack) * error`` of that many
-    test rows, its true error exceeds `error` with probability at most `alpha`.
+    If a classifier of the set, chosen in whatever way, misclassifies at most a share ``(1 - slack)
+    * error`` of that many test rows, its true error exceeds `error` with probability at most
+    `alpha`.
 
     Parameters
     ----------
     capacity : float
-        Capacity (Vapnik-Chervonenkis dimension) of the set of classifiers, V, or a bound on it; at least 1.
+        Capacity (Vapnik-Chervonenkis dimension) of the set of classifiers, V, or a bound on it; at
+        least 1.
     error : float
         The error to certify, in (0, 1).
     alpha : float, default=0.05
@@ -153,8 +159,9 @@ def test_size_for_capacity(
     return max(8 / scale * math.log(8 / alpha), 16 * capacity / scale * math.log(16 / scale))
 
 
+# imported into a test module, they are no tests
 test_size_for_capacity.__test__ = False  # type: ignore[attr-defined]
-test_size.__test__ = False  # type: ignore[attr-defined]  # imported into a test module, it is no test
+test_size.__test__ = False  # type: ignore[attr-defined]
 
 
 def certified_error(
@@ -167,7 +174,8 @@ def certified_error(
     radius: str = "fixed",
     test_error: float = 0.0,
 ) -> float:
-    """The inverse of `test_size`: the error that `n_rows` test rows certify for a network chosen on them.
+    """The inverse of `test_size`: the error that `n_rows` test rows certify for a network chosen on
+    them.
 
     Parameters
     ----------
@@ -180,7 +188,8 @@ def certified_error(
     alpha : float, default=0.05
         Probability that the certificate is wrong, in (0, 1).
     slack : float or None, default=0.5
-        As in `test_size`. None uses Theorem 1 as it stands, with the `test_error` that was found; for a fixed radius only.
+        As in `test_size`. None uses Theorem 1 as it stands, with the `test_error` that was found;
+        for a fixed radius only.
     radius : {"fixed", "chosen"}, default="fixed"
         As in `test_size`.
     test_error : float, default=0.0
@@ -194,7 +203,7 @@ def certified_error(
     Examples
     --------
     >>> from kernelpool import bounds
-    >>> round(bounds.certified_error(n_rows=8098.9, n_kernels=1000, n_kept=20, alpha=0.05, slack=0.5), 4)
+    >>> round(bounds.certified_error(n_rows=8098.9, n_kernels=1000, n_kept=20), 4)
     0.1
     """
     _check_counts(n_kernels, n_kept, radius)
@@ -208,7 +217,8 @@ def certified_error(
             raise KernelpoolError(
                 "slack=None needs radius='fixed': Theorem 1 is about finitely many networks."
             )
-        # the largest error with (error - test_error) / sqrt(error) <= chi, chi^2 = 2 ln(L / alpha) / m
+        # the largest error with (error - test_error) / sqrt(error) <= chi, chi^2 = 2 ln(L / alpha)
+        # / m
         chi = math.sqrt(2 * (log_networks(n_kernels, n_kept) + math.log(1 / alpha)) / n_rows)
         return min(1.0, ((chi + math.sqrt(chi**2 + 4 * test_error)) / 2) ** 2)
     _check_slack(slack)
@@ -220,7 +230,8 @@ def certified_error(
         return math.log(needed / n_rows)
 
     low, high = math.log(1e-100), math.log(1 - 1e-16)
-    # a network with a greater error than both would have had to do better on the test rows than the bound allows
+    # a network with a greater error than both would have had to do better on the test rows than the
+    # bound allows
     found = test_error / (1 - slack) if slack < 1 else float(test_error > 0)
     error = 1.0 if excess(high) > 0 else math.exp(brentq(excess, low, high))
     return min(1.0, max(error, found))
@@ -232,10 +243,11 @@ def log_networks(n_kernels: int, n_kept: int) -> float:
 
 
 def capacity(n_kernels: int, n_kept: int) -> float:
-    """V <= 2 (log2 K + K log2(eN/K)): capacity of networks of K out of N kernels with a common radius, at most.
+    """V <= 2 (log2 K + K log2(eN/K)): capacity of networks of K out of N kernels with a common
+    radius, at most.
 
-    The capacity, or Vapnik-Chervonenkis dimension, is the largest number of rows that the networks can label in every way;
-    `test_size_for_capacity` makes a test-set size of it.
+    The capacity, or Vapnik-Chervonenkis dimension, is the largest number of rows that the networks
+    can label in every way; `test_size_for_capacity` makes a test-set size of it.
 
     Parameters
     ----------
@@ -259,18 +271,20 @@ def capacity(n_kernels: int, n_kept: int) -> float:
     return 2 * (math.log2(n_kept) + n_kept * math.log2(math.e * n_kernels / n_kept))
 
 
-# -- sample compression -----------------------------------------------------------------------------------------------------
+# -- sample compression ----------------------------------------------------------------------------
 
 
 def compression_bound(
     *, n_rows: int, n_kept: int, n_errors: int, alpha: float = 0.05, n_choices: float = 1
 ) -> float:
-    """Langford 2005, section 5: the error of a network made of `n_kept` of its own training rows, no other rows needed.
+    """Langford 2005, section 5: the error of a network made of `n_kept` of its own training rows,
+    no other rows needed.
 
-    Had the kept rows been named beforehand, the others would be a test set. They were not, so the bound is paid for every
-    set of rows that might have been kept: the binomial bound over the `n_rows` - `n_kept` other rows, with an alpha of
-    `alpha` / (`n_rows` * (`n_rows` over `n_kept`) * `n_choices`). It holds however the rows were picked, as long as the
-    network depends on the training rows through those kept, and through the choices counted.
+    Had the kept rows been named beforehand, the others would be a test set. They were not, so the
+    bound is paid for every set of rows that might have been kept: the binomial bound over the
+    `n_rows` - `n_kept` other rows, with an alpha of `alpha` / (`n_rows` * (`n_rows` over `n_kept`)
+    * `n_choices`). It holds however the rows were picked, as long as the network depends on the
+    training rows through those kept, and through the choices counted.
 
     Parameters
     ----------
@@ -283,7 +297,8 @@ def compression_bound(
     alpha : float, default=0.05
         Probability that the bound is wrong.
     n_choices : float, default=1
-        Settings among which the training rows chose besides, for instance the number of radii; a list fixed beforehand.
+        Settings among which the training rows chose besides, for instance the number of radii; a
+        list fixed beforehand.
 
     Returns
     -------
@@ -310,9 +325,11 @@ def compression_bound(
 
 
 def _binomial_upper(n_errors: int, n_rows: int, log_alpha: float) -> float:
-    """The p with log P(X <= n_errors) = log_alpha, for probabilities that are no floating-point numbers.
+    """The p with log P(X <= n_errors) = log_alpha, for probabilities that are no floating-point
+    numbers.
 
-    Above n_errors / n_rows the terms of the sum fall at least as fast as those of a Gaussian: 40 deviations are enough.
+    Above n_errors / n_rows the terms of the sum fall at least as fast as those of a Gaussian: 40
+    deviations are enough.
     """
     k = np.arange(max(0, n_errors - 40 * (math.isqrt(n_rows) + 1)), n_errors + 1)
 
@@ -325,13 +342,14 @@ def _binomial_upper(n_errors: int, n_rows: int, log_alpha: float) -> float:
     return float(brentq(excess, n_errors / n_rows, highest, xtol=1e-15))
 
 
-# -- error rates on test rows -------------------------------------------------------------------------------------------
+# -- error rates on test rows ----------------------------------------------------------------------
 
 
 def binomial_interval(
     n_errors: Any, n_rows: Any, alpha: float = 0.05
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper & Pearson's interval of a share, wrong with a probability of at most `alpha`, half of it at each end.
+    """Clopper & Pearson's interval of a share, wrong with a probability of at most `alpha`, half of
+    it at each end.
 
     Parameters
     ----------
@@ -354,7 +372,8 @@ def binomial_interval(
 
 
 def binomial_upper(n_errors: int, n_rows: int, alpha: float = 0.05, *, n_tried: int = 1) -> float:
-    """Clopper & Pearson's upper bound of an error rate, from one test set and a network fixed before it.
+    """Clopper & Pearson's upper bound of an error rate, from one test set and a network fixed
+    before it.
 
     Parameters
     ----------
@@ -365,7 +384,8 @@ def binomial_upper(n_errors: int, n_rows: int, alpha: float = 0.05, *, n_tried: 
     alpha : float, default=0.05
         Probability that the bound is wrong.
     n_tried : int, default=1
-        Networks among which the test rows chose: the bound then holds for all of them at once (union bound).
+        Networks among which the test rows chose: the bound then holds for all of them at once
+        (union bound).
 
     Returns
     -------
@@ -388,8 +408,9 @@ def binomial_upper(n_errors: int, n_rows: int, alpha: float = 0.05, *, n_tried: 
 def paired_difference(n_worse: int, n_better: int, n_rows: int, alpha: float = 0.05) -> float:
     """Upper bound of the error of one network less that of another, tested on the same rows.
 
-    The difference is the rate of rows that only the first gets wrong less the rate of those that only the second does; each
-    rate gets its binomial bound at half of `alpha`. Rows that both get wrong, or neither, tell nothing and widen nothing.
+    The difference is the rate of rows that only the first gets wrong less the rate of those that
+    only the second does; each rate gets its binomial bound at half of `alpha`. Rows that both get
+    wrong, or neither, do not count and widen nothing.
 
     Parameters
     ----------
@@ -416,7 +437,7 @@ def paired_difference(n_worse: int, n_better: int, n_rows: int, alpha: float = 0
     return float(ends[1][0] - ends[0][1])
 
 
-# -- certificates -------------------------------------------------------------------------------------------------------
+# -- certificates ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -451,7 +472,9 @@ class Certificate:
 
     @property
     def certifies(self) -> bool:
-        """Whether the classifier is certified to err less than always naming the most frequent class does."""
+        """Whether the classifier is certified to err less than always naming the most frequent
+        class does.
+        """
         return self.error < self.guessing
 
     def __str__(self) -> str:
@@ -459,12 +482,14 @@ class Certificate:
         confidence = f"{100 * (1 - self.alpha):.6g} %"
         if not self.certifies:
             return (
-                f"{size}{self.n_rows} test rows are too few to certify anything with {confidence} confidence: "
-                f"{self.n_errors} were misclassified, so up to {percent(self.error)} of new rows might be, no better than "
-                f"always naming the most frequent class ({percent(self.guessing)}).{self._advice()}"
+                f"{size}{self.n_rows} test rows are too few to certify anything with {confidence} "
+                f"confidence: {self.n_errors} were misclassified, so up to {percent(self.error)} "
+                f"of new rows might be, no better than always naming the most frequent class "
+                f"({percent(self.guessing)}).{self._advice()}"
             )
         tried = "" if self.n_tried <= 1 else f", the best of {self.n_tried} tried"
-        return f"{size}with {confidence} confidence at most {percent(self.error)} of new rows are misclassified{tried}."
+        rows = f"at most {percent(self.error)} of new rows are misclassified"
+        return f"{size}with {confidence} confidence {rows}{tried}."
 
     def _advice(self) -> str:
         """How many rows would do at the rate of errors seen, found by doubling."""
@@ -483,10 +508,11 @@ class Certificate:
 def certify(
     classifier: Any, X_test: Any, y_test: Any, alpha: float = 0.05, n_tried: int = 1
 ) -> Certificate:
-    """How many new rows a classifier misclassifies at most, measured on rows that played no part in making it.
+    """How many new rows a classifier misclassifies at most, measured on rows that played no part in
+    making it.
 
-    Clopper & Pearson's binomial bound; where the test rows were used to choose among several classifiers (sizes, radii,
-    kernels), say among how many with `n_tried`.
+    Clopper & Pearson's binomial bound; where the test rows were used to choose among several
+    classifiers (sizes, radii, kernels), say among how many with `n_tried`.
 
     Parameters
     ----------
@@ -527,8 +553,9 @@ def certify(
 def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05) -> Certificate:
     """The same statement without test rows, for a network made of few of its training rows.
 
-    Langford's sample-compression bound: see `compression_bound`. Valid for a `ReducedParzenClassifier` whose kernels vote
-    equally, since such a network is told completely by which rows were kept and which radius of a fixed list was taken.
+    Langford's sample-compression bound: see `compression_bound`. Valid for a
+    `ReducedParzenClassifier` whose kernels vote equally, since such a network is described completely by
+    which rows were kept and which radius of a fixed list was taken.
 
     Parameters
     ----------
@@ -546,21 +573,24 @@ def certify_by_compression(classifier: Any, X: Any, y: Any, alpha: float = 0.05)
     certificate : Certificate
         Prints as a sentence.
     """
-    network = classifier  # not a pipeline: what its other steps learned of the rows would have to be paid for too
+    # not a pipeline: what its other steps learned of the rows would have to be paid for too
+    network = classifier
     if not hasattr(network, "kept_indices_") or not hasattr(network, "n_choices_"):
         raise KernelpoolError(
-            f"certify_by_compression needs a fitted ReducedParzenClassifier; got {type(network).__name__}. "
-            f"Use certify with rows held out for any other classifier."
+            f"certify_by_compression needs a fitted ReducedParzenClassifier; got "
+            f"{type(network).__name__}. Use certify with rows held out for any other classifier."
         )
     if not network.n_choices_:
         raise KernelpoolError(
-            "The network depends on more than its kept rows and radius: fit it with weights='equal', class_prior=None and "
-            "standardize=False, or use certify with rows held out."
+            "The network depends on more than its kept rows and radius: fit it with "
+            "weights='equal', class_prior=None and standardize=False, or use certify with "
+            "rows held out."
         )
     wrong, labels = _wrong(classifier, X, y)
     if len(wrong) != network.n_rows_:
         raise KernelpoolError(
-            f"X must be the {network.n_rows_} rows that the network was fitted on; got {len(wrong)} rows."
+            f"X must be the {network.n_rows_} rows that the network was fitted on; got "
+            f"{len(wrong)} rows."
         )
     others = np.ones(len(wrong), bool)
     others[network.kept_indices_] = False
@@ -589,7 +619,7 @@ def _guessing(labels: np.ndarray) -> float:
     return float(1 - np.unique(labels, return_counts=True)[1].max() / len(labels))
 
 
-# -- checks -------------------------------------------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------
 
 
 def _check_errors(n_errors: int, n_rows: int) -> None:

@@ -1,14 +1,15 @@
-"""What a fitted model is made of, without any rows: a sentence, and its kernels with their shares and classes.
+"""What a fitted model is made of, without any rows: a sentence, and its kernels with their shares
+and classes.
 
-=====================  ===================  ============================================================
+=====================  ===================  ======================================================
 paper                  here                 meaning
-=====================  ===================  ============================================================
+=====================  ===================  ======================================================
 :math:`P(j)`           ``share``            of a kernel in the whole mixture; they sum to one
 :math:`P(C_k|j)`       ``class_posterior``  of a row that a kernel generated
-=====================  ===================  ============================================================
+=====================  ===================  ======================================================
 
-Every estimator of the library returns its own `Description` from ``_describe()``. Reports, notebooks,
-the command line, model files and ONNX models read it.
+Every estimator of the library returns its own `Description` from ``_describe()``. Reports,
+notebooks, the command line, model files and ONNX models read it.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,9 @@ class Pool:
     covariance: np.ndarray | None = None
     """(M, d, d), or (d, d) for all; None where features are independent within a kernel."""
     weight: np.ndarray | None = None
-    """Slopes of neurons, (M, outputs, d), or weights of kernels in the output layer, (M, outputs)."""
+    """Slopes of neurons, (M, outputs, d), or weights of kernels in the output layer, (M,
+    outputs).
+    """
     group: tuple[str, ...] = ()
     """The network that each belongs to, where there are several."""
     rows: np.ndarray | None = None
@@ -46,7 +49,9 @@ class Pool:
         return len(self.share)
 
     def largest(self, n: int) -> np.ndarray:
-        """At most n kernels, those with the greatest shares; equidistant ones if all shares are equal."""
+        """At most n kernels, those with the greatest shares; equidistant ones if all shares are
+        equal.
+        """
         if len(self) > n and np.ptp(self.share) < 1e-12 * self.share.max():
             return np.linspace(0, len(self) - 1, n).astype(int)
         return np.argsort(-self.share, kind="stable")[:n]

@@ -1,8 +1,9 @@
-r"""Whether rows are still like those that a classifier was trained on, and which features have moved.
+r"""Whether rows are still like those that a classifier was trained on, and which features have
+moved.
 
-K. Pearson, "On the probability that two independent distributions of frequency are really samples from the same population",
-Biometrika 8, 1911: the test. S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-Statistics 6(2), 1979: many tests at once.
+K. Pearson, "On the probability that two independent distributions of frequency are really samples
+from the same population", Biometrika 8, 1911: the test. S. Holm, "A simple sequentially rejective
+multiple test procedure", Scandinavian Journal of Statistics 6(2), 1979: many tests at once.
 
 .. math::
 
@@ -13,10 +14,11 @@ Statistics 6(2), 1979: many tests at once.
 :math:`c_b`     new rows in bin b, :math:`n` in all
 ==============  ====================================================================================
 
-Numbers are counted in bins of equal mass of the reference, categories one by one, missing cells apart, and the log-density
-log p(x) of the model like a feature: single features may all look the same where their dependence has changed, and the
-density shows it. A reference holds counts and no rows; counts add up over batches. Bins that expect fewer than five rows are
-joined with their neighbors.
+Numbers are counted in bins of equal mass of the reference, categories one by one, missing cells
+apart, and the log-density log p(x) of the model like a feature: single features may all look the
+same where their dependence has changed, and the density shows it. A reference holds counts and no
+rows; counts add up over batches. Bins that expect fewer than five rows are joined with their
+neighbors.
 """
 
 from collections.abc import Sequence
@@ -56,9 +58,10 @@ class DriftReport:
     p_value : float
         Of the test that nothing has moved.
     parts : tuple of dict
-        The density and the features, the clearest first: `name`; `p_value`, of the test that this one has not moved;
-        `adjusted`, the same after Holm's correction for all of them; and `distance`, half the sum of the differences of
-        the shares of all bins (total variation), between 0 and 1.
+        The density and the features, the clearest first: `name`; `p_value`, of the test that this
+        one has not moved; `adjusted`, the same after Holm's correction for all of them; and
+        `distance`, half the sum of the differences of the shares of all bins (total variation),
+        between 0 and 1.
     """
 
     n_rows: int
@@ -67,7 +70,9 @@ class DriftReport:
     parts: tuple[dict[str, Any], ...]
 
     def moved(self, level: float = 0.05) -> list[str]:
-        """Names of what has moved, wrong about any of them with a probability of at most `level`."""
+        """Names of what has moved, wrong about any of them with a probability of at most
+        `level`.
+        """
         return [part["name"] for part in self.parts if part["adjusted"] < level]
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +80,7 @@ class DriftReport:
         return asdict(self)
 
     def __str__(self) -> str:
-        rows = f"{plural(self.n_rows, 'row')} against {plural(self.n_reference, 'row')} of the reference"
+        rows = f"{plural(self.n_rows, 'row')} against {self.n_reference:,} of the reference"
         n_moved, p_value = len(self.moved()), f"(p = {self.p_value:.2g})"
         if not n_moved:
             return f"{rows}: nothing has moved {p_value}."
@@ -93,9 +98,9 @@ class DriftReference:
     Attributes
     ----------
     features : tuple of dict
-        Of the features, and last of the log-density where the model knows it: `name`; `edges` between the bins of numbers;
-        `categories`, after which a bin for any other value follows, None for numbers; and `counts` of the reference rows,
-        the last of missing cells.
+        Of the features, and last of the log-density where the model knows it: `name`; `edges`
+        between the bins of numbers; `categories`, after which a bin for any other value follows,
+        None for numbers; and `counts` of the reference rows, the last of missing cells.
     """
 
     features: tuple[dict[str, Any], ...]
@@ -111,7 +116,8 @@ class DriftReference:
         model : classifier, default=None
             Fitted; where it has `score_samples`, its log-density is watched as well.
         held_out : array-like or table, default=None
-            Rows that the model was not fitted to, for the density: it is higher at the rows of the fit. None takes X.
+            Rows that the model was not fitted to, for the density: it is higher at the rows of the
+            fit. None takes X.
 
         Returns
         -------
@@ -208,7 +214,9 @@ def _most_frequent(codes: np.ndarray, values: np.ndarray | None) -> np.ndarray |
 
 
 def _feature(name: str, values: np.ndarray, categories: np.ndarray | None = None) -> dict[str, Any]:
-    """Bins of a feature, and how many of the values are in each; those of numbers have about equal mass."""
+    """Bins of a feature, and how many of the values are in each; those of numbers have about equal
+    mass.
+    """
     numbers, edges = values[np.isfinite(values)], np.zeros(0)
     levels = np.unique(numbers)
     if categories is None and len(levels) > N_BINS:
@@ -265,7 +273,9 @@ def check_drift(model: Any, X: Any, reference: Any) -> DriftReport:
 
 
 def homogeneity(reference: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Pearson's p-value that two sets of counts come from one distribution, and their total variation distance."""
+    """Pearson's p-value that two sets of counts come from one distribution, and their total
+    variation distance.
+    """
     counts = np.stack([reference, new])
     total = counts.sum(axis=1)
     distance = float(0.5 * np.abs(counts[0] / total[0] - counts[1] / total[1]).sum())
@@ -285,7 +295,9 @@ def homogeneity(reference: np.ndarray, new: np.ndarray) -> tuple[float, float]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values: rejecting those below a level errs on any with a probability of at most that level."""
+    """Adjusted p-values: rejecting those below a level errs on any with a probability of at most
+    that level.
+    """
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))

@@ -1,21 +1,26 @@
-r"""Why a row got its class: the part of every feature in the log-odds, and the kernels that the row belongs to; and which
-features a classifier needs: by how much the log-loss of held-out rows rises when one is missing.
+r"""Why a row got its class: the part of every feature in the log-odds, and the kernels that the row
+belongs to; and which features a classifier needs: by how much the log-loss of held-out rows rises
+when one is missing.
 
-L. S. Shapley, "A value for n-person games", in Contributions to the Theory of Games II, Princeton 1953: the parts.
+L. S. Shapley, "A value for n-person games", in Contributions to the Theory of Games II, Princeton
+1953: the parts.
 
 .. math::
 
-    \log \frac{P(C_a \mid x)}{P(C_b \mid x)} = \log \frac{P(C_a)}{P(C_b)} + \sum_i \text{part}_i, \qquad
-    \text{part}_i = \sum_{S \not\ni i} \frac{|S|!\,(d - |S| - 1)!}{d!} \left[ v(S \cup i) - v(S) \right]
+    \log \frac{P(C_a \mid x)}{P(C_b \mid x)} = \log \frac{P(C_a)}{P(C_b)} + \sum_i \text{part}_i,
+    \qquad \text{part}_i = \sum_{S \not\ni i} \frac{|S|!\,(d - |S| - 1)!}{d!}
+    \left[ v(S \cup i) - v(S) \right]
 
-with :math:`v(S) = \log P(C_a \mid x_S) / P(C_b \mid x_S)`, the log-odds of a row in which all cells but the features S are
-missing. `predict_log_proba` of the classifier answers such rows, so the parts sum to the log-odds of its prediction whatever
-the classifier is; cells that are missing in the row itself have no part. The importance of a feature is
+with :math:`v(S) = \log P(C_a \mid x_S) / P(C_b \mid x_S)`, the log-odds of a row in which all cells
+but the features S are missing. `predict_log_proba` of the classifier answers such rows, so the
+parts sum to the log-odds of its prediction whatever the classifier is; cells that are missing in
+the row itself have no part. The importance of a feature is
 
 .. math:: \text{importance}_i = \frac{1}{n} \sum_n \log P(y_n \mid x_n) - \log P(y_n \mid x_{n,-i})
 
-Departures: beyond ten features there are too many sets. The mean is then taken over random orders of the features and the
-same orders backwards. The sum is as exact as before, and `error` is the standard error of each part.
+Departures: beyond ten features there are too many sets. The mean is then taken over random orders
+of the features and the same orders backwards. The sum is as exact as before, and `error` is the
+standard error of each part.
 """
 
 from collections.abc import Callable
@@ -43,21 +48,25 @@ CHUNK = 1 << 15
 """Rows, about, that the model is asked about at once."""
 
 LEAST_LOG = -1e9
-"""Stands for the logarithm of a probability of zero: differences stay finite, and sums exact to a millionth."""
+"""Stands for the logarithm of a probability of zero: differences stay finite, and sums exact to a
+millionth.
+"""
 
 MAX_KERNELS = 5
 """Kernels that an explanation names."""
 
 
-# -- rows with missing cells ----------------------------------------------------------------------------------------
+# -- rows with missing cells -----------------------------------------------------------------------
 
 
 def encoded(
     model: Any, X: Any
 ) -> tuple[Columns, np.ndarray, Callable[[np.ndarray], np.ndarray], Any]:
-    """The columns of X, its rows as codes and NaN, (n, d), log P(C_k|x) of such rows, and who answers them.
+    """The columns of X, its rows as codes and NaN, (n, d), log P(C_k|x) of such rows, and who
+    answers them.
 
-    That is the model inside, taking codes, where it is one of this library and nothing transforms its rows; else None.
+    That is the model inside, taking codes, where it is one of this library and nothing transforms
+    its rows; else None.
     """
     check_is_fitted(model)
     if hasattr(X, "to_frame"):  # a row of a data frame
@@ -87,7 +96,7 @@ def feature_names(columns: Columns) -> list[str]:
     return list(columns.names or (f"feature {i}" for i in range(len(columns))))
 
 
-# -- the answer ---------------------------------------------------------------------------------------------------
+# -- the answer ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,8 @@ class FeaturePart:
     without : float
         By how much the log-odds fall when this feature alone is missing.
     expected : float, str or None
-        What the model imputes given the other features and the class; None for models without `impute`.
+        What the model imputes given the other features and the class; None for models without
+        `impute`.
     """
 
     name: str
@@ -146,8 +156,9 @@ class Explanation:
     features : tuple of FeaturePart
         The largest parts first.
     kernels : tuple of dict
-        The kernels that the row belongs to most: `index` in the order of the fitted attributes, `posterior` P(j|x), `label`
-        of the class that the kernel serves most and its `class_posterior` P(C_k|j); both None where they are not known.
+        The kernels that the row belongs to most: `index` in the order of the fitted attributes,
+        `posterior` P(j|x), `label` of the class that the kernel serves most and its
+        `class_posterior` P(C_k|j); both None where they are not known.
     log_density : float or None
         log p(x), for models with `score_samples`.
     """
@@ -190,9 +201,10 @@ def _kernel_text(index: int, posterior: float, label: Any, class_posterior: floa
 def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -> list[Explanation]:
     """Why rows get their classes: the part of each feature in the log-odds, and the kernels.
 
-    The log-odds of the most probable class against the next are the sum of those of the class prior and of one part for each
-    feature, its Shapley value where features that are left out are missing cells. Up to ten features this is exact; beyond,
-    the mean over random orders of the features, with its standard error.
+    The log-odds of the most probable class against the next are the sum of those of the class prior
+    and of one part for each feature, its Shapley value where features that are left out are missing
+    cells. Up to ten features this is exact; beyond, the mean over random orders of the features,
+    with its standard error.
 
     Parameters
     ----------
@@ -218,8 +230,8 @@ def explain(model: Any, X: Any, *, against: Any = None, random_state: Any = 0) -
     >>> from kernelpool.datasets import make_clouds
     >>> from kernelpool.inspection import explain
     >>> X, y = make_clouds(random_state=0)
-    >>> model = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(4, random_state=0)).fit(X, y)
-    >>> (why,) = explain(model, X[:1])
+    >>> model = make_pipeline(StandardScaler(), SharedKernelClassifier.prbf(4, random_state=0))
+    >>> (why,) = explain(model.fit(X, y), X[:1])
     >>> bool(np.isclose(why.prior + sum(part.part for part in why.features), why.log_odds))
     True
     """
@@ -295,7 +307,9 @@ def _values(columns: Columns, x: np.ndarray) -> list[list[Any]]:
 
 
 def _expected(coded: Any, columns: Columns, x: np.ndarray, labels: np.ndarray) -> list[list[Any]]:
-    """What the model imputes for each cell given the others of the row and its class; None where it cannot."""
+    """What the model imputes for each cell given the others of the row and its class; None where it
+    cannot.
+    """
     if not hasattr(coded, "impute"):
         return [[None] * x.shape[1]] * len(x)
     found = x.copy()
@@ -338,9 +352,11 @@ def _kernels(
 def shapley_parts(
     value: Callable[[np.ndarray], np.ndarray], n_players: int, rng: Any, max_sets: int = MAX_SETS
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shapley values of a game, their standard errors, and what is lost without each player, three of shape (players, n).
+    """Shapley values of a game, their standard errors, and what is lost without each player, three
+    of shape (players, n).
 
-    `value` takes sets of players as masks, (sets, players), and returns their values in n games, (sets, n).
+    `value` takes sets of players as masks, (sets, players), and returns their values in n games,
+    (sets, n).
     """
     if 2**n_players <= max_sets:
         masks = (np.arange(2**n_players)[:, None] >> np.arange(n_players)) & 1 > 0
@@ -363,7 +379,7 @@ def shapley_parts(
     return pairs.mean(axis=0), error, steps[0, -1] - found[-n_players:]
 
 
-# -- which features matter ---------------------------------------------------------------------------------------------
+# -- which features matter -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-r"""How good predictions are: one record of sums over rows that adds up over batches, folds and files; and two
-classifiers on the same rows.
+r"""How good predictions are: one record of sums over rows that adds up over batches, folds and
+files; and two classifiers on the same rows.
 
-C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16(1), 1970: the curve.
-Q. McNemar, "Note on the sampling error of the difference between correlated proportions or percentages", Psychometrika 12(2),
-1947: only rows on which one of two classifiers errs tell them apart.
+C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information
+Theory 16(1), 1970: the curve. Q. McNemar, "Note on the sampling error of the difference between
+correlated proportions or percentages", Psychometrika 12(2), 1947: only rows on which one of two
+classifiers errs tell them apart.
 
 .. math::
 
@@ -14,7 +15,8 @@ Q. McNemar, "Note on the sampling error of the difference between correlated pro
 :math:`n_b`                 rows whose most probable class has a probability in bin b
 ==========================  ===============================================================
 
-Departures: ambiguity is summed from the small probabilities and not taken as 1 - max, which rounds to zero for confident rows.
+Departures: ambiguity is summed from the small probabilities and not taken as 1 - max, which rounds
+to zero for confident rows.
 """
 
 from dataclasses import asdict, dataclass
@@ -48,7 +50,7 @@ def class_codes(classes: Any, y: Any, n_rows: int) -> np.ndarray:
     return np.asarray(codes)
 
 
-# -- error rates ---------------------------------------------------------------------------------------------------
+# -- error rates -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -83,22 +85,28 @@ class Rate:
         )
 
 
-# -- metrics ------------------------------------------------------------------------------------------------------
+# -- metrics ---------------------------------------------------------------------------------------
 
 
 @record
 class Metrics(Sums):
-    """Sums over rows with known classes, from which every metric follows; `a + b` is that of both sets of rows."""
+    """Sums over rows with known classes, from which every metric follows; `a + b` is that of both
+    sets of rows.
+    """
 
     n_rows: int
     n_unlabeled: int
     """Rows without a class, which count for nothing else."""
     confusion: np.ndarray
-    """True classes down, named ones across, (K_true, K); true classes that the model does not know come last."""
+    """True classes down, named ones across, (K_true, K); true classes that the model does not know
+    come last.
+    """
     log_loss_sum: float
     brier_sum: float
     bins: np.ndarray
-    """Rows, sum of their probabilities and rows that are right, by the probability of the most probable class, (N_BINS, 3)."""
+    """Rows, sum of their probabilities and rows that are right, by the probability of the most
+    probable class, (N_BINS, 3).
+    """
     decisions: np.ndarray
     """Rows accepted, ambiguous and novel, and how many of each would be wrong, (3, 2)."""
 
@@ -117,7 +125,8 @@ class Metrics(Sums):
         Parameters
         ----------
         true : ndarray of shape (n,)
-            Codes of the classes; -1 where there is none, and K or more for a class that the model does not know.
+            Codes of the classes; -1 where there is none, and K or more for a class that the model
+            does not know.
         probability : ndarray of shape (n, K)
             Of all classes.
         named : ndarray of shape (n,), default=None
@@ -176,7 +185,9 @@ class Metrics(Sums):
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error: how far confidence and accuracy of a bin are apart, a mean over the rows."""
+        """Expected calibration error: how far confidence and accuracy of a bin are apart, a mean
+        over the rows.
+        """
         return float(np.abs(self.bins[:, 1] - self.bins[:, 2]).sum() / self.n_rows)
 
     def calibration(self) -> list[dict[str, Any]]:
@@ -213,7 +224,7 @@ def bin_sums(confidence: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.column_stack([np.bincount(place, part, minlength=N_BINS) for part in parts])
 
 
-# -- what refusing buys -------------------------------------------------------------------------------------------
+# -- what refusing buys ----------------------------------------------------------------------------
 
 
 class CoverageCurve(NamedTuple):
@@ -244,13 +255,15 @@ def ambiguity_of(probability: np.ndarray) -> np.ndarray:
 def coverage_curve(
     ambiguity: np.ndarray, wrong: np.ndarray, weight: np.ndarray, novel: np.ndarray
 ) -> CoverageCurve:
-    """Every threshold that makes a difference; novel rows are never accepted, and count among all."""
+    """Every threshold that makes a difference; novel rows are never accepted, and count among
+    all.
+    """
     kept = ~novel & (weight > 0)
     level, accepted, errors = accepted_up_to(ambiguity[kept], wrong[kept], weight[kept])
     return CoverageCurve(accepted / weight.sum(), errors / accepted, level)
 
 
-# -- two classifiers on the same rows ---------------------------------------------------------------------------------
+# -- two classifiers on the same rows --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -270,8 +283,8 @@ class ModelComparison:
     p_value : float
         McNemar's exact test, two-sided, that both err alike.
     interval : tuple of float
-        Of the error of the second less that of the first (`bounds.paired_difference`), both ends together wrong with a
-        probability of at most 1 - `confidence`.
+        Of the error of the second less that of the first (`bounds.paired_difference`), both ends
+        together wrong with a probability of at most 1 - `confidence`.
     confidence : float
         Of the interval.
     log_loss_difference : float
@@ -328,11 +341,12 @@ class ModelComparison:
         low, high = (signed(100 * end) for end in self.interval)
         sure = "more than chance explains" if self.p_value < 0.05 else "chance may explain it"
         return (
-            f"On {plural(self.n_rows, 'row')} the first errs on {percent(self.errors[0])} and the second on "
-            f"{percent(self.errors[1])} (only the first on {self.only_first:,}, only the second on "
-            f"{self.only_second:,}; p = {self.p_value:.2g}, {sure}), a difference of {low} to {high} points with "
-            f"{100 * self.confidence:.6g} % confidence. Log-loss {self.log_losses[0]:.4f} and {self.log_losses[1]:.4f}: "
-            f"a difference of {signed(self.log_loss_difference, 4)} ± {self.log_loss_error:.4f}. "
+            f"On {plural(self.n_rows, 'row')} the first errs on {percent(self.errors[0])} and the "
+            f"second on {percent(self.errors[1])} (only the first on {self.only_first:,}, only the "
+            f"second on {self.only_second:,}; p = {self.p_value:.2g}, {sure}), a difference of "
+            f"{low} to {high} points with {100 * self.confidence:.6g} % confidence. Log-loss "
+            f"{self.log_losses[0]:.4f} and {self.log_losses[1]:.4f}: a difference of "
+            f"{signed(self.log_loss_difference, 4)} ± {self.log_loss_error:.4f}. "
             f"They give {plural(self.n_different, 'row')} different labels."
         )
 

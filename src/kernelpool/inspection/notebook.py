@@ -1,7 +1,8 @@
-"""How a fitted model shows itself in a notebook: scikit-learn's diagram, and below it a sentence and the kernels.
+"""How a fitted model shows itself in a notebook: scikit-learn's diagram, and below it a sentence
+and the kernels.
 
-HTML is written by hand here, a table of numbers: notebooks must not need the packages that whole reports do. Everything that
-comes from the data is escaped.
+HTML is written by hand here, a table of numbers: notebooks must not need the packages that whole
+reports do. Everything that comes from the data is escaped.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,9 @@ class NotebookMixin:
 
 
 def notebook_summary(estimator: Any) -> str:
-    """A sentence and the greatest kernels, as HTML that can stand in any page; nothing where the model is not fitted."""
+    """A sentence and the greatest kernels, as HTML that can stand in any page; nothing where the
+    model is not fitted.
+    """
     try:
         check_is_fitted(estimator)
     except NotFittedError:

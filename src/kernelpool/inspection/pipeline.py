@@ -1,7 +1,8 @@
-"""The model inside pipelines, searches, frozen estimators and classifiers that may refuse, and the features that it sees.
+"""The model inside pipelines, searches, frozen estimators and classifiers that may refuse, and the
+features that it sees.
 
-A kernel lives in the features that the last transformer made. Where those are input columns shifted and scaled, `scale` and
-`offset` lead back to the units of the input.
+A kernel lives in the features that the last transformer made. Where those are input columns shifted
+and scaled, `scale` and `offset` lead back to the units of the input.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,9 @@ SCALERS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
     MaxAbsScaler: lambda step: (step.scale_, None),
     MinMaxScaler: lambda step: (1 / step.scale_, -step.min_ / step.scale_),
 }
-"""Of transformers of single features, `scale` and `offset`: scale * output + offset is the input."""
+"""Of transformers of single features, `scale` and `offset`: scale * output + offset is the
+input.
+"""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ class Unwrapped:
 
 
 def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrapped:
-    """The model inside; its input columns are called `input_names`, as in fit, or feature 0, feature 1 ..."""
+    """The model inside; its input columns are called `input_names`, as in fit, or feature 0,
+    feature 1 ...
+    """
     inner, wrappers, steps = _layers(estimator)
     if input_names is None:
         input_names = getattr(estimator, "feature_names_in_", None)
@@ -126,13 +131,17 @@ def _names_after(step: Any, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def log_density(estimator: Any, X: Any) -> np.ndarray:
-    """log p(x|C_k) by the model inside, (n, K), in the features that it sees; pipelines do not hand it on."""
+    """log p(x|C_k) by the model inside, (n, K), in the features that it sees; pipelines do not hand
+    it on.
+    """
     found = unwrap(estimator)
     return np.asarray(to_numpy(found.inner.log_density(found.transform(X))), np.float64)
 
 
 def is_fitted_estimator(estimator: Any) -> bool:
-    """Whether it is an estimator that answers, a pipeline with all its steps; forests keep an unfitted one as a pattern."""
+    """Whether it is an estimator that answers, a pipeline with all its steps; forests keep an
+    unfitted one as a pattern.
+    """
     if isinstance(estimator, Pipeline):  # scikit-learn asks its last step alone
         return all(
             step in (None, "passthrough") or is_fitted_estimator(step)

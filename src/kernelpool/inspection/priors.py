@@ -1,7 +1,8 @@
-r"""Class frequencies other than those of the training rows: set them, or estimate them from rows without labels.
+r"""Class frequencies other than those of the training rows: set them, or estimate them from rows
+without labels.
 
-M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities: a simple
-procedure", Neural Computation 14(1), 2002, equations (2.4) and (2.9).
+M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a classifier to new a priori
+probabilities: a simple procedure", Neural Computation 14(1), 2002, equations (2.4) and (2.9).
 
 .. math::
 
@@ -13,10 +14,11 @@ procedure", Neural Computation 14(1), 2002, equations (2.4) and (2.9).
 :math:`P'(C_k)`             `class_prior`, those of the rows at hand
 ==========================  ==========================================================
 
-The iteration is EM, and climbs the log-likelihood :math:`\sum_i \log \sum_k P'(C_k) P(C_k|x_i) / P(C_k)`, which is concave. So
-the interval of each frequency is that of the likelihood ratio, the other frequencies at their best, and the same ratio tests
-whether the frequencies have changed at all. Both hold where only the frequencies differ (label shift) and the probabilities are
-right; they do not count what the classifier itself does not know.
+The iteration is EM, and climbs the log-likelihood :math:`\sum_i \log \sum_k P'(C_k) P(C_k|x_i) /
+P(C_k)`, which is concave. So the interval of each frequency is that of the likelihood ratio, the
+other frequencies at their best, and the same ratio tests whether the frequencies have changed at
+all. Both hold where only the frequencies differ (label shift) and the probabilities are right; they
+do not count what the classifier itself does not know.
 """
 
 from copy import copy
@@ -98,7 +100,8 @@ def estimate_class_prior(
     X : array-like of shape (n_samples, n_features)
         Rows.
     trained : array-like of shape (n_classes,), dict or None, default=None
-        Frequencies that the probabilities of the model assume; None asks the model, which must then have `class_prior_`.
+        Frequencies that the probabilities of the model assume; None asks the model, which must then
+        have `class_prior_`.
     confidence : float, default=0.95
         Of the intervals.
 
@@ -119,7 +122,7 @@ def estimate_class_prior(
     >>> X, y = make_clouds(random_state=0)
     >>> model = SharedKernelClassifier.prbf(12, random_state=0).fit(X, y)
     >>> rare = make_clouds(4000, random_state=1)
-    >>> keep = (rare[1] == 0) | (np.arange(4000) % 9 == 0)  # one in nine of the second class is left
+    >>> keep = (rare[1] == 0) | (np.arange(4000) % 9 == 0)  # few of the second class
     >>> found = estimate_class_prior(model, rare[0][keep])
     >>> bool(found.low[1] < (rare[1][keep] == 1).mean() < found.high[1])
     True
@@ -144,7 +147,8 @@ def _trained_prior(inner: Any) -> np.ndarray:
         if hasattr(inner, name):
             return np.asarray(getattr(inner, name), np.float64)
     raise KernelpoolError(
-        f"{type(inner).__name__} does not have the class frequencies that it was trained with: pass trained=, their shares."
+        f"{type(inner).__name__} does not have the class frequencies that it was trained with: "
+        "pass trained=, their shares."
     )
 
 
@@ -180,7 +184,9 @@ def _log_likelihood(ratio: np.ndarray, prior: np.ndarray) -> float:
 def _most_likely(
     ratio: np.ndarray, prior: np.ndarray, fixed: int | None = None, tol: float = 1e-8
 ) -> np.ndarray:
-    """(2.9): the frequencies that make the rows most likely, from a start; one of them may be `fixed`."""
+    """(2.9): the frequencies that make the rows most likely, from a start; one of them may be
+    `fixed`.
+    """
     for _ in range(2000):
         before, joint = prior, ratio * prior
         total = joint.sum(axis=1, keepdims=True)
@@ -206,7 +212,8 @@ def with_class_prior(model: Any, class_prior: Any) -> Any:
     Parameters
     ----------
     model : classifier
-        Fitted: one with the method of that name, or a pipeline, search or `RejectClassifier` around one.
+        Fitted: one with the method of that name, or a pipeline, search or `RejectClassifier` around
+        one.
     class_prior : "balanced", dict of label to float, or array-like of shape (n_classes,)
         The frequencies.
 
@@ -221,8 +228,8 @@ def with_class_prior(model: Any, class_prior: Any) -> Any:
     attribute, other = inside_of(model), copy(model)
     if attribute is None:
         raise KernelpoolError(
-            f"{type(model).__name__} cannot take other class frequencies; SharedKernelClassifier, SharingAverageClassifier, "
-            f"Parzen networks and PooledClassifier can."
+            f"{type(model).__name__} cannot take other class frequencies; SharedKernelClassifier, "
+            f"SharingAverageClassifier, Parzen networks and PooledClassifier can."
         )
     kept = getattr(model, attribute)
     if attribute == "steps":  # of a pipeline
