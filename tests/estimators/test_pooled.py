@@ -1,7 +1,5 @@
 """The pooled classifier: its probabilities are those of its members, its densities those of its mixtures."""
 
-from copy import copy
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,9 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 
-from kernelpool import PooledClassifier, SharedKernelClassifier, load, save
+from kernelpool import PooledClassifier, SharedKernelClassifier
 from kernelpool.datasets import make_clouds
-from kernelpool.errors import KernelpoolError
 
 MEMBERS = [
     ("mixture", SharedKernelClassifier.prbf(6, random_state=0)),
@@ -129,14 +126,6 @@ def test_the_default_pool_takes_tables(table):
     assert np.isfinite(model.held_out_log_density_).all()
 
 
-def test_a_pool_over_categories_goes_to_a_file(table, tmp_path):
-    frame, _, model, _ = table
-    save(copy(model).set_params(callback=None), tmp_path / "pool.safetensors")
-    loaded = load(tmp_path / "pool.safetensors")
-    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
-    np.testing.assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
-
-
 def test_named_members_take_the_table_as_it_is(table):
     frame, y, *_ = table
     kinds = []
@@ -156,18 +145,6 @@ def test_named_members_take_the_table_as_it_is(table):
     assert kinds[-1] == list(frame.dtypes.astype(str))
 
 
-@pytest.mark.parametrize(
-    ("members", "message"),
-    [
-        ([], "members must hold at least one classifier; got an empty list."),
-        ([("scaler", object())], "members must be classifiers with predict_proba; scaler is"),
-    ],
-)
-def test_bad_members(members, message, clouds):
-    with pytest.raises(KernelpoolError, match=message):
-        PooledClassifier(members).fit(*clouds[0])
-
-
 def test_a_pool_of_members_without_skill_has_one():
     class Coin(DummyClassifier):
         """Certain of a class at random: any weight of it raises the loss."""
@@ -183,15 +160,6 @@ def test_a_pool_of_members_without_skill_has_one():
     ).fit(x, y)
     assert len(model.members_) == 1
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
-
-
-def test_a_class_without_weight_is_named():
-    x, y = make_clouds(60, random_state=0)
-    y = np.where(np.arange(len(y)) < 5, 7, y)
-    with pytest.raises(
-        KernelpoolError, match="Every class needs a row of positive weight; class 7 has none"
-    ):
-        PooledClassifier(budget="fast").fit(x, y, sample_weight=(y != 7).astype(float))
 
 
 @pytest.mark.parametrize("trained_on", ["complete rows", "rows with missing cells"])

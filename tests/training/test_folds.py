@@ -32,13 +32,6 @@ def test_folds_keep_equal_rows_together_and_ignore_the_order():
     np.testing.assert_array_equal(
         stratified_folds(code[twice], 3, key=key[twice], weight=np.ones(70)), fold[twice]
     )
-    some = np.ones(60)
-    some[::2] = 0
-    found = stratified_folds(code, 3, key=key, weight=some)
-    assert (found[::2] == -1).all()
-    np.testing.assert_array_equal(
-        found[1::2], stratified_folds(code[1::2], 3, key=key[1::2], weight=np.ones(30))
-    )
 
 
 def test_keys_depend_on_the_content_of_rows_alone():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
@@ -89,15 +88,6 @@ def test_weights_and_validation_rows_reach_the_members():
     assert passed == [(180, None, 60, 60)] * 4
     fitted(("v", Validated(), "table"), weight=np.full(240, 2.0))
     assert passed[4][1].tolist() == [2.0] * 180
-
-
-def test_settings_of_the_first_fold_are_used_by_the_others():
-    class Choosing(LogisticRegression):
-        def narrowed(self):
-            return clone(self).set_params(C=0.125)
-
-    fit = fitted(("choosing", Choosing(), "table"))
-    assert [network.estimator.C for network in fit.networks["choosing"]] == [1.0, *[0.125] * 3]
 
 
 def test_views_reach_predictions():

@@ -50,16 +50,6 @@ def test_the_weights_are_the_minimum():
 
 
 @pytest.mark.parametrize("kind", ["log_linear", "linear"])
-def test_one_member_alone(kind):
-    log_proba, codes = members()
-    found = pool(log_proba[:1], codes, np.ones(len(codes)), kind)
-    if kind == "linear":
-        np.testing.assert_allclose(pooled(log_proba[:1], *found[:2]), log_proba[0], atol=1e-9)
-    assert found.weight[0] > 0
-    np.testing.assert_allclose(np.exp(pooled(log_proba[:1], *found[:2])).sum(axis=1), 1)
-
-
-@pytest.mark.parametrize("kind", ["log_linear", "linear"])
 def test_a_row_twice_is_a_row_of_weight_two(kind):
     log_proba, codes = members(200)
     weight = np.random.default_rng(2).integers(1, 4, 200)

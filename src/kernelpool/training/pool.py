@@ -293,7 +293,8 @@ class PoolFit:
         if key not in self._known:
             if learned:
                 base: Any = self._view(name.removesuffix(" metric"))
-                metric = learned_metric(*train[:3], np.random.default_rng(self.seed))
+                z, codes, weight = train[:3]
+                metric = learned_metric(z, codes, weight, np.random.default_rng(self.seed))
                 view = replace(self.views[base], metric=metric)
             else:
                 view = scaled_view(self.complete, self.weight, self.columns.levels)
