@@ -19,7 +19,7 @@ from ..inspection.describe import Description, Pool, classes_text, describe, fea
 from ..rows import Block, Rows, with_missing
 from ..tables.columns import Columns
 from ..text import plural
-from ..training.folds import row_keys, stratified_folds
+from ..training.folds import folds_of
 from ..training.imputation import ImputationMixture, imputation_mixture, imputations
 from ..training.pool import (
     KINDS,
@@ -304,7 +304,9 @@ class PooledClassifier(DensityClassifier):
         data = training_data(self, X, y, sample_weight, in_memory=True)
         (X,) = indexable(X)
         columns, classes, n_classes = data.columns, data.classes, len(data.classes)
-        x, codes, weight = _arrays(data.rows)
+        rows: Any = data.rows
+        x, codes = np.asarray(rows.x, np.float64), rows.y
+        weight = np.ones(len(x)) if rows.weight is None else np.asarray(rows.weight, np.float64)
         index = np.flatnonzero((codes >= 0) & (weight > 0))
         x, codes, weight, n_rows = x[index], codes[index], weight[index], len(x)
         shares = np.bincount(codes, weight, minlength=n_classes) / weight.sum()
@@ -323,12 +325,7 @@ class PooledClassifier(DensityClassifier):
         missing = bool(np.isnan(x).any())
         candidates = self._candidates(n_classes, columns, missing)
         n_folds = self.n_folds or (3 if len(x) >= MANY_ROWS else 4)
-        fold = stratified_folds(codes, n_folds, key=row_keys(x, weight, seed))
-        if (fold < 0).all():
-            raise KernelpoolError(
-                "y must have a class with at least two distinct rows to hold some out; there is one "
-                f"for each class (n_samples={len(x)})."
-            )
+        fold = folds_of(n_folds, x, codes, weight, seed)
         imputes = any(candidate.view not in ("codes", "table") for candidate in candidates)
         imputation = imputation_mixture(x, weight, columns, seed) if imputes and missing else None
         fit = PoolFit(
@@ -374,10 +371,12 @@ class PooledClassifier(DensityClassifier):
             imputation,
             None if isinstance(self.members, str) else columns,
         )
-        self.held_out_proba_ = _at(index, held_proba, n_rows)
-        self.held_out_log_density_ = (
-            None if held_density is None else _at(index, held_density, n_rows)
-        )
+        self.held_out_proba_ = np.full((n_rows, n_classes), np.nan)
+        self.held_out_proba_[index] = held_proba
+        self.held_out_log_density_ = None
+        if held_density is not None:
+            self.held_out_log_density_ = np.full((n_rows, n_classes), np.nan)
+            self.held_out_log_density_[index] = held_density
         if fit.interrupted:
             were = "was" if len(members) == 1 else "were"
             raise KeyboardInterrupt(f"interrupted; {plural(len(members), 'member')} {were} pooled")
@@ -521,12 +520,6 @@ class PooledClassifier(DensityClassifier):
         return Pool(share / share.sum(), posterior, mean, variance, group=tuple(map(str, groups)))
 
 
-def _arrays(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows in memory, their codes and weights."""
-    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
-    return np.asarray(rows.x, np.float64), rows.y, np.asarray(weight, np.float64)
-
-
 def _imputation_of(mixture: SharedKernelClassifier) -> ImputationMixture:
     """The density of a mixture over encoded rows, the class summed out, for imputations."""
     return ImputationMixture(
@@ -537,13 +530,6 @@ def _imputation_of(mixture: SharedKernelClassifier) -> ImputationMixture:
         mixture.mixing_ @ mixture.class_prior_,
         getattr(mixture, "probabilities_", None),
     )
-
-
-def _at(index: np.ndarray, values: np.ndarray, n_rows: int) -> np.ndarray:
-    """Values of some rows among all, NaN elsewhere."""
-    out = np.full((n_rows, *values.shape[1:]), np.nan)
-    out[index] = values
-    return out
 
 
 def _with_densities(fit: PoolFit) -> tuple[np.ndarray | None, tuple[PoolNetwork, ...]]:

@@ -87,7 +87,7 @@ def hold_out(code: np.ndarray, share: float, *, key: np.ndarray) -> np.ndarray:
     return out
 
 
-def folds_of(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def folds_of(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, seed: int = 0) -> np.ndarray:
     """The fold in which each row is held out, (n,), from a parameter `cv` as scikit-learn has it.
 
     None is for five folds, an int for so many; other splitters and iterables must hold each row
@@ -95,7 +95,7 @@ def folds_of(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """
     if cv is None or isinstance(cv, Integral):
         codes = np.unique(y, return_inverse=True)[1]
-        fold = stratified_folds(codes, int(cv or 5), key=row_keys(X, weight), weight=weight)
+        fold = stratified_folds(codes, int(cv or 5), key=row_keys(X, weight, seed), weight=weight)
         if (fold < 0).all():
             raise KernelpoolError(
                 "y must have a class with at least two distinct rows to hold some out; there is one "

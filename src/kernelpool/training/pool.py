@@ -134,6 +134,7 @@ class PoolProgress:
     left: tuple[str, ...] = ()
 
 
+@dataclass(eq=False)
 class PoolFit:
     """The members that candidates become on some rows.
 
@@ -157,30 +158,25 @@ class PoolFit:
         Networks that are trained at a time.
     """
 
-    def __init__(
-        self,
-        x: np.ndarray,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        fold: np.ndarray,
-        *,
-        columns: Columns,
-        imputation: ImputationMixture | None = None,
-        table: Any = None,
-        kind: str = "auto",
-        seed: int = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.x, self.codes, self.weight, self.fold = x, codes, weight, fold
-        self.columns, self.table = columns, table
-        self.missing = np.flatnonzero(np.isnan(x).any(axis=1))
-        self.complete, self.draws = x, None
-        if imputation is not None and len(self.missing):
-            self.complete = imputed(imputation, x)
-            self.draws = imputations(imputation, x[self.missing])
-        self.kind, self.seed, self.n_jobs = kind, seed, n_jobs
-        self.folds = np.unique(fold[fold >= 0]).tolist()
-        self.held = fold >= 0
+    x: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+    fold: np.ndarray
+    columns: Columns
+    imputation: ImputationMixture | None = None
+    table: Any = None
+    kind: str = "auto"
+    seed: int = 0
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        self.missing = np.flatnonzero(np.isnan(self.x).any(axis=1))
+        self.complete, self.draws = self.x, None
+        if self.imputation is not None and len(self.missing):
+            self.complete = imputed(self.imputation, self.x)
+            self.draws = imputations(self.imputation, self.x[self.missing])
+        self.held = self.fold >= 0
+        self.folds = np.unique(self.fold[self.held]).tolist()
         self.networks: dict[str, list[PoolNetwork]] = {}
         """Of each member."""
         self.held_out: dict[str, np.ndarray] = {}
