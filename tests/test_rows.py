@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory, spread
+from kernelpool.rows import ArrayRows, Block, DaskRows, Frame, as_rows, in_memory
 from kernelpool.rows.threads import over_threads
 
 
@@ -117,12 +117,6 @@ def test_frame_goes_there_and_back_and_bounds_what_is_far():
     assert np.isfinite(inside**2).all()
     np.testing.assert_array_equal(frame.outside(inside[:1]), x[:1])
     assert frame.log_volume == pytest.approx(np.log(2))
-
-
-def test_spread_is_exact_far_from_the_origin():
-    x = np.random.default_rng(0).normal(size=(1000, 2)) * 1e-2 + 1e6
-    found = spread(Block(x), x.mean(axis=0))
-    np.testing.assert_allclose(found.variance, x.var(axis=0), rtol=1e-10)
 
 
 def test_blas_threads_in_a_process_of_their_own():

@@ -68,11 +68,6 @@ CHECKED = [
 ]
 """For scikit-learn's checks; those of the other estimators are in their own test files."""
 
-TOLERANCE = {"pool": 1e-3}
-"""Of probabilities that should be equal; 1e-5 unless named. The weights of a pool are found by an
-iteration.
-"""
-
 
 def table(n=90, seed=0, missing=0.2):
     """Two numbers and a category, some of them missing, and the classes."""

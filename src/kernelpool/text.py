@@ -36,8 +36,10 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a single value is None, NaN, or pandas' NA, which is neither equal nor unequal to itself."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+    """Whether a cell or label is None, NaN, masked, or pandas' NA or NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def text_of(value: Any, max_length: int = MAX_LENGTH) -> str:

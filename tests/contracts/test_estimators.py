@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from zoo import CHECKED, CLASSIFIERS, META, TOLERANCE, fitted, table
+from zoo import CHECKED, CLASSIFIERS, META, fitted, table
 
 every = pytest.mark.parametrize("name", CLASSIFIERS)
 everything = pytest.mark.parametrize("name", [*CLASSIFIERS, *META])
@@ -32,8 +32,7 @@ def test_a_row_twice_is_a_row_of_weight_two(name):
     weight = np.random.default_rng(1).integers(1, 3, len(y))
     heavy = refitted(name, X, y, sample_weight=weight.astype(float))
     twice = refitted(name, X.loc[np.repeat(X.index, weight)], np.repeat(y, weight))
-    atol = TOLERANCE.get(name, 1e-5)
-    np.testing.assert_allclose(twice.predict_proba(X), heavy.predict_proba(X), atol=atol)
+    np.testing.assert_allclose(twice.predict_proba(X), heavy.predict_proba(X), atol=1e-5)
 
 
 @every
@@ -103,7 +102,7 @@ def test_answers_are_functions_of_the_row_alone(name, missing):
     np.testing.assert_allclose(alone, together[some], rtol=1e-9, atol=1e-12)
 
 
-@every
+@everything
 @pytest.mark.parametrize("missing", [0, 0.2], ids=["fitted to complete rows", "to others"])
 def test_of_a_row_of_which_nothing_is_known_the_answer_is_the_class_prior(name, missing):
     _, y = table(missing=missing)
@@ -111,7 +110,8 @@ def test_of_a_row_of_which_nothing_is_known_the_answer_is_the_class_prior(name, 
     np.testing.assert_allclose(
         fitted(name, missing).predict_proba(nothing)[0],
         [np.mean(y == "healthy"), np.mean(y == "sick")],
-        rtol=1e-9,
+        # the mean over classifiers of which each is fitted to the shares of four folds of five
+        rtol=1e-3 if name == "conformal" else 1e-9,
     )
 
 

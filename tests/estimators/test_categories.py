@@ -302,7 +302,7 @@ def test_where_words_are_not_taken_one_sentence_says_so():
     table, y = some_table(50)
     with pytest.raises(
         KernelpoolError,
-        match="partial_fit takes numbers alone, and X has columns of categories; leave them out",
+        match="partial_fit takes complete numbers alone, and Input X has columns of categories; leave them out",
     ):
         SharedKernelClassifier().partial_fit(table, y, classes=["a", "b"])
     frames = pytest.importorskip("dask.dataframe")

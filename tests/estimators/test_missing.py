@@ -155,7 +155,9 @@ def test_every_mark_of_a_missing_cell_is_taken():
 
 def test_what_cannot_leave_cells_out_yet_says_so():
     _, holed, y = some_data(n=60)
-    with pytest.raises(KernelpoolError, match="partial_fit takes no missing values"):
+    with pytest.raises(
+        KernelpoolError, match="partial_fit takes complete numbers alone, and Input X contains NaN"
+    ):
         SharedKernelClassifier.prbf(2, random_state=0).partial_fit(holed, y, classes=["a", "b"])
 
 

@@ -6,7 +6,7 @@ import pytest
 from kernelpool import ParzenClassifier, SharedKernelClassifier, Training
 from kernelpool.rows import Store, StoredRows, stored
 from kernelpool.tables import batches
-from kernelpool.training import stored as training
+from kernelpool.training import prepare as training
 from kernelpool.training.prepare import training_data
 
 pa = pytest.importorskip("pyarrow")

@@ -248,10 +248,12 @@ def test_categories_are_refused():
     y = np.arange(200) % 2
     model = SharedKernelClassifier.prbf(4, covariance_type="diag", random_state=0)
     with pytest.raises(
-        ValueError, match="partial_fit takes numbers alone, and X has columns of categories"
+        ValueError,
+        match="partial_fit takes complete numbers alone, and Input X has columns of categories",
     ):
         model.partial_fit(x, y, classes=[0, 1])
     with pytest.raises(
-        ValueError, match="partial_fit takes numbers alone, and X has columns of categories"
+        ValueError,
+        match="partial_fit takes complete numbers alone, and Input X has columns of categories",
     ):
         model.fit(x, y).partial_fit(x, y)

@@ -316,11 +316,7 @@ class PooledClassifier(DensityClassifier):
                 f"Every class needs a row of positive weight; class {name!r} has none. Drop its rows, "
                 "or give them some weight."
             )
-        prior = (
-            shares
-            if self.class_prior is None
-            else class_prior_for(self.class_prior, classes, shares)
-        )
+        prior = class_prior_for(self.class_prior, classes, shares)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         missing = bool(np.isnan(x).any())
         candidates = self._candidates(n_classes, columns, missing)

@@ -82,7 +82,7 @@ class TabularClassifier(ProbabilityClassifier):
             "columns": data.columns,
             "classes": data.classes,
             "imputer": imputer,
-            "class_share": np.asarray(data.class_weight / data.class_weight.sum()),
+            "class_share": data.class_share,
         }
         if data.observed is None and data.levels is None:
             return data, shared

@@ -15,20 +15,18 @@ from typing import Any, Protocol, TypeVar
 from ..arrays import Array, detach, is_array
 from ..errors import KernelpoolError
 from .block import Block, MissingCells
-from .columns import (
+from .dask import (
+    DaskRows,
     column_like,
-    has_float_type,
     is_lazy,
     is_lazy_frame,
     lives_elsewhere,
     map_column,
     of_parts,
 )
-from .dask import DaskRows
 from .frame import Frame, max_abs_value
 from .in_memory import ArrayRows
 from .missing import RowsWithMissing, has_missing, rows_in_memory, with_missing
-from .spread import Spread, Survey, spread, survey
 from .stored import Store, StoredRows, recode
 from .threads import one_blas_thread
 
@@ -40,13 +38,10 @@ __all__ = [
     "MissingCells",
     "Rows",
     "RowsWithMissing",
-    "Spread",
     "Store",
     "StoredRows",
-    "Survey",
     "as_rows",
     "column_like",
-    "has_float_type",
     "has_missing",
     "is_lazy",
     "is_lazy_frame",
@@ -56,8 +51,6 @@ __all__ = [
     "of_parts",
     "one_blas_thread",
     "recode",
-    "spread",
-    "survey",
     "with_missing",
 ]
 

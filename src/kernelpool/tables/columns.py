@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import KernelpoolError
-from ..text import shorten
+from ..text import is_missing, shorten
 
 CATEGORICAL = ("string", "large_string", "str", "cat", "enum", "bool", "dictionary", "utf8")
 """How the names of types of categories begin, in pandas, polars and Arrow."""
@@ -376,13 +376,6 @@ def _factorized(column: Any) -> tuple[np.ndarray, list[str | None]]:
     return np.fromiter(map(place.__getitem__, cells), int, len(cells)), [
         _text_of(value) for value in values
     ]
-
-
-def is_missing(cell: Any) -> bool:
-    """Whether a cell is None, NaN, masked, or pandas' NA or NaT."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType", "MaskedConstant"):
-        return True
-    return isinstance(cell, float | np.floating) and cell != cell
 
 
 def _text_of(cell: Any) -> str | None:

@@ -269,7 +269,7 @@ class PoolFit:
     def _pooled(self, others: list[np.ndarray], rows: np.ndarray) -> Pooling:
         """The members and other predictions pooled on some of the rows."""
         held_out = np.stack([*self.held_out.values(), *others])[:, rows]
-        part = np.count_nonzero(rows) / np.count_nonzero(self.held)
+        part = self.weight[rows].sum() / self.weight[self.held].sum()
         return pool(held_out, self.codes[rows], self.weight[rows], self.kind, part)
 
     # -- one candidate --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ masked cells and pandas' NA are missing cells.
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
     _get_feature_names,
 )
 
-from ..arrays import is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
+from ..arrays import as_float64, is_array, is_numpy_array, is_writeable_array, namespace, to_numpy
 from ..errors import CollapsedKernelError, KernelpoolError
 from ..kernels import FAMILIES
 from ..rows import (
@@ -30,21 +30,22 @@ from ..rows import (
     DaskRows,
     Frame,
     Rows,
+    Store,
+    StoredRows,
     as_rows,
     column_like,
-    has_float_type,
     has_missing,
     is_lazy,
     is_lazy_frame,
     lives_elsewhere,
     map_column,
     of_parts,
-    spread,
-    survey,
+    recode,
 )
-from ..tables.batches import is_source
-from ..tables.columns import Columns, is_missing
-from .stored import read, rows_of
+from ..sums import Sums, record
+from ..tables.batches import batches, is_source
+from ..tables.columns import Columns
+from ..text import is_missing
 
 FLOATS = [np.float64, np.float32]
 
@@ -53,6 +54,12 @@ HEAVIEST, SMALLEST_VARIANCE, SMALLEST_VARIANCE_OF_FLOAT32 = 1e280, 1e-305, 1e-72
 
 LEAST_SHARE = 1e-9
 """A class with less than this probability in a row has none."""
+
+
+IN_MEMORY = 64 << 20
+"""Bytes of rows of a source that are kept in memory: their model is that of the array, bit for
+bit.
+"""
 
 
 # -- training rows ---------------------------------------------------------------------------------
@@ -94,6 +101,11 @@ class TrainingData:
         return float(self.observed.sum(axis=0) / self.weight @ np.log(to_numpy(frame.unit)))
 
     @property
+    def class_share(self) -> np.ndarray:
+        """Of each class in the weight of the labeled rows, (K,)."""
+        return np.asarray(self.class_weight / self.class_weight.sum())
+
+    @property
     def weight(self) -> float:
         """Of all rows together."""
         return float(self.class_weight.sum()) + self.unlabeled_weight
@@ -129,7 +141,11 @@ def training_data(
     if is_matrix(y):
         X, y, sample_weight = spread_shares(X, y, sample_weight)
     if lives_elsewhere(X):
-        _refuse_categories(estimator)
+        given = estimator.categorical_features
+        if given is not None and not isinstance(given, str) and len(given):
+            raise KernelpoolError(
+                f"categorical_features={given!r} needs rows in NumPy or a table; encode the categories first, or leave it out."
+            )
         check_elsewhere(name, X)
         columns = Columns((None,) * X.shape[1], None if names is None else tuple(names))
     else:
@@ -202,18 +218,15 @@ def complete_numbers(estimator: Any, X: Any, method: str) -> tuple[Columns, Any]
     """
     fitted = estimator.__sklearn_is_fitted__()
     columns = estimator.columns_ if fitted else Columns.learn(X, estimator.categorical_features)
-    if any(columns.levels):
-        raise KernelpoolError(
-            f"{method} takes numbers alone, and X has columns of categories; leave them out, or use fit."
-        )
+    x = X
     if lives_elsewhere(X):
         check_elsewhere(type(estimator).__name__, X, len(columns) if fitted else None)
-        x = X
-    else:
+    elif not any(columns.levels):
         x = encoded_rows(estimator, X) if fitted else learned_rows(estimator, X)[1]
-    if has_missing(x):
+    if any(columns.levels) or has_missing(x):
+        found = "has columns of categories" if any(columns.levels) else "contains NaN"
         raise KernelpoolError(
-            f"{method} takes no missing values, and Input X contains NaN. impute(X) fills them."
+            f"{method} takes complete numbers alone, and Input X {found}; leave them out, or use fit."
         )
     return columns, x
 
@@ -290,14 +303,6 @@ def check_in_memory(estimator: Any, X: Any, y: Any = None) -> None:
         )
 
 
-def _refuse_categories(estimator: Any) -> None:
-    given = estimator.categorical_features
-    if given is not None and not isinstance(given, str) and len(given):
-        raise KernelpoolError(
-            f"categorical_features={given!r} needs rows in NumPy or a table; encode the categories first, or leave it out."
-        )
-
-
 def frame_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]]:
     """A data frame of Dask as arrays, and the names of its features; y and sample_weight may be
     names of columns.
@@ -348,10 +353,126 @@ def check_elsewhere(name: str, X: Any, n_features: int | None = None) -> None:
         raise ValueError(
             f"X has {X.shape[1]} features, but {name} is expecting {n_features} features as input."
         )
-    if not has_float_type(X):
+    xp = np if is_lazy(X) else namespace(X)
+    if X.dtype not in (xp.float32, xp.float64):
         raise ValueError(
             f"X must be float32 or float64; got {X.dtype}. Convert it, for instance with X.astype('float64')."
         )
+
+
+# -- sources of batches ----------------------------------------------------------------------------
+#
+# Rows are decoded once into a store. Labels and categories get codes in the order in which they come;
+# when all rows have been read, these are replaced by positions among the sorted values.
+
+
+class _Values(dict[Any, int]):
+    """Distinct values, in the order in which they came."""
+
+    def codes(self, values: Any) -> np.ndarray:
+        """Their positions, new ones included."""
+        # NaN is not equal to itself, but one object is
+        keys = (np.nan if isinstance(v, float) and v != v else v for v in values)
+        return np.array([self.setdefault(key, len(self)) for key in keys], np.float64)
+
+
+def read(
+    X: Any, y: Any, sample_weight: Any, columns: Columns | None, categorical_features: Any = None
+) -> tuple[Columns, np.ndarray, Store]:
+    """Columns, the distinct labels, and the rows of a source, with the positions of their labels.
+
+    With `columns`, those of a fitted estimator, columns are matched by name and encoded by them.
+    """
+    store, learned, labels = None, columns, _Values()
+    categories: list[_Values | None] = []
+    names = None if columns is None else columns.names
+    for table, target, weight in batches(X, y, sample_weight, names=names):
+        found = columns or Columns.learn(table, categorical_features)
+        x = _encoded(found, table)
+        if not len(x):
+            continue
+        if store is None:
+            learned, weighted = found, weight is not None
+            store = Store(x.shape[1], x.dtype, weighted=weighted)
+            categories = [None if values is None else _Values() for values in found.categories]
+        if x.shape[1] != store.n_features:
+            raise ValueError(
+                f"A batch of X has {x.shape[1]} features; the first one has {store.n_features}."
+            )
+        if (weight is not None) != store.weighted:
+            raise ValueError("Either all batches of X have a sample_weight, or none has.")
+        if columns is None:
+            _recode(x, found, categories)
+        if target is None:
+            codes = np.full(len(x), -1.0)
+        else:
+            values, at = _distinct(target)
+            codes = labels.codes(values)[at]
+        store.add(x, codes, weight)
+    if store is None or learned is None:
+        raise ValueError("X has 0 rows, while a minimum of 1 is required: no batch has any.")
+    if columns is None:
+        in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
+        learned = replace(learned, categories=tuple(in_order))
+    return learned, _as_objects(list(labels)), store
+
+
+def _encoded(columns: Columns, table: Any) -> np.ndarray:
+    plain = isinstance(table, np.ndarray) and table.dtype.kind in "fiub" and not any(columns.levels)
+    if plain:
+        x = np.array(table, table.dtype if table.dtype in (np.float32, np.float64) else np.float64)
+    else:
+        x = columns.encode(table)
+    n_bad = np.count_nonzero(np.isinf(x))
+    if n_bad:
+        raise ValueError(f"Input X contains infinity in {n_bad} cells of a batch; leave them out.")
+    return x
+
+
+def _recode(x: np.ndarray, found: Columns, categories: list[_Values | None]) -> None:
+    """Codes of one batch as codes of all that have been read, in place."""
+    for i, (values, known) in enumerate(zip(found.categories, categories, strict=True)):
+        if (values is None) != (known is None):
+            held = ("numbers", "categories") if known is None else ("categories", "numbers")
+            raise KernelpoolError(
+                f"{found.label(i)} of X holds {held[0]} in the first batch and {held[1]} in a later "
+                f"one. Give it one type, or name it in categorical_features."
+            )
+        if values is not None and known is not None:
+            recode(x[:, i], known.codes(values))
+
+
+def _sort(store: Store, column: int, known: _Values) -> np.ndarray:
+    """The sorted values of a column; its codes in the store become positions among them."""
+    values = np.array(sorted(known), object)
+    place = {value: float(i) for i, value in enumerate(values)}
+    store.recode(column, np.array([place[value] for value in known]))
+    return values
+
+
+def _distinct(target: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """Some labels, each once, and which of them each row has, (n,)."""
+    if target.dtype != object:
+        values, at = np.unique(target, return_inverse=True)
+        return values.tolist(), at.reshape(-1)
+    place: dict[Any, int] = {}
+    positions = [place.setdefault(label, len(place)) for label in target.tolist()]
+    return list(place), np.array(positions, int)
+
+
+def _as_objects(values: list[Any]) -> np.ndarray:
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
+    """The rows, with `codes` in place of the positions of their labels; -1 is no label."""
+    if (codes != np.arange(len(codes))).any():
+        store.recode(store.n_features, codes.astype(np.float64))
+    if store.n_bytes <= IN_MEMORY:
+        return as_rows(*store.in_memory(), n_jobs=n_jobs)
+    return StoredRows(store, n_jobs=n_jobs)
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -530,26 +651,96 @@ def check_total_weight(total: float) -> None:
 # -- means, variances and what is observed ---------------------------------------------------------
 
 
+@record
+class Survey(Sums):
+    """Sums over coded rows about a point."""
+
+    by_code: np.ndarray
+    """Weight of the rows without a class and of those of each class, (1 + K,)."""
+    observed: np.ndarray
+    """Weight of those in which a feature is known, (1 + K, d)."""
+    first: np.ndarray
+    """Sum of weight * (x - about), (d,)."""
+    second: np.ndarray
+    """Sum of weight * (x - about)^2, (d,)."""
+    n_rows: int
+    """Rows with any weight."""
+    n_incomplete: int
+    """Blocks with missing cells."""
+
+
+def survey(block: Block, about: Any, n_classes: int) -> Survey:
+    """`Survey` of one block."""
+    xp, codes, missing = namespace(block.x), to_numpy(block.y), block.missing
+    with np.errstate(over="ignore", invalid="ignore"):  # found in the sums
+        away = as_float64(block.x - about)
+        weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
+        away = away if missing is None else away * as_float64(missing.observed)
+        sums = [np.asarray(to_numpy(weight @ a)) for a in (away, away**2)]
+    weight = np.asarray(to_numpy(weight))
+    by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
+    observed = by_code[:, None] + np.zeros(block.x.shape[1])
+    if missing is not None:
+        known = np.asarray(to_numpy(missing.observed)) * weight[:, None]
+        observed = np.stack([known[codes == code].sum(axis=0) for code in range(-1, n_classes)])
+    return Survey(by_code, observed, *sums, np.count_nonzero(weight), int(missing is not None))
+
+
 def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
-    """Rows whose labels are coded, with what two passes over them tell; without `columns`, all are
-    numbers.
+    """Rows whose labels are coded, with what two passes over them tell: the second is about the
+    mean, so that an offset costs nothing. Without `columns`, all are numbers.
     """
     columns = Columns.numbers(rows.n_features) if columns is None else columns
-    known = rows.total(survey, len(classes))
-    if not known.class_weight.any():
+    known = rows.total(survey, np.zeros(rows.n_features), len(classes))
+    if not known.by_code[1:].any():
         raise KernelpoolError(
             "sample_weight is zero for every labeled row; at least one must be positive."
         )
-    check_total_weight(float(known.class_weight.sum()) + known.unlabeled_weight)
-    never = np.flatnonzero(known.observed.sum(axis=0) <= 0)
-    if len(never):
+    check_total_weight(float(known.by_code.sum()))
+    weight = known.observed.sum(axis=0)
+    if not (weight > 0).all():
         raise KernelpoolError(
-            f"{feature_name(never[0], columns)} of X is missing in every row, so nothing can be learned of it; leave it out."
+            f"{feature_name(np.argmin(weight > 0), columns)} of X is missing in every row, so nothing can be learned of it; "
+            f"leave it out."
         )
-    mean, variance = mean_and_variance(rows, known.scale.mean)
-    observed = known.observed if known.scale.weight.ndim else None  # weights feature by feature
-    weights = known.class_weight, known.unlabeled_weight, float(known.n_rows)
-    return TrainingData(rows, classes, *weights, mean, variance, columns, observed=observed)
+    with np.errstate(over="ignore", invalid="ignore"):
+        origin = known.first / weight
+        about = rows.total(survey, origin, len(classes))
+        shift = about.first / weight
+        variance = about.second / weight - shift**2
+    mean, variance = origin + shift, np.where(variance > 0, variance, 0.0)
+    _check_range(rows, about.second, mean, variance)
+    # no variance where there is only what rounding alone would leave
+    variance = np.where(variance <= (8 * rows.eps * np.abs(mean)) ** 2, 0.0, variance)
+    return TrainingData(
+        rows,
+        classes,
+        known.by_code[1:],
+        float(known.by_code[0]),
+        float(known.n_rows),
+        mean,
+        variance,
+        columns,
+        known.observed if known.n_incomplete else None,
+    )
+
+
+def _check_range(rows: Rows, second: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> None:
+    """Squares of features neither overflow nor vanish."""
+    if not np.isfinite(second).all():
+        check_finite(rows)
+        worst = int(np.argmax(~np.isfinite(second)))
+        raise KernelpoolError(
+            f"Feature {worst} of X is too large to be squared in float64; divide X by a constant."
+        )
+    narrow = rows.eps > 1e-10
+    least = SMALLEST_VARIANCE_OF_FLOAT32 if narrow else SMALLEST_VARIANCE
+    small = np.where(variance > 0, variance < least, (mean != 0) & (np.abs(mean) < least**0.5))
+    if small.any():
+        what = "told apart in float32" if narrow else "squared in float64"
+        raise KernelpoolError(
+            f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant."
+        )
 
 
 def feature_name(feature: Any, columns: Columns) -> str:
@@ -569,40 +760,6 @@ def _n_infinite(block: Block) -> Any:
     return xp.sum(xp.astype(xp.isinf(block.x), xp.int64))
 
 
-def mean_and_variance(rows: Rows, origin: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of every feature, by a pass about `origin`: the mean itself, so that an
-    offset costs nothing.
-    """
-    origin = rows.total(spread, np.zeros(rows.n_features)).mean if origin is None else origin
-    about_mean = rows.total(spread, origin)
-    mean, variance, second = (
-        np.asarray(to_numpy(a))
-        for a in (origin + about_mean.mean, about_mean.variance, about_mean.second)
-    )
-    if not np.isfinite(second).all():
-        check_finite(rows)
-        worst = int(np.argmax(~np.isfinite(second)))
-        raise KernelpoolError(
-            f"Feature {worst} of X is too large to be squared in float64; divide X by a constant."
-        )
-    narrow = rows.eps > 1e-10
-    least = SMALLEST_VARIANCE_OF_FLOAT32 if narrow else SMALLEST_VARIANCE
-    small = np.where(variance > 0, variance < least, (mean != 0) & (np.abs(mean) < least**0.5))
-    if small.any():
-        what = "told apart in float32" if narrow else "squared in float64"
-        raise KernelpoolError(
-            f"Feature {int(np.argmax(small))} of X is too small to be {what}; multiply X by a constant."
-        )
-    return zero_where_constant(mean, variance, rows.eps)
-
-
-def zero_where_constant(
-    mean: np.ndarray, variance: np.ndarray, eps: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same, with no variance where there is only what rounding alone would leave."""
-    return mean, np.where(variance <= (8 * eps * np.abs(mean)) ** 2, 0.0, variance)
-
-
 # -- parameters ------------------------------------------------------------------------------------
 
 
@@ -612,17 +769,12 @@ def check_degree(sharing: float, name: str) -> None:
         raise KernelpoolError(f"{name} must lie in [0, 1]; got {sharing}.")
 
 
-def class_prior_of(given: Any, data: TrainingData) -> np.ndarray:
-    """The class priors given, or the shares of the classes among the labeled rows."""
-    if given is None:
-        return np.asarray(data.class_weight / data.class_weight.sum())
-    return class_prior_for(given, data.classes, data.class_weight / data.class_weight.sum())
-
-
 def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Class priors from "balanced", a dict of some labels, or one number a class; `shares` (K,) are
-    those of the rows.
+    """Class priors from None, "balanced", a dict of some labels, or one number a class; `shares`
+    (K,) are those of the rows, and the priors where none are given.
     """
+    if given is None:
+        return shares
     if isinstance(given, str):
         if given != "balanced":
             raise KernelpoolError(
@@ -630,7 +782,12 @@ def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.n
             )
         return np.full(len(classes), 1 / len(classes))
     if not isinstance(given, Mapping):
-        return checked_class_prior(given, len(classes))
+        prior = np.asarray(
+            check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")
+        )
+        check_shape("class_prior", prior, classes.shape)
+        check_columns("class_prior", prior[:, None])
+        return prior
     labels = classes.tolist()
     unknown = [label for label in given if label not in labels]
     if unknown:
@@ -648,16 +805,6 @@ def class_prior_for(given: Any, classes: np.ndarray, shares: np.ndarray) -> np.n
     if not named.all() and rest.sum() > 0:
         prior = prior + max(left, 0.0) * rest / rest.sum()
     return np.asarray(prior / prior.sum())
-
-
-def checked_class_prior(given: Any, n_classes: int) -> np.ndarray:
-    """The class priors given, one for each class."""
-    prior = np.asarray(
-        check_array(given, dtype=np.float64, ensure_2d=False, input_name="class_prior")
-    )
-    check_shape("class_prior", prior, (n_classes,))
-    check_columns("class_prior", prior[:, None])
-    return prior
 
 
 def check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:

@@ -26,7 +26,7 @@ from .prepare import (
     check_columns,
     check_positive,
     check_shape,
-    class_prior_of,
+    class_prior_for,
     feature_name,
     label_name,
 )
@@ -100,7 +100,7 @@ class MixtureTraining:
         self.host_kernel: Any = family_for(name, floor * self.variance, data.levels)
         at_rows = match_array(floor * self.variance, like=data.rows.backend)
         self.kernel: Any = family_for(name, at_rows, data.levels)
-        self.class_prior = class_prior_of(settings.class_prior, data)
+        self.class_prior = class_prior_for(settings.class_prior, data.classes, data.class_share)
         # scratch of a row: features, indicators and one number a kernel; their number is not known yet
         self._width = self.host_kernel.n_features(len(data.mean)) + len(data.classes) + 1
         self.rows = data.rows.framed(self.frame, self._width + 32)
