@@ -40,7 +40,7 @@ Answers = dict[str, str]
 
 def hstack(g: Graph, parts: list[str]) -> str:
     """Tensors side by side."""
-    return parts[0] if len(parts) == 1 else str(g.op("Concat", *parts, axis=1))
+    return parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=1)
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,16 @@ def complete(g: Graph, x: str) -> str:
     """Rows for a network that takes complete ones: a run with a missing cell ends with an error."""
     if g.complete:
         return x
+    g.complete = True
     some = g.cast(_any(g, g.cast(g.op("IsNaN", x), g.dtype)), np.int64)
     message = "A cell is missing, and the exported network takes complete rows only"
-    return g.add(x, str(g.op("Gather", g.constant(np.zeros(1)), some, message=message)))
+    return g.add(x, g.op("Gather", np.zeros(1), some, message=message))
 
 
 def _any(g: Graph, counts: str) -> str:
     """Whether any entry is not zero, a scalar; there may be no rows."""
     total = g.op("ReduceSum", counts, keepdims=0)
-    return str(g.op("Greater", total, g.constant(np.array(0.5))))
+    return g.op("Greater", total, 0.5)
 
 
 # -- densities of rows with missing cells -----------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ class Mixture:
                 table = np.log(self.probability[:, start : start + n].T)  # type: ignore[index]
                 # the last row is that of a missing cell
                 table = np.vstack([table, np.zeros(len(self.mean))])
-                found.append(str(g.op("Gather", g.constant(table), _code(g, z, i), axis=0)))
+                found.append(g.op("Gather", table, _code(g, z, i), axis=0))
                 start += n
         numbers = [i for i, n in enumerate(self.levels) if not n]
         if numbers:
@@ -129,9 +130,9 @@ class Mixture:
             else:
                 covariance = self.covariance[:, numbers] / unit**2
             if len(numbers) < len(self.levels):
-                at = g.constant(np.array(numbers))
-                z = str(g.op("Gather", z, at, axis=1))
-                known = None if known is None else str(g.op("Gather", known, at, axis=1))
+                at = numbers
+                z = g.op("Gather", z, at, axis=1)
+                known = None if known is None else g.op("Gather", known, at, axis=1)
             found.append(gaussian(g, z, mean, covariance, known))
         total = found[0]
         for part in found[1:]:
@@ -147,7 +148,7 @@ def known_cells(g: Graph, x: str, frame: Frame, levels: tuple[int, ...]) -> tupl
     known = g.cast(g.op("Not", missing), g.dtype)
     # of categories the code after the last, for which tables have a row of zeros
     fill = np.where(np.array(levels) > 0, levels, frame.origin).astype(np.float64)
-    return str(g.op("Where", missing, g.constant(fill), x)), known
+    return g.op("Where", missing, fill, x), known
 
 
 def gaussian(g: Graph, z: str, mean: np.ndarray, covariance: np.ndarray, known: str | None) -> str:
@@ -172,7 +173,7 @@ def gaussian(g: Graph, z: str, mean: np.ndarray, covariance: np.ndarray, known: 
 
     if known is None:
         return whole(g)
-    some = _any(g, g.subtract(g.constant(np.array(1.0)), known))
+    some = _any(g, g.subtract(1.0, known))
     return g.choose(some, lambda b: _eliminated(b, z, mean, covariance, known), whole)
 
 
@@ -192,7 +193,7 @@ def _eliminated(g: Graph, x: str, mean: np.ndarray, covariance: np.ndarray, know
         pivot, head = g.first(column, 2), g.first(away, 2)  # (n, M, 1, 1), (n, M, 1)
         factor = g.divide(column, pivot)
         flat = g.squeeze(pivot, 3)  # (n, M, 1)
-        term = g.add(g.divide(g.multiply(head, head), flat), str(g.op("Log", flat)))
+        term = g.add(g.divide(g.multiply(head, head), flat), g.op("Log", flat))
         total = g.add(total, g.squeeze(term, 2))
         away = g.rest(g.subtract(away, g.multiply(g.squeeze(factor, 3), head)), 2)
         row = g.op("Transpose", column, perm=[0, 1, 3, 2])
@@ -234,11 +235,11 @@ def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     share = np.asarray(model.class_shares_)
     shift = np.asarray(model.class_prior_) / np.where(share > 0, share, 1.0)
     weighted = g.multiply(_mean(g, parts), shift)
-    probability = g.divide(weighted, g.total(weighted, 1, keepdims=True))
+    probability = g.shares(weighted)
     if known is not None:
-        nothing = g.op("Less", g.total(known, 1, keepdims=True), g.constant(np.array(0.5)))
-        prior = g.constant(np.asarray(model.class_prior_, np.float64))
-        probability = str(g.op("Where", nothing, prior, probability))
+        nothing = g.op("Less", g.total(known, 1, keepdims=True), 0.5)
+        prior = np.asarray(model.class_prior_, np.float64)
+        probability = g.op("Where", nothing, prior, probability)
     return answers | {"scores": probability, "probabilities": probability}
 
 
@@ -246,7 +247,7 @@ def _mean(g: Graph, parts: list[str]) -> str:
     """Of several tensors of one shape."""
     if len(parts) == 1:
         return parts[0]
-    return str(g.op("ReduceMean", _stacked(g, parts), g.constant(np.array([1])), keepdims=0))
+    return g.op("ReduceMean", _stacked(g, parts), [1], keepdims=0)
 
 
 def sharing_average(g: Graph, x: str, model: Any) -> Answers:
@@ -276,7 +277,6 @@ def _from_density(g: Graph, log_density: str, class_prior: np.ndarray) -> Answer
 def pooled(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a PooledClassifier, all of whose networks can be exported themselves."""
     x = complete(g, x)
-    g = g.of_complete_rows()
     answers_of = _network_answers(g, x, model)
     log_proba = []
     for member in model.members_:
@@ -284,8 +284,8 @@ def pooled(g: Graph, x: str, model: Any) -> Answers:
         for network, answers in zip(model.networks_, answers_of, strict=True):
             if network.member == member:
                 raised = g.clip(answers["probabilities"], math.exp(LOWEST), None)
-                parts.append(str(g.op("Div", raised, g.total(raised, 1, keepdims=True))))
-        log_proba.append(g.clip(str(g.op("Log", _mean(g, parts))), LOWEST, None))
+                parts.append(g.shares(raised))
+        log_proba.append(g.clip(g.op("Log", _mean(g, parts)), LOWEST, None))
     stacked = _stacked(g, log_proba)  # (n, L, K)
     if model.pooling_ == "linear":
         scores = g.log_of_sum(g.add(stacked, g.safe_log(model.weights_)[:, None]), 1)
@@ -329,11 +329,11 @@ def _network_answers(g: Graph, x: str, model: Any) -> list[Answers]:
 def _indicators(g: Graph, x: str, levels: tuple[int, ...]) -> str:
     """`Columns.indicators` of encoded rows: the numbers, then an indicator for each category."""
     numbers = [i for i, n in enumerate(levels) if not n]
-    parts = [str(g.op("Gather", x, g.constant(np.array(numbers)), axis=1))] if numbers else []
+    parts = [g.op("Gather", x, numbers, axis=1)] if numbers else []
     for i, n_levels in enumerate(levels):
         if n_levels > 1:
             hot = indicators_of(np.arange(float(n_levels))[:, None], (n_levels,))
-            parts.append(str(g.op("Gather", g.constant(hot), _code(g, x, i), axis=0)))
+            parts.append(g.op("Gather", hot, _code(g, x, i), axis=0))
     return hstack(g, parts)
 
 
@@ -345,8 +345,8 @@ def _complete(g: Graph, x: str, model: Any) -> str:
 
 def _code(g: Graph, x: str, i: int) -> str:
     """The codes of a column of words, (n,)."""
-    column = g.op("Gather", x, g.constant(np.array([i])), axis=1)
-    return g.cast(str(g.op("Squeeze", column, g.constant(np.array([1])))), np.int64)
+    column = g.op("Gather", x, [i], axis=1)
+    return g.cast(g.op("Squeeze", column, [1]), np.int64)
 
 
 def coded(g: Graph, columns: list[str], model: Any) -> str:
@@ -384,16 +384,16 @@ def _seen(g: Graph, x: str, view: Any) -> str:
             return g.multiply(centered, 1 / view.scale)
         return g.matmul(centered, (view.metric / view.scale).T)
     u = g.multiply(centered, 1 / view.scale)
-    sign, size = g.op("Sign", u), str(g.op("Log", g.add(str(g.op("Abs", u)), 1.0)))
-    above = g.op("GreaterOrEqual", u, g.constant(np.array(0.0)))
-    power = str(g.op("Where", above, g.constant(view.exponent), g.constant(2 - view.exponent)))
-    straight = g.op("Less", g.op("Abs", power), g.constant(np.array(1e-8)))
+    sign, size = g.op("Sign", u), g.op("Log", g.add(g.op("Abs", u), 1.0))
+    above = g.op("GreaterOrEqual", u, 0.0)
+    power = g.op("Where", above, view.exponent, 2 - view.exponent)
+    straight = g.op("Less", g.op("Abs", power), 1e-8)
     exponent = g.multiply(size, power)
     grown = g.multiply(
-        str(g.op("Tanh", g.multiply(exponent, 0.5))), g.add(str(g.op("Exp", exponent)), 1.0)
+        g.op("Tanh", g.multiply(exponent, 0.5)), g.add(g.op("Exp", exponent), 1.0)
     )  # exp - 1
-    divided = g.op("Div", grown, g.op("Where", straight, g.constant(np.array(1.0)), power))
-    psi = g.multiply(str(g.op("Where", straight, size, divided)), sign)
+    divided = g.op("Div", grown, g.op("Where", straight, 1.0, power))
+    psi = g.multiply(g.op("Where", straight, size, divided), sign)
     assert view.warped_scale is not None
     z = g.multiply(g.subtract(psi, view.warped_center), 1 / view.warped_scale)
     z = g.clip(z, -FARTHEST, FARTHEST)
@@ -436,21 +436,21 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     # the slack that rounding asks for is that of the type
     slack = 1 + (1e-9 if g.dtype == np.float64 else 1e-6)
     if model.kernel == "hypersphere":
-        height = g.cast(g.op("LessOrEqual", squared, g.constant(np.array(slack))), g.dtype)
+        height = g.cast(g.op("LessOrEqual", squared, slack), g.dtype)
     else:
-        height = g.op("Relu", g.subtract(g.constant(np.array(1.0)), squared))
+        height = g.op("Relu", g.subtract(1.0, squared))
     votes = g.matmul(height, _by_class(net))  # (n, K)
-    covered = g.op("Greater", g.most(votes, 1, keepdims=True), g.constant(np.array(0.0)))
-    some = g.op("Greater", votes, g.constant(np.array(0.0)))
-    log_votes = g.op("Log", g.op("Where", some, votes, g.constant(np.array(1.0))))
-    log_votes = g.op("Where", some, log_votes, g.constant(np.array(g.forbidden)))
+    covered = g.op("Greater", g.most(votes, 1, keepdims=True), 0.0)
+    some = g.op("Greater", votes, 0.0)
+    log_votes = g.op("Log", g.op("Where", some, votes, 1.0))
+    log_votes = g.op("Where", some, log_votes, g.forbidden)
     nearest = _nearest(g, squared, net)
     answers = _from_votes(g, log_votes, alone, together)
     answers["probabilities"] = g.op("Where", covered, g.softmax(answers["scores"], 1), nearest)
     answers["scores"] = g.op("Where", covered, answers["scores"], nearest)
-    nothing = g.constant(np.array(-np.inf))
+    nothing = -np.inf
     answers["log_density"] = g.op("Where", some, answers["log_density"], nothing)
-    somewhere = g.op("Squeeze", covered, g.constant(np.array([1])))
+    somewhere = g.op("Squeeze", covered, [1])
     answers["score_samples"] = g.op("Where", somewhere, answers["score_samples"], nothing)
     return answers
 
@@ -462,7 +462,7 @@ def _squared(g: Graph, x: str, center: np.ndarray, narrow: bool) -> str:
         return g.add(g.add(g.matmul(x, -2 * center.T), norm), (center**2).sum(axis=1))
     squared = None
     for i in range(center.shape[1]):
-        column = g.op("Gather", x, g.constant(np.array([i])), axis=1)  # (n, 1)
+        column = g.op("Gather", x, [i], axis=1)  # (n, 1)
         away = g.subtract(column, center[:, i])
         square = g.multiply(away, away)
         squared = square if squared is None else g.add(squared, square)
@@ -483,18 +483,13 @@ def _classes_apart(g: Graph, a: str, net: Any, reduce: Any, absent: float) -> st
     """`reduce` of the columns of each class, (n, K); `absent` for a class without kernels."""
     sizes = [net.offsets[k + 1] - net.offsets[k] for k in range(net.n_classes)]
     present = [n for n in sizes if n]
-    if len(present) > 1:
-        parts = iter(
-            g.op("Split", a, g.constant(np.array(present)), n_outputs=len(present), axis=1)
-        )
-    else:
-        parts = iter([a])
+    parts = iter(g.split(a, present) if len(present) > 1 else [a])
     columns: list[str | None] = [g.unsqueeze(reduce(next(parts)), 1) if n else None for n in sizes]
     some = next(column for column in columns if column is not None)
     filled = [
         g.add(g.multiply(some, 0.0), absent) if column is None else column for column in columns
     ]
-    return str(g.op("Concat", *filled, axis=1))
+    return g.op("Concat", *filled, axis=1)
 
 
 def _log_votes(g: Graph, squared: str, net: Any) -> str:
@@ -504,14 +499,12 @@ def _log_votes(g: Graph, squared: str, net: Any) -> str:
 
 def _nearest(g: Graph, squared: str, net: Any) -> str:
     """One for the class of the nearest kernel, zero for the others, (n, K)."""
-    axes = g.constant(np.array([1]))
+    axes = [1]
     least = _classes_apart(
         g, squared, net, lambda part: g.op("ReduceMin", part, axes, keepdims=0), -g.forbidden
     )
     code = g.op("ArgMin", least, axis=1, keepdims=0)
-    return g.cast(
-        g.op("Equal", g.unsqueeze(code, 1), g.constant(np.arange(net.n_classes)[None, :])), g.dtype
-    )
+    return g.cast(g.op("Equal", g.unsqueeze(code, 1), np.arange(net.n_classes)[None, :]), g.dtype)
 
 
 def _shifted(g: Graph, log_votes: str, log_scale: np.ndarray) -> str:
@@ -542,7 +535,7 @@ def _columns(g: Graph, x: str, model: Any) -> str:
     log_scale = model.activation_log_scale_ + np.log(frame.unit).sum() / model.temperature_
     largest = LARGEST if g.dtype == np.float64 else 80.0
     log_column = g.subtract(g.multiply(by_kernel, 1 / model.temperature_), log_scale)
-    return str(g.op("Exp", g.clip(log_column, None, largest)))
+    return g.op("Exp", g.clip(log_column, None, largest))
 
 
 def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
@@ -569,8 +562,8 @@ def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
 def _both_classes(g: Graph, scores: str, *, logistic: bool) -> str:
     """The score of the first of two classes before that of the second, where there is but one."""
     shape = g.multiply(scores, 0.0)
-    other = shape if logistic else g.subtract(g.constant(np.array(1.0)), scores)
-    return str(g.op("Concat", other, scores, axis=1))
+    other = shape if logistic else g.subtract(1.0, scores)
+    return g.op("Concat", other, scores, axis=1)
 
 
 def em_log_classifier(g: Graph, x: str, model: Any) -> Answers:
@@ -585,7 +578,7 @@ def em_log_classifier(g: Graph, x: str, model: Any) -> Answers:
     raised = g.clip(scores, model._fitted.smallest, None)
     return {
         "scores": scores,
-        "probabilities": str(g.op("Div", raised, g.total(raised, 1, keepdims=True))),
+        "probabilities": g.shares(raised),
     }
 
 
@@ -604,10 +597,10 @@ def em_log_regressor(g: Graph, x: str, model: Any) -> Answers:
     inner = g.total(g.multiply(columns, g.matmul(columns, spread[:-1, :-1])), 1, keepdims=True)
     outer = g.add(g.matmul(columns, 2 * spread[:-1, -1:]), spread[-1:, -1])
     leverage = g.clip(g.add(inner, outer), 0.0, None)  # (n, 1)
-    std = str(g.op("Sqrt", g.multiply(g.add(leverage, 1.0), model.noise_variance_[None, :])))
+    std = g.op("Sqrt", g.multiply(g.add(leverage, 1.0), model.noise_variance_[None, :]))
     if model.single_output_:
-        axis = g.constant(np.array([1]))
-        mean, std = str(g.op("Squeeze", mean, axis)), str(g.op("Squeeze", std, axis))
+        axis = [1]
+        mean, std = g.op("Squeeze", mean, axis), g.op("Squeeze", std, axis)
     return {"prediction": mean, "std": std}
 
 
@@ -626,13 +619,11 @@ def neurons(g: Graph, x: str, model: Any) -> Answers:
     bias = weight[:, -1:] + weight[:, :-1] @ frame.origin[:, None]
     weight = np.hstack([weight[:, :-1] * frame.unit, bias])
     flat = g.add(g.matmul(rows, weight[:, :-1].T), weight[:, -1])
-    activation = str(
-        g.op("Reshape", flat, g.constant(np.array([-1, n_neurons, n_outputs])))
-    )  # (n, M, C)
+    activation = g.op("Reshape", flat, [-1, n_neurons, n_outputs])  # (n, M, C)
     if model.margin:
         output = g.clip(g.add(g.multiply(activation, 0.5), 0.5), 0.0, 1.0)
     elif n_outputs == 1:
-        output = g.add(g.multiply(str(g.op("Tanh", g.multiply(activation, 0.5))), 0.5), 0.5)
+        output = g.add(g.multiply(g.op("Tanh", g.multiply(activation, 0.5)), 0.5), 0.5)
     else:
         output = g.softmax(activation, 2)
     if model.local:
@@ -647,13 +638,13 @@ def neurons(g: Graph, x: str, model: Any) -> Answers:
     mean = g.total(g.multiply(output, share), 1)  # (n, C)
     if n_outputs == 1:
         mean = g.clip(mean, None, 1.0)
-        mean = str(g.op("Concat", g.subtract(g.constant(np.array(1.0)), mean), mean, axis=1))
+        mean = g.op("Concat", g.subtract(1.0, mean), mean, axis=1)
         return {"scores": mean, "probabilities": mean}
     total = g.total(mean, 1, keepdims=True)
-    voted = g.op("Greater", total, g.constant(np.array(0.0)))  # of margin neurons all may say no
-    divided = g.op("Div", mean, g.op("Where", voted, total, g.constant(np.array(1.0))))
-    even = g.constant(np.full(len(model.classes_), 1 / len(model.classes_)))
-    probability = str(g.op("Where", voted, divided, even))
+    voted = g.op("Greater", total, 0.0)  # of margin neurons all may say no
+    divided = g.op("Div", mean, g.op("Where", voted, total, 1.0))
+    even = np.full(len(model.classes_), 1 / len(model.classes_))
+    probability = g.op("Where", voted, divided, even)
     return {"scores": probability, "probabilities": probability}
 
 
@@ -676,26 +667,20 @@ CONVERTERS: dict[type, Callable[[Graph, str, Any], Answers]] = {
 def refused(g: Graph, answers: Answers, model: Any, classes: np.ndarray) -> Answers:
     """`answers` of a classifier with the labels of a RejectClassifier around it, and its decisions."""
     code = g.op("ArgMax", answers["probabilities"], axis=1, keepdims=0)
-    label, zero = answers["label"], g.constant(np.array(0))
+    label = answers["label"]
     if classes.dtype.kind == "b":
         label = g.cast(label, np.int64)
-    ambiguous, novel = (
-        g.constant(np.asarray(name)) for name in (model.ambiguous_label_, model.novel_label_)
-    )
-    decision = g.op("Mul", code, zero)
+    ambiguous, novel = (np.asarray(name) for name in (model.ambiguous_label_, model.novel_label_))
+    decision = g.op("Mul", code, 0)
     if model.ambiguity_threshold_ is not None:
-        others = g.op(
-            "Not", g.op("Equal", g.unsqueeze(code, 1), g.constant(np.arange(len(classes))[None, :]))
-        )
+        others = g.op("Not", g.op("Equal", g.unsqueeze(code, 1), np.arange(len(classes))[None, :]))
         ambiguity = g.total(g.multiply(answers["probabilities"], g.cast(others, g.dtype)), 1)
-        sure = g.op(
-            "LessOrEqual", ambiguity, g.constant(np.array(model.ambiguity_threshold_, np.float64))
-        )
+        sure = g.op("LessOrEqual", ambiguity, float(model.ambiguity_threshold_))
         label = g.op("Where", sure, label, ambiguous)
-        decision = g.op("Where", sure, decision, g.constant(np.array(1)))
+        decision = g.op("Where", sure, decision, 1)
     if model.novelty_threshold_ is not None:
         lowest = max(model.novelty_threshold_, float(np.finfo(g.dtype).min))
-        known = g.op("GreaterOrEqual", answers["score_samples"], g.constant(np.array(lowest)))
+        known = g.op("GreaterOrEqual", answers["score_samples"], lowest)
         label = g.op("Where", known, label, novel)
-        decision = g.op("Where", known, decision, g.constant(np.array(2)))
+        decision = g.op("Where", known, decision, 2)
     return answers | {"label": label, "decision": decision}
