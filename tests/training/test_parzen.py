@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 from kernelpool import MultiEdit, ParzenClassifier
 from kernelpool.datasets import make_clouds, make_ripley
-from kernelpool.networks.parzen_kernels import PROFILES
+from kernelpool.networks.parzen import PROFILES
 from kernelpool.training.parzen import ParzenConfig, ParzenRows, multi_edit
 from kernelpool.training.parzen_reduction import Reduction, SizeSearch, apportion
 

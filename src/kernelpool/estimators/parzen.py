@@ -1,25 +1,32 @@
 """Parzen classifiers, full and reduced: the scikit-learn estimators of `kernelpool.training.parzen`."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Array, logsumexp, safe_log
+from ..arrays import safe_log
 from ..errors import KernelpoolError
 from ..inspection.describe import Description, Pool, classes_text, features_text
-from ..networks.parzen import ParzenParams, kernel_posterior, log_joint, log_prior_scale
-from ..networks.parzen_kernels import PROFILES, TILE, GaussianProfile, Profile
-from ..rows import Block, as_rows
+from ..networks.parzen import (
+    PROFILES,
+    GaussianProfile,
+    ParzenParams,
+    Profile,
+    class_scores,
+    each_row,
+    kernel_posterior,
+    log_joint,
+    log_prior_scale,
+)
 from ..tables.columns import Columns
 from ..text import plural
 from ..training.complete_rows import labeled, mean_and_variance
@@ -29,10 +36,8 @@ from ..training.parzen import (
     ParzenConfig,
     ParzenNetwork,
     ParzenRows,
-    class_scores,
     conditional_network,
     full_network,
-    identity,
     leave_one_out_scores,
     tempered_scores,
     voting_params,
@@ -42,9 +47,6 @@ from ..training.prepare import TrainingData, class_prior_for
 from ..training.views import learned_metric
 from .base import DensityClassifier
 from .tabular import FittedTabular, TabularClassifier
-
-BLOCK_WIDTH = 4 * TILE
-"""Scratch of a row: blocks of so few rows that what they make of a tile of kernels stays in the processor's caches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,15 +221,13 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
 
     # -- predictions ------------------------------------------------------------------------------------------------
 
-    def _of_kernels(self, z: np.ndarray, function: Callable[..., Array], *args: Any) -> np.ndarray:
-        """`function(block, profile, params, *args)` of complete rows."""
-        fitted = self._fitted
-        rows = as_rows(fitted.inside(z)).framed(identity(len(fitted.scale)), BLOCK_WIDTH)
-        return np.asarray(rows.each(function, self._profile, fitted.params(), *args))
+    def _of_kernels(self, z: np.ndarray, function: Any, *args: Any) -> np.ndarray:
+        """`function(x, profile, params, *args)` of complete rows."""
+        args = self._profile, self._fitted.params(), *args
+        return each_row(lambda x: function(x, *args), self._fitted.inside(z))
 
     def _network_log_proba(self, z: np.ndarray) -> np.ndarray:
-        fitted = self._fitted
-        scores = self._of_kernels(z, class_scores, 0.0)
+        fitted, scores = self._fitted, self._of_kernels(z, class_scores)
         scores = tempered_scores(scores, fitted.temperature)
         if fitted.class_prior is not fitted.fitted_prior:
             fitted_prior = np.where(fitted.fitted_prior > 0, fitted.fitted_prior, 1.0)
@@ -241,7 +241,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         """log p(x|C_k), (n, K)."""
         fitted, params = self._fitted, self._fitted.params()
         joint = self._of_kernels(z, log_joint, fitted.log_norm(self._profile))
-        votes = np.array([params.weight[a:b].sum() for a, b in _spans(params)])
+        votes = np.bincount(params.codes, params.weight, minlength=params.n_classes)
         alone = log_prior_scale(np.ones_like(votes), votes)
         return joint - np.where(np.isfinite(params.log_scale), params.log_scale, 0.0) + alone
 
@@ -276,7 +276,7 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
             Booleans.
         """
         x = self._encoded(X)
-        return self._averaged(x, partial(self._of_kernels, function=_in_support)) > 0
+        return self._averaged(x, partial(self._of_kernels, function=_covered)) > 0
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         fitted, columns = self._fitted, self._fitted.columns
@@ -317,13 +317,8 @@ class ParzenEstimator(TabularClassifier, DensityClassifier):
         return Pool(share / share.sum(), posterior, rows=rows, **shapes)
 
 
-def _spans(params: ParzenParams) -> list[tuple[int, int]]:
-    return list(zip(params.offsets[:-1], params.offsets[1:], strict=True))
-
-
-def _in_support(block: Block, profile: Profile, params: ParzenParams) -> Array:
-    joint = log_joint(block, profile, params, 0.0)
-    return 1.0 * (joint.max(axis=1) > -np.inf)
+def _covered(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarray:
+    return 1.0 * (log_joint(x, profile, params).max(axis=1) > -np.inf)
 
 
 class ParzenClassifier(ParzenEstimator):
@@ -340,7 +335,7 @@ class ParzenClassifier(ParzenEstimator):
     ----------
     kernel : {"gaussian", "hypersphere", "epanechnikov"} or Profile, default="gaussian"
         Shape of the kernels: the indicator of a ball (the paper), a Gaussian whose standard deviation is the radius,
-        :math:`1 - u^2` within the radius; or an object of a class derived from `kernelpool.networks.parzen_kernels.Profile`, such
+        :math:`1 - u^2` within the radius; or an object of a class derived from `kernelpool.networks.parzen.Profile`, such
         as `papers.star_shaped.StarShaped`.
     radius : float or {"conditional", "loo", "validation"}, default="conditional"
         The common radius; or how it is chosen. "conditional" takes the radius, and a temperature with it, at which the log-loss

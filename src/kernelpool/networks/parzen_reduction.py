@@ -23,75 +23,72 @@ where rows are badly represented, and all sums are carried along.
 
 from collections.abc import Callable
 
-from ..arrays import Array, as_float64, device, namespace
-from ..rows import Block, Rows
-from .parzen_kernels import TILE, Profile
+import numpy as np
+
+from .parzen import TILE, Profile, each_row, is_narrow
 
 DEFENSE = 1e-3
 """Share of the full density in the reduced one while kernels are chosen."""
+
+Uniform = Callable[[int], np.ndarray]
+"""Draws so many numbers in [0, 1)."""
 
 
 class Reducer:
     """Chooses K of the N rows of one class so that their kernels have the density of all N.
 
-    `rows` are those N rows in the frame, with positions 0..N-1 in y; `x` is the same as one array; `uniform(n)` draws n
-    numbers in [0, 1). Sums over the rows are carried along, so that an exchange costs N times the number of candidates.
+    Sums over the rows are carried along, so that an exchange costs N times the number of candidates.
     """
 
-    def __init__(
-        self, rows: Rows, x: Array, weight: Array, profile: Profile, radius: float, narrow: bool
-    ) -> None:
-        self.rows, self.x, self.weight = rows, x, weight / namespace(x).sum(weight)
-        self.profile, self.radius, self.narrow = profile, radius, narrow
-        self.full = self._full()
+    def __init__(self, x: np.ndarray, weight: np.ndarray, profile: Profile, radius: float) -> None:
+        self.x, self.weight = x, weight / weight.sum()
+        self.profile, self.radius, self.narrow = profile, radius, is_narrow(x, radius)
+        self.full = self._mixed(np.arange(len(x)), self.weight)
+        """p_N at every row, in units of a kernel's height: sum_j w_j K((x_i - x_j) / r), (N,)."""
 
-    @property
-    def n(self) -> int:
-        """N."""
-        return int(self.x.shape[0])
+    def heights(self, kept: list[int] | np.ndarray) -> np.ndarray:
+        """Heights of the kernels at some rows over all rows, (N, m), in float32: exponentials and
+        logarithms are ten times as fast in it.
+        """
+        centers = self.x[kept]
 
-    def column(self, centers: Array) -> Array:
-        """Heights of the kernels at `centers` over all rows, (N, m)."""
-        return as_float64(self.rows.each(_heights, self.profile, centers, self.radius, self.narrow))
+        def of_block(x: np.ndarray) -> np.ndarray:
+            squared = self.profile.squared(x, centers, self.narrow) * (1 / self.radius**2)
+            return self.profile.height(squared.astype(np.float32))
 
-    def criterion(self, sums: Array, k: int) -> float:
+        return each_row(of_block, self.x, width=max(len(centers), self.x.shape[1]))
+
+    def _mixed(self, kept: np.ndarray, vote: np.ndarray) -> np.ndarray:
+        """sum_j vote_j K((x - x_j) / r), (N,)."""
+        tiles = (slice(start, start + TILE) for start in range(0, len(kept), TILE))
+        total = np.zeros(len(self.x))
+        for tile in tiles:
+            total += self.heights(kept[tile]).astype(np.float64) @ vote[tile]
+        return total
+
+    def criterion(self, sums: np.ndarray, k: int) -> float:
         """Fukunaga: mean over the rows of ln(p_K / p_N), for sums of K heights."""
-        xp = namespace(sums)
-        return float(self.weight @ xp.log((1 - DEFENSE) * sums / (k * self.full) + DEFENSE))
+        return float(self.weight @ np.log((1 - DEFENSE) * sums / (k * self.full) + DEFENSE))
 
     def herd(self, k: int) -> list[int]:
-        """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of the full one the most."""
-        xp = namespace(self.x)
-        shortfall, running = xp.asarray(self.full, copy=True), xp.zeros_like(self.full)
+        """Chen, Welling & Smola (8)-(9): each kernel goes where the density so far falls short of the
+        full one the most.
+        """
+        shortfall, running = self.full.copy(), np.zeros_like(self.full)
         kept: list[int] = []
         for t in range(k):
-            kept.append(int(xp.argmax(shortfall)))
-            running += self.column(self.x[kept[-1] : kept[-1] + 1, :])[:, 0]
+            kept.append(int(shortfall.argmax()))
+            running += self.heights(kept[-1:])[:, 0]
             shortfall = self.full - running / (t + 2)
-            shortfall[xp.asarray(kept, dtype=xp.int64, device=device(self.x))] = -xp.inf
+            shortfall[kept] = -np.inf
         return kept
 
     def exchange(
-        self,
-        kept: list[int],
-        uniform: Callable[[int], Array],
-        *,
-        n_candidates: int,
-        max_sweeps: int,
-        tol: float,
+        self, kept: list[int], uniform: Uniform, *, n_candidates: int, max_sweeps: int, tol: float
     ) -> tuple[list[int], list[float]]:
         """Fukunaga & Hayes: exchange kept kernels for others as long as the criterion rises."""
-        xp = namespace(self.x)
         kept, k = list(kept), len(kept)
-        if k >= self.n:
-            return kept, [0.0]
-        sums = xp.zeros_like(self.full)
-        ones = xp.ones_like(self.full)
-        for start in range(0, k, TILE):
-            part = self._at(kept[start : start + TILE])
-            sums += self.rows.each(
-                _mixed, self.profile, part, self.radius, self.narrow, ones[: part.shape[0]]
-            )
+        sums = self._mixed(np.array(kept), np.ones(k))
         history = [self.criterion(sums, k)]
         for _ in range(max_sweeps):
             for place in range(k):
@@ -102,136 +99,54 @@ class Reducer:
         return kept, history
 
     def _exchanged(
-        self,
-        kept: list[int],
-        place: int,
-        sums: Array,
-        uniform: Callable[[int], Array],
-        n_candidates: int,
-    ) -> Array:
-        """The sums after the kernel at `place` has been exchanged for the best candidate, itself among them."""
-        xp = namespace(sums)
-        out = self.column(self._at([kept[place]]))[:, 0]
-        rest = xp.clip(sums - out, min=0.0)
+        self, kept: list[int], place: int, sums: np.ndarray, uniform: Uniform, n_candidates: int
+    ) -> np.ndarray:
+        """The sums after the kernel at `place` has been exchanged for the best candidate, itself among
+        them: each adds sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) to the criterion.
+        """
+        out = self.heights([kept[place]])[:, 0].astype(np.float64)
+        rest = np.maximum(sums - out, 0.0)
         candidates = [kept[place], *self._candidates(kept, out, rest, uniform, n_candidates)]
-        floor = DEFENSE / (1 - DEFENSE) * len(kept) * self.full
-        gain = self.rows.total(
-            _gain,
-            self.profile,
-            self._at(candidates),
-            self.radius,
-            self.narrow,
-            rest + floor,
-            self.weight,
-        )
-        best = int(xp.argmax(gain))
-        if best == 0 or float(gain[best]) <= (1 + 1e-5) * float(
-            gain[0]
-        ):  # sums are rounded to float32
+        heights = self.heights(candidates)
+        share = 1 / (rest + DEFENSE / (1 - DEFENSE) * len(kept) * self.full)
+        terms = np.log1p(heights * share.astype(np.float32)[:, None])
+        gain = self.weight.astype(np.float32) @ terms
+        best = int(gain.argmax())
+        if gain[best] <= (1 + 1e-5) * gain[0]:  # sums are rounded to float32
             return sums
         kept[place] = candidates[best]
-        return rest + self.column(self._at([kept[place]]))[:, 0]
+        return rest + heights[:, best]
 
     def _candidates(
         self,
         kept: list[int],
-        out: Array,
-        rest: Array,
-        uniform: Callable[[int], Array],
+        out: np.ndarray,
+        rest: np.ndarray,
+        uniform: Uniform,
         n_candidates: int,
     ) -> list[int]:
-        """Half near the kernel that goes, half where rows would be badly represented without it; all of them if few."""
-        xp, taken = namespace(out), set(kept)
-        if self.n - len(kept) <= n_candidates:
-            return [i for i in range(self.n) if i not in taken]
+        """Half near the kernel that goes, half where rows would be badly represented without it; all
+        of them if few.
+        """
+        taken, n = set(kept), len(self.x)
+        if n - len(kept) <= n_candidates:
+            return sorted(set(range(n)) - taken)
         near = self.weight * out
         poor = self.weight / (rest + len(kept) * self.full * DEFENSE)
         drawn: set[int] = set()
         for chance in (near, poor):
-            edge = xp.cumulative_sum(chance)
-            where = xp.searchsorted(edge, uniform(n_candidates // 2) * edge[-1])
-            drawn |= {min(int(i), self.n - 1) for i in where}
+            edge = np.cumsum(chance)
+            where = np.searchsorted(edge, uniform(n_candidates // 2) * edge[-1])
+            drawn |= set(np.minimum(where, n - 1).tolist())
         return sorted(drawn - taken)
 
-    def weights(self, kept: list[int], *, n_sweeps: int) -> Array:
-        """Votes of the kept kernels that maximize the same criterion, by EM: a mixture whose kernels stay where they are."""
-        xp = namespace(self.x)
-        centers = self._at(kept)
-        vote = xp.full((len(kept),), 1 / len(kept), dtype=self.full.dtype, device=device(self.x))
+    def weights(self, kept: list[int], *, n_sweeps: int) -> np.ndarray:
+        """Votes of the kept kernels that maximize the same criterion, by EM: a mixture whose kernels
+        stay where they are.
+        """
+        heights, vote = self.heights(kept).astype(np.float64), np.full(len(kept), 1 / len(kept))
         for _ in range(n_sweeps):
-            share = self.rows.total(
-                _responsibility,
-                self.profile,
-                centers,
-                self.radius,
-                self.narrow,
-                vote,
-                self.full * DEFENSE,
-                self.weight,
-            )
-            vote = vote * share
-            vote = vote / xp.sum(vote)
+            density = (1 - DEFENSE) * (heights @ vote) + DEFENSE * self.full
+            vote = vote * ((self.weight / density) @ heights)
+            vote = vote / vote.sum()
         return vote
-
-    def _at(self, which: list[int]) -> Array:
-        xp = namespace(self.x)
-        return xp.take(self.x, xp.asarray(which, dtype=xp.int64, device=device(self.x)), axis=0)
-
-    def _full(self) -> Array:
-        """p_N at every row, in units of a kernel's height: sum_j w_j K((x_i - x_j) / r), (N,)."""
-        total = namespace(self.x).zeros_like(self.weight)
-        for start in range(0, self.n, TILE):
-            span = slice(start, min(start + TILE, self.n))
-            total += self.rows.each(
-                _mixed, self.profile, self.x[span, :], self.radius, self.narrow, self.weight[span]
-            )
-        return total
-
-
-def _heights(block: Block, profile: Profile, centers: Array, radius: float, narrow: bool) -> Array:
-    """K((x - c) / r) for each center c, (n, m), in float32: exponentials and logarithms are ten times as fast in it."""
-    xp = namespace(block.x)
-    squared = profile.squared(as_float64(block.x), as_float64(centers), narrow) * (1 / radius**2)
-    return profile.height(xp.astype(squared, xp.float32))
-
-
-def _mixed(
-    block: Block, profile: Profile, centers: Array, radius: float, narrow: bool, vote: Array
-) -> Array:
-    """sum_j vote_j K((x - c_j) / r), (n,)."""
-    return as_float64(_heights(block, profile, centers, radius, narrow)) @ as_float64(vote)
-
-
-def _gain(
-    block: Block,
-    profile: Profile,
-    centers: Array,
-    radius: float,
-    narrow: bool,
-    rest: Array,
-    weight: Array,
-) -> Array:
-    """sum_i w_i ln(1 + K((x_i - c) / r) / rest_i) for each candidate c, (m,): what it adds to the criterion."""
-    xp = namespace(block.x)
-    height = _heights(block, profile, centers, radius, narrow)
-    share = xp.astype(1 / xp.take(rest, block.y), height.dtype)[:, None]
-    return as_float64(
-        xp.astype(xp.take(weight, block.y), height.dtype) @ xp.log(1 + height * share)
-    )
-
-
-def _responsibility(
-    block: Block,
-    profile: Profile,
-    centers: Array,
-    radius: float,
-    narrow: bool,
-    vote: Array,
-    floor: Array,
-    weight: Array,
-) -> Array:
-    """sum_i w_i K_ij / p(x_i) for each kernel j, (m,)."""
-    xp = namespace(block.x)
-    height = as_float64(_heights(block, profile, centers, radius, narrow))
-    density = (1 - DEFENSE) * (height @ vote) + xp.take(floor, block.y)
-    return (xp.take(weight, block.y) / density) @ height

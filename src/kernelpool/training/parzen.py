@@ -20,17 +20,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..arrays import Array, namespace
 from ..networks.parzen import (
     ParzenParams,
-    RadiusErrors,
-    decided,
-    log_joint,
+    Profile,
+    class_scores,
+    each_row,
     log_prior_scale,
-    radius_errors,
+    squared_distances,
+    wrong_rows,
 )
-from ..networks.parzen_kernels import TILE, Profile, squared_distances
-from ..rows import ArrayRows, Block, Frame, Rows, as_rows
 from .complete_rows import Labeled, mean_and_variance, merge_duplicates
 from .held_out import Loss, held_out_loss
 
@@ -99,17 +97,6 @@ class ParzenRows:
     def variance(self) -> np.ndarray:
         """Of each feature, (d,)."""
         return mean_and_variance(self.x, self.weight)[1]
-
-    def rows(self, *, weighted: bool = False) -> Rows:
-        """The rows in blocks, their positions in y."""
-        return ArrayRows(self.x, np.arange(len(self.x)), self.weight if weighted else None).framed(
-            identity(self.x.shape[1]), TILE
-        )
-
-
-def identity(d: int) -> Frame:
-    """The frame that changes nothing."""
-    return Frame(np.zeros(d), np.ones(d))
 
 
 def network_at(
@@ -212,13 +199,13 @@ def choose_radius(
     With some `ease`, the largest radius whose errors are within so many standard errors of the fewest: it covers more.
     """
     radii = candidate_radii(profile, rows.variance, rows.weight.sum())
-    errors = errors_by_radius(params, radii, query, own, profile, rng)
-    share, fewest = errors.wrong / errors.weight, float(errors.wrong.min())
+    wrong, total = errors_by_radius(params, radii, query, own, profile, rng)
+    share, fewest = wrong / total, float(wrong.min())
     if ease:
-        # the weights of wrong rows are added up in another order than those of all: their ratio may exceed one
-        allowed = fewest + ease * math.sqrt(max(0.0, fewest * (1 - fewest / float(errors.weight))))
-        return float(radii[np.argmax(errors.wrong <= allowed)]), radii, share
-    best = np.flatnonzero(errors.wrong <= fewest * (1 + 1e-12))
+        # wrong rows are added up in another order than all: their ratio may exceed one
+        allowed = fewest + ease * math.sqrt(max(0.0, fewest * (1 - fewest / total)))
+        return float(radii[np.argmax(wrong <= allowed)]), radii, share
+    best = np.flatnonzero(wrong <= fewest * (1 + 1e-12))
     return float(radii[best[(len(best) - 1) // 2]]), radii, share
 
 
@@ -229,16 +216,17 @@ def errors_by_radius(
     own: np.ndarray,
     profile: Profile,
     rng: np.random.RandomState,
-) -> RadiusErrors:
-    """Errors of each radius on `query`, or on a random part of it where pairs of rows and kernels are too many."""
+) -> tuple[np.ndarray, float]:
+    """Weight of the misclassified rows of `query` at each radius, (R,), and of all; or of a random
+    part where pairs of rows and kernels are too many.
+    """
     at, most = np.arange(len(query.x)), max(LOO_ROWS, LOO_PAIRS // len(params.center))
     if len(at) > most:
         at = np.sort(rng.choice(at, most, replace=False))
     some, narrowest = query.part(at), replace(params, radius=float(radii[-1]))
-    rows = some.rows(weighted=True)
-    args = profile, narrowest, radii.tolist(), some.codes, own[at]
-    errors: RadiusErrors = rows.total(radius_errors, *args)
-    return errors
+    args = profile, narrowest, radii.tolist()
+    wrong = each_row(lambda *rows: wrong_rows(*rows, *args), some.x, some.codes, own[at])
+    return some.weight @ wrong, float(some.weight.sum())
 
 
 # -- the width with the least log-loss --------------------------------------------------------------------------------------
@@ -286,7 +274,7 @@ def _votes(
     params: ParzenParams, query: ParzenRows, own: np.ndarray, rng: np.random.RandomState
 ) -> "_Votes | None":
     """Votes on the rows of `query`, or on a sample; None if no row has a kernel of its class left."""
-    codes = np.repeat(np.arange(params.n_classes), np.diff(params.offsets))
+    codes = params.codes
     of_class = np.bincount(codes, minlength=params.n_classes)[query.codes]
     pairs, counts = np.unique(np.stack([params.group, codes]), axis=1, return_counts=True)
     copies = dict(zip(map(tuple, pairs.T.tolist()), counts.tolist(), strict=True))
@@ -344,22 +332,20 @@ class _Votes:
 # -- predictions ------------------------------------------------------------------------------------------------------------
 
 
-def tempered_scores(scores: Array, temperature: float) -> Array:
-    """Class scores (n, K) at a temperature, up to a constant of the row; a temperature of one leaves them as they are."""
+def tempered_scores(scores: np.ndarray, temperature: float) -> np.ndarray:
+    """Class scores (n, K) at a temperature, up to a constant of the row; a temperature of one leaves
+    them as they are.
+    """
     if temperature == 1:
         return scores
-    xp = namespace(scores)
-    away = scores - xp.max(scores, axis=1, keepdims=True)
-    away = xp.where(xp.isnan(away), xp.zeros_like(away), away)
-    return xp.clip(away, min=-LONGEST_ODDS) / temperature
+    away = np.nan_to_num(scores - scores.max(axis=1, keepdims=True), neginf=-np.inf)
+    return np.maximum(away, -LONGEST_ODDS) / temperature
 
 
 def leave_one_out_scores(profile: Profile, params: ParzenParams, temperature: float) -> np.ndarray:
     """log P(C_k|x) of every kernel's own row by the kernels at other points, (M, K): copies of a row are left out with it."""
-    center, weight = params.center, np.asarray(params.weight, np.float64)
-    of_class = np.zeros((len(center), params.n_classes))
-    for k in range(params.n_classes):
-        of_class[params.offsets[k] : params.offsets[k + 1], k] = 1
+    center, weight = params.center, params.weight
+    of_class = np.eye(params.n_classes)[params.codes]
     found = np.empty_like(of_class)
     step = max(1, (1 << 21) // len(center))
     for start in range(0, len(center), step):
@@ -378,19 +364,9 @@ def leave_one_out_scores(profile: Profile, params: ParzenParams, temperature: fl
     return found
 
 
-def class_scores(block: Block, profile: Profile, params: ParzenParams, log_norm: float) -> Array:
-    """log P(C_k) p(x|C_k), (n, K); rows that no kernel covers are given to the class of their nearest kernel."""
-    return decided(log_joint(block, profile, params, log_norm), block, profile, params)
-
-
 def predicted_codes(params: ParzenParams, profile: Profile, x: np.ndarray) -> np.ndarray:
     """The class of each row, (n,)."""
-    rows = as_rows(x).framed(identity(x.shape[1]), TILE)
-    return np.asarray(rows.each(_most_votes, profile, params))
-
-
-def _most_votes(block: Block, profile: Profile, params: ParzenParams) -> np.ndarray:
-    return np.argmax(class_scores(block, profile, params, 0.0), axis=1)
+    return each_row(lambda x: class_scores(x, profile, params).argmax(axis=1), x)
 
 
 # -- editing ----------------------------------------------------------------------------------------------------------------

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import KernelpoolError
-from ..networks.parzen import is_narrow, wrong_rows
+from ..networks.parzen import each_row, wrong_rows
 from ..networks.parzen_reduction import Reducer
-from ..rows import ArrayRows
 from .folds import row_keys, stratified_folds
 from .parzen import (
     ParzenConfig,
@@ -105,8 +104,9 @@ class Reduction:
     def full_wrong(self) -> np.ndarray:
         """Whether the full network misclassifies each row, left out of its own vote, (n,), ones and zeros."""
         rows, params = self.rows, self.full.params
-        args = self.parzen.profile, params, [params.radius], rows.codes, rows.group
-        return np.asarray(rows.rows().each(_wrong, *args))
+        args = self.parzen.profile, params, [params.radius]
+        wrong = each_row(lambda *some: wrong_rows(*some, *args), rows.x, rows.codes, rows.group)
+        return wrong[:, 0].astype(np.float64)
 
     def full_network(self) -> ReducedNetwork:
         """The full network itself, in the form of a reduced one."""
@@ -243,9 +243,9 @@ class Reduction:
             network = ParzenNetwork(at, replace(params, radius=radius), radii, errors)
             return network, float(errors.min())
         radii = np.array([self.parzen.radius])
-        found = errors_by_radius(params, radii, query, own, profile, rng)
+        wrong, total = errors_by_radius(params, radii, query, own, profile, rng)
         network = ParzenNetwork(at, replace(params, radius=self.parzen.radius))
-        return network, float(found.wrong[0] / found.weight)
+        return network, float(wrong[0]) / total
 
     def _reduce_class(
         self, part: ParzenRows, count: int, scale: float, n_sweeps: int, rng: np.random.RandomState
@@ -253,12 +253,8 @@ class Reduction:
         """Positions of the kept rows of one class, their votes, which sum to one, and the criterion."""
         if count >= len(part.x):
             return np.arange(len(part.x)), np.full(count, 1 / count), 0.0
-        x, radius = part.x, scale * self.full_radius
-        n_jobs = None if len(x) >= 1 << 14 else 1  # threads cost more than they gain on few rows
-        width = max(N_CANDIDATES, x.shape[1])
-        rows = ArrayRows(x, np.arange(len(x)), width=width, n_jobs=n_jobs)
-        narrow = is_narrow(x, radius)
-        reducer = Reducer(rows, x, part.weight, self.parzen.profile, radius, narrow)
+        radius = scale * self.full_radius
+        reducer = Reducer(part.x, part.weight, self.parzen.profile, radius)
         kept, history = reducer.exchange(
             reducer.herd(count),
             lambda n: rng.uniform(size=n),
@@ -270,10 +266,6 @@ class Reduction:
         if self.fitted_weights:
             votes = reducer.weights(kept, n_sweeps=EM_SWEEPS)
         return np.array(kept), votes, history[-1]
-
-
-def _wrong(block: object, *args: object) -> np.ndarray:
-    return np.asarray(wrong_rows(block, *args)[0, :])  # type: ignore[arg-type]
 
 
 class SizeSearch:
