@@ -186,7 +186,7 @@ class GaussianProfile(Profile):
 
     def heights(self, squared: np.ndarray, radii: list[float]) -> Iterator[np.ndarray]:
         """Where radius^2 is half of the one two places before, the height is the square of that one."""
-        made: list[np.ndarray] = []
+        made: list[Any] = []
         for i, radius in enumerate(radii):
             if i > 1 and math.isclose(radii[i - 2] ** 2, 2 * radius**2, rel_tol=1e-9):
                 made.append(made[i - 2] * made[i - 2])
@@ -293,7 +293,7 @@ def log_votes(x: np.ndarray, profile: Profile, params: ParzenParams) -> np.ndarr
     log_sum = _log_gaussian_sum if gaussian else _log_sum
     votes = np.full((len(x), params.n_classes), -np.inf)
     for k in np.flatnonzero(np.diff(params.offsets)):
-        votes[:, k] = log_sum(x, profile, params, k)
+        votes[:, k] = log_sum(x, profile, params, int(k))
     return votes
 
 

@@ -16,6 +16,7 @@ to differ by at most `LONGEST_ODDS`: otherwise the few rows that lie among anoth
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -224,8 +225,8 @@ def errors_by_radius(
     if len(at) > most:
         at = np.sort(rng.choice(at, most, replace=False))
     some, narrowest = query.part(at), replace(params, radius=float(radii[-1]))
-    args = profile, narrowest, radii.tolist()
-    wrong = each_row(lambda *rows: wrong_rows(*rows, *args), some.x, some.codes, own[at])
+    at_radii = partial(wrong_rows, profile=profile, params=narrowest, radii=radii.tolist())
+    wrong = each_row(at_radii, some.x, some.codes, own[at])
     return some.weight @ wrong, float(some.weight.sum())
 
 

@@ -8,6 +8,7 @@ training rows too, or is made larger until it does.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -104,8 +105,10 @@ class Reduction:
     def full_wrong(self) -> np.ndarray:
         """Whether the full network misclassifies each row, left out of its own vote, (n,), ones and zeros."""
         rows, params = self.rows, self.full.params
-        args = self.parzen.profile, params, [params.radius]
-        wrong = each_row(lambda *some: wrong_rows(*some, *args), rows.x, rows.codes, rows.group)
+        at_radius = partial(
+            wrong_rows, profile=self.parzen.profile, params=params, radii=[params.radius]
+        )
+        wrong = each_row(at_radius, rows.x, rows.codes, rows.group)
         return wrong[:, 0].astype(np.float64)
 
     def full_network(self) -> ReducedNetwork:
