@@ -19,7 +19,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given[:1] == ["demo"]:
         from .app.cli import demo
 
-        return demo.main(given[1:])
+        demo.run(given[-1] if len(given) > 1 else demo.FOLDER)
+        return 0
     print(
         f"The command line needs {', '.join(missing)}: pip install '.[cli]' in kernelpool's folder.\n"
         "`kernelpool demo` runs without it.",

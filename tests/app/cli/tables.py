@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pyarrow as pa
 
 QUICK = ("--model", "shared-kernel", "--set", "n_kernels=3", "--set", "training=em")
 NAMES = ["a", "b", "color"]
@@ -29,6 +30,11 @@ def colors(n=90, seed=0, apart=5.0):
 
 def features(rows):
     return np.array([[float(cell) for cell in row[:2]] for row in rows])
+
+
+def table(rows):
+    x = features(rows)
+    return pa.table({"a": x[:, 0], "b": x[:, 1]})
 
 
 def labels(rows):

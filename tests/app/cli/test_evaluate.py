@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy.stats import beta, binomtest
 from sklearn.metrics import confusion_matrix, log_loss
@@ -12,15 +11,10 @@ import kernelpool
 from kernelpool import inspection
 from kernelpool.app.files import read_header
 
-from .tables import NAMES, QUICK, colors, features, labels, write_csv
+from .tables import NAMES, QUICK, colors, features, labels, table, write_csv
 
 ROWS = colors(150, 9, 1.5)
-Y = labels(ROWS)
-
-
-def table(rows=ROWS):
-    x = features(rows)
-    return pa.table({"a": x[:, 0], "b": x[:, 1]})
+X, Y = table(ROWS), labels(ROWS)
 
 
 @pytest.fixture
@@ -36,7 +30,7 @@ def new(tmp_path):
 def test_evaluate_is_what_others_compute(run, model, new):
     found = run("evaluate", model, new, "--json").json
     fitted = kernelpool.load(model)
-    probability, classes = np.asarray(fitted.predict_proba(table())), fitted.classes_
+    probability, classes = np.asarray(fitted.predict_proba(X)), fitted.classes_
     predicted = classes[probability.argmax(axis=1)]
     wrong = int((predicted != Y).sum())
     interval = binomtest(wrong, 150).proportion_ci(0.95, "exact")
@@ -81,10 +75,8 @@ def test_rows_that_cannot_be_evaluated(run, model, blurred):
     assert "no column 'color' for the target" in run("evaluate", model, bare, code=3).err
     empty = write_csv("q.csv", NAMES, [[0, 0, ""]])
     assert "no row has a class" in run("evaluate", model, empty, code=3).err
-    assert (
-        "no rows below the header"
-        in run("evaluate", model, write_csv("r.csv", NAMES, []), code=3).err
-    )
+    nothing = write_csv("r.csv", NAMES, [])
+    assert "no rows below the header" in run("evaluate", model, nothing, code=3).err
     assert "and the data" in run("evaluate", model, code=2).err
 
 
@@ -93,7 +85,7 @@ def test_several_models_are_compared_by_mcnemars_test(run, model, blurred, new):
     run("fit", blurred[0], "-t", "color", *words, "-o", "other.st")
     found = run("evaluate", model, "other.st", new, "--json").json
     (compared,) = found["models"][0]["comparisons"]
-    wrong = [np.asarray(kernelpool.load(m).predict(table())) != Y for m in (model, "other.st")]
+    wrong = [np.asarray(kernelpool.load(m).predict(X)) != Y for m in (model, "other.st")]
     only = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
     assert (compared["only_first"], compared["only_second"]) == only
     assert [m["error"] for m in found["models"]] == [wrong[0].mean(), wrong[1].mean()]
@@ -138,27 +130,13 @@ def test_check_estimates_class_frequencies(run, model):
     assert red["share"] < 0.1 < red["trained"]
 
 
-def test_reports(run, model, blurred, new):
-    pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
-    named = [[f"k{i}", *row] for i, row in enumerate(colors(90, 2, 1.5))]
-    write_csv("d.csv", ["id", *NAMES], named)
-    ran = run("fit", "d.csv", "-t", "color", *QUICK, "--report", "r.html", "--keep", "id")
-    assert "Report: r.html" in ran.out
-    page = Path("r.html").read_text(encoding="utf-8")
-    assert "(k" in page
-    assert "color" in page
-
-
 def test_onnx_computes_the_same(run, model):
     onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX needs onnxruntime")
     ran = run("export", model, "-o", "m.onnx", "--json").json
     session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
-    outputs = dict(
-        zip(
-            ran["outputs"], session.run(None, {"X": features(ROWS).astype(np.float32)}), strict=True
-        )
-    )
-    expected = kernelpool.load(model).predict_proba(table())
+    answers = session.run(None, {"X": features(ROWS).astype(np.float32)})
+    outputs = dict(zip(ran["outputs"], answers, strict=True))
+    expected = kernelpool.load(model).predict_proba(X)
     np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
     assert "exists already" in run("export", model, "-o", "m.onnx", code=6).err
 
@@ -180,8 +158,12 @@ def test_info_describes_a_model_file(run, fitted):
     assert "is not a model file" in run("info", fitted[0], code=4).err
 
 
-def test_reports_on_new_rows(run, model, blurred, new):
+def test_reports(run, model, blurred, new):
     pytest.importorskip("jinja2", reason="reports need jinja2: pip install '.[report]'")
+    named = write_csv("d.csv", ["id", *NAMES], [[f"k{i}", *row] for i, row in enumerate(ROWS)])
+    ran = run("fit", named, "-t", "color", *QUICK, "--report", "r.html", "--keep", "id")
+    assert "Report: r.html" in ran.out
+    assert "(k" in Path("r.html").read_text(encoding="utf-8")
     assert "Report: report.html" in run("report", model, new).out
     assert "exists already" in run("report", model, new, code=6).err
     assert "too low" in run("report", model, blurred[0], "-o", "same.html").err

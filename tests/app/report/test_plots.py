@@ -127,7 +127,7 @@ def test_what_cannot_be_drawn_is_named(clouds, fitted):
     for call, message in (
         (lambda: plot_kernels(plain, X, y), "kernels have means; LogisticRegression has none"),
         (lambda: plot_kernels(fitted, X, y, features=(0, 7)), "features must be two of the"),
-        (lambda: plot_sharing(ParzenClassifier().fit(X, y)), "ParzenClassifier has none"),
+        (lambda: plot_sharing(ParzenClassifier().fit(X, y)), "plot_sharing needs one network"),
         (lambda: plot_history(ParzenClassifier().fit(X, y)), "ParzenClassifier has no history_"),
         (lambda: plot_novelty(plain, X), "score_samples, log p.x.; LogisticRegression has none"),
     ):

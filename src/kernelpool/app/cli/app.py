@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from ... import __version__
 from .output import CommandError, Exit, Screen
 
+DEMO_FOLDER = "Folder for the model and the report."
 EPILOG = "Exit codes:\n\n" + "\n\n".join(f"- {code.value}: {code.meaning}" for code in Exit)
 COMMANDS = {
     "fit": "Fit a model to a table and write it to a file.",
@@ -32,7 +33,13 @@ COMMANDS = {
 }
 """The commands, and the first sentences of their docstrings."""
 
-MODULES = {"report": "evaluate", "check": "evaluate", "export": "model", "info": "model"}
+MODULES = {
+    "report": "evaluate",
+    "check": "evaluate",
+    "export": "model",
+    "info": "model",
+    "demo": "app",
+}
 """Of functions that are not in a module of their name."""
 
 
@@ -97,6 +104,25 @@ def _common(
 
 
 app.callback()(_common)
+
+
+def demo(
+    output: Annotated[
+        str, typer.Option("--output", "-o", help=DEMO_FOLDER, metavar="FOLDER")
+    ] = "kernelpool-demo",
+) -> None:
+    """Take a first look, on generated data, in under a minute.
+
+    Fits generated data beside scikit-learn's classifiers, shows what sharing kernels does to the
+    error, and writes a model, a report and a table to try.
+    """
+    from .demo import run as run_demo
+
+    try:
+        run_demo(output)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(Exit.OUTPUT, f"{output}: {reason}.") from None
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:

@@ -4,11 +4,9 @@ It needs none of the packages of the command line, so that it runs from a bare i
 report that it ends with needs jinja2, and it says so where that is missing.
 """
 
-import argparse
 import csv
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -21,14 +19,6 @@ from sklearn.svm import SVC
 
 from ... import PooledClassifier, SharedKernelClassifier, save
 from ...datasets import make_clouds
-
-try:
-    from typer import Option
-except ImportError:  # a bare installation runs the demo without it
-
-    def Option(*_: Any, **__: Any) -> Any:  # noqa: N802 (typer's name)
-        """Nothing: there is no command line to describe."""
-
 
 FOLDER, N_KERNELS = "kernelpool-demo", (8, 12, 16)
 SHARING = {0: "separate mixtures", 0.5: "", 1: "fully shared, PRBF"}
@@ -114,26 +104,3 @@ def _write_tumors(path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*MEASURES, "size", "kind"])
         writer.writerows(np.column_stack([cells, size, data.target_names[data.target]]).tolist())
-
-
-def demo(
-    output: Annotated[
-        str, Option("--output", "-o", help="Folder for the model and the report.", metavar="FOLDER")
-    ] = FOLDER,
-) -> None:
-    """Take a first look, on generated data, in under a minute."""
-    from .output import CommandError, Exit
-
-    try:
-        run(output)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise CommandError(Exit.OUTPUT, f"{output}: {reason}.") from None
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The demo from a bare installation, without typer."""
-    parser = argparse.ArgumentParser(prog="kernelpool demo", description=demo.__doc__)
-    parser.add_argument("-o", "--output", default=FOLDER, metavar="FOLDER")
-    run(parser.parse_args(arguments).output)
-    return 0

@@ -20,7 +20,7 @@ from ...inspection import (
 )
 from ...text import listed, percent, plural, shown
 from ..readers.files import Source
-from ..readers.table import Rows
+from ..readers.table import Rows, check_columns, codes_of
 from . import options as o
 from .model import LoadedModel, load_model
 from .output import CommandError, Exit, Screen, check_free, placed
@@ -89,7 +89,15 @@ def _evaluated(
 ) -> tuple[Metrics, list[tuple[np.ndarray, np.ndarray]]]:
     """The metrics of one model; with `keep` also codes and probabilities of labeled rows."""
     metrics, kept = Metrics.none(len(loaded.classes)), []
-    for table, codes in loaded.labeled(source, target, screen, "Evaluating by"):
+    target = target or loaded.target
+    if target is None:
+        what = "does not name the column of the classes: pass --target."
+        raise CommandError(Exit.USAGE, f"{shown(loaded.path, 200)} {what}")
+    for batch, table in loaded.tables(source, screen, "Evaluating by", (target,)):
+        check_columns([target], source, "for the target")
+        if batch.first_row == 1 and loaded.kinds is not None:
+            loaded.warn_if_fitted(table, screen)
+        codes = codes_of(batch, target, loaded.classes)
         probability, _, decision = loaded.predictions(table, with_score=False)
         metrics += Metrics.of(codes, probability, decision=decision)
         if keep:

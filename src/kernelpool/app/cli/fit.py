@@ -105,9 +105,8 @@ def fit(
     Example: kernelpool fit irises.csv --target species -o irises.safetensors --report irises.html
     """
     screen, kinds, style = Screen(as_json, quiet), column_kinds(columns or []), o.text_style(text)
-    path = output or _default_output(data)
     estimator = make_estimator(model or POOL, setting or [], seed)  # before data are read
-    _check_output(path, report)
+    path = _model_path(data, output, report)
     check_free(path, force)
     if report is not None:
         check_report(report, force)
@@ -168,25 +167,20 @@ def column_kinds(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _default_output(data: str) -> str:
-    if data == "-":
+def _model_path(data: str, output: str | None, report: str | None) -> str:
+    """The model file to write, checked."""
+    if output is None and data == "-":
         raise CommandError(Exit.USAGE, "Name the model file with -o when the data come from stdin.")
-    name = stem_of(data)
-    return f"{name}.safetensors" if not name.startswith("-") else f"./{name}.safetensors"
-
-
-def _check_output(path: str, report: str | None) -> None:
+    path = output or f"{'./' * stem_of(data).startswith('-')}{stem_of(data)}.safetensors"
     ending = Path(path).suffix.lower()
+    wrong = None
     if ending in NOT_MODELS:
-        raise CommandError(
-            Exit.USAGE,
-            f"{shown(path, 200)}: model files are in the format safetensors; name it .safetensors, "
-            f"not {ending}.",
-        )
-    if report is not None and Path(path).resolve() == Path(report).resolve():
-        raise CommandError(
-            Exit.USAGE, f"{shown(path, 200)} cannot be both the model (-o) and the report."
-        )
+        wrong = f"model files are in the format safetensors; name it .safetensors, not {ending}."
+    elif report is not None and Path(path).resolve() == Path(report).resolve():
+        wrong = "it cannot be both the model (-o) and the report."
+    if wrong is not None:
+        raise CommandError(Exit.USAGE, f"{shown(path, 200)}: {wrong}")
+    return path
 
 
 def _describe(rows: Rows, screen: Screen) -> None:
@@ -287,18 +281,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
             Exit.USAGE,
             f"--set takes name=value, such as --set max_iter=500, or help; got {quoted(text)}.",
         )
-    if name in NOT_SETTABLE:
-        instead = "; use --seed" if name == "random_state" else ""
-        raise CommandError(
-            Exit.USAGE, f"--set {name} is not possible on the command line{instead}."
-        )
     try:
-        found = json.loads(value)
+        return name, json.loads(value)
     except (ValueError, RecursionError):
-        found = value
-    if isinstance(found, dict):
-        raise CommandError(
-            Exit.USAGE,
-            f"--set {name} must be a number, a word, true, false, null or a list; got {quoted(value)}.",
-        )
-    return name, found
+        return name, value

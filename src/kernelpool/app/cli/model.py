@@ -140,22 +140,6 @@ class LoadedModel:
             screen.say(f"{source.label}: the model does not use {listed(extra, 8)}.")
         return self.kinds
 
-    def labeled(
-        self, source: Source, target: str | None, screen: Screen, title: str
-    ) -> Iterator[tuple[Any, np.ndarray]]:
-        """Features and codes of the classes, -1 for rows without one; warns of rows of the fit."""
-        target = target or self.target
-        if target is None:
-            raise CommandError(
-                Exit.USAGE,
-                f"{shown(self.path, 200)} does not name the column of the classes: pass --target.",
-            )
-        for batch, table in self.tables(source, screen, title, (target,)):
-            check_columns([target], source, "for the target")
-            if batch.first_row == 1 and self.kinds is not None:
-                self.warn_if_fitted(table, screen)
-            yield table, codes_of(batch, target, self.classes)
-
     def read(
         self, source: Source, target: str | None, screen: Screen, keep: tuple[str, ...] = ()
     ) -> Rows:

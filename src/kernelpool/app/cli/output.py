@@ -221,18 +221,18 @@ def table_output(
     path: str, kind: str, schema: Any, force: bool, raw: bool = False
 ) -> Iterator[Any]:
     """Writes tables to a file that appears when all are written, or to stdout."""
-    from ..readers.writing import TableWriter
+    from ..readers.writing import table_writer
 
     if path == "-":
         if sys.stdout.name == os.devnull:  # what `app.run` opens in its place
             raise CommandError(Exit.OUTPUT, "stdout is closed; name a file with -o.")
-        with TableWriter(kind, sys.stdout.buffer, schema, raw) as writer:
-            yield writer
+        with table_writer(kind, sys.stdout.buffer, schema, raw) as write:
+            yield write
         sys.stdout.buffer.flush()
         return
     with (
         placed(path, force) as beside,
         open(beside, "wb") as file,
-        TableWriter(kind, file, schema, raw) as writer,
+        table_writer(kind, file, schema, raw) as write,
     ):
-        yield writer
+        yield write

@@ -88,7 +88,7 @@ def predict(
     conformal = None if sets is None else _conformal(loaded, sets, per_class)
     labels, decisions = Counter[str](), Counter[str]()
     with ExitStack() as stack:
-        writer: Any = None
+        write: Any = None
         for batch, features in loaded.tables(source, screen, "Predicting", skip):
             check_columns(skip, source, "to keep")
             table = _answers(loaded, features, conformal, explain)
@@ -96,10 +96,10 @@ def predict(
             if "decision" in table.column_names:
                 decisions.update(table.column("decision").to_pylist())
             table = _with_copies(table, batch, skip)
-            if writer is None:
+            if write is None:
                 out = table_output(output, str(kind), table.schema, force, raw)
-                writer = stack.enter_context(out)
-            writer.write(table)
+                write = stack.enter_context(out)
+            write(table)
     counts = {str(name): labels[str(name)] for name in loaded.classes.tolist()}
     n_rows = labels.total() + decisions["ambiguous"] + decisions["novel"]
     parts = [f"{shown(name, 24)} {n:,}" for name, n in list(counts.items())[:8]]

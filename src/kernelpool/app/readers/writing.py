@@ -8,7 +8,9 @@ formats have types and need none.
 import csv
 import io
 import json
-from typing import Any, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from ...text import plain
 
@@ -26,8 +28,9 @@ FORMULA = r"^[=@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[+\-]."
 NUMBER = r"^[+\-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
 
 
-class TableWriter:
-    """Writes tables of one schema to an open binary file.
+@contextmanager
+def table_writer(kind: str, sink: Any, schema: Any, raw: bool = False) -> Iterator[Any]:
+    """A function that writes tables of one schema to an open binary file.
 
     Parameters
     ----------
@@ -37,43 +40,28 @@ class TableWriter:
     raw : bool
         Whether CSV cells that a spreadsheet would run are left as they are.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def __init__(self, kind: str, sink: Any, schema: Any, raw: bool = False) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+    def write_json(table: Any) -> None:
+        lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
+        sink.write("".join(f"{line}\n" for line in lines).encode())
 
-        self.kind, self.sink, self.raw = kind, sink, raw
-        self.arrow: Any = None
-        if kind == "parquet":
-            self.arrow = pq.ParquetWriter(sink, schema)
-        elif kind == "arrow":
-            self.arrow = pa.ipc.new_file(sink, schema)
-        elif kind == "csv":
-            names = pa.array(schema.names, pa.string())
-            self._write_csv([(names if raw else harmless(names)).to_pylist()])
-
-    def write(self, table: Any) -> None:
-        """Append rows."""
-        if self.arrow is not None:
-            self.arrow.write_table(table)
-        elif self.kind == "jsonl":
-            lines = (json.dumps(plain(row), allow_nan=False) for row in table.to_pylist())
-            self.sink.write("".join(f"{line}\n" for line in lines).encode())
-        else:
-            columns = table.columns if self.raw else map(harmless, table.columns)
-            self._write_csv(zip(*(column.to_pylist() for column in columns), strict=True))
-
-    def _write_csv(self, rows: Any) -> None:
-        text = io.StringIO()
+    def write_csv(columns: Any) -> None:
+        text, cells = io.StringIO(), columns if raw else map(harmless, columns)
+        rows = zip(*(column.to_pylist() for column in cells), strict=True)
         csv.writer(text, lineterminator="\n").writerows(rows)
-        self.sink.write(text.getvalue().encode())
+        sink.write(text.getvalue().encode())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        if self.arrow is not None and kind is None:
-            self.arrow.close()
+    if kind == "jsonl":
+        yield write_json
+    elif kind == "csv":
+        write_csv([pa.array([name], pa.string()) for name in schema.names])
+        yield lambda table: write_csv(table.columns)
+    else:
+        arrow = (pq.ParquetWriter if kind == "parquet" else pa.ipc.new_file)(sink, schema)
+        yield arrow.write_table
+        arrow.close()  # after an error the file stays incomplete
 
 
 def harmless(cells: Any) -> Any:

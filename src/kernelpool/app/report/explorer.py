@@ -12,7 +12,7 @@ import numpy as np
 
 from ...inspection import ambiguity_of
 from ...text import text_of
-from .inside import Inside, separating
+from .inside import Inside, category, separating
 
 MOST_AXES, MOST_CATEGORIES, MOST_KERNELS = 6, 6, 60
 GRID = 24, 16
@@ -44,8 +44,10 @@ def explore(
         "ids": ids,
         "values": [[_short(cell) for cell in row] for row in x[:, axes].tolist()],
         "categories": {
-            text_of(inside.names[i]): cells
-            for i, cells in zip(shown, _names(inside, x, shown), strict=True)
+            text_of(inside.names[i]): [
+                None if np.isnan(code) else category(categories[i], code) for code in x[:, i]
+            ]
+            for i in shown
         },
         "true": np.where(y < len(classes), y, -1).tolist(),
         "named": named.tolist(),
@@ -58,16 +60,6 @@ def explore(
         "grid": GRID,
         "regions": _regions(inside, axes, ranges),
     }
-
-
-def _names(inside: Inside, x: np.ndarray, at: list[int]) -> list[list[str | None]]:
-    """Cells of categorical columns as text, None where missing."""
-    found = []
-    for i in at:
-        known: Any = inside.input.categories[i]
-        values = [*(text_of(value) for value in known), "another value"]
-        found.append([None if np.isnan(code) else values[int(code)] for code in x[:, i].tolist()])
-    return found
 
 
 def _range(column: np.ndarray) -> tuple[float, float]:
@@ -107,11 +99,7 @@ def _kernels(inside: Inside, X: Any, axes: list[int]) -> tuple[list[dict[str, An
         {
             "index": j,
             "share": _short(float(pool.share[j])),
-            "classes": [
-                (k, _short(float(pool.class_posterior[j, k])))
-                for k in np.argsort(-pool.class_posterior[j], kind="stable")[:5].tolist()
-                if pool.class_posterior[j, k] >= 0.005
-            ],
+            "classes": [(k, _short(share)) for k, share in inside.classes(j, 5)],
             "mean": [_short(v) for v in pool.mean[j][at].tolist()],
             "covariance": [[_short(v) for v in r] for r in inside.covariance(j, at).tolist()],
         }

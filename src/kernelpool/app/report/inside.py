@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ...errors import KernelpoolError
 from ...estimators import RejectClassifier
 from ...inspection import describe, unwrap
 from ...tables.columns import Columns
+from ...text import text_of
 
 
 class Inside:
@@ -133,14 +133,11 @@ class Inside:
         found = np.asarray(self.model.kernel_posterior(self.found.transform(X)))
         return found if found.shape[1] == len(self.pool) else None
 
-    def kernels(self, asked_by: str) -> Any:
-        """The same, or an error that names who asked."""
-        if self.pool is None:
-            raise KernelpoolError(
-                f"{asked_by} needs a model whose kernels have means; "
-                f"{type(self.model).__name__} has none."
-            )
-        return self.pool
+    def classes(self, j: int, most: int) -> list[tuple[int, float]]:
+        """Codes and shares of the most frequent classes of kernel j."""
+        posterior = self.pool.class_posterior[j]
+        order = np.argsort(-posterior, kind="stable")[:most].tolist()
+        return [(k, float(posterior[k])) for k in order if posterior[k] >= 0.005]
 
     def covariance(self, j: int, at: list[int]) -> np.ndarray:
         """Of kernel j along some features."""
@@ -157,6 +154,11 @@ class Inside:
             return np.asarray(np.sqrt((miss**2 / self.pool.variance[j][at]).sum(axis=1)))
         other = np.linalg.solve(self.covariance(j, at), miss.T).T
         return np.asarray(np.sqrt((miss * other).sum(axis=1)))
+
+
+def category(values: Any, code: float) -> str:
+    """What a code stands for."""
+    return text_of(values[int(code)]) if code < len(values) else "another value"
 
 
 def codes_of(y: Any, classes: Any) -> np.ndarray:

@@ -11,7 +11,6 @@ that comes from the data passes jinja2's escaping, and the page's policy (Conten
 allows its own style and script, named by their hashes, and images in the page, and nothing else.
 """
 
-import ast
 import base64
 import contextlib
 import inspect
@@ -56,7 +55,7 @@ from ...inspection import (
 from ...text import is_missing, text_of
 from . import plots
 from .explorer import explore
-from .inside import Inside
+from .inside import Inside, category
 
 ALPHA = 0.05
 """One minus the confidence of intervals."""
@@ -362,14 +361,12 @@ def _kernels(inside: Inside, part: Part, x: np.ndarray, names: list[str]) -> lis
             for i in np.argsort(distance, kind="stable")[:N_NEAREST].tolist():
                 row = int(complete[i])
                 near.append((part.ids[row], _name(part, row, names), float(distance[i])))
-        posterior = pool.class_posterior[j]
-        order = [k for k in np.argsort(-posterior, kind="stable") if posterior[k] >= 0.005]
         found.append(
             {
                 "index": j,
                 "group": pool.group[j] if pool.group else "",
                 "share": float(pool.share[j]),
-                "classes": [(names[k], float(posterior[k])) for k in order[:4]],
+                "classes": [(names[k], share) for k, share in inside.classes(j, 4)],
                 "traits": traits,
                 "near": near,
                 "apart": None if apart is None else max(0.0, float(apart[j])),
@@ -400,14 +397,10 @@ def _traits(
             share = np.bincount(column.astype(int), weight[known]) / weight[known].sum()
             k = int(share.argmax())
             usual = float((column == k).mean())
-            trait |= {"category": _category(values, k), "share": float(share[k])}
+            trait |= {"category": category(values, k), "share": float(share[k])}
             trait["away"] = abs(share[k] - usual) / max((usual * (1 - usual)) ** 0.5, 1e-9)
         found.append(trait)
     return found
-
-
-def _category(values: Any, code: Any) -> str:
-    return text_of(values[int(code)]) if code < len(values) else "another value"
 
 
 def _overlaps(inside: Inside, part: Part) -> np.ndarray | None:
@@ -502,12 +495,12 @@ def _odd(inside: Inside, x: np.ndarray, usual: np.ndarray | None) -> list[list[d
         for i in far:
             values, unknown = inside.categories[i], row.copy()
             unknown[i] = np.nan
-            value: Any = float(row[i]) if values is None else _category(values, row[i])
+            value: Any = float(row[i]) if values is None else category(values, row[i])
             feature = {"name": text_of(inside.features[i]), "value": value, "excess": over[i]}
             if hasattr(inside.model, "impute"):
                 filled = inside.columns.encode(inside.model.impute(inside.table(unknown[None])))
                 mean = (filled * inside.found.scale + inside.found.offset)[0, i]
-                feature["expected"] = mean if values is None else _category(values, mean)
+                feature["expected"] = mean if values is None else category(values, mean)
             features.append(feature)
         found.append(features)
     return found
@@ -540,19 +533,11 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
             "same_as": None if same_as is name else text_of(same_as),
         }
         if values is not None:
-            common = (
-                None
-                if not len(known)
-                else _category(values, np.bincount(known.astype(int)).argmax())
-            )
-            about |= {"n_categories": len(values), "common": common}
+            most = category(values, np.bincount(known.astype(int)).argmax()) if len(known) else None
+            about |= {"n_categories": len(values), "common": most}
         elif len(known):
-            about |= {
-                "low": known.min(),
-                "mean": known.mean(),
-                "high": known.max(),
-                "std": known.std(),
-            }
+            about |= {"low": known.min(), "mean": known.mean()}
+            about |= {"high": known.max(), "std": known.std()}
         found.append(about)
     return found
 
@@ -561,13 +546,9 @@ def _sentence(inside: Inside) -> str:
     """The model inside, the steps before it and the wrappers around it."""
     steps = [type(step).__name__ for step in inside.found.steps if isinstance(step, BaseEstimator)]
     parts = [inside.description.sentence]
-    parts += [f"Rows first go through {' and '.join(steps)}."] if steps else []
+    parts += [f"Rows first go through {' and '.join(steps)}."] * bool(steps)
     for wrapper in inside.found.wrappers:
-        parts += (
-            [f"Selected by {type(wrapper).__name__}."]
-            if hasattr(wrapper, "best_estimator_")
-            else []
-        )
+        parts += [f"Selected by {type(wrapper).__name__}."] * hasattr(wrapper, "best_estimator_")
     parts += [] if inside.reject is None else [refusals(inside.reject)]
     return " ".join(parts)
 
@@ -597,32 +578,16 @@ def _versions() -> dict[str, str]:
 def _code(model: Any) -> str:
     """Python that makes an estimator with the same parameters."""
     with config_context(print_changed_only=True):
-        made = (
-            model.__repr__(N_CHAR_MAX=1_000_000)
-            if isinstance(model, BaseEstimator)
-            else repr(model)
-        )
+        made = model.__repr__(N_CHAR_MAX=1_000_000)
     origin = {"kernelpool.app.report": {"write_report"}}
     for part in (model, *model.get_params(deep=True).values()):
         if isinstance(part, BaseEstimator) and re.search(rf"\b{type(part).__name__}\(", made):
             modules = type(part).__module__.split(".")
             private = [i for i, module in enumerate(modules) if module.startswith("_")]
-            public = (
-                modules[:1] if modules[0] == "kernelpool" else modules[: min(private, default=9)]
-            )
-            origin.setdefault(".".join(public), set()).add(type(part).__name__)
-    for name in ("array", "nan", "inf"):
-        if re.search(rf"(?<![\w'\"]){name}\b", made):
-            origin.setdefault("numpy", set()).add(name)
-    lines = [
-        f"from {module} import {', '.join(sorted(names))}"
-        for module, names in sorted(origin.items())
-    ]
+            n_public = 1 if modules[0] == "kernelpool" else min(private, default=9)
+            origin.setdefault(".".join(modules[:n_public]), set()).add(type(part).__name__)
+    lines = [f"from {module} import {', '.join(sorted(found))}" for module, found in origin.items()]
     lines += ["", f"model = {made}", "model.fit(X, y)", 'write_report(model, X, y, "report.html")']
-    try:
-        ast.parse(made)
-    except SyntaxError:
-        lines.insert(-3, "# a parameter below is an object that cannot be written as code")
     return "\n".join(lines)
 
 

@@ -337,7 +337,12 @@ def plot_kernels(
     ('feature 0', 'feature 1')
     """
     inside = Inside(model, X)
-    pool, classes = inside.kernels("plot_kernels"), np.asarray(inside.model.classes_)
+    pool, classes = inside.pool, np.asarray(inside.model.classes_)
+    if pool is None:
+        raise KernelpoolError(
+            f"plot_kernels needs a model whose kernels have means; "
+            f"{type(inside.model).__name__} has none."
+        )
     x, codes = inside.rows(X), codes_of(y, classes)
     at, axes, names = _plane(inside, x, codes, features)
     known = np.flatnonzero(~np.isnan(x[:, at]).any(axis=1))
@@ -500,7 +505,7 @@ def plot_sharing(model: Any, *, ax: Any = None) -> None:
     Parameters
     ----------
     model : classifier
-        A fitted `SharedKernelClassifier` or `SharingAverageClassifier`, also in a pipeline.
+        A fitted `SharedKernelClassifier`, also in a pipeline, or a member of an average.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
 
@@ -512,27 +517,18 @@ def plot_sharing(model: Any, *, ax: Any = None) -> None:
     from matplotlib.patches import Rectangle
 
     model = innermost(model)
-    if not isinstance(model, SharedKernelClassifier | SharingAverageClassifier):
+    if not isinstance(model, SharedKernelClassifier):
         raise KernelpoolError(
-            f"plot_sharing needs kernels that classes share; {type(model).__name__} has none."
+            f"plot_sharing needs one network of shared kernels; {type(model).__name__} has none."
         )
-    single = isinstance(model, SharedKernelClassifier)
-    members = [model] if single else model.estimators_
-    values, names, owners = [], [], []
-    weight = 1 / len(members)
-    for member in members:
-        joint = member.mixing_ * member.class_prior_  # (M, K)
-        share = joint.sum(axis=1)
-        owner = np.searchsorted(member.classes_, member.owners_)
-        order = np.lexsort((-share, owner))
-        values.append((joint / np.where(share > 0, share, 1.0)[:, None])[order])
-        owners += owner[order].tolist()
-        prefix = "" if single else f"{member_name(member)}: "
-        names += [f"{prefix}{j} ({100 * weight * share[j]:.0f} %)" for j in order.tolist()]
-    table = np.concatenate(values)
+    joint = model.mixing_ * model.class_prior_  # (M, K)
+    share, owner = joint.sum(axis=1), np.searchsorted(model.classes_, model.owners_)
+    order = np.lexsort((-share, owner))
+    table = (joint / np.where(share > 0, share, 1.0)[:, None])[order]
+    names = [f"{j} ({100 * share[j]:.0f} %)" for j in order.tolist()]
     image = ax.imshow(table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for j, owner in enumerate(owners):
-        frame = Rectangle((owner - 0.47, j - 0.44), 0.94, 0.88, fill=False)
+    for j, k in enumerate(owner[order].tolist()):
+        frame = Rectangle((k - 0.47, j - 0.44), 0.94, 0.88, fill=False)
         frame.set(edgecolor=COLORS[1], linewidth=2.4)
         ax.add_patch(frame)
     for (j, k), value in np.ndenumerate(table) if table.size <= 160 else ():
