@@ -118,10 +118,8 @@ def test_frequencies_of_unlabeled_rows_are_the_most_likely_ones_with_their_inter
     x, _ = shifted.sample(300, random_state=1)
     density = np.exp(TRUE.log_density(x))
     found = inspection.estimate_class_prior(TRUE, x)
-    steps = np.linspace(0, 1, 201)
-    a, b = np.meshgrid(steps, steps)
-    inside = a + b <= 1
-    grid = np.column_stack([a[inside], b[inside], 1 - a[inside] - b[inside]])
+    a, b = np.mgrid[0:1:201j, 0:1:201j].reshape(2, -1)
+    grid = np.column_stack([a, b, 1 - a - b])[a + b <= 1]
     likelihood = np.log(np.maximum(density @ grid.T, 1e-300)).sum(axis=0)
     best = likelihood.argmax()
     np.testing.assert_allclose(found.class_prior, grid[best], atol=0.006)

@@ -24,7 +24,7 @@ from .metrics import (
     compare_models,
     coverage_curve,
 )
-from .pipeline import Unwrapped, innermost, unwrap
+from .pipeline import innermost, unwrap
 from .priors import PriorEstimate, estimate_class_prior, prior_from_probability, with_class_prior
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "Pool",
     "PriorEstimate",
     "Rate",
-    "Unwrapped",
     "ambiguity_of",
     "bin_sums",
     "binomial_interval",

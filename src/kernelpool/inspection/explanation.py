@@ -173,10 +173,6 @@ class Explanation:
     kernels: tuple[dict[str, Any], ...] = ()
     log_density: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
-
     def __str__(self) -> str:
         lines = [
             f"{shown(self.label)} ({percent(self.probability)}) rather than {shown(self.against)} "

@@ -72,19 +72,20 @@ def unwrap(estimator: Any, input_names: Sequence[str] | None = None) -> Unwrappe
     if input_names is None:
         input_names = [f"feature {i}" for i in range(getattr(estimator, "n_features_in_", 0))]
     names, made = tuple(map(str, input_names)), False
-    scale, offset = np.ones(len(names)), np.zeros(len(names))
+    scale: Any = 1.0
+    offset: Any = 0.0
     for step in steps:
         if type(step) in SCALERS:
             by, to = SCALERS[type(step)](step)
             offset = offset + scale * (0.0 if to is None else to)
             scale = scale * (1.0 if by is None else by)
         else:
-            names, made = _names_after(step, names), True
-            scale, offset = np.ones(len(names)), np.zeros(len(names))
+            names, made, scale, offset = _names_after(step, names), True, 1.0, 0.0
     n_features = getattr(inner, "n_features_in_", len(names))
     if len(names) != n_features:  # a transformer that does not name what it makes
         names, made = tuple(f"feature {i}" for i in range(n_features)), True
-        scale, offset = np.ones(n_features), np.zeros(n_features)
+        scale, offset = 1.0, 0.0
+    scale, offset = (np.broadcast_to(value, n_features) for value in (scale, offset))
     columns = inner.columns_ if hasattr(inner, "columns_") and any(inner.columns_.levels) else None
     if columns is not None:
         inner = inner._with_columns(columns.of_codes())
