@@ -156,4 +156,3 @@ def test_a_kernel_without_rows_is_moved_and_heeds_all():
     moved = network.moved(rows, after, [1], np.array([0, 1]), np.full(2, 30.0))
     assert (moved.kernels.mean[1] == x[y == 1]).all(axis=1).any()
     np.testing.assert_allclose(moved.sharing, [after.sharing[0], [0.5, 0.5]])
-    assert network.without(moved, [1]).sharing.shape == (1, 2)

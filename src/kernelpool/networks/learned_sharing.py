@@ -32,7 +32,7 @@ from ..kernels import Kernel
 from ..penalties import NoPenalty, Penalty
 from ..rows import Rows
 from ..sums import record
-from .shared_kernel import Params, SharedKernel, TotalsByClass, moves
+from .shared_kernel import Params, SharedKernel, moves, shares_of_classes
 
 
 @record
@@ -47,11 +47,7 @@ def init_sharing(params: Params) -> Learned:
     """A start: every kernel heeds the classes as they use it, in the shares that the M-step would give."""
     xp = namespace(params.mixing)
     use = params.mixing * params.class_prior
-    of_kernel = xp.sum(use, axis=1)[:, None]
-    equal = xp.ones_like(use) / use.shape[1]
-    sharing = xp.where(
-        of_kernel > 0, use / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), equal
-    )
+    sharing = shares_of_classes(use, xp.ones_like(use) / use.shape[1])
     return Learned(params.kernels, params.mixing, params.class_prior, sharing)
 
 
@@ -73,21 +69,8 @@ class LearnedSharing:
 
     def sweep(self, rows: Rows, params: Learned) -> tuple[Learned, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
-        network = self.network(params)
-        e_step_params = network.e_step_params(params, rows.eps)
-        totals = network.totals(rows, e_step_params)
-        subkernels = (
-            network.subkernels(totals, params, e_step_params)
-            if isinstance(totals, TotalsByClass)
-            else None
-        )
-        belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
-        objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
-        better = network.m_step(totals, params, e_step_params, subkernels)
-        return _with(
-            better,
-            _normalized(network.by_class(totals.moments.mass, e_step_params), params.sharing),
-        ), objective
+        better, objective, mass = self.network(params).sweep_and_mass(rows, params)
+        return _with(better, shares_of_classes(mass, params.sharing)), objective
 
     # -- coordinates in which steps may be extrapolated -----------------------------------------------------------
 
@@ -103,7 +86,7 @@ class LearnedSharing:
         xp, n = namespace(coordinates), like.sharing.shape[0] * like.sharing.shape[1]
         params = self.network(like).at(coordinates[:-n], like)
         sharing = xp.reshape(coordinates[-n:], like.sharing.shape) ** 2
-        return _with(params, _normalized(sharing, like.sharing))
+        return _with(params, shares_of_classes(sharing, like.sharing))
 
     # -- kernels that have lost their rows ------------------------------------------------------------------------
 
@@ -126,26 +109,8 @@ class LearnedSharing:
             xp.where(alike, xp.ones_like(params.sharing) / params.sharing.shape[1], params.sharing),
         )
 
-    def without(self, params: Learned, dropped: list[int]) -> Learned:
-        """The network less some kernels."""
-        xp = namespace(params.mixing)
-        keep = [j for j in range(params.mixing.shape[0]) if j not in dropped]
-        index = xp.asarray(keep, dtype=xp.int64, device=device(params.mixing))
-        return _with(
-            self.network(params).without(params, dropped), xp.take(params.sharing, index, axis=0)
-        )
-
 
 def _with(params: Params, sharing: Array) -> Learned:
     return Learned(
         params.kernels, params.mixing, params.class_prior, sharing, subkernels=params.subkernels
-    )
-
-
-def _normalized(mass: Array, before: Array) -> Array:
-    """r_jk: shares of the classes in the rows of each kernel; a kernel without rows keeps the ones it had."""
-    xp = namespace(mass)
-    of_kernel = xp.sum(mass, axis=1)[:, None]
-    return xp.where(
-        of_kernel > 0, mass / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel)), before
     )

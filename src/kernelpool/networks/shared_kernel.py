@@ -23,6 +23,8 @@ A kernel that loses its rows keeps its place instead of dividing by zero.
 import math
 from collections.abc import Callable
 from dataclasses import field, replace
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 from ..arrays import (
@@ -194,6 +196,14 @@ def sharing_table(owner: Array, sharing: float | Array, n_classes: int) -> Array
     return own + (1 - own) * float(sharing)
 
 
+def shares_of_classes(joint: Array, otherwise: Array | None = None) -> Array:
+    """P(C_k|j), (M, K), of weights in that proportion; zero, or `otherwise`, for a kernel without any."""
+    xp = namespace(joint)
+    of_kernel = xp.sum(joint, axis=1)[:, None]
+    share = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
+    return share if otherwise is None else xp.where(of_kernel > 0, share, otherwise)
+
+
 class SharedKernel:
     """Networks of one kernel family and one table of sharing; the parameters are passed in and returned."""
 
@@ -210,16 +220,18 @@ class SharedKernel:
 
     def sweep(self, rows: Rows, params: Params) -> tuple[Params, float]:
         """One E-step and one M-step: better parameters, and the objective a row of the given ones."""
+        return self.sweep_and_mass(rows, params)[:2]
+
+    def sweep_and_mass(self, rows: Rows, params: Params) -> tuple[Params, float, Array]:
+        """`sweep`, and the mass of each kernel in each class, (M, K)."""
         e_step_params = self.e_step_params(params, rows.eps)
-        totals = self.totals(rows, e_step_params)
-        subkernels = (
-            self.subkernels(totals, params, e_step_params)
-            if isinstance(totals, TotalsByClass)
-            else None
-        )
-        belief = self.penalty.objective(self.kernel, params.kernels, subkernels)
-        objective = (float(totals.log_likelihood) + belief) / float(totals.weight)
-        return self.m_step(totals, params, e_step_params, subkernels), objective
+        totals, subkernels = self.totals(rows, e_step_params), None
+        if isinstance(totals, TotalsByClass):
+            subkernels = self.subkernels(totals, params, e_step_params)
+        log_prior = self.penalty.objective(self.kernel, params.kernels, subkernels)
+        objective = (float(totals.log_likelihood) + log_prior) / float(totals.weight)
+        mass = self.by_class(totals.moments.mass, e_step_params)
+        return self.m_step(totals, params, e_step_params, subkernels), objective, mass
 
     def e_step_params(self, params: Params, eps: float) -> EStepParams:
         """What the E-step needs to know, worked out once a sweep."""
@@ -234,15 +246,12 @@ class SharedKernel:
             natural_params = precise if in_float64 else natural_params
         by_class = self.sharing * params.mixing  # (M, K)
         joint = by_class * params.class_prior
-        of_kernel = xp.sum(joint, axis=1)[:, None]
-        by_column = xp.concat([by_class, of_kernel], axis=1)
+        by_column = xp.concat([by_class, xp.sum(joint, axis=1)[:, None]], axis=1)
         table = natural_params.offset[:, None] + clip(safe_log(by_column), LOG_ZERO, math.inf)
         weight = xp.concat([table, natural_params.weight], axis=1)
-        class_posterior = joint / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
         usable = _usable(natural_params, table, by_column)
-        return EStepParams(
-            natural_params, table, weight, by_class, class_posterior, usable, in_float64
-        )
+        posterior = shares_of_classes(joint)
+        return EStepParams(natural_params, table, weight, by_class, posterior, usable, in_float64)
 
     def totals(self, rows: Rows, e_step_params: EStepParams) -> Totals:
         """`e_step` of all rows."""
@@ -267,7 +276,7 @@ class SharedKernel:
             )
             mass, sums = sums[:n_columns, :].T, sums[n_columns:, :]
             return self._totals(
-                block, e_step_params, mass, sums, self._row_weight(block)[None, :], log_evidence
+                block, e_step_params, mass, sums, self._row_weight(block), log_evidence
             )
         phi = self._features(block)  # (K + 1 + P, n)
         responsibility, log_evidence = self._responsibility(block, e_step_params, phi)
@@ -295,41 +304,46 @@ class SharedKernel:
         classes: dict[int, slice],
         usable: tuple[UsableKernels, ...],
     ) -> Totals:
-        """The same where rows of one class lie together: every class is multiplied with the kernels that it may use alone."""
+        """The same where rows of one class lie together: every class with the kernels that it may use alone."""
         xp, (n, d), n_columns = namespace(block.x), block.x.shape, len(usable)
-        mine = [
-            (code % n_columns, span, usable[code % n_columns]) for code, span in classes.items()
-        ]
-        if self._can_fuse(block, e_step_params):
-            return self._fuse_by_class(block, e_step_params, mine)
-        n_most = max(part.weight.shape[0] for _, _, part in mine)
-        phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
-        phi[0, :] = 1
-        self.kernel.write_features(phi[1:, :], block)
-
-        def log_joint() -> Array:
-            out = block.scratch("log_joint", (n_most, n))
-            for _, span, part in mine:
-                m = part.weight.shape[0]
-                out[:m, span] = part.weight @ phi[:, span]
-                if self.kernel.looks_up:
-                    out[:m, span] += self.kernel.look_up(
-                        e_step_params.natural_params, block.x[span, :], part.index
-                    )
-                out[m:, span] = LOG_ZERO
-            return out
-
-        responsibility, log_evidence = responsibilities(log_joint, block.weight)
-        sums, mass = 0.0, [xp.zeros_like(e_step_params.table[:, 0])] * n_columns
-        for k, span, part in mine:
-            found = self.kernel.sums(
-                phi[:, span], block.x[span, :], responsibility[: part.weight.shape[0], span]
-            )
-            found = part.among_all(as_float64(found))
+        fused = self._can_fuse(block, e_step_params)
+        if fused:
+            phi, features, ((_, one), *_) = self._factors(block)
+        else:
+            phi = block.scratch("features", (1 + self.kernel.n_features(d), n))
+            phi[0, :] = 1
+            self.kernel.write_features(phi[1:, :], block)
+        sums, mass = 0.0, [as_float64(xp.zeros_like(e_step_params.table[:, 0]))] * n_columns
+        log_evidence = empty((n,), block.x)
+        for code, span in classes.items():
+            k, part = code % n_columns, usable[code % n_columns]
+            weight = None if block.weight is None else block.weight[span]
+            if fused:
+                pairs = ((one, one), *features)
+                found, log_evidence[span] = fused_sums(phi[:, span], pairs, weight, part.weight)
+            else:
+                x, of_class = block.x[span, :], phi[:, span]
+                make = partial(self._log_joint_of_class, part, e_step_params, of_class, x)
+                responsibility, log_evidence[span] = responsibilities(make, weight)
+                found = as_float64(self.kernel.sums(of_class, x, responsibility))
+            found = part.among_all(found)
             sums, mass[k] = sums + found[1:, :], found[0, :]
         return self._totals(
-            block, e_step_params, xp.stack(mass, axis=1), sums, responsibility, log_evidence
+            block,
+            e_step_params,
+            xp.stack(mass, axis=1),
+            sums,
+            self._row_weight(block),
+            log_evidence,
         )
+
+    def _log_joint_of_class(
+        self, part: UsableKernels, e_step_params: EStepParams, phi: Array, x: Array
+    ) -> Array:
+        log_joint = part.weight @ phi  # (m, n)
+        if self.kernel.looks_up:
+            log_joint += self.kernel.look_up(e_step_params.natural_params, x, part.index)
+        return log_joint
 
     def _expect_with_holes(self, block: Block, e_step_params: EStepParams) -> Totals:
         """The same where cells are missing: by the cells that are known, the others as each kernel expects them."""
@@ -391,33 +405,10 @@ class SharedKernel:
         columns[one, :], columns[one + 1 :, :] = 1, self._indicators(block)
         return columns, features, tuple((one + 1 + k, one) for k in range(n_columns))
 
-    def _fuse_by_class(
-        self, block: Block, e_step_params: EStepParams, mine: list[tuple[int, slice, UsableKernels]]
-    ) -> Totals:
-        """`_expect_by_class`."""
-        xp, table = namespace(block.x), e_step_params.table
-        columns, features, ((_, one), *_) = self._factors(block)
-        sums, mass = 0.0, [as_float64(xp.zeros_like(table[:, 0]))] * table.shape[1]
-        log_evidence = empty(block.x.shape[:1], block.x)
-        for k, span, part in mine:
-            weight = None if block.weight is None else block.weight[span]
-            found, log_evidence[span] = fused_sums(
-                columns[:, span], ((one, one), *features), weight, part.weight
-            )
-            found = part.among_all(found)
-            sums, mass[k] = sums + found[1:, :], found[0, :]
-        return self._totals(
-            block,
-            e_step_params,
-            xp.stack(mass, axis=1),
-            sums,
-            self._row_weight(block)[None, :],
-            log_evidence,
-        )
-
     def _row_weight(self, block: Block) -> Array:
-        """What the responsibilities of each row sum to, (n,)."""
-        return namespace(block.x).ones_like(block.x[:, 0]) if block.weight is None else block.weight
+        """What the responsibilities of each row sum to, (1, n)."""
+        one = namespace(block.x).ones_like(block.x[:, 0])
+        return (one if block.weight is None else block.weight)[None, :]
 
     def _totals(
         self,
@@ -450,39 +441,20 @@ class SharedKernel:
         self, block: Block, e_step_params: EStepParams, phi: Array, responsibility: Array, k: int
     ) -> KernelSums:
         """Moments of the rows of class k, those without a class by P(C_k|j)."""
-        n_columns, posterior = (
-            e_step_params.table.shape[1],
-            e_step_params.class_posterior[:, k : k + 1],
-        )
+        n_columns = e_step_params.table.shape[1]
+        posterior = e_step_params.class_posterior[:, k : k + 1]
         if block.classes is None:
-            mine = responsibility * (phi[k, :] + posterior * phi[n_columns - 1, :])
-            return self._moments_in(
-                slice(0, block.x.shape[0]), block, e_step_params, phi[n_columns:, :], mine
-            )
-        spans = [
-            block.classes.get(code, slice(0, 0)) for code in (k, -1)
-        ]  # no other rows have a part in it
-        shares = responsibility[:, spans[0]], responsibility[:, spans[1]] * posterior
-        labeled, others = (
-            self._moments_in(span, block, e_step_params, phi[n_columns:, span], share)
-            for span, share in zip(spans, shares, strict=True)
-        )
-        return labeled + others
-
-    def _moments_in(
-        self,
-        span: slice,
-        block: Block,
-        e_step_params: EStepParams,
-        phi: Array,
-        responsibility: Array,
-    ) -> KernelSums:
-        """Moments of the rows in `span`, whose features and responsibilities are given."""
-        x = block.x[span, :]
-        sums = as_float64(self.kernel.sums(phi, x, responsibility))
-        return self.kernel.moments(
-            sums[:1, :].T, sums, e_step_params.natural_params, x, responsibility
-        )
+            parts = [(slice(None), phi[k, :] + posterior * phi[n_columns - 1, :])]
+        else:  # no other rows have a part in it
+            spans = (block.classes.get(code, slice(0, 0)) for code in (k, -1))
+            parts = list(zip(spans, (1.0, posterior), strict=True))
+        found = []
+        for span, share in parts:
+            x, mine = block.x[span, :], responsibility[:, span] * share
+            sums = as_float64(self.kernel.sums(phi[n_columns:, span], x, mine))
+            mass = sums[:1, :].T
+            found.append(self.kernel.moments(mass, sums, e_step_params.natural_params, x, mine))
+        return reduce(add, found)
 
     def m_step(
         self,
@@ -515,7 +487,6 @@ class SharedKernel:
         self, totals: "TotalsByClass", params: Params, e_step_params: EStepParams
     ) -> Subkernels:
         """(11), (12), (15): each kernel as each class alone sees it."""
-        xp = namespace(params.mixing)
         mass = self.by_class(totals.moments.mass, e_step_params)
         moment_origin = self.kernel.moment_origin(
             match_array(e_step_params.natural_params, like=mass)
@@ -528,9 +499,7 @@ class SharedKernel:
                 moments, moment_origin, absent, params.kernels, VANISHED
             )
             by_class.append(self.kernel.estimate(moments, moment_origin))
-        prior = params.mixing * params.class_prior
-        of_kernel = xp.sum(prior, axis=1)[:, None]
-        class_posterior = prior / xp.where(of_kernel > 0, of_kernel, xp.ones_like(of_kernel))
+        class_posterior = shares_of_classes(params.mixing * params.class_prior)
         return Subkernels(class_posterior, tuple(by_class), params.kernels, params.subkernels)
 
     def by_class(self, mass: Array, e_step_params: EStepParams) -> Array:
@@ -602,14 +571,9 @@ class SharedKernel:
             raise KernelpoolError(
                 "The conditional likelihood needs rows with a class; got none, or none with any weight."
             )
-        prior = mixing * params.class_prior
-        of_kernel = xp.sum(prior, axis=1)[:, None]
-        class_posterior = prior / xp.where(
-            of_kernel > 0, of_kernel, xp.ones_like(of_kernel)
-        )  # P(C_k|j)
-        signed = (
-            totals.responsibility - class_posterior * totals.posterior[:, None]
-        )  # by log(pi_jk P(C_k))
+        class_posterior = shares_of_classes(mixing * params.class_prior)
+        # by log(pi_jk P(C_k))
+        signed = totals.responsibility - class_posterior * totals.posterior[:, None]
         by_prior = xp.sum(signed, axis=0)
         moment_origin = self.kernel.moment_origin(match_array(natural_params, like=mixing))
         by_kernels = self.kernel.pullback(params.kernels, totals.moments, moment_origin)

@@ -25,8 +25,8 @@ dimensions the prior narrows kernels instead of widening them. There we take 3, 
 """
 
 from ..arrays import Array, match_array
-from ..kernels import Gaussian, PriorStatistics
-from .penalty import PriorRows
+from ..kernels import Gaussian, Kernel, Parameters, PriorStatistics, Product
+from .penalty import Penalty, PriorRows, Subkernels
 
 
 class Conjugate(PriorRows):
@@ -44,3 +44,18 @@ class Conjugate(PriorRows):
         )
         second = scatter + kernel.squares(self.shrinkage + 0 * moment_origin[:, 0], moment_origin)
         return PriorStatistics(self.shrinkage, -self.shrinkage * moment_origin, second, count)
+
+
+class WordPrior(Penalty):
+    r"""A Dirichlet prior on the probabilities of categories.
+
+    .. math:: \log p(\Theta) = \sum_j \sum_g \frac{\alpha}{L_g + 1} \sum_{l = 0}^{L_g} \log \theta_{jg}(l)
+
+    as if :math:`\alpha` more rows of every kernel had been seen, spread evenly over the :math:`L_g` categories of each column
+    and any other value. The family adds these rows itself (`kernels.product`); this is their term of the objective.
+    """
+
+    def objective(
+        self, kernel: Kernel, kernels: Parameters, subkernels: Subkernels | None
+    ) -> float:
+        return kernel.log_dirichlet_prior(kernels) if isinstance(kernel, Product) else 0.0
