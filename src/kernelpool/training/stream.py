@@ -30,7 +30,7 @@ where a kernel lies far from the origin for its width; the M-step is the one of 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -39,7 +39,7 @@ from ..arrays import is_array, match_array, to_numpy
 from ..em import Fit
 from ..errors import KernelpoolError
 from ..kernels import FAMILIES, Gaussian, Kernels, Moments
-from ..networks.shared_kernel import EStepParams, Params, SharedKernel, Totals, sharing_table
+from ..networks.shared_kernel import Params, SharedKernel, Totals, sharing_table
 from ..penalties import Conjugate, NoPenalty, Penalty
 from ..rows import ArrayRows, Frame, Rows, as_rows, column_like, is_lazy, lives_elsewhere
 from ..tables.batches import is_source
@@ -55,7 +55,7 @@ from .prepare import (
     label_name,
     with_two_classes,
 )
-from .settings import Settings, is_auto
+from .settings import AUTO, LEARNED, Settings
 from .shared_kernel import FittedNetwork, MixtureTraining
 
 STEP_POWER = 0.7
@@ -109,19 +109,18 @@ class StreamState:
 
 def check_settings(settings: Settings) -> None:
     """Refuse the settings that depend on all rows."""
-    sharing = settings.sharing
-    refused = {
-        "n_kernels": is_auto(settings.n_kernels),
-        "covariance_type": is_auto(settings.covariance_type),
-        "kernel_prior": is_auto(settings.kernel_prior),
-        "sharing": isinstance(sharing, str) or np.ndim(sharing) > 0,
-        "overlap": is_auto(settings.overlap) or settings.overlap.strength != 0,
-    }
-    for name, is_refused in refused.items():
-        if is_refused:
-            raise KernelpoolError(
-                f"partial_fit takes a number or a name for {name}, which does not depend on all rows; set it, or use fit."
-            )
+    refused = [
+        name
+        for name in ("n_kernels", "covariance_type", "kernel_prior", "sharing", "overlap")
+        if isinstance(getattr(settings, name), str) and getattr(settings, name) in (AUTO, LEARNED)
+    ]
+    refused += ["sharing"] if np.ndim(settings.sharing) else []
+    if not refused and settings.overlap.strength != 0:
+        refused = ["overlap"]
+    if refused:
+        raise KernelpoolError(
+            f"partial_fit takes a number or a name for {refused[0]}, which does not depend on all rows; set it, or use fit."
+        )
     family = FAMILIES[settings.covariance_type]
     if not issubclass(family, Gaussian):
         raise KernelpoolError(
@@ -152,7 +151,13 @@ class StreamNetwork:
     @cached_property
     def params(self) -> Params:
         """The most likely network of the statistics."""
-        return Params(self._kernels(), self.state.mixing, self.class_prior)
+        state = self.state
+        forgotten = np.inf if self.half_life is None else self.half_life / np.log(2)
+        n = min(state.seen, forgotten)  # rows that the statistics stand for
+        moments = Moments(n * state.mass, np.zeros_like(state.mean), n * state.scatter)
+        prior = self.penalty.prior_statistics(self.kernel, moments, state.mean, None)
+        kernels = self.kernel.estimate(moments, state.mean, prior)
+        return Params(kernels, state.mixing, self.class_prior)
 
     @property
     def is_pooled(self) -> bool:
@@ -165,17 +170,6 @@ class StreamNetwork:
         if self.settings.class_prior is not None:
             return np.asarray(self.settings.class_prior, np.float64)
         return np.asarray(self.state.class_weight / self.state.class_weight.sum())
-
-    @property
-    def n_remembered(self) -> float:
-        """Rows that the statistics stand for."""
-        return _remembered(self.state.seen, self.half_life)
-
-    def _kernels(self) -> Kernels:
-        n, state = self.n_remembered, self.state
-        moments = Moments(n * state.mass, np.zeros_like(state.mean), n * state.scatter)
-        prior = self.penalty.prior_statistics(self.kernel, moments, state.mean, None)
-        return self.kernel.estimate(moments, state.mean, prior)
 
     def framed(self, rows: Rows) -> Rows:
         """Rows in the frame."""
@@ -197,13 +191,9 @@ class StreamNetwork:
         if n == 0:
             return self
         step = step_size(n, self.state.seen, self.half_life)
-        batch = _StreamMoments.of(
-            self.kernel,
-            totals,
-            self.network.by_class(totals.moments.mass, e_step_params),
-            e_step_params,
-        )
-        stepped = _joined(self.state, batch, step, self.kernel)
+        mass = np.asarray(self.network.by_class(totals.moments.mass, e_step_params))
+        natural_params = e_step_params.natural_params
+        stepped = _averaged(self.state, totals, mass, natural_params, step, self.kernel)
         log_likelihood = float(totals.log_likelihood) / n - self.state.frame.log_volume
         keep = 1.0 if self.half_life is None else 2 ** (-n / self.half_life)
         labeled = np.asarray(totals.moments.mass[:, :-1].sum(axis=0))
@@ -211,11 +201,7 @@ class StreamNetwork:
         state = replace(
             stepped,
             level=level,
-            mixing=np.asarray(
-                self.penalty.mixing(
-                    self.kernel, stepped.mass, stepped.mixing, self.params.kernels, None
-                )
-            ),
+            mixing=_mixing(stepped.mass, stepped.mixing),
             class_weight=keep * self.state.class_weight + labeled,
             seen=self.state.seen + n,
             objective=(1 - step) * self.state.objective + step * log_likelihood,
@@ -243,21 +229,13 @@ class StreamNetwork:
                     alive[np.flatnonzero(mine)[share[mine].argmax()]] = True
         if alive.all():
             return self
-        scatter = (
-            state.scatter * (share[alive].sum() / share.sum())
-            if self.is_pooled
-            else state.scatter[alive]
-        )
+        scatter = state.scatter if self.is_pooled else state.scatter[alive]
+        if self.is_pooled:
+            scatter = scatter * (share[alive].sum() / share.sum())
         mixing = state.mixing[alive]
-        kept = replace(
-            state,
-            mass=state.mass[alive],
-            mean=state.mean[alive],
-            scatter=scatter,
-            mixing=mixing / mixing.sum(axis=0),
-            owners=state.owners[alive],
-        )
-        return self._of(kept)
+        names = "mass", "mean", "owners"
+        kept = {name: getattr(state, name)[alive] for name in names}
+        return self._of(replace(state, scatter=scatter, mixing=mixing / mixing.sum(axis=0), **kept))
 
     def _probed(
         self, probes: ArrayRows, step: float
@@ -303,15 +281,13 @@ class StreamNetwork:
         scatter = (
             state.scatter + of_new if self.is_pooled else np.append(state.scatter, of_new, axis=0)
         )
-        mixing = mass / np.where(mass.sum(axis=0) > 0, mass.sum(axis=0), 1)
-        empty = mass.sum(axis=0) <= 0
-        mixing[:, empty] = np.append(state.mixing, np.zeros((1, mass.shape[1])), axis=0)[:, empty]
+        before = np.append(state.mixing, np.zeros((1, mass.shape[1])), axis=0)
         grown = replace(
             state,
             mass=mass,
             mean=np.append(state.mean, center[None, :], axis=0),
             scatter=scatter,
-            mixing=mixing,
+            mixing=_mixing(mass, before),
             owners=np.append(state.owners, k),
         )
         return self._of(grown)
@@ -338,53 +314,42 @@ class StreamNetwork:
         )
 
 
+def _mixing(mass: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Shares of mass, (M, K); a class without any keeps the column it had."""
+    of_class = mass.sum(axis=0)
+    return np.where(of_class > 0, mass / np.where(of_class > 0, of_class, 1.0), before)
+
+
 def step_size(n: float, seen: float, half_life: float | None) -> float:
     """gamma for a mini-batch of weight `n` after rows of weight `seen`."""
     forgotten = 0.0 if half_life is None else 1 - 2 ** (-n / half_life)
     return float(max((1 + seen / n) ** -STEP_POWER, forgotten))
 
 
-def _remembered(seen: float, half_life: float | None) -> float:
-    return seen if half_life is None else min(seen, half_life / np.log(2))
-
-
-@dataclass(frozen=True)
-class _StreamMoments:
-    """Statistics a row of one mini-batch."""
-
-    mass: np.ndarray
-    mean: np.ndarray
-    scatter: np.ndarray
-
-    @classmethod
-    def of(
-        cls, kernel: Gaussian, totals: Totals, mass: np.ndarray, e_step_params: EStepParams
-    ) -> "_StreamMoments":
-        """From sums about the kernels' origins to mean and scatter."""
-        natural_params: Any = e_step_params.natural_params
-        moments: Any = totals.moments
-        origin, n = np.asarray(kernel.moment_origin(natural_params)), float(totals.weight)
-        of_kernel = np.asarray(mass).sum(axis=1)
-        some = of_kernel > 1e-12 * n
-        away = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
-        square = kernel.squares(of_kernel, away)
-        mean = np.where(some[:, None], origin + away, natural_params.kernels.mean)
-        return cls(np.asarray(mass) / n, mean, np.asarray(moments.second - square) / n)
-
-
-def _joined(
-    state: StreamState, batch: _StreamMoments, step: float, kernel: Gaussian
+def _averaged(
+    state: StreamState,
+    totals: Totals,
+    mass: np.ndarray,
+    natural_params: Any,
+    step: float,
+    kernel: Gaussian,
 ) -> StreamState:
-    """(1 - gamma) of what was, and gamma of the mini-batch; scatters about the new means."""
-    before, now = (1 - step) * state.mass.sum(axis=1), step * batch.mass.sum(axis=1)
+    """(1 - gamma) of what was, and gamma of a mini-batch with this mass (M, K); scatters about the new means."""
+    n, moments, of_kernel = float(totals.weight), cast(Moments, totals.moments), mass.sum(axis=1)
+    some = of_kernel > 1e-12 * n
+    shift = np.where(some[:, None], moments.first / np.where(some, of_kernel, 1)[:, None], 0.0)
+    scatter = np.asarray(moments.second - kernel.squares(of_kernel, shift)) / n
+    origin = np.asarray(kernel.moment_origin(natural_params))
+    mean = np.where(some[:, None], origin + shift, natural_params.kernels.mean)
+    before, now = (1 - step) * state.mass.sum(axis=1), step * of_kernel / n
     both = np.maximum(before + now, 1e-300)
-    away = batch.mean - state.mean
+    away = mean - state.mean
     between = kernel.squares(before * now / both, away)
     return replace(
         state,
-        mass=(1 - step) * state.mass + step * batch.mass,
+        mass=(1 - step) * state.mass + step * mass / n,
         mean=state.mean + (now / both)[:, None] * away,
-        scatter=(1 - step) * state.scatter + step * batch.scatter + between,
+        scatter=(1 - step) * state.scatter + step * scatter + between,
     )
 
 
@@ -464,27 +429,27 @@ def begin(
     """A stream from its first mini-batch: a few sweeps of batch EM over it."""
     training = MixtureTraining(data, replace(settings, max_iter=START_SWEEPS, empty_kernels="drop"))
     fitted = training.network(training.best())
-    kernels = training.in_frame(fitted.means, fitted.covariances)
-    n_classes = len(data.classes)
     weight = data.class_weight + data.unlabeled_weight * fitted.class_prior
-    empty = StreamState(
-        frame=Frame(*map(np.asarray, (training.frame.origin, training.frame.unit))),
+    network = resume(
+        training.in_frame(fitted.means, fitted.covariances),
+        fitted.mixing,
+        fitted.owners,
+        weight / weight.sum(),
+        Frame(*map(np.asarray, (training.frame.origin, training.frame.unit))),
+        data.weight,
+        fitted.objective,
+        settings,
+        half_life,
+    )
+    state = replace(
+        network.state,
         variance=training.variance,
-        mass=fitted.mixing * (weight / weight.sum()),
-        mean=np.asarray(kernels.mean),
-        scatter=np.zeros(0),
-        mixing=fitted.mixing,
-        owners=fitted.owners,
         class_weight=data.class_weight,
-        level=np.full((2, n_classes), np.nan),
-        seen=data.weight,
-        objective=fitted.objective,
         n_steps=1,
         most_kernels=MOST * len(training.owners),
     )
-    state = replace(empty, scatter=scatter_of(training.host_kernel, kernels, empty.mass))
-    level, _ = StreamNetwork(state, settings)._probed(probes, 1.0)
-    return StreamNetwork(replace(state, level=level), settings, half_life)
+    level, _ = network._of(state)._probed(probes, 1.0)
+    return network._of(replace(state, level=level))
 
 
 def resume(
@@ -501,11 +466,10 @@ def resume(
     """A stream that goes on from a fitted network, whose kernels are given in the frame."""
     plain = FAMILIES[settings.covariance_type](np.zeros(kernels.mean.shape[1]))
     mean, share, mass = np.asarray(kernels.mean), mixing @ class_prior, mixing * class_prior
+    spread = np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2
     state = StreamState(
         frame=frame,
-        variance=np.asarray(
-            share @ (np.asarray(plain.variances(kernels)) + (mean - share @ mean) ** 2)
-        ),
+        variance=np.asarray(share @ spread),
         mass=mass,
         mean=mean,
         scatter=scatter_of(plain, kernels, mass),
