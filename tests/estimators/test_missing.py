@@ -252,9 +252,7 @@ def test_questions_about_no_feature_are_refused():
         KernelpoolError, match="features must be positions below 3 or names of features; got none"
     ):
         model.marginal([])
-    with pytest.raises(KernelpoolError, match="conditional needs a feature that is not given"):
+    with pytest.raises(KernelpoolError, match="and one that is not given"):
         model.conditional(X[0])
-    with pytest.raises(
-        KernelpoolError, match="conditional needs known values of all features in `given`"
-    ):
+    with pytest.raises(KernelpoolError, match="conditional needs known values"):
         model.conditional([np.nan, 1, 2], given=[0])

@@ -109,37 +109,6 @@ def test_weights_and_unlabeled_rows_equal_the_equations(blobs, given_start, fami
     assert model.objective_ == pytest.approx(expected, rel=1e-10)
 
 
-def test_kernels_that_a_class_may_not_use_are_not_looked_at(
-    blobs, given_start, family, monkeypatch
-):
-    """Rows of each class are multiplied with that class's kernels alone, and the sums are those of all of them."""
-    x, y = (np.concatenate([a] * 5) for a in blobs)
-    y = np.where(np.arange(len(y)) % 7 == 0, -1, y)
-    mean, covariance, mixing, _ = given_start
-    mixing = mixing * (CLOSED > 0)
-    params = Params(Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.full(3, 1 / 3))
-    network = SharedKernel(FAMILIES[family](np.zeros(3)), CLOSED)
-    rows = ArrayRows(
-        x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000
-    )
-    assert rows.n_blocks > 1
-    pairs, plain = [], FAMILIES[family].sums
-    counted = lambda self, phi, x, r: pairs.append(r.size) or plain(self, phi, x, r)  # noqa: E731
-    monkeypatch.setattr(FAMILIES[family], "sums", counted)
-    (expected, value), n_all = network.sweep(rows, params), sum(pairs)
-    pairs.clear()
-    found, same = network.sweep(rows.by_class(), params)
-    assert n_all == len(x) * 6
-    assert (
-        sum(pairs)
-        == sum((y == k).sum() * (CLOSED[:, k] > 0).sum() for k in range(3)) + (y < 0).sum() * 6
-    )
-    assert same == pytest.approx(value, rel=1e-14)
-    for a, b in zip(vars(found.kernels).values(), vars(expected.kernels).values(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-12, atol=1e-13)
-
-
 def test_what_sharing_forbids_is_exactly_zero_whatever_the_order_of_the_rows(
     blobs, given_start, family
 ):
@@ -155,30 +124,28 @@ def test_what_sharing_forbids_is_exactly_zero_whatever_the_order_of_the_rows(
 
 @pytest.mark.parametrize("sharing", [np.ones((6, 3)), CLOSED], ids=["open", "closed"])
 @pytest.mark.parametrize("hidden", [0, 3], ids=["labeled", "unlabeled"])
-def test_penalties_that_ask_for_every_class_get_them_from_rows_by_class(
-    blobs, given_start, family, sharing, hidden
+@pytest.mark.parametrize("penalty", [None, Overlap(2.0)], ids=["plain", "overlap"])
+def test_rows_sorted_by_class_have_the_same_sweep(
+    blobs, given_start, family, sharing, hidden, penalty
 ):
+    """Rows of each class are multiplied with that class's kernels alone, and the sums are those of all."""
     x, y = (np.concatenate([a] * 5) for a in blobs)
     y = np.where(np.arange(len(y)) % 10 < hidden, -1, y)
     mean, covariance, mixing, _ = given_start
     mixing = mixing * (sharing > 0)
-    params = Params(
-        Kernels(mean, covariance), mixing / mixing.sum(axis=0), np.array([0.5, 0.3, 0.2])
-    )
-    network = SharedKernel(FAMILIES[family](np.zeros(3)), sharing, Overlap(2.0))
-    rows = ArrayRows(
-        x, y, np.linspace(0.1, 2, len(x)), frame=Frame(np.zeros(3), np.ones(3)), width=20_000
-    )
-    (expected, value), (found, same) = (
-        network.sweep(rows, params),
-        network.sweep(rows.by_class(), params),
-    )
+    prior = np.array([0.5, 0.3, 0.2])
+    params = Params(Kernels(mean, covariance), mixing / mixing.sum(axis=0), prior)
+    network = SharedKernel(FAMILIES[family](np.zeros(3)), sharing, penalty)
+    weight, frame = np.linspace(0.1, 2, len(x)), Frame(np.zeros(3), np.ones(3))
+    rows = ArrayRows(x, y, weight, frame=frame, width=20_000)
+    assert rows.n_blocks > 1
+    expected, value = network.sweep(rows, params)
+    found, same = network.sweep(rows.by_class(), params)
     assert same == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(found.kernels.mean, expected.kernels.mean, rtol=1e-11)
-    np.testing.assert_allclose(
-        found.kernels.covariance, expected.kernels.covariance, rtol=1e-11, atol=1e-12
-    )
-    np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-11, atol=1e-14)
+    for name in ("mean", "covariance"):
+        a, b = (getattr(network.kernels, name) for network in (found, expected))
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.mixing, expected.mixing, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")

@@ -213,29 +213,6 @@ def test_readings_of_the_step_of_delta(blobs, given_start, family, step):
         np.testing.assert_allclose(params.mixing, mixing, rtol=1e-8, atol=1e-12)
 
 
-def test_readings_differ_on_the_way_and_agree_where_em_settles(blobs, given_start, family):
-    x, y = blobs
-    mean, covariance, mixing, _ = given_start
-    rows = ArrayRows(x, y, frame=Frame(np.zeros(3), np.ones(3)))
-    starts = [Params(Kernels(mean, covariance), mixing, np.bincount(y) / len(y))] * len(STEPS)
-    networks = [
-        SharedKernel(FAMILIES[family](np.zeros(3)), np.ones((6, 3)), Overlap(2.0, step=step))
-        for step in STEPS
-    ]
-    after = [
-        network.sweep(rows, network.sweep(rows, start)[0])[0]
-        for network, start in zip(networks, starts, strict=True)
-    ]
-    for i, j in ((0, 1), (1, 2), (0, 2)):
-        assert np.abs(after[i].mixing - after[j].mixing).max() > 1e-6
-    for _ in range(100):
-        after = [
-            network.sweep(rows, params)[0] for network, params in zip(networks, after, strict=True)
-        ]
-    for other in after[1:]:
-        np.testing.assert_allclose(other.kernels.mean, after[0].kernels.mean, atol=2e-3)
-
-
 def test_the_means_under_the_full_distance(blobs, given_start, family):
     """One sweep: the means make the derivative of the complete log-likelihood less the penalty (23), with Sigma_jk, zero."""
     x, y = blobs
@@ -302,13 +279,6 @@ def test_strength_zero_is_maximum_likelihood_bit_for_bit(blobs, given_start, fam
         np.testing.assert_array_equal(a.kernels.covariance, b.kernels.covariance)
         np.testing.assert_array_equal(a.mixing, b.mixing)
         params = a
-    settings = {"covariance_type": family, "random_state": 0, "tol": 1e-3}
-    plain, nothing = (
-        SharedKernelClassifier.prbf(6, overlap=overlap, **settings).fit(x, y)
-        for overlap in (0.0, Overlap(0.0, distance))
-    )
-    for name in ("means_", "covariances_", "mixing_", "history_"):
-        np.testing.assert_array_equal(getattr(nothing, name), getattr(plain, name))
 
 
 @pytest.mark.filterwarnings("ignore:EM stopped")

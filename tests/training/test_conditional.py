@@ -168,24 +168,6 @@ def test_other_class_priors_shift_the_odds(clouds):
     )  # the classes are equally common in the rows
 
 
-def test_generative_weight_and_folds_change_something(clouds):
-    (X, y), (X_test, _) = clouds
-    plain, hybrid, chosen, folds = (
-        SharedKernelClassifier.prbf(4, training=training, random_state=0)
-        .fit(X, y)
-        .predict_proba(X_test)
-        for training in (
-            "conditional",
-            Training(generative_weight=0.5),
-            Training(generative_weight="auto", n_folds=2),
-            Training(n_folds=2),
-        )
-    )
-    for other in (hybrid, folds):
-        assert np.abs(other - plain).max() > 1e-3
-    assert np.isfinite(chosen).all()
-
-
 def test_the_likelihood_of_training_rows_never_falls(clouds, monkeypatch):
     (X, y), _ = clouds
     fits, climb = [], conditional._climb
@@ -378,21 +360,6 @@ def test_an_interrupted_climb_of_many_rows_is_told(clouds, monkeypatch):
 
 
 # -- no more work than it takes -------------------------------------------------------------------------------------
-
-
-def test_rows_that_are_given_as_held_out_cost_no_second_em(clouds, monkeypatch):
-    (X, y), (X_test, y_test) = clouds
-    sweeps = []
-    sweep = SharedKernel.sweep
-    monkeypatch.setattr(SharedKernel, "sweep", lambda *args: sweeps.append(1) or sweep(*args))
-    settings = {"n_kernels": 6, "covariance_type": "diag", "random_state": 0}
-    em = SharedKernelClassifier(**settings, training="em").fit(X, y)
-    n_sweeps = len(sweeps)
-    model = SharedKernelClassifier(**settings).fit(X, y, X_val=X_test[:300], y_val=y_test[:300])
-    assert len(sweeps) - n_sweeps <= n_sweeps + 1
-    (network_,) = model.discriminative_
-    assert np.abs(network_.means_ - em.means_).max() > 1e-3  # and it has been trained on from there
-    np.testing.assert_array_equal(model.means_, em.means_)
 
 
 def test_no_row_is_scored_by_the_step_that_it_selects():

@@ -26,7 +26,7 @@ from ..inspection.describe import (
     training_text,
 )
 from ..kernels import FAMILIES, Gaussian, Kernels, NaturalParams, Product, ProductKernels
-from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass
+from ..networks.shared_kernel import Params, SharedKernel, TotalsByClass, shares_of_classes
 from ..penalties import Overlap
 from ..penalties.penalty import Subkernels
 from ..rows import Block, Frame, Rows, as_rows, one_blas_thread
@@ -471,28 +471,23 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """The parameters as one record."""
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
-        several = hasattr(self.n_kernels, "__len__") and not isinstance(self.n_kernels, str)
-        given = isinstance(self.overlap, Overlap) or is_auto(self.overlap)
+        n_kernels, overlap, training = self.n_kernels, self.overlap, self.training
+        if hasattr(n_kernels, "__len__") and not isinstance(n_kernels, str):
+            n_kernels = list(n_kernels)
+        if not isinstance(overlap, Overlap) and not is_auto(overlap):
+            overlap = Overlap(float(overlap))
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
+        names = "covariance_type", "sharing", "kernel_prior", "covariance_floor", "class_prior"
+        names += "empty_kernels", "max_iter", "tol", "n_jobs"
         return Settings(
-            n_kernels=list(self.n_kernels) if several else self.n_kernels,  # type: ignore[arg-type]
-            covariance_type=self.covariance_type,
+            n_kernels=n_kernels,
             standardize=bool(self.standardize),
-            sharing=self.sharing,
-            overlap=self.overlap if given else Overlap(float(self.overlap)),  # type: ignore[arg-type]
-            kernel_prior=self.kernel_prior,
-            covariance_floor=self.covariance_floor,
-            class_prior=self.class_prior,
+            overlap=overlap,
             start=self._start,
-            training=self.training
-            if isinstance(self.training, Training)
-            else Training(self.training),
-            empty_kernels=self.empty_kernels,
-            max_iter=self.max_iter,
-            tol=self.tol,
+            training=training if isinstance(training, Training) else Training(training),
             seed=seed,
-            n_jobs=self.n_jobs,
+            **{name: getattr(self, name) for name in names},
         )
 
     def _continued(self, settings: Settings, data: TrainingData) -> Settings:
@@ -904,13 +899,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         width = np.sqrt(self.covariances_[0])[numbers]
         unit[numbers] = width * np.exp(np.mean(np.log(frame.unit[numbers] / width)))
         kernel, frame = self._kernel(self.training_type_), Frame(frame.origin, unit)
+        kernels = kernels_of(kernel, self.means_, self.covariances_, self._fitted.probabilities)
         return (
             SharedKernel(kernel, network.sharing),
-            kernel.into(
-                kernels_of(kernel, self.means_, self.covariances_, self._fitted.probabilities),
-                frame,
-                stretched=True,
-            ),
+            kernel.into(kernels, frame, stretched=True),
             frame,
         )
 
@@ -944,9 +936,8 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def _posterior(self, rows: Rows) -> RowFunction:
         density = self._density(rows)
         network, natural_params, mixing, *_ = density.params
-        return RowFunction(
-            density.rows, _kernel_posterior, (network, natural_params, mixing, self.class_prior_)
-        )
+        params = natural_params, mixing, self.class_prior_
+        return RowFunction(density.rows, network.kernel_posterior, params)
 
     def _sample_rows(self, codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         network, kernels, frame = self._network()
@@ -1001,11 +992,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """
         check_is_fitted(self)
         x = encoded_rows(self, X, dtype=np.float64)
-        codes = (
-            np.full(len(x), -1)
-            if y is None
-            else class_codes(np.asarray(y), self.classes_, self.unlabeled)
-        )
+        codes = np.full(len(x), -1)
+        if y is not None:
+            codes = class_codes(np.asarray(y), self.classes_, self.unlabeled)
         if n_draws is None:
             return self.columns_.decode(self._imputed(x, codes))
         rng = check_random_state(self.random_state if random_state is None else random_state)
@@ -1133,17 +1122,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         )
         rest = [i for i in range(self.n_features_in_) if i not in at]
         if not rest or not np.isfinite(row[at]).all():
-            what = (
-                "known values of all features in `given`" if rest else "a feature that is not given"
-            )
             raise KernelpoolError(
-                f"conditional needs {what}; got {row.tolist()} and given={list(at)}."
+                f"conditional needs known values of the features that are given, and one that is not "
+                f"given; got {row.tolist()} and given={list(at)}."
             )
         known = np.where(np.isin(np.arange(len(row)), at), row, np.nan)[None, :]
         network, inside, frame = self._network()
         natural_params = network.kernel.natural_params(inside, float(np.finfo(np.float64).eps))
         rows = as_rows(known).framed(frame, 64)
-        log_kernel = rows.each(_by_kernel, network, natural_params)[0]  # (M,)
+        log_kernel = rows.each(lambda block, p: network.by_kernel(block, p).T, natural_params)[0]
         joint = np.exp(log_kernel - log_kernel.max())[:, None] * self.mixing_
         of_class = joint.sum(axis=0)
         mixing = np.where(of_class > 0, joint / np.where(of_class > 0, of_class, 1.0), self.mixing_)
@@ -1186,9 +1173,7 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
     def class_posterior_(self) -> np.ndarray:
         """P(C_k|j), equation (22): the share of each class in each kernel, (n_kernels, n_classes)."""
         check_is_fitted(self)
-        joint = self.mixing_ * self.class_prior_
-        of_kernel = joint.sum(axis=1, keepdims=True)
-        return joint / np.where(of_kernel > 0, of_kernel, 1.0)
+        return np.asarray(shares_of_classes(self.mixing_ * self.class_prior_))
 
     def kernel_overlap(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         r"""How far the classes of each kernel lie apart (Constantinopoulos, Titsias & Likas 2002, equation (16)).
@@ -1249,13 +1234,9 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
                 "subkernels has means and covariances of numbers; this model has categories besides."
             )
         by_class = [kernel.out_of(part, frame, stretched=stretched) for part in subkernels.kernels]
-        common = kernel.shape(1, self.n_features_in_) == kernel.shape(
-            2, self.n_features_in_
-        )  # one matrix for all kernels
+        axis = 0 if kernel.name == "tied" else 1
         means = np.stack([np.asarray(part.mean) for part in by_class], axis=1)
-        return means, np.stack(
-            [np.asarray(part.covariance) for part in by_class], axis=0 if common else 1
-        )
+        return means, np.stack([np.asarray(part.covariance) for part in by_class], axis=axis)
 
     def _subkernels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Subkernels, Frame]:
         """The family, the kernels and their subkernels by some labeled rows, in a frame, and that frame."""
@@ -1373,10 +1354,6 @@ def _log_density(
     )
 
 
-def _by_kernel(block: Block, network: SharedKernel, natural_params: NaturalParams) -> Any:
-    return network.by_kernel(block, natural_params).T
-
-
 def _one_row(x: Any) -> Any:
     """One row as a table of one row."""
     if hasattr(x, "to_frame"):  # of pandas
@@ -1421,13 +1398,3 @@ def _average_log_proba(
         return found
     nothing = xp.sum(block.missing.observed, axis=1, keepdims=True) == 0  # (n, 1)
     return xp.where(nothing, log_prior + xp.zeros_like(found), found)
-
-
-def _kernel_posterior(
-    block: Block,
-    network: SharedKernel,
-    natural_params: NaturalParams,
-    mixing: Any,
-    class_prior: Any,
-) -> Any:
-    return network.kernel_posterior(block, natural_params, mixing, class_prior)
