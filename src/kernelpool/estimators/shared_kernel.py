@@ -471,15 +471,15 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
         """The parameters as one record."""
         if not hasattr(self.sharing, "__len__"):
             check_degree(self.sharing, "sharing")
-        n_kernels, overlap, training = self.n_kernels, self.overlap, self.training
+        n_kernels: Any = self.n_kernels
+        overlap, training = self.overlap, self.training
         if hasattr(n_kernels, "__len__") and not isinstance(n_kernels, str):
             n_kernels = list(n_kernels)
         if not isinstance(overlap, Overlap) and not is_auto(overlap):
             overlap = Overlap(float(overlap))
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        names = "covariance_type", "sharing", "kernel_prior", "covariance_floor", "class_prior"
-        names += "empty_kernels", "max_iter", "tol", "n_jobs"
+        names = "covariance_type sharing kernel_prior covariance_floor class_prior empty_kernels"
         return Settings(
             n_kernels=n_kernels,
             standardize=bool(self.standardize),
@@ -487,7 +487,10 @@ class SharedKernelClassifier(CallbackSupportMixin, TransformerMixin, DensityClas
             start=self._start,
             training=training if isinstance(training, Training) else Training(training),
             seed=seed,
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in names.split()},
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_jobs=self.n_jobs,
         )
 
     def _continued(self, settings: Settings, data: TrainingData) -> Settings:
