@@ -173,18 +173,22 @@ class FitJob:
     def _keep_scores(self, at: np.ndarray, probability: np.ndarray) -> None:
         """Lowest densities for novelty; scores of some rows for their own classes, for sets."""
         least = -np.finfo(np.float64).max
+
+        def finite(score: Any) -> np.ndarray:
+            return np.nan_to_num(np.asarray(score), nan=least, neginf=least)
+
         if hasattr(self.model, "score_samples"):
-            score = np.asarray(self.model.score_samples(self.rows.table.take(at)))
-            lowest = np.sort(np.nan_to_num(score, nan=least, neginf=least))[:LOWEST]
-            self.held_out["held_out_densities"] = {"n_rows": len(score), "lowest": lowest}
+            score = finite(self.model.score_samples(self.rows.table.take(at)))
+            lowest = {"n_rows": len(score), "lowest": np.sort(score)[:LOWEST]}
+            self.held_out["held_out_densities"] = lowest
+        if len(self.model.classes_) < len(self.classes):
+            return
         some = np.unique(np.linspace(0, len(at) - 1, MOST_CALIBRATION).astype(int))
         own = np.arange(len(some)), self.codes[at[some]]
         scores = [probability[some][own]]
         if hasattr(self.model, "log_density"):
-            density = np.asarray(self.model.log_density(self.rows.table.take(at[some])))[own]
-            scores.append(np.nan_to_num(density, nan=least, neginf=least))
-        if len(self.model.classes_) == len(self.classes):
-            self.held_out["calibration"] = {"codes": own[1], "scores": scores}
+            scores.append(finite(self.model.log_density(self.rows.table.take(at[some])))[own])
+        self.held_out["calibration"] = {"codes": own[1], "scores": scores}
 
     def _keep(self, train: np.ndarray) -> None:
         """What the rows are like, for `kernelpool check`: counts, and no rows."""

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -113,9 +114,27 @@ class Screen:
             self.complain(message)
         raise typer.Exit(int(code))
 
-    def working(self, title: str, total: float | None = None) -> "Working":
-        """A progress bar for what follows, once it has taken two seconds."""
-        return Working(title, total, self.silent)
+    @contextmanager
+    def working(self, title: str, total: float | None = None) -> Iterator["Working"]:
+        """A progress bar on stderr that appears after two seconds and vanishes at the end."""
+        if self.silent or not sys.stderr.isatty():
+            yield Working(self.silent)
+            return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        title_column = TextColumn("{task.description}", markup=False)
+        columns = SpinnerColumn(), title_column, BarColumn()
+        note = TextColumn("{task.fields[note]}", markup=False)
+        bar = Progress(*columns, note, console=_console(stderr=True), transient=True)
+        timer = threading.Timer(BAR_AFTER, bar.start)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield Working(self.silent, bar, bar.add_task(title, total=total, note=""))
+        finally:
+            timer.cancel()
+            timer.join()
+            bar.stop()
 
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
@@ -134,26 +153,13 @@ def _print(text: str, console: Any = None, style: str | None = None) -> None:
         (console or _console(stderr=True)).print(text, style=style, **PLAIN)
 
 
+@dataclass
 class Working:
-    """A progress bar on stderr that appears after two seconds and vanishes at the end."""
+    """What is done so far, on a progress bar where there is one."""
 
-    def __init__(self, title: str, total: float | None, silent: bool) -> None:
-        self.silent = silent
-        self.bar: Any = None
-        if not silent and sys.stderr.isatty():
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-
-            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
-            columns += [TextColumn("{task.fields[note]}", markup=False)]
-            self.bar = Progress(*columns, console=_console(stderr=True), transient=True)
-            self.task = self.bar.add_task(title, total=total, note="")
-            self.timer = threading.Timer(BAR_AFTER, self.bar.start)
-            self.timer.daemon = True
-
-    def __enter__(self) -> Self:
-        if self.bar is not None:
-            self.timer.start()
-        return self
+    silent: bool
+    bar: Any = None
+    task: Any = None
 
     def at(self, completed: float, note: str = "", **state: Any) -> None:
         """So far; `description` and `total` may change."""
@@ -164,12 +170,6 @@ class Working:
         """A line above the bar, which stays; without a terminal as well."""
         if not self.silent:
             _print(text, None if self.bar is None else self.bar.console)
-
-    def __exit__(self, *_: Any) -> None:
-        if self.bar is not None:
-            self.timer.cancel()
-            self.timer.join()
-            self.bar.stop()
 
 
 # -- files -----------------------------------------------------------------------------------------

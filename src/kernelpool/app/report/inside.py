@@ -156,7 +156,7 @@ class Inside:
         return np.asarray(np.sqrt((miss * other).sum(axis=1)))
 
 
-def category(values: Any, code: float) -> str:
+def category(values: Any, code: Any) -> str:
     """What a code stands for."""
     return text_of(values[int(code)]) if code < len(values) else "another value"
 

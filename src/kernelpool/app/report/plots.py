@@ -570,7 +570,8 @@ def plot_history(model: Any, *, ax: Any = None) -> None:
     later = np.concatenate([values[1:] for values in runs.values()])
     margin = 0.05 * np.ptp(later) or 0.5
     ax.set_ylim(later.min() - margin, later.max() + margin)  # the first values may be far below
-    ax.set(xlabel="sweep", ylabel=objective_name(model))
+    loss = hasattr(model, "loss_")
+    ax.set(xlabel="sweep", ylabel=f"{'loss' if loss else 'objective'} per row")
     ax.xaxis.get_major_locator().set_params(integer=True)
     if len(runs) > 1:
         ax.legend()
@@ -586,8 +587,3 @@ def histories(model: Any) -> dict[str, np.ndarray]:
         if len(values) > 1:
             found[member_name(member) if len(members) > 1 else ""] = values
     return found
-
-
-def objective_name(model: Any) -> str:
-    """What `history_` holds."""
-    return "loss per row, on rows left out" if hasattr(model, "loss_") else "objective per row"
