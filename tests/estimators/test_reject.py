@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -309,12 +311,21 @@ def test_a_fitted_model_is_not_fitted_again():
     assert below.mean() == pytest.approx(0.01, abs=0.004)
 
 
-def test_weights_reach_the_classifier():
+def test_weights_are_passed_with_and_without_routing():
     X, y = make_clouds(400, random_state=0)
     weight = np.random.default_rng(0).integers(3, size=400) * 1.0
     kwargs = {"ambiguity": 0.2, "ambiguity_rule": "rate", "cv": 2}
     plain = RejectClassifier(GaussianNB(), **kwargs).fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(plain.estimator_.theta_, GaussianNB().fit(X, y, weight).theta_)
+    with config_context(enable_metadata_routing=True):
+        for use in (True, False):
+            inner = GaussianNB().set_fit_request(sample_weight=use)
+            routed = RejectClassifier(inner, **kwargs).set_fit_request(sample_weight=True)
+            routed.fit(X, y, sample_weight=weight)
+            expected = GaussianNB().fit(X, y, weight if use else None).theta_
+            np.testing.assert_array_equal(routed.estimator_.theta_, expected)
+        grouped = RejectClassifier(GaussianNB(), **kwargs).set_params(cv=GroupKFold(2))
+        grouped.fit(X, y, groups=np.arange(400) % 4)
     with pytest.warns(UserWarning, match=r"KNeighborsClassifier.fit takes no sample_weight"):
         RejectClassifier(KNeighborsClassifier(), **kwargs).fit(X, y, sample_weight=weight)
 

@@ -136,7 +136,7 @@ class ConformalClassifier(MetaClassifier):
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit the classifiers and score the calibration rows.
 
         Parameters
@@ -147,6 +147,8 @@ class ConformalClassifier(MetaClassifier):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, for calibration and, where their `fit` takes weights, for the classifiers.
+        **fit_params : dict
+            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata routing.
 
         Returns
         -------
@@ -160,9 +162,10 @@ class ConformalClassifier(MetaClassifier):
                 f"SharedKernelClassifier; {type(self.estimator).__name__} has none. Use "
                 "conformity='probability'."
             )
+        routed = self._routed(sample_weight, fit_params)
         X, y, weight = self._check_rows(X, y, sample_weight)
         models, fold, proba, density = self._held_out(
-            X, y, sample_weight, weight, "log_density" if has_density else None
+            X, y, weight, routed, "log_density" if has_density else None
         )
         classes = np.asarray(models[0].classes_)
         rows = np.flatnonzero(fold >= 0)

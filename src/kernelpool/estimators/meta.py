@@ -5,9 +5,13 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Bunch, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_method_params,
     _check_sample_weight,
     _num_samples,
     has_fit_parameter,
@@ -60,7 +64,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         )
 
     def _held_out(
-        self, X: Any, y: Any, sample_weight: Any, weight: np.ndarray, density: str | None
+        self, X: Any, y: Any, weight: np.ndarray, routed: Bunch, density: str | None
     ) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
         """Predictions for rows by classifiers that were not fitted to them.
 
@@ -71,11 +75,11 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
             values = _predictions(self.estimator, X, density)
             models, fold = [self.estimator], np.zeros(len(y), int)
         elif self._fits_once:
-            pool = clone(self.estimator).fit(X, y, sample_weight)
+            pool = clone(self.estimator).fit(X, y, **routed.fit)
             models, values = [pool], _predictions_of_pool(pool, density)
             fold = np.where(np.isfinite(values).all(axis=1), 0, -1)
         else:
-            models, fold, values = self._cross_fitted(X, y, sample_weight, weight, density)
+            models, fold, values = self._cross_fitted(X, y, weight, routed, density)
         if not weight[fold >= 0].sum() > 0:
             raise KernelpoolError(
                 "sample_weight is zero for every held-out row; at least one must be positive."
@@ -84,7 +88,7 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         return models, fold, values[:, :n_classes], values[:, n_classes:]
 
     def _cross_fitted(
-        self, X: Any, y: np.ndarray, sample_weight: Any, weight: np.ndarray, density: str | None
+        self, X: Any, y: np.ndarray, weight: np.ndarray, routed: Bunch, density: str | None
     ) -> tuple[list[Any], np.ndarray, np.ndarray]:
         def fit(train: tuple[Any, ...], held_out: tuple[Any, ...]) -> tuple[Any, np.ndarray]:
             unseen = np.setdiff1d(held_out[1], train[1])
@@ -93,14 +97,14 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
                     f"Every class needs rows in training; those of class {unseen.tolist()[0]!r} are "
                     "all held out at once. Pass another cv, or drop the class."
                 )
-            model = clone(self.estimator).fit(*train[:2], **self._fit_params(train[2]))
+            fit_params = _check_method_params(X, routed.fit, indices=train[2])
+            model = clone(self.estimator).fit(*train[:2], **fit_params)
             return model, _predictions(model, held_out[0], density)
 
         if min(np.shape(X)) == 0:  # the message is that of the classifier
             clone(self.estimator).fit(X, y)
-        fold = folds_of(self.cv, X, y, weight)
-        passed = None if sample_weight is None else weight
-        models, values = cross_fit(fit, (X, y, passed), fold)
+        fold = folds_of(self.cv, X, y, weight, split_params=routed.split)
+        models, values = cross_fit(fit, (X, y, np.arange(len(y))), fold)
         return models, fold, values
 
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -114,18 +118,34 @@ class MetaClassifier(NotebookMixin, ClassifierMixin, MetaEstimatorMixin, BaseEst
         check_classification_targets(y)
         return X, y, checked_weights(sample_weight, y)
 
-    def _fit_params(self, sample_weight: Any) -> dict[str, Any]:
-        """What `fit` of the classifier takes beside rows and labels."""
-        if sample_weight is None:
-            return {}
-        if has_fit_parameter(self.estimator, "sample_weight"):
-            return {"sample_weight": sample_weight}
-        warn(
-            f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights count for "
-            "held-out rows alone.",
-            UserWarning,
-        )
-        return {}
+    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Bunch:
+        """Which of the parameters of `fit` go to the classifier, and which to the splitter."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return Bunch(
+                fit=routed.estimator.fit, split=routed.get("splitter", Bunch(split={})).split
+            )
+        given = dict(fit_params)
+        if sample_weight is not None:
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                given["sample_weight"] = sample_weight
+            elif not self._is_prefit() and not isinstance(self.estimator, FrozenEstimator):
+                warn(
+                    f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights count "
+                    "for held-out rows alone.",
+                    UserWarning,
+                )
+        return Bunch(fit=given, split={})
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where `sample_weight` and other parameters go: see scikit-learn's guide to metadata routing."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=fits)
+        if hasattr(self.cv, "split"):
+            splits = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=splits)
+        return router
 
     def __sklearn_tags__(self) -> Any:
         tags, wrapped = super().__sklearn_tags__(), get_tags(self.estimator)

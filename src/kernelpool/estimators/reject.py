@@ -217,7 +217,9 @@ class RejectClassifier(MetaClassifier):
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, **fit_params: Any
+    ) -> Self:
         """Fit the classifier and set the thresholds.
 
         Parameters
@@ -229,6 +231,8 @@ class RejectClassifier(MetaClassifier):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, for the classifier where its `fit` takes weights and for the thresholds.
+        **fit_params : dict
+            Passed to `fit` of the classifier, and of the splitter, by scikit-learn's metadata routing.
 
         Returns
         -------
@@ -236,6 +240,7 @@ class RejectClassifier(MetaClassifier):
             The fitted estimator.
         """
         ambiguity, novelty = self._check_parameters()
+        routed = self._routed(sample_weight, fit_params)
         by_rows = ambiguity is not None and self.ambiguity_rule != "threshold"
         by_score = novelty is not None and self.novelty_rule == "rate"
         estimator = self.estimator if self._is_prefit() else None
@@ -250,7 +255,7 @@ class RejectClassifier(MetaClassifier):
         elif by_rows or by_score:
             X, y, weight = self._check_rows(X, y, sample_weight)
             density = None if novelty is None else "score_samples"
-            models, fold, proba, scores = self._held_out(X, y, sample_weight, weight, density)
+            models, fold, proba, scores = self._held_out(X, y, weight, routed, density)
             estimator = models[0] if self._fits_once else None
             held, classes = fold >= 0, models[0].classes_
             y_held, weight, proba = y[held], weight[held], proba[held]
@@ -268,7 +273,7 @@ class RejectClassifier(MetaClassifier):
                 held_out = ambiguity_of(proba[counted]), wrong[counted], weight[counted]
                 ambiguity = ambiguity_threshold(ambiguity, self.ambiguity_rule, *held_out)
         if estimator is None:
-            estimator = clone(self.estimator).fit(X, y, **self._fit_params(sample_weight))
+            estimator = clone(self.estimator).fit(X, y, **routed.fit)
         classes = np.asarray(estimator.classes_)
         labels = (
             _refusal_label("ambiguous_label", self.ambiguous_label, 2, "ambiguous", classes),

@@ -87,7 +87,14 @@ def hold_out(code: np.ndarray, share: float, *, key: np.ndarray) -> np.ndarray:
     return out
 
 
-def folds_of(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, seed: int = 0) -> np.ndarray:
+def folds_of(
+    cv: Any,
+    X: Any,
+    y: np.ndarray,
+    weight: np.ndarray,
+    seed: int = 0,
+    split_params: dict[str, Any] | None = None,
+) -> np.ndarray:
     """The fold in which each row is held out, (n,), from a parameter `cv` as scikit-learn has it.
 
     None is for five folds, an int for so many; other splitters and iterables must hold each row
@@ -103,7 +110,9 @@ def folds_of(cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, seed: int = 0) 
             )
         return fold
     fold = np.full(len(y), -1)
-    for f, (train, test) in enumerate(check_cv(cv, y, classifier=True).split(X, y)):
+    for f, (train, test) in enumerate(
+        check_cv(cv, y, classifier=True).split(X, y, **split_params or {})
+    ):
         if (fold[test] >= 0).any() or len(train) + len(test) != len(y):
             raise KernelpoolError(
                 "cv must hold each row out at most once and train on all others, as StratifiedKFold "
