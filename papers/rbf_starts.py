@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from kernelpool.rows import as_rows
 from kernelpool.training.em_log import EMLogConfig, hidden_layer
 from kernelpool.training.prepare import surveyed
-from kernelpool.training.settings import Settings
+from kernelpool.training.shared_kernel import Settings
 
 
 def mixture(means: np.ndarray, variance: Any, covariance_type: str = "spherical") -> Any:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .inspection import bounds
     from .penalties import Overlap
     from .starts import Start
-    from .training.settings import Training
+    from .training.shared_kernel import Training
 
 __all__ = [
     "CompetitiveNeuronsClassifier",
@@ -64,7 +64,7 @@ _MODULES = {
     "to_onnx": "app.onnx",
     "Overlap": "penalties",
     "Start": "starts",
-    "Training": "training.settings",
+    "Training": "training.shared_kernel",
 }
 """Where names are that are no estimators."""
 

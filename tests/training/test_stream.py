@@ -8,7 +8,7 @@ import pytest
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
-from kernelpool.training.settings import Settings
+from kernelpool.training.shared_kernel import Settings
 from kernelpool.training.stream import STEP_POWER, StreamNetwork, scatter_of, step_size
 
 CLASSES = [0, 1]

@@ -35,7 +35,7 @@ from ..training.em_log import (
     regression_data,
 )
 from ..training.prepare import TrainingData, encoded_rows, named_features
-from ..training.settings import Settings
+from ..training.shared_kernel import Settings
 from .base import Estimator
 from .rbf import decision
 from .tabular import FittedTabular, TabularClassifier

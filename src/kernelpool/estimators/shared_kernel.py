@@ -55,11 +55,13 @@ from ..training.prepare import (
     training_data,
     validation_rows,
 )
-from ..training.settings import Settings, Training, is_auto
 from ..training.shared_kernel import (
     ClassDensities,
     FittedNetwork,
+    Settings,
+    Training,
     fit_shared_kernel,
+    is_auto,
     split_by_class,
 )
 from ..training.stream import (

@@ -29,7 +29,7 @@ from ..rows import Block, Rows
 from ..tables.columns import Columns
 from ..text import plural
 from ..training.prepare import check_degree
-from ..training.settings import is_learned
+from ..training.shared_kernel import is_learned
 from .base import DensityClassifier, RowFunction
 from .shared_kernel import SharedKernelClassifier, volume_of
 

@@ -25,8 +25,7 @@ from .cross_fit import cross_fit
 from .folds import stratified_folds
 from .held_out import Loss, SampledRows
 from .prepare import TrainingData
-from .settings import Settings, is_auto
-from .shared_kernel import DEFAULT_PER_CLASS, MixtureTraining
+from .shared_kernel import DEFAULT_PER_CLASS, MixtureTraining, Settings, is_auto
 
 FIRST_SHARING, DEGREES = 0.1, (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 STRENGTHS = (5.0, 20.0)

@@ -38,8 +38,7 @@ from .cross_fit import Selection, cross_fit
 from .folds import stratified_folds
 from .held_out import MOST_ROWS, SampledRows, divide, draw_rows, fold_data, limited
 from .prepare import TrainingData
-from .settings import Settings
-from .shared_kernel import ClassDensities, FittedNetwork, MixtureTraining
+from .shared_kernel import ClassDensities, FittedNetwork, MixtureTraining, Settings
 
 BETAS = tuple(np.exp(np.linspace(-9, 0.5, 20)).tolist())
 """Inverse temperatures that are tried; over indicators of categories, mixtures are far too sure."""

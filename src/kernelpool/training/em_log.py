@@ -21,8 +21,7 @@ from ..tables.columns import Columns
 from .complete_rows import mean_and_variance
 from .frames import mixture_frame
 from .prepare import TrainingData, given_weights, surveyed
-from .settings import Settings
-from .shared_kernel import MixtureTraining
+from .shared_kernel import MixtureTraining, Settings
 
 LARGEST_TARGET = 1e140
 

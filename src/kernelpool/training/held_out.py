@@ -24,7 +24,7 @@ from ..arrays import Array, as_float64, device, match_array, namespace, to_numpy
 from ..rows import Block, Frame, Rows, as_rows, with_missing
 from ..starts.sample import Sample, content_key, drawn_rows
 from .prepare import TrainingData
-from .settings import Settings
+from .shared_kernel import Settings
 
 MOST_ROWS = 20_000
 """Rows are drawn to the host up to about this many."""

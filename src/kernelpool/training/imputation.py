@@ -24,8 +24,7 @@ from ..starts.sample import content_key, sample_rows
 from ..tables.columns import Columns
 from .frames import family_for, kernels_of, mixture_frame
 from .prepare import surveyed
-from .settings import Settings
-from .shared_kernel import fit_shared_kernel
+from .shared_kernel import Settings, fit_shared_kernel
 
 N_DRAWS = 8
 """Imputations of a row, over which predictions are averaged."""

@@ -55,8 +55,7 @@ from .prepare import (
     label_name,
     with_two_classes,
 )
-from .settings import AUTO, LEARNED, Settings
-from .shared_kernel import FittedNetwork, MixtureTraining
+from .shared_kernel import AUTO, LEARNED, FittedNetwork, MixtureTraining, Settings
 
 STEP_POWER = 0.7
 START_SWEEPS = 10
