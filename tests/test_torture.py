@@ -8,7 +8,9 @@ import torture
 
 
 def test_hostile_problems_end_in_answers_or_in_sentences():
-    _, failures = torture.hostile_problems(15, seed=100)  # one for each kind of estimator
+    kinds = torture.estimators(np.random.default_rng(0))
+    fast = [name for name in kinds if name not in ("default", "search", "pool")]
+    _, failures = torture.hostile_problems(len(kinds), seed=100, only=fast)
     assert failures == []
 
 

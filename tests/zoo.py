@@ -51,22 +51,21 @@ META = {
     "conformal": ConformalClassifier(SharedKernelClassifier(2, **EM, random_state=0)),
 }
 
+CHEAP = SharedKernelClassifier.prbf(3, max_iter=10, tol=1e-2, random_state=0)
+
 CHECKED = [
-    SharedKernelClassifier(training=Training(n_folds=2), max_iter=20, random_state=0),
-    SharingAverageClassifier(SharedKernelClassifier.prbf(random_state=0), sharing=(0, 1)),
-    PooledClassifier(
-        [
-            (
-                family,
-                SharedKernelClassifier.prbf(3, covariance_type=family, kernel_prior="conjugate"),
-            )
-            for family in ("tied", "diag")
-        ],
-        n_folds=2,
-        random_state=0,
-    ),
+    SharedKernelClassifier(2, training="em", max_iter=10, random_state=0),
+    SharingAverageClassifier(CHEAP, sharing=(0, 1)),
+    RBFNetworkClassifier(5, random_state=0),
+    EMLogClassifier(3, max_iter=5, tol=1e-2, random_state=0),
+    CompetitiveNeuronsClassifier(2, max_iter=10, tol=1e-2, random_state=0),
+    ParzenClassifier(random_state=0),
+    ReducedParzenClassifier(4, random_state=0),
+    PooledClassifier([("mixture", CHEAP)], n_folds=2, random_state=0),
 ]
-"""For scikit-learn's checks; those of the other estimators are in their own test files."""
+"""For scikit-learn's checks; those of the regressor, of `MultiEdit` and of what wraps a classifier
+are in their own test files.
+"""
 
 
 def table(n=90, seed=0, missing=0.2):

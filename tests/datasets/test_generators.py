@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression
 from sklearn.mixture import GaussianMixture
 
-from kernelpool import SharedKernelClassifier
+from kernelpool import SharedKernelClassifier, Start
 from kernelpool.datasets import (
     make_clouds,
     make_ellipses,
@@ -241,7 +241,7 @@ def _two_kernels(X, y, sharing, seed):
     """Two spherical kernels that start at a random row of each class, as in the paper; and that start."""
     rng = np.random.default_rng(seed)
     start = np.array([rng.choice(X[y == k]) for k in (0, 1)])
-    kwargs = {"n_kernels": 2, "means_init": start, "max_iter": 2000, "tol": 1e-7}
+    kwargs = {"n_kernels": 2, "init": Start(means=start), "max_iter": 2000, "tol": 1e-7}
     return SharedKernelClassifier.prbf(sharing=sharing, **kwargs).fit(X, y), start
 
 

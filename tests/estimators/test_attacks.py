@@ -27,25 +27,38 @@ def rows(n=300, seed=0):
     "model",
     [
         *(
-            SharedKernelClassifier.prbf(sharing=0.0, covariance_type=family, random_state=0)
+            SharedKernelClassifier.prbf(
+                sharing=0.0, covariance_type=family, random_state=0, max_iter=20
+            )
             for family in FAMILIES
         ),
         SharedKernelClassifier.prbf(
-            sharing=0.0, covariance_type="full", empty_kernels="drop", random_state=0
+            sharing=0.0,
+            covariance_type="full",
+            empty_kernels="drop",
+            random_state=0,
+            max_iter=20,
         ),
         SharingAverageClassifier(
-            SharedKernelClassifier.prbf(covariance_type="full", random_state=0, standardize=True)
+            SharedKernelClassifier.prbf(
+                covariance_type="full", random_state=0, standardize=True, max_iter=20
+            ),
+            sharing=(0, 1),
         ),
         SharedKernelClassifier.prbf(
-            sharing=0.0, covariance_type="full", random_state=0, training=Training(n_folds=2)
+            sharing=0.0,
+            covariance_type="full",
+            random_state=0,
+            training=Training(n_folds=2),
+            max_iter=5,
         ),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
-    x, y = rows()
+    x, y = rows(100)
     y[0] = 2
-    weight = np.where(np.arange(300) == 0, 5e-4, 1.0)
+    weight = np.where(np.arange(100) == 0, 5e-4, 1.0)
     model.fit(x, y, sample_weight=weight)
     assert np.isfinite(model.predict_proba(x)).all()
     assert np.isfinite(model.score_samples(x)).all()
@@ -68,11 +81,12 @@ def test_a_class_of_one_light_row_does_not_stop_the_fit(model):
         f"{type(model).__name__}-{model.get_params().get('covariance_type', model.get_params().get('kernel'))}"
     ),
 )
-@pytest.mark.parametrize("far", [1e3, 1e60, 1e150])
-def test_kernel_posteriors_sum_to_one_however_far_the_row(model, far):
+def test_kernel_posteriors_sum_to_one_however_far_the_row(model):
     x, y = rows()
-    posterior = model.fit(x, y).kernel_posterior(far * x[:50])
-    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-12)
+    model.fit(x, y)
+    for far in (1e3, 1e60, 1e150):
+        posterior = model.kernel_posterior(far * x[:50])
+        np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,8 @@
 
 import array_api_strict as strict
 import numpy as np
-import pytest
-from sklearn.linear_model import LogisticRegression
 
-from kernelpool import RejectClassifier, SharedKernelClassifier
-from kernelpool.errors import CollapsedKernelError
+from kernelpool import SharedKernelClassifier
 from kernelpool.estimators.base import argmax_class, log_softmax, softmax
 
 
@@ -33,26 +30,3 @@ def test_labels_at_home_are_classes_and_not_their_codes():
     answer = model.fit(x, [30, 30, 30, 10, 10, 10]).predict(strict.asarray(x))
     assert type(answer) is type(strict.asarray(x))
     assert np.asarray(answer).tolist() == [30, 30, 30, 10, 10, 10]
-
-
-def test_the_feature_that_collapsed_is_named():
-    pd = pytest.importorskip("pandas")
-    rows = pd.DataFrame({"wide": np.arange(40.0), "flat": np.repeat([0.0, 1.0], 20)})
-    with pytest.raises(CollapsedKernelError, match=r"feature 1 \('flat'\)"):
-        SharedKernelClassifier.prbf(
-            [1, 1], covariance_type="diag", covariance_floor=0.0, sharing=0
-        ).fit(rows, rows["flat"])
-
-
-def test_what_is_passed_on_is_documented_and_named():
-    for name in (
-        "predict_proba",
-        "predict_log_proba",
-        "decision_function",
-        "score_samples",
-        "log_density",
-    ):
-        method = getattr(RejectClassifier, name)
-        assert method.__name__ == name
-        assert "array-like of shape (n_samples, n_features)" in method.__doc__
-    assert not hasattr(RejectClassifier(LogisticRegression(), ambiguity=None), "score_samples")

@@ -71,16 +71,18 @@ def test_one_diagonal_kernel_a_class_has_the_moments_of_the_known_cells():
         )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
-    "setting",
+    ("family", "setting"),
     [
-        {},
-        {"sharing": 0.0},
-        {"sharing": 0.3, "kernel_prior": "conjugate"},
-        {"sharing": "learned"},
-        {"init": "mixtures"},
-        {"init": "random"},
+        *((family, {}) for family in FAMILIES),
+        ("diag", {"sharing": 0.0}),
+        *(
+            (family, {"sharing": 0.3, "kernel_prior": "conjugate"})
+            for family in ("spherical", "full", "tied")
+        ),
+        ("full", {"sharing": "learned"}),
+        ("full", {"init": "mixtures"}),
+        ("tied", {"init": "random"}),
     ],
     ids=str,
 )

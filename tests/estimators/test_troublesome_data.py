@@ -111,8 +111,7 @@ def test_fits_and_answers_as_when_centered_and_scaled(data, family, kernel_prior
     np.testing.assert_allclose(model.predict_proba(x), tame.predict_proba(tamed(x)), atol=atol)
 
 
-@pytest.mark.parametrize("shift", [0, 1e8])
-@pytest.mark.parametrize("scale", [1, 1e-9, 1e9])
+@pytest.mark.parametrize(("shift", "scale"), [(1e8, 1), (0, 1e-9), (1e8, 1e9)])
 def test_shift_and_scale_change_no_label(family, shift, scale):
     x, y = two_classes(n=300)
     rows = x * scale + shift * scale
