@@ -9,7 +9,7 @@ import torture
 
 def test_hostile_problems_end_in_answers_or_in_sentences():
     kinds = torture.estimators(np.random.default_rng(0))
-    fast = [name for name in kinds if name not in ("default", "search", "pool")]
+    fast = [name for name in kinds if name != "default"]  # it is "conditional" with more folds
     _, failures = torture.hostile_problems(len(kinds), seed=100, only=fast)
     assert failures == []
 

@@ -51,10 +51,10 @@ META = {
     "conformal": ConformalClassifier(SharedKernelClassifier(2, **EM, random_state=0)),
 }
 
-CHEAP = SharedKernelClassifier.prbf(3, max_iter=10, tol=1e-2, random_state=0)
+CHEAP = SharedKernelClassifier.prbf(max_iter=10, tol=1e-2, random_state=0)
 
 CHECKED = [
-    SharedKernelClassifier(2, training="em", max_iter=10, random_state=0),
+    SharedKernelClassifier(training="em", max_iter=10, random_state=0),
     SharingAverageClassifier(CHEAP, sharing=(0, 1)),
     RBFNetworkClassifier(5, random_state=0),
     EMLogClassifier(3, max_iter=5, tol=1e-2, random_state=0),
