@@ -414,7 +414,7 @@ def read(
     if columns is None:
         in_order = [None if v is None else _sort(store, i, v) for i, v in enumerate(categories)]
         learned = replace(learned, categories=tuple(in_order))
-    return learned, _as_objects(list(labels)), store
+    return learned, np.array([*labels, None], object)[:-1], store
 
 
 def _encoded(columns: Columns, table: Any) -> np.ndarray:
@@ -460,12 +460,6 @@ def _distinct(target: np.ndarray) -> tuple[list[Any], np.ndarray]:
     return list(place), np.array(positions, int)
 
 
-def _as_objects(values: list[Any]) -> np.ndarray:
-    out = np.empty(len(values), object)
-    out[:] = values
-    return out
-
-
 def rows_of(store: Store, codes: np.ndarray, n_jobs: int | None) -> Rows:
     """The rows, with `codes` in place of the positions of their labels; -1 is no label."""
     if (codes != np.arange(len(codes))).any():
@@ -502,16 +496,12 @@ def _as_labels(y: Any) -> np.ndarray:
 
 def is_unlabeled(labels: np.ndarray, marker: Any) -> np.ndarray:
     """Which labels are the one that marks rows without a class, (n,)."""
-    if marker is None:
-        return (
-            np.array([label is None for label in labels])
-            if labels.dtype == object
-            else np.zeros(len(labels), bool)
-        )
-    if isinstance(marker, float) and marker != marker:
+    if marker is None or is_missing(marker):
         if labels.dtype == object:
-            return np.array([label is not None and is_missing(label) for label in labels], bool)
-        return np.asarray(labels != labels)
+            return np.array(
+                [is_missing(v) and (v is None) == (marker is None) for v in labels], bool
+            )
+        return np.zeros(len(labels), bool) if marker is None else np.asarray(labels != labels)
     return np.asarray(labels == marker) & np.ones(len(labels), bool)
 
 
@@ -519,26 +509,22 @@ def distinct_labels(labels: np.ndarray, marker: Any) -> np.ndarray:
     """The distinct labels of rows that have one."""
     known = labels[~is_unlabeled(labels, marker)]
     if known.dtype == object:
-        kinds = {"text" if isinstance(label, str | bytes) else "a number" for label in known}
-        if len(kinds) > 1:
-            other = next(
-                label
-                for label in known
-                if isinstance(label, str | bytes) != isinstance(known[0], str | bytes)
-            )
+        text = np.array([isinstance(label, str | bytes) for label in known], bool)
+        if text.any() and not text.all():
+            other = known[np.argmax(text != text[0])]
             raise KernelpoolError(
                 f"y must hold labels of one kind; found text and numbers, {label_name(known[0])} and {label_name(other)}. "
                 f"Convert y to str, or name the label of unlabeled rows with unlabeled=."
             )
-        if kinds == {"text"} and not any(isinstance(label, bytes) for label in known):
-            known = known.astype(str)
-        if kinds == {"a number"}:
+        if len(known) and not text.any():
             known = np.asarray(known.tolist())
-    if known.dtype.kind == "f" and np.isnan(known).any():
-        raise ValueError(
-            "Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan."
-        )
+        elif text.any() and not any(isinstance(label, bytes) for label in known):
+            known = known.astype(str)
     if known.dtype.kind == "f":
+        if np.isnan(known).any():
+            raise ValueError(
+                "Input y contains NaN. If it marks rows without a label, say unlabeled=np.nan."
+            )
         assert_all_finite(known, input_name="y")
     if len(known):
         check_classification_targets(known)
@@ -676,14 +662,15 @@ def survey(block: Block, about: Any, n_classes: int) -> Survey:
         away = as_float64(block.x - about)
         weight = xp.ones_like(away[:, 0]) if block.weight is None else as_float64(block.weight)
         away = away if missing is None else away * as_float64(missing.observed)
-        sums = [np.asarray(to_numpy(weight @ a)) for a in (away, away**2)]
+        first, second = (np.asarray(to_numpy(weight @ a)) for a in (away, away**2))
     weight = np.asarray(to_numpy(weight))
     by_code = np.bincount(codes + 1, weight, minlength=n_classes + 1)
     observed = by_code[:, None] + np.zeros(block.x.shape[1])
     if missing is not None:
         known = np.asarray(to_numpy(missing.observed)) * weight[:, None]
         observed = np.stack([known[codes == code].sum(axis=0) for code in range(-1, n_classes)])
-    return Survey(by_code, observed, *sums, np.count_nonzero(weight), int(missing is not None))
+    n_rows = int(np.count_nonzero(weight))
+    return Survey(by_code, observed, first, second, n_rows, int(missing is not None))
 
 
 def surveyed(rows: Rows, classes: np.ndarray, columns: Columns | None = None) -> TrainingData:
