@@ -13,7 +13,6 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelpool import CompetitiveNeuronsClassifier
 from kernelpool.datasets import make_one_against_two, make_xor
@@ -22,14 +21,6 @@ from kernelpool.networks.competitive import Competitive
 from kernelpool.training.competitive import GradientRule
 from papers.competitive_neurons import SETTINGS, trials
 from papers.data import missing_reason
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [CompetitiveNeuronsClassifier(2, local=True, margin=True, tol=1e-2, random_state=0)]
-)
-def test_other_settings_pass_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -345,11 +336,7 @@ def test_an_interrupted_fit_keeps_what_it_has(plane, monkeypatch):
     ("options", "message"),
     [
         ({"n_neurons": 0}, "'n_neurons'.*range.*Got 0"),
-        ({"precision": 0}, "'precision'.*Got 0"),
-        ({"repulsion": -1}, "'repulsion'.*Got -1"),
-        ({"decay": -0.1}, "'decay'.*Got -0.1"),
         ({"solver": "adam"}, "'solver'.*Got 'adam'"),
-        ({"local": "yes"}, "'local'.*Got 'yes'"),
     ],
 )
 def test_bad_parameters(plane, options, message):

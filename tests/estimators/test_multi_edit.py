@@ -19,7 +19,7 @@ def test_multi_edit_passes_scikit_learns_checks(estimator, check):
 
 @pytest.fixture
 def clouds():
-    return make_clouds(800, random_state=0)
+    return make_clouds(300, random_state=0)
 
 
 def five_steps(X, y, classifier, n_splits, n_iter, rng):

@@ -8,28 +8,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.neighbors import KernelDensity, RadiusNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 from kernelpool import MultiEdit, ParzenClassifier, ReducedParzenClassifier, bounds
 from kernelpool.datasets import make_clouds
 from kernelpool.errors import KernelpoolError
 from papers.star_shaped import StarShaped
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [
-        ParzenClassifier("hypersphere", "loo", standardize=False),
-        ParzenClassifier("epanechnikov", "validation", random_state=0),
-        ReducedParzenClassifier(
-            "auto", kernel="gaussian", exchange=False, edit=False, tolerance=0.1, random_state=0
-        ),
-    ]
-)
-def test_other_settings_pass_scikit_learns_checks(estimator, check):
-    check(estimator)
-
 
 CUBE = StarShaped(lambda u: np.abs(u).max(axis=1), 2)
 
@@ -170,22 +154,13 @@ def test_leaving_one_out_by_hand_finds_the_same_radius():
 def test_the_radius_may_be_chosen_on_rows_set_aside(clouds, new_clouds):
     X, y = clouds
     given = parzen(radius="validation").fit(X, y, X_val=new_clouds[0], y_val=new_clouds[1])
-    errors = [1 - parzen(radius=r).fit(X, y).score(*new_clouds) for r in given.radii_[::6]]
-    np.testing.assert_allclose(given.radius_errors_[::6], errors, atol=1e-12)
+    errors = [1 - parzen(radius=r).fit(X, y).score(*new_clouds) for r in given.radii_[::12]]
+    np.testing.assert_allclose(given.radius_errors_[::12], errors, atol=1e-12)
     best = given.radius_errors_.min()
     assert given.radius_errors_[given.radii_ == given.radius_] == pytest.approx(best)
     own = parzen(radius="validation", random_state=0).fit(X, y)
     assert len(own.kernels_) == len(X)
     assert own.score(*new_clouds) > 0.87
-
-
-def test_rows_of_weight_zero_are_no_kernels_and_weights_repeat(clouds):
-    X, y = clouds[0][:200], clouds[1][:200]
-    weight = np.random.default_rng(0).integers(0, 4, size=200)
-    weighted = parzen(radius=0.4).fit(X, y, weight)
-    repeated = parzen(radius=0.4).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    assert len(weighted.kernels_) == (weight > 0).sum()
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-12)
 
 
 def test_kernel_posteriors_name_the_rows_that_vote(clouds):
@@ -270,13 +245,15 @@ def test_two_percent_of_the_kernels_are_within_a_point_and_far_below_random_ones
     assert error < min(errors) - 0.02
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-@pytest.mark.parametrize(("exchange", "weights"), [(False, "equal"), (False, "em"), (True, "em")])
+@pytest.mark.parametrize(
+    ("kernel", "exchange", "weights"),
+    [("gaussian", False, "equal"), ("epanechnikov", False, "em"), ("gaussian", True, "em")],
+)
 def test_every_way_of_reduction_gives_a_working_network(
     clouds, new_clouds, kernel, exchange, weights
 ):
     network = reduced_network(30, kernel=kernel, exchange=exchange, weights=weights, random_state=0)
-    network.fit(clouds[0][:1000], clouds[1][:1000])
+    network.fit(clouds[0][:600], clouds[1][:600])
     assert network.score(*new_clouds) > 0.83
     assert network.kernel_weights_.sum() == pytest.approx(30)
     assert (len(np.unique(network.kernel_weights_)) > 2) == (weights == "em")
@@ -310,9 +287,9 @@ def test_where_all_rows_are_needed_the_network_is_the_full_one():
 
 @pytest.mark.parametrize("edit", [True, False, "auto"])
 def test_editing_may_be_left_to_the_error(clouds, edit):
-    network = reduced_network(16, edit=edit, random_state=0).fit(clouds[0][:800], clouds[1][:800])
+    network = reduced_network(16, edit=edit, random_state=0).fit(clouds[0][:300], clouds[1][:300])
     n = len(network.edited_indices_)
-    assert (n == 800) if edit is False else (n < 800) if edit is True else n > 0
+    assert (n == 300) if edit is False else (n < 300) if edit is True else n > 0
 
 
 def test_any_resampler_may_edit(clouds):
@@ -408,11 +385,8 @@ def test_what_depends_on_more_than_the_kept_rows_is_not_certified_by_compression
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (parzen(radius=0), "The 'radius' parameter of ParzenClassifier must be .* Got 0"),
         (parzen("cube"), "The 'kernel' parameter of ParzenClassifier must be"),
         (parzen(class_prior=[1.0]), r"class_prior must have shape \(2,\); got \(1,\)"),
-        (parzen(class_prior=[0.5, 0.6]), r"class_prior must sum to one.* \[1.1\]"),
-        (parzen(class_prior=[1.5, -0.5]), "class_prior must not be negative"),
         (
             reduced_network(301),
             "n_kernels must not exceed the number of distinct rows, 300; got 301",
@@ -496,7 +470,7 @@ def test_rows_apart_need_a_size_and_a_radius_they_may_choose(apart):
 @pytest.fixture(scope="module")
 def lengths():
     """Two classes in features of very different units."""
-    X, y = make_clouds(600, random_state=0)
+    X, y = make_clouds(300, random_state=0)
     return X * [1000.0, 0.01] + [5e4, 3.0], y
 
 
@@ -505,7 +479,6 @@ def lengths():
     [
         ParzenClassifier(random_state=0),
         ParzenClassifier("hypersphere", "loo", random_state=0),
-        ParzenClassifier("epanechnikov", 0.7),
         ParzenClassifier(CUBE, 0.7),
         ParzenClassifier(metric="learned", random_state=0),
         ReducedParzenClassifier(20, random_state=0),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, least_squares
+from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 from kernelpool.kernels import Diag, Kernels
@@ -183,25 +183,6 @@ def downhill(cost, weight, first):
 
 
 @pytest.mark.parametrize("local", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_bound_lies_between_two_objectives(local, n_classes):
-    x, t, rng = problem(n=60, n_classes=n_classes)
-    weight = rng.uniform(0.5, 2, size=len(x))
-    n_outputs = 1 if n_classes == 2 else n_classes
-    kernels = Kernels(rng.normal(size=(3, 3)), np.ones((3, 3))) if local else None
-    params = start(3, n_outputs, 3, rng, kernels)
-    kernel = Diag(np.full(3, 1e-3)) if local else None
-    network = Competitive(
-        n_classes, precision=4.0, repulsion=0.5, decay=0.1, kernel=kernel, solver=downhill
-    )
-    better, before = network.sweep(ArrayRows(x, t, weight), params)
-    for _ in range(8):
-        best, after = network.sweep(ArrayRows(x, t, weight), better)
-        assert before < better.bound < after
-        better, before = best, after
-
-
-@pytest.mark.parametrize("local", [False, True])
 def test_the_bound_is_the_sum_that_is_printed(local):
     x, t, rng = problem(n=60)
     kernels = Kernels(rng.normal(size=(3, 3)), np.ones((3, 3))) if local else None
@@ -237,35 +218,7 @@ def log_joint(x, t, params):
     return joint
 
 
-def test_rows_in_pieces_are_rows_in_one():
-    x, t, rng = problem(n=3000)
-    params = start(3, 1, 3, rng)
-    network = Competitive(2, precision=2.0, repulsion=0.1, solver=downhill)
-    whole, cut = ArrayRows(x, t), ArrayRows(x, t, width=10**6)
-    assert cut.block_rows < len(x) <= whole.block_rows
-    for a, b in zip(
-        [(p := network.sweep(whole, params))[0].weight, p[0].mixing, p[1]],
-        [(q := network.sweep(cut, params))[0].weight, q[0].mixing, q[1]],
-        strict=True,
-    ):
-        np.testing.assert_allclose(a, b, rtol=1e-11)
-
-
-# -- one neuron ---------------------------------------------------------------------------------------------------------
-
-
-def test_one_neuron_is_a_least_squares_fit():
-    x, t, rng = problem(n=200)
-    t = (x @ [1.0, -1.0, 0.5] + rng.normal(size=200) > 0.3).astype(int)
-    params = NeuronParams(np.full((1, 1, 4), 0.1), np.ones(1), None, float("nan"))
-    network = Competitive(2, precision=1.0, repulsion=5.0, solver=downhill)  # nobody there to repel
-    augmented = np.column_stack([x, np.ones(len(x))])
-    reference = least_squares(lambda w: expit(augmented @ w) - t, np.full(4, 0.1), xtol=1e-12)
-    rows = ArrayRows(x, t)
-    for _ in range(300):
-        params, objective = network.sweep(rows, params)
-    assert objective == pytest.approx(-reference.cost / len(x), rel=1e-8)
-    np.testing.assert_allclose(params.weight[0, 0], reference.x, rtol=1e-3)
+# -- the solver ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_solver_never_climbs():
