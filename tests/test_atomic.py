@@ -114,3 +114,20 @@ def test_folders_and_files_are_not_special(tmp_path):
     assert is_special(os.devnull)
     with pytest.raises(OSError, match="directory"):
         write_atomically(tmp_path, [b"x"])
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_file_is_written_whole_or_not_at_all(write, step, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+
+    def fails(*_):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fails)
+        with pytest.raises(OSError, match="the disk is full"):
+            WRITERS[write](path)
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["file"]

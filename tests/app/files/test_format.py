@@ -259,23 +259,6 @@ def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
 # -- on the disk ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_written_whole_or_not_at_all(path, monkeypatch):
-    model, _ = fitted("shared tied")
-    kernelpool.save(model, path)
-    before = path.read_bytes()
-
-    def fails(*_):
-        raise OSError("the disk is full")
-
-    for step in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, step, fails)
-            with pytest.raises(OSError, match="the disk is full"):
-                kernelpool.save(fitted("parzen")[0], path)
-        assert path.read_bytes() == before
-        assert os.listdir(path.parent) == [path.name]
-
-
 def test_readers_never_see_half_a_file(path):
     models = [fitted("parzen")[0], fitted("shared tied")[0]]
     kernelpool.save(models[0], path)

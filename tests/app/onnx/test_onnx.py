@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -431,25 +430,6 @@ def test_what_cannot_be_exported_is_said(model, error, message):
 
 
 # -- on the disk ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "model.onnx"
-    kernelpool.to_onnx(fitted("shared tied")[0], path)
-    before = path.read_bytes()
-
-    def fails(*_):
-        raise OSError("the disk is full")
-
-    for step in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, step, fails)
-            with pytest.raises(OSError, match="the disk is full"):
-                kernelpool.to_onnx(fitted("parzen")[0], path)
-        assert path.read_bytes() == before
-        assert os.listdir(tmp_path) == [path.name]
-    kernelpool.to_onnx(fitted("parzen")[0], str(path))
-    assert onnx.load(path).graph.name == "ParzenClassifier"
 
 
 def test_precision_is_one_of_three():

@@ -140,17 +140,6 @@ class Mixture:
         return total
 
 
-def known_cells(g: Graph, x: str, frame: Frame, levels: tuple[int, ...]) -> tuple[str, str | None]:
-    """Rows with numbers in their missing cells, and 1 for each known cell, both (n, d); None where all are known."""
-    if g.complete:
-        return x, None
-    missing = g.op("IsNaN", x)
-    known = g.cast(g.op("Not", missing), g.dtype)
-    # of categories the code after the last, for which tables have a row of zeros
-    fill = np.where(np.array(levels) > 0, levels, frame.origin).astype(np.float64)
-    return g.op("Where", missing, fill, x), known
-
-
 def gaussian(g: Graph, z: str, mean: np.ndarray, covariance: np.ndarray, known: str | None) -> str:
     """(6): log-densities of Gaussian kernels, (n, M), from z - mean."""
     if covariance.ndim == 2:
@@ -210,19 +199,27 @@ def _class_densities(g: Graph, z: str, known: str | None, model: Any, frame: Fra
     return g.log_of_sum(g.add(g.unsqueeze(by_kernel, 2), g.safe_log(model.mixing_)), 1)
 
 
-def _volume(g: Graph, known: str | None, frame: Frame) -> Any:
-    """log p(x) = log p(x in the frame) - this: of the known cells, (n, 1)."""
+def _framed(g: Graph, x: str, model: Any, mixture: Any) -> tuple[Frame, str, str | None, Any]:
+    """The frame of a mixture, rows in it, 1 for each known cell (None where all are), and the volume of its units.
+
+    log p(x) = log p(x in the frame) - volume, which is that of the known cells.
+    """
+    levels = model.columns_.levels
+    frame = Mixture.of(mixture, levels).frame()
     log_unit = np.log(frame.unit)
-    if known is None:
-        return log_unit.sum()
-    return g.total(g.multiply(known, log_unit), 1, keepdims=True)
+    if g.complete:
+        return frame, frame.rows(g, x), None, log_unit.sum()
+    missing = g.op("IsNaN", x)
+    known = g.cast(g.op("Not", missing), g.dtype)
+    # of categories the code after the last, for which tables have a row of zeros
+    fill = np.where(np.array(levels) > 0, levels, frame.origin).astype(np.float64)
+    rows = frame.rows(g, g.op("Where", missing, fill, x))
+    return frame, rows, known, g.total(g.multiply(known, log_unit), 1, keepdims=True)
 
 
 def shared_kernel(g: Graph, x: str, model: Any) -> Answers:
     """Answers of a SharedKernelClassifier."""
-    frame = Mixture.of(model, model.columns_.levels).frame()
-    x, known = known_cells(g, x, frame, model.columns_.levels)
-    rows, volume = frame.rows(g, x), _volume(g, known, frame)
+    frame, rows, known, volume = _framed(g, x, model, model)
     log_density = g.subtract(_class_densities(g, rows, known, model, frame), volume)
     answers = _from_density(g, log_density, model.class_prior_)
     networks = getattr(model, "discriminative_", ())
@@ -252,9 +249,7 @@ def _mean(g: Graph, parts: list[str]) -> str:
 
 def sharing_average(g: Graph, x: str, model: Any) -> Answers:
     """(38): answers of a SharingAverageClassifier."""
-    frame = Mixture.of(model.estimators_[0], model.columns_.levels).frame()
-    x, known = known_cells(g, x, frame, model.columns_.levels)
-    rows, volume = frame.rows(g, x), _volume(g, known, frame)
+    frame, rows, known, volume = _framed(g, x, model, model.estimators_[0])
     parts = [_class_densities(g, rows, known, member, frame) for member in model.estimators_]
     stacked = g.subtract(_stacked(g, parts), np.log(len(parts)))  # (n, L, K)
     log_density = g.log_of_sum(stacked, 1)
@@ -455,16 +450,22 @@ def parzen(g: Graph, x: str, model: Any) -> Answers:
     return answers
 
 
-def _squared(g: Graph, x: str, center: np.ndarray, narrow: bool) -> str:
-    """Squared distances, (n, M): by one product where its type can bear the cancellation, else a feature at a time."""
+def _squared(
+    g: Graph, x: str, center: np.ndarray, narrow: bool = False, weight: np.ndarray | None = None
+) -> str:
+    """Squared distances, (n, M), along the features of each kernel where it has a `weight` for them.
+
+    By products where the type can bear the cancellation, else a feature at a time.
+    """
+    weight = np.ones_like(center) if weight is None else weight
     if g.dtype == np.float64 and not narrow:
-        norm = g.total(g.multiply(x, x), 1, keepdims=True)
-        return g.add(g.add(g.matmul(x, -2 * center.T), norm), (center**2).sum(axis=1))
+        squares = g.matmul(g.multiply(x, x), weight.T)
+        constant = (center**2 * weight).sum(axis=1)
+        return g.add(g.add(g.matmul(x, -2 * (center * weight).T), squares), constant)
     squared = None
     for i in range(center.shape[1]):
-        column = g.op("Gather", x, [i], axis=1)  # (n, 1)
-        away = g.subtract(column, center[:, i])
-        square = g.multiply(away, away)
+        away = g.subtract(g.op("Gather", x, [i], axis=1), center[:, i])
+        square = g.multiply(g.multiply(away, away), weight[:, i])
         squared = square if squared is None else g.add(squared, square)
     assert squared is not None
     return squared
@@ -540,19 +541,17 @@ def _columns(g: Graph, x: str, model: Any) -> str:
 
 def rbf_classifier(g: Graph, x: str, model: Any) -> Answers:
     """Answers of an RBFNetworkClassifier."""
-    readout, n_kernels = model.readout_, len(model.means_)
-    rows = Frame(model.location_, model.scale_).rows(g, _complete(g, x, model))
-    center = (model.means_ - model.location_) / model.scale_
-    if model._fitted.kernel_features is not None:
-        squared = _squared_along(g, rows, center, model.kernel_features_.astype(np.float64))
-    elif model._fitted.metric is not None:
-        mapped = g.matmul(rows, model.metric_.T / model.width_)
-        squared = _squared(g, mapped, center @ model.metric_.T / model.width_, False)
-    else:
-        squared = _squared(g, rows, center, False)
-    factor = -0.5 if model._fitted.metric is not None else -0.5 / model.width_**2
-    kernels = g.op("Exp", g.multiply(g.clip(squared, 0.0, None), factor))
-    linear = g.add(g.matmul(rows, readout[n_kernels:-1]), readout[-1])
+    fitted, readout, n_kernels = model._fitted, model.readout_, len(model.means_)
+    unit = model.scale_ * model.width_
+    rows = Frame(model.location_, unit).rows(g, _complete(g, x, model))
+    mapped, center = rows, (model.means_ - model.location_) / unit
+    if fitted.metric is not None:
+        mapped, center = g.matmul(rows, fitted.metric.T), center @ fitted.metric.T
+    features = fitted.kernel_features
+    weight = None if features is None else features.astype(np.float64)
+    squared = g.clip(_squared(g, mapped, center, weight=weight), 0.0, None)
+    kernels = g.op("Exp", g.multiply(squared, -0.5))
+    linear = g.add(g.matmul(rows, readout[n_kernels:-1] * model.width_), readout[-1])
     scores = g.add(g.matmul(kernels, readout[:n_kernels]), linear)
     if readout.shape[1] == 1:
         scores = _both_classes(g, scores, logistic=True)
@@ -580,13 +579,6 @@ def em_log_classifier(g: Graph, x: str, model: Any) -> Answers:
         "scores": scores,
         "probabilities": g.shares(raised),
     }
-
-
-def _squared_along(g: Graph, rows: str, center: np.ndarray, features: np.ndarray) -> str:
-    """Squared distances to the centers of an RBF network along the features of each kernel, (n, M)."""
-    constant = (center * center * features).sum(axis=1)
-    squares = g.add(g.matmul(g.multiply(rows, rows), features.T), constant)
-    return g.add(squares, g.matmul(rows, -2 * (center * features).T))
 
 
 def em_log_regressor(g: Graph, x: str, model: Any) -> Answers:
