@@ -5,14 +5,14 @@ import stat
 import threading
 
 import pytest
-from saved_models import fitted
+from zoo import example
 
 import kernelpool
 from kernelpool.atomic import atomic_path, is_special, write_atomically
 
 WRITERS = {
-    "save": lambda path: kernelpool.save(fitted("shared tied")[0], path),
-    "to_onnx": lambda path: kernelpool.to_onnx(fitted("shared tied")[0], path),
+    "save": lambda path: kernelpool.save(example("shared tied")[0], path),
+    "to_onnx": lambda path: kernelpool.to_onnx(example("shared tied")[0], path),
     "bytes": lambda path: write_atomically(path, [b"some ", b"bytes"]),
 }
 

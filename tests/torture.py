@@ -254,10 +254,10 @@ def damaged_files(n, seed=0, say=print):
 
 def kills(n, seed=0):
     """Kills in mid-write after which the file is neither the old nor the new one; None are allowed."""
-    from saved_models import fitted
+    from zoo import example
 
     rng, broken = np.random.default_rng(seed), 0
-    models = [fitted("shared full")[0], fitted("parzen gaussian")[0]]
+    models = [example("shared full")[0], example("parzen gaussian")[0]]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         kernelpool.save(models[0], path)

@@ -7,7 +7,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from saved_models import fitted
+from zoo import example
 
 import kernelpool
 from kernelpool.app.files import container
@@ -22,7 +22,7 @@ def path(tmp_path):
 
 
 def taken_apart(name, path):
-    kernelpool.save(fitted(name)[0], path)
+    kernelpool.save(example(name)[0], path)
     return File(path.read_bytes(), container.read_contents(path, 1 << 30))
 
 

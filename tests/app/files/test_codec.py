@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from saved_models import fitted, kernels, rows
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from zoo import example, kernels, rows
 
 import kernelpool
 from kernelpool import RejectClassifier, SharedKernelClassifier
@@ -257,7 +257,7 @@ def test_any_json_is_a_value_or_a_clean_error(node, kind, shape):
 
 def changed(name, change, path):
     """The file of a model with its header and arrays changed, and sealed again."""
-    kernelpool.save(fitted(name)[0], path)
+    kernelpool.save(example(name)[0], path)
     file = File(path.read_bytes(), container.read_contents(path, 1 << 30))
     header, arrays = copy.deepcopy(file.header), {k: v.copy() for k, v in file.arrays.items()}
     change(header, header["model"], arrays)
@@ -316,7 +316,7 @@ def test_what_is_no_model_is_refused(what, path):
 
 
 def test_a_model_whose_probabilities_do_not_sum_to_one_is_refused(path, monkeypatch):
-    kernelpool.save(fitted("shared full")[0], path)
+    kernelpool.save(example("shared full")[0], path)
     monkeypatch.setattr(
         SharedKernelClassifier, "predict_proba", lambda self, X: np.ones((len(X), 3))
     )
@@ -342,7 +342,7 @@ def test_what_is_no_model_file_is_refused(data, message, path):
 
 
 def test_damage_is_told_from_malice_by_the_digest(path):
-    kernelpool.save(fitted("shared full")[0], path)
+    kernelpool.save(example("shared full")[0], path)
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(bytes(data))

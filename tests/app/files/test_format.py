@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
-from saved_models import fitted, rows, table
+from zoo import example, rows, text_table
 
 import kernelpool
 from kernelpool import SharedKernelClassifier
@@ -41,7 +41,7 @@ def naive(path):
 def test_a_reader_in_ten_lines_finds_the_model(path):
     """The header and arrays are enough to evaluate (2) of Titsias & Likas without this library."""
     X, _, _, _ = rows()
-    model, _ = fitted("shared full")
+    model, _ = example("shared full")
     kernelpool.save(model, path, units=["m", "s", ""])
     metadata, header, arrays = naive(path)
     assert metadata["format"] == "kernelpool"
@@ -66,7 +66,7 @@ def test_a_reader_in_ten_lines_finds_the_model(path):
 
 @pytest.mark.parametrize("name", ["shared tied", "table", "parzen", "regressor"])
 def test_the_safetensors_package_reads_our_files(name, path):
-    model, _ = fitted(name)
+    model, _ = example(name)
     kernelpool.save(model, path)
     with safe_open(path, "numpy") as file:
         assert file.metadata()["format"] == "kernelpool"
@@ -80,7 +80,7 @@ def test_the_safetensors_package_reads_our_files(name, path):
 
 
 def test_we_read_files_that_the_safetensors_package_wrote(path):
-    model, X = fitted("shared diag, separate")
+    model, X = example("shared diag, separate")
     kernelpool.save(model, path)
     contents = container.read_contents(path, 1 << 30)
     # that package orders the arrays by itself, so the digest is made anew
@@ -166,8 +166,8 @@ def test_arrays_must_lie_end_to_end(what, path):
 
 
 def test_the_header_tells_what_the_file_is(path):
-    frame, _ = table()
-    model, _ = fitted("table")
+    frame, _ = text_table()
+    model, _ = example("table")
     summary = {"rows": 120, "held_out_error": 0.125, "notes": ["a", None, {"b": True}]}
     kernelpool.save(model, path, summary=summary, units={"length": "m"})
     header = read_header(path)
@@ -182,7 +182,7 @@ def test_the_header_tells_what_the_file_is(path):
 
 
 def test_without_a_summary_the_estimator_tells_what_it_knows(path):
-    model, _ = fitted("shared full")
+    model, _ = example("shared full")
     kernelpool.save(model, path)
     told = read_header(path)["summary"]
     assert told == {
@@ -208,7 +208,7 @@ def test_without_a_summary_the_estimator_tells_what_it_knows(path):
 )
 def test_what_is_told_beside_the_model_must_be_plain(kwargs, message, path):
     with pytest.raises(ModelFileError, match=message):
-        kernelpool.save(fitted("shared full")[0], path, **kwargs)
+        kernelpool.save(example("shared full")[0], path, **kwargs)
     assert not path.exists()
 
 
@@ -224,7 +224,7 @@ def resealed(path, **metadata):
 
 
 def test_a_newer_format_is_refused_politely(path):
-    kernelpool.save(fitted("parzen")[0], path)
+    kernelpool.save(example("parzen")[0], path)
     resealed(path, format_version="7")
     for read in (kernelpool.load, read_header):
         with pytest.raises(
@@ -235,7 +235,7 @@ def test_a_newer_format_is_refused_politely(path):
 
 
 def test_a_parameter_that_a_newer_library_added_is_named(path):
-    kernelpool.save(fitted("shared tied")[0], path)
+    kernelpool.save(example("shared tied")[0], path)
     header = json.loads(container.read_contents(path, 1 << 30).metadata["header"])
     header["model"]["parameters"]["foresight"] = 1
     resealed(path, header=json.dumps(header))
@@ -246,7 +246,7 @@ def test_a_parameter_that_a_newer_library_added_is_named(path):
 
 
 def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
-    model, X = fitted("shared tied")
+    model, X = example("shared tied")
     kernelpool.save(model, path)
     header = json.loads(container.read_contents(path, 1 << 30).metadata["header"])
     del header["model"]["parameters"]["tol"]
@@ -260,7 +260,7 @@ def test_a_parameter_that_an_older_library_did_not_have_takes_its_default(path):
 
 
 def test_readers_never_see_half_a_file(path):
-    models = [fitted("parzen")[0], fitted("shared tied")[0]]
+    models = [example("parzen")[0], example("shared tied")[0]]
     kernelpool.save(models[0], path)
     seen, stop = set(), threading.Event()
 
@@ -288,7 +288,7 @@ def test_readers_never_see_half_a_file(path):
     ],
 )
 def test_paths_with_odd_characters(name, tmp_path):
-    model, X = fitted("shared tied")
+    model, X = example("shared tied")
     path = os.path.join(os.fsencode(tmp_path), name) if isinstance(name, bytes) else tmp_path / name
     kernelpool.save(model, path)
     assert len(os.listdir(tmp_path)) == 1
@@ -301,7 +301,7 @@ def test_paths_with_odd_characters(name, tmp_path):
 
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="missing"):
-        kernelpool.save(fitted("shared tied")[0], tmp_path / "missing" / "model")
+        kernelpool.save(example("shared tied")[0], tmp_path / "missing" / "model")
     with pytest.raises(FileNotFoundError, match="missing"):
         kernelpool.load(tmp_path / "missing")
 
@@ -324,6 +324,6 @@ def test_a_huge_file_is_refused_before_it_is_read(path):
         kernelpool.load(path)
     with pytest.raises(ModelFileError, match="not one of kernelpool's: its format is None"):
         read_header(path)
-    kernelpool.save(fitted("parzen")[0], path)
+    kernelpool.save(example("parzen")[0], path)
     with pytest.raises(ModelFileError, match="at most 100 are read"):
         kernelpool.load(path, max_bytes=100)

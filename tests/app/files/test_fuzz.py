@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saved_models import UNFITTED, fitted
+from zoo import EXAMPLES, example
 
 import kernelpool
 from kernelpool.app.files import container, read_header
@@ -33,7 +33,7 @@ FUZZED = [
 
 
 def taken_apart(name, path):
-    model, X = fitted(name)
+    model, X = example(name)
     kernelpool.save(model, path)
     return File(path.read_bytes(), container.read_contents(path, 1 << 30)), X
 
@@ -87,7 +87,7 @@ def test_damaged_files_give_clean_errors(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", UNFITTED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_many_damaged_files_give_clean_errors(name, tmp_path):
     fuzzed(name, tmp_path / "model", 340, seed=1)
 

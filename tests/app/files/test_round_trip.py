@@ -7,8 +7,8 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
-from saved_models import UNFITTED, answers, fitted, kernels, rows, table, target
 from sklearn.base import BaseEstimator, clone
+from zoo import EXAMPLES, answers, example, kernels, rows, target, text_table
 
 import kernelpool
 from kernelpool import ParzenClassifier, SharedKernelClassifier
@@ -66,9 +66,9 @@ def assert_same_state(one, other, where=""):
         assert one == other or (one != one and other != other), where
 
 
-@pytest.mark.parametrize("name", UNFITTED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_answers_and_attributes_are_the_same_to_the_last_bit(name, path):
-    model, X = fitted(name)
+    model, X = example(name)
     again = saved(model, path)
     assert_same_state(model, again)
     assert_same(answers(model, X), answers(again, X))
@@ -83,13 +83,13 @@ def classes_in(value):
 
 
 def test_every_class_that_files_may_hold_is_in_some_example_here():
-    assert set().union(*(classes_in(fitted(name)[0]) for name in UNFITTED)) == set(ESTIMATORS)
+    assert set().union(*(classes_in(example(name)[0]) for name in EXAMPLES)) == set(ESTIMATORS)
 
 
 @pytest.mark.parametrize("name", ["shared full", "parzen", "table", "reject"])
 def test_a_loaded_model_can_be_fitted_again(name, path):
-    model, X = fitted(name)
-    X, y = target(UNFITTED[name][1])
+    model, X = example(name)
+    X, y = target(EXAMPLES[name][1])
     again = saved(model, path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -140,8 +140,8 @@ def test_labels_of_every_type(kind, path):
 
 
 def test_feature_names_are_asked_for_again(path):
-    frame, _ = table()
-    model, _ = fitted("table")
+    frame, _ = text_table()
+    model, _ = example("table")
     again = saved(model, path)
     assert list(again.feature_names_in_) == list(frame.columns)
     with pytest.raises(ValueError, match="size"):
@@ -177,7 +177,7 @@ def test_a_fit_elsewhere_comes_home(path):
 
 
 def test_a_model_that_was_fitted_before_is_written_once(path):
-    model, _X = fitted("reject prefit")
+    model, _X = example("reject prefit")
     assert model.estimator is model.estimator_
     again = saved(model, path)
     assert again.estimator is again.estimator_
@@ -186,7 +186,7 @@ def test_a_model_that_was_fitted_before_is_written_once(path):
 
 def test_a_fresh_process_loads_any_model(path):
     """Names of the package are imported on first use; a file may hold any of its estimators."""
-    kernelpool.save(fitted("reject")[0], path)
+    kernelpool.save(example("reject")[0], path)
     code = f"import kernelpool; print(type(kernelpool.load({str(path)!r})).__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "RejectClassifier"

@@ -13,12 +13,12 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
-from saved_models import UNFITTED, fitted, kernels, rows
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from zoo import EXAMPLES, example, kernels, rows
 
 import kernelpool
 from kernelpool import (
@@ -34,7 +34,7 @@ from kernelpool.errors import KernelpoolError
 
 EXPORTED = [
     name
-    for name in UNFITTED
+    for name in EXAMPLES
     if not name.startswith(("conformal", "multi-edit", "table"))  # sets; a resampler; see below
 ]
 
@@ -97,7 +97,7 @@ def near_and_far(X):
 
 @pytest.mark.parametrize("name", EXPORTED)
 def test_answers_agree_to_1e_5(name):
-    model, X = fitted(name)
+    model, X = example(name)
     x = near_and_far(X)
     exported = kernelpool.to_onnx(model)
     onnx.checker.check_model(exported, full_check=True)
@@ -107,7 +107,7 @@ def test_answers_agree_to_1e_5(name):
 @pytest.mark.parametrize("name", ["shared full", "parzen epanechnikov", "rbf", "neurons", "pool"])
 def test_float32_inside_agrees_to_1e_5_near_the_data(name):
     """Far from it, float32 has no digits left for the difference of two log-densities of minus a million."""
-    model, X = fitted(name)
+    model, X = example(name)
     x = X[:60].astype(np.float32)
     exported = kernelpool.to_onnx(model, precision="float32")
     types = {constant.data_type for constant in exported.graph.initializer}
@@ -164,7 +164,7 @@ def test_a_pool_without_densities_has_probabilities_alone():
 
 
 def test_float64_throughout_agrees_to_1e_10():
-    model, X = fitted("shared full")
+    model, X = example("shared full")
     found, wanted = run(kernelpool.to_onnx(model, precision="float64"), X), expected(model, X)
     for name in ("probabilities", "log_density", "score_samples"):
         assert found[name].dtype == np.float64
@@ -173,7 +173,7 @@ def test_float64_throughout_agrees_to_1e_10():
 
 def test_a_runtime_that_optimizes_does_not_round_to_float32():
     """onnxruntime folds a factor into the product that follows, as a float32: no such factor may stand there."""
-    model, X = fitted("parzen epanechnikov")
+    model, X = example("parzen epanechnikov")
     found = run(kernelpool.to_onnx(model, precision="float64"), X)["log_density"]
     wanted = model.log_density(X)
     there = np.isfinite(wanted)
@@ -182,7 +182,7 @@ def test_a_runtime_that_optimizes_does_not_round_to_float32():
 
 def test_a_row_nearer_to_a_kernel_than_any_before_stays_finite():
     """Columns are held at exp(300), as in the estimator."""
-    model = copy.deepcopy(fitted("em-log densities")[0])
+    model = copy.deepcopy(example("em-log densities")[0])
     lower = model.activation_log_scale_ - 400.0
     model._fitted = replace(model._fitted, activation_log_scale=lower)
     x = rows()[0][:60].astype(np.float32)
@@ -192,7 +192,7 @@ def test_a_row_nearer_to_a_kernel_than_any_before_stays_finite():
 
 @pytest.mark.parametrize("name", ["shared full", "parzen", "rbf", "neurons"])
 def test_any_number_of_rows(name):
-    model, X = fitted(name)
+    model, X = example(name)
     ready = session(kernelpool.to_onnx(model))
     whole = ready.run(["probabilities"], {"X": X.astype(np.float32)})[0]
     for n in (1, 2, 77):
@@ -208,7 +208,7 @@ def test_onnxruntime_alone_is_enough(tmp_path):
     np.savez(tmp_path / "rows.npz", near=near_and_far(X), one=X[:1].astype(np.float32))
     script = Path(__file__).parents[2] / "own_process" / "onnx_alone.py"
     for name in names:
-        model, _ = fitted(name)
+        model, _ = example(name)
         path = tmp_path / f"{name}.onnx"
         kernelpool.to_onnx(model, path)
         answers = tmp_path / "answers.npz"
@@ -387,7 +387,7 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
     assert json.loads(about["classes"]) == model.classes_.tolist()
     assert json.loads(about["feature_names"]) == ["a", "b", "c"]
     assert about["estimator"] == "SharedKernelClassifier"
-    refusing, _ = fitted("reject")
+    refusing, _ = example("reject")
     about = {entry.key: entry.value for entry in kernelpool.to_onnx(refusing).metadata_props}
     assert json.loads(about["refusals"]) == ["ambiguous", "novel"]
     assert {node.domain for node in exported.graph.node} == {""}  # standard operators alone
@@ -405,7 +405,7 @@ def test_the_model_says_who_made_it_and_what_its_numbers_mean(tmp_path):
             r"has no sets of classes: export one of its classifiers, such as model\.estimators_\[0\]",
         ),
         (
-            lambda X, y: fitted("multi-edit")[0],
+            lambda X, y: example("multi-edit")[0],
             KernelpoolError,
             "MultiEdit cannot be exported to ONNX; expected one of Comp",
         ),
@@ -437,13 +437,13 @@ def test_precision_is_one_of_three():
         KernelpoolError,
         match=r"precision must be one of \['float32', 'float64', 'mixed'\]; got 'half'",
     ):
-        kernelpool.to_onnx(fitted("parzen")[0], precision="half")
+        kernelpool.to_onnx(example("parzen")[0], precision="half")
 
 
 def test_without_onnx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(KernelpoolError, match=r"to_onnx needs skl2onnx: pip install '\.\[onnx\]'"):
-        kernelpool.to_onnx(fitted("parzen")[0])
+        kernelpool.to_onnx(example("parzen")[0])
 
 
 def test_importing_the_library_imports_nothing_optional():
@@ -453,6 +453,6 @@ def test_importing_the_library_imports_nothing_optional():
 
 
 def test_every_density_classifier_and_network_is_exported():
-    kinds = {type(fitted(name)[0]).__name__ for name in EXPORTED}
+    kinds = {type(example(name)[0]).__name__ for name in EXPORTED}
     public = {name for name in kernelpool.__all__ if name.endswith(("Classifier", "Regressor"))}
     assert public - {"ConformalClassifier"} <= kinds  # whose answers are sets
