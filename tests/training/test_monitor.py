@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Start
+from kernelpool import SharedKernelClassifier, SharingAverageClassifier
 from kernelpool.datasets import make_clouds
 
 X, Y = make_clouds(400, random_state=0)
@@ -79,16 +79,6 @@ def test_scikit_learns_callbacks_are_honored():
     model.fit(X, Y)
     assert (recorder.begun, recorder.ended, recorder.sweeps) == (1, 1, 5)
     assert recorder.scores[-1] == pytest.approx(model.score(X, Y))
-
-
-def test_scikit_learns_progress_bar(capsys):
-    callback = pytest.importorskip(
-        "sklearn.callback", reason="scikit-learn has callbacks from version 1.9"
-    )
-    pytest.importorskip("rich")
-    model = SharedKernelClassifier.prbf(4, random_state=0, init=Start(n_init=2))
-    model.set_callbacks(callback.ProgressBar()).fit(X, Y)
-    assert "SharedKernelClassifier" in capsys.readouterr().out
 
 
 def test_verbose_shows_a_bar_or_lines(capsys, monkeypatch):

@@ -91,7 +91,7 @@ class _Search:
         self.settings, self.data, self.report = settings, data, report
         self.rows = held_out.draw_rows(data, settings.seed, MOST_ROWS)
         _, code, weight, key = self.rows
-        n_folds = held_out.n_folds(data.weight)
+        n_folds = 5 if data.weight < 600 else 3  # enough must be held out to compare networks
         self.fold = stratified_folds(code, n_folds, key=key, weight=weight)
         self.folds = np.unique(self.fold[self.fold >= 0]).tolist()
         classes = range(len(data.classes))

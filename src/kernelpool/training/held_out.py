@@ -312,8 +312,3 @@ def divide(data: TrainingData, seed: int, most_rows: int) -> tuple[TrainingData,
         - np.bincount(out.code, out.weight, minlength=len(data.classes)),
         n_rows=data.n_rows - len(out.code),
     ), out
-
-
-def n_folds(weight: float) -> int:
-    """Few rows need more folds: enough must be held out to compare networks."""
-    return 5 if weight < 600 else 3
