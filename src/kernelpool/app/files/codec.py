@@ -309,9 +309,12 @@ class Reader:
         return array.T if node.get("order") == "F" else array
 
     def _check_range(self, array: np.ndarray, name: str) -> None:
-        """Squares of the numbers, and of rows far from them, must not overflow; a history may have gaps."""
+        """Squares of the numbers, and of rows far from them, must not overflow.
+
+        Histories, and the trials of a pool (a member may have failed), may have gaps.
+        """
         largest = math.sqrt(np.finfo(array.dtype).max) / 1e4
-        gaps = np.isnan(array).any() and not self.field.endswith("history")
+        gaps = np.isnan(array).any() and not self.field.endswith(("history", "trials"))
         if gaps or (np.abs(array[np.isfinite(array)]) > largest).any():
             raise ModelFileError(
                 f"Array {short(name)} holds NaN, or numbers beyond {largest:.0e}, and is no part of a model."
