@@ -74,11 +74,6 @@ class Float64:
     value: Any
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether an accelerator had too little memory: the same can be tried on fewer rows."""
-    return type(error).__name__ == "OutOfMemoryError"
-
-
 def match_array(value: Any, like: Array) -> Any:
     """`value`, an array or a record or tuple of arrays, in the library, device and float type of `like`."""
     if on_accelerator(like):
@@ -276,24 +271,19 @@ def clip(a: Array, low: float, high: float) -> Array:
     return np.clip(a, low, high) if is_numpy_array(a) else namespace(a).clip(a, min=low, max=high)
 
 
-def multiply_into(out: Array, a: Array, b: Array) -> None:
-    """out = a * b, without a copy where the library can."""
+def multiply_into(out: Array, a: Array, b: Array, name: str = "multiply") -> None:
+    """out = a * b, or another function of the standard, without a copy where the library can."""
     if is_numpy_array(out):
-        np.multiply(a, b, out=out)
+        getattr(np, name)(a, b, out=out)
     elif is_torch_array(out):
-        import_module("torch").mul(a, b, out=out)
+        getattr(import_module("torch"), name)(a, b, out=out)
     else:
-        out[...] = a * b
+        out[...] = getattr(namespace(out), name)(a, b)
 
 
 def matmul_into(out: Array, a: Array, b: Array) -> None:
     """out = a @ b, without a copy where the library can."""
-    if is_numpy_array(out):
-        np.matmul(a, b, out=out)
-    elif is_torch_array(out):
-        import_module("torch").matmul(a, b, out=out)
-    else:
-        out[...] = a @ b
+    multiply_into(out, a, b, "matmul")
 
 
 def multiply_pairs_into(out: Array, x: Array) -> None:
@@ -386,9 +376,12 @@ def exp_within_range(log_terms: Array) -> Array | None:
 
     Terms too small for a normal number are raised to the smallest normal one, see `responsibilities`.
     """
-    largest, smallest = _exponents(namespace(log_terms), log_terms.dtype)
-    n = log_terms.shape[1]
-    if not n or not _within(log_terms[:, :: max(1, n // N_PROBE_ROWS)], -0.5 * largest, largest):
+    xp, n = namespace(log_terms), log_terms.shape[1]
+    largest, smallest = _exponents(xp, log_terms.dtype)
+    if not n:
+        return None
+    peak = xp.max(log_terms[:, :: max(1, n // N_PROBE_ROWS)], axis=0)
+    if not -0.5 * largest <= float(xp.min(peak)) <= float(xp.max(peak)) <= largest:
         return None
     with np.errstate(over="ignore"):
         return _exp_at_least(log_terms, smallest)
@@ -406,13 +399,6 @@ def sums_within_range(sums: Array) -> bool:
     return float(xp.max(sums)) <= math.exp(largest) and float(xp.min(sums)) >= math.exp(
         -0.5 * largest
     )
-
-
-def _within(log_terms: Array, low: float, high: float) -> bool:
-    """Whether the largest terms of all rows (M, n) lie between."""
-    xp = namespace(log_terms)
-    peak = xp.max(log_terms, axis=0)
-    return low <= float(xp.min(peak)) and float(xp.max(peak)) <= high
 
 
 def _normalized(likelihood: Array, total: Array, weight: Array | None) -> Array:
@@ -447,29 +433,17 @@ def feature_sums(phi: Array, responsibility: Array) -> Array:
     return torch.sum(parts, 0, dtype=torch.float64) + phi[:, whole:] @ responsibility[:, whole:].T
 
 
-FEW_LEVELS = 64
-"""Levels that are counted at once where a library can only compare."""
-
-
 def counts_of_codes(weight: Array, codes: Array, n_levels: int) -> Array:
     """Weights (M, n) summed by the codes (n,) of the columns, (M, n_levels), in float64."""
     xp, shape = namespace(weight), (weight.shape[0], n_levels)
     if is_numpy_array(weight):
-        return (
-            np.stack([np.bincount(codes, w, minlength=n_levels) for w in weight])
-            if shape[0]
-            else np.zeros(shape)
-        )
+        counts = [np.bincount(codes, w, minlength=n_levels) for w in weight]
+        return np.reshape(counts, shape).astype(np.float64, copy=False)
     if is_torch_array(weight):
         counts = xp.zeros(shape, dtype=xp.float64, device=weight.device)
         return counts.index_add_(1, codes, as_float64(weight))
-    parts = []
-    for start in range(0, n_levels, FEW_LEVELS):
-        level = xp.arange(
-            start, min(start + FEW_LEVELS, n_levels), dtype=codes.dtype, device=device(codes)
-        )
-        parts.append(as_float64(weight) @ xp.astype(codes[:, None] == level, xp.float64))
-    return xp.concat(parts, axis=1)
+    counts = counts_of_codes(to_numpy(weight), to_numpy(codes), n_levels)
+    return xp.asarray(counts, device=device(weight))
 
 
 def can_fuse(x: Array, n_kernels: int) -> bool:

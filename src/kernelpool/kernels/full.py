@@ -227,13 +227,9 @@ class Full(Gaussian):
 
     def prior(self, variance: Array, n_kernels: int) -> tuple[Array, float]:
         d = variance.shape[0]
-        matrix = (
-            namespace(variance).eye(d, dtype=variance.dtype, device=device(variance)) * variance
-        )
-        return self.flat(matrix[None, ...]), self._prior_dof(d) + d + 2.0
-
-    def _prior_dof(self, d: int) -> int:
-        return d + 2  # the smallest whole number for which an inverse Wishart has a mean
+        dof = d + 2  # the smallest whole number for which an inverse Wishart has a mean
+        one = namespace(variance).eye(d, dtype=variance.dtype, device=device(variance))
+        return self.flat((one * variance)[None, ...]), dof + d + 2.0
 
     @staticmethod
     def shape(n_kernels: int, d: int) -> tuple[int, ...]:

@@ -288,9 +288,7 @@ class Gaussian(Kernel):
         depth = xp.sum(slope * kernels.mean, axis=1)  # (M,)
         guarded = self._guarded(kernels, precision, eps)
         if guarded:  # `correct` replaces these sums, whose terms may be huge: they are left out
-            depth, slope = (
-                xp.where(self._is_guarded(guarded, a), xp.zeros_like(a), a) for a in (depth, slope)
-            )
+            depth, slope = (self.without(guarded, a) for a in (depth, slope))
         offset = -0.5 * (depth + log_size + d * LOG_2_PI)
         return GaussianNaturalParams(
             self._weight(slope, precision), offset, guarded, kernels, whitening, log_size
@@ -300,12 +298,11 @@ class Gaussian(Kernel):
         """Whether every kernel of d features is guarded, wherever it lies, and there are no squares among the features."""
         return False
 
-    def _is_guarded(self, guarded: tuple[int, ...], like: Array) -> Array:
-        """(M, 1, ...), to choose among arrays such as `like`."""
-        xp, shape = namespace(like), (-1,) + (1,) * (like.ndim - 1)
-        return xp.reshape(
-            xp.asarray([j in guarded for j in range(like.shape[0])], device=device(like)), shape
-        )
+    def without(self, guarded: tuple[int, ...], a: Array) -> Array:
+        """`a` (M, ...) with zeros for the guarded kernels."""
+        xp = namespace(a)
+        found = xp.asarray([j in guarded for j in range(a.shape[0])], device=device(a))
+        return xp.where(xp.reshape(found, (-1,) + (1,) * (a.ndim - 1)), xp.zeros_like(a), a)
 
     def _weight(self, slope: Array, precision: Array) -> Array:
         return namespace(slope).concat([slope, -0.5 * self.dual(precision)], axis=1)
@@ -338,29 +335,22 @@ class Gaussian(Kernel):
     def correct(
         self, log_joint: Array, natural_params: GaussianNaturalParams, x: Array, constant: Array
     ) -> None:
-        """Puts the exact values of the guarded kernels, less their `offset` and plus `constant`, into `log_joint`."""
+        """(6) from x - mean, of the guarded kernels."""
         for j in natural_params.guarded:
             more = constant[j, ...] - natural_params.offset[j]
+            # the other rows may not use the kernel, and what stands there says so
             rows = None if more.ndim == 0 else rows_above(more, 0.5 * LOG_ZERO)
-            if rows is None:
-                log_joint[j, :] = self.exact_log_density(natural_params, j, x) + more
-            else:  # the others may not use the kernel, and what stands there says so
-                log_joint[j, rows] = (
-                    self.exact_log_density(natural_params, j, x[rows, :]) + more[rows]
-                )
+            mine, more = (x, more) if rows is None else (x[rows, :], more[rows])
+            whitening, mean = natural_params.whitening, natural_params.kernels.mean[j, :]
+            # a sum of squares, so that no rounding turns its sign
+            distance = self.squared_distance(self.of_kernel(whitening, j), mine, mean)
+            log_size = self.of_kernel(natural_params.log_size, j)
+            exact = -0.5 * (distance + log_size + x.shape[1] * LOG_2_PI)
+            log_joint[j, slice(None) if rows is None else rows] = exact + more
 
     def observe(self, natural_params: GaussianNaturalParams, block: Block) -> Observed:
         """Features are independent given the kernel, where covariances are variances alone."""
         return IndependentFeatures(self, natural_params, block)
-
-    def exact_log_density(self, natural_params: GaussianNaturalParams, j: int, x: Array) -> Array:
-        """(6): log p(x|j) of one kernel, from x - mean, (n,); a sum of squares, so that no rounding turns its sign."""
-        distance = self.squared_distance(
-            self.of_kernel(natural_params.whitening, j), x, natural_params.kernels.mean[j, :]
-        )
-        return -0.5 * (
-            distance + self.of_kernel(natural_params.log_size, j) + x.shape[1] * LOG_2_PI
-        )
 
     def distance(self, kernels: Kernels, away: Array) -> Array:
         """Squared length of `away` (M, K, d) in the metric of each kernel, (M, K)."""
@@ -411,8 +401,8 @@ class Gaussian(Kernel):
 
     def moment_origin(self, natural_params: GaussianNaturalParams) -> Array:
         """The points about which `moments` were taken: the origin, or a guarded kernel's mean, (M, d)."""
-        xp, mean = namespace(natural_params.kernels.mean), natural_params.kernels.mean
-        return xp.where(self._is_guarded(natural_params.guarded, mean), mean, xp.zeros_like(mean))
+        mean = natural_params.kernels.mean
+        return mean - self.without(natural_params.guarded, mean)
 
     def estimate(
         self, moments: Moments, moment_origin: Array, prior: PriorStatistics | None = None
@@ -466,10 +456,8 @@ class Gaussian(Kernel):
 
     def concat_moments(self, parts: tuple[Moments, ...], mass: Array) -> Moments:
         xp = namespace(mass)
-        first, second = (
-            xp.concat([getattr(part, name) for part in parts]) for name in ("first", "second")
-        )
-        return Moments(mass, first, self.pool_moments(second))
+        second = self.pool_moments(xp.concat([part.second for part in parts]))
+        return Moments(mass, xp.concat([part.first for part in parts]), second)
 
     # -- coordinates ----------------------------------------------------------------------------------------------
 
@@ -632,21 +620,16 @@ class Gaussian(Kernel):
         """Variances (M, ...) at or above `floor`, or the error that names the kernel and feature without width."""
         xp = namespace(variance)
         variance = xp.maximum(variance, floor)
-        if not variance.shape[1]:
+        if not variance.shape[1]:  # among categories there may be no number
             return variance
-        if float(xp.min(variance)) < eps_of(variance):
-            j, f = next(
-                (j, f)
-                for j in range(variance.shape[0])
-                for f in range(variance.shape[1])
-                if float(variance[j, f]) < eps_of(variance)
-            )
+        j, f = divmod(int(xp.argmin(variance)), variance.shape[1])
+        if float(variance[j, f]) < eps_of(variance):
             raise CollapsedKernelError(j, f, float(variance[j, f]))
         return variance
 
 
 class IndependentFeatures(Observed):
-    r"""Kernels whose features are independent of each other, beside rows with holes: marks of the holes are features too.
+    r"""Kernels whose features are independent of each other, beside rows with missing cells: marks of these are features too.
 
     .. math:: \log p(x_{known} \mid j) = \text{offset}_j + \text{weight}_j \cdot \phi(x)
         - \sum_{i\ \text{missing}} \log N(0;\, \mu_{ji}, v_{ji})
@@ -658,34 +641,21 @@ class IndependentFeatures(Observed):
         self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
     ) -> None:
         assert block.missing is not None
-        self.kernel, self.natural_params, self.block, self.observed = (
-            kernel,
-            natural_params,
-            block,
-            block.missing.observed,
-        )
-        xp, (n, d), n_features = (
-            namespace(block.x),
-            block.x.shape,
-            kernel.n_features(block.x.shape[1]),
-        )
-        self.mean, self.variance = (
-            natural_params.kernels.mean,
-            kernel.variances(natural_params.kernels),
-        )  # (M, d)
-        self.phi = block.scratch(
-            "observed", (n_features + d, n)
-        )  # until the next block of this thread
+        self.kernel, self.natural_params, self.block = kernel, natural_params, block
+        self.observed = block.missing.observed
+        xp, (n, d) = namespace(block.x), block.x.shape
+        self.mean = natural_params.kernels.mean  # (M, d)
+        self.variance = kernel.variances(natural_params.kernels)  # (M, d)
+        n_features = kernel.n_features(d)
+        # until the next block of this thread
+        self.phi = block.scratch("observed", (n_features + d, n))
         kernel.write_features(self.phi[:n_features, :], block)
         self.phi[n_features:, :] = 1 - self.observed.T
-        depth = self.mean**2 / self.variance
-        if natural_params.guarded:  # replaced below
-            depth = xp.where(
-                kernel._is_guarded(natural_params.guarded, depth), xp.zeros_like(depth), depth
-            )
-        of_hole = 0.5 * (depth + xp.log(self.variance) + LOG_2_PI)
+        # those of guarded kernels are replaced below
+        depth = kernel.without(natural_params.guarded, self.mean**2 / self.variance)
+        of_missing = 0.5 * (depth + xp.log(self.variance) + LOG_2_PI)
         self.log_density = (
-            xp.concat([natural_params.weight, of_hole], axis=1) @ self.phi
+            xp.concat([natural_params.weight, of_missing], axis=1) @ self.phi
             + natural_params.offset[:, None]
         )
         for j in natural_params.guarded:

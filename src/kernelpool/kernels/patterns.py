@@ -2,7 +2,7 @@ r"""Full Gaussians of rows with missing cells.
 
 Little & Rubin, "Statistical analysis with missing data", 2nd edition, 2002, sections 7.4.2 (the sweep operator) and 11.2.
 
-With o the cells that are known and h the missing ones, kernel j expects
+With o the cells that are known and h those that are missing, kernel j expects
 
 .. math::
 
@@ -17,13 +17,13 @@ here                               shape          meaning
 =================================  =============  =======================================================================
 ``swept``                          (G, M, d, d)   :math:`\Sigma` swept on the known features: :math:`-\Sigma_{oo}^{-1}`,
                                                   :math:`\Sigma_{ho} \Sigma_{oo}^{-1}` and the conditional covariance
-``known``, ``hole``                (G, 1, d)      one where a pattern has a cell, and where it has not
+``known``, ``unknown``             (G, 1, d)      one where a pattern has a cell, and where it has not
 =================================  =============  =======================================================================
 
 Tied kernels have one matrix a pattern, (G, 1, d, d).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..arrays import Array, as_float64, device, empty, eps_of, match_array, namespace
 from ..rows import Block
@@ -84,12 +84,7 @@ class Patterns(Observed):
         self, kernel: Gaussian, natural_params: GaussianNaturalParams, block: Block
     ) -> None:
         assert block.missing is not None
-        self.kernel, self.guarded, self.block, self.holes = (
-            kernel,
-            natural_params.guarded,
-            block,
-            block.missing,
-        )
+        self.kernel, self.block, self.missing = kernel, block, block.missing
         xp, (n, d) = namespace(block.x), block.x.shape
         self.mean = as_float64(natural_params.kernels.mean)  # (M, d)
         covariance = as_float64(natural_params.kernels.covariance)
@@ -99,7 +94,10 @@ class Patterns(Observed):
         ):  # rounded to the type of the rows: it must stay positive definite
             one = xp.eye(d, dtype=xp.float64, device=device(block.x))
             self.covariance = self.covariance * (1 + 4 * eps_of(block.x) * one)
-        self.exact = tuple(range(self.mean.shape[0])) if d >= WIDE else self.guarded
+        guarded = natural_params.guarded
+        self.origin = self.mean - kernel.without(guarded, self.mean)
+        """The points about which moments are taken, (M, d)."""
+        self.exact = tuple(range(self.mean.shape[0])) if d >= WIDE else guarded
         """The kernels that are taken one after the other."""
         self.by_product = len(self.exact) < self.mean.shape[0]
         self.phi = empty(
@@ -111,23 +109,23 @@ class Patterns(Observed):
             kernel.write_square(self.phi[1 + d :, :], self.phi[1 : 1 + d, :])
         size = self.covariance.shape[0] * d * d
         self._at_once = max(1, CHUNK // size)
-        self._kept = list(self._sweep()) if len(self.holes.spans) * size <= KEEP else None
+        self._kept: list[Swept] | None = None
+        if len(self.missing.spans) * size <= KEEP:
+            self._kept = list(self._swept())
         self.log_density = empty((self.mean.shape[0], n), block.x)
         for part in self._swept():
             self._write_log_density(part)
 
-    def _sweep(self) -> Iterator[Swept]:
-        patterns, spans = self.holes.patterns, self.holes.spans
+    def _swept(self) -> Iterator[Swept]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        spans = self.missing.spans
         for start in range(0, len(spans), self._at_once):
             some = slice(start, min(start + self._at_once, len(spans)))
-            yield Swept(
-                spans[some],
-                patterns[some, :][:, None, :],
-                *sweep(self.covariance, patterns[some, :]),
-            )
-
-    def _swept(self) -> Iterable[Swept]:
-        return self._sweep() if self._kept is None else self._kept
+            patterns = self.missing.patterns[some, :]
+            swept = sweep(self.covariance, patterns)
+            yield Swept(spans[some], patterns[:, None, :], *swept)
 
     def _away(self, span: slice, known: Array, point: Array) -> Array:
         """x - point in the known cells, zero in the others, (n, d), in float64."""
@@ -144,14 +142,11 @@ class Patterns(Observed):
             self._multiply(part, precision, constant)
         for g, span in enumerate(part.spans):
             for j in self.exact:
-                of, away = (
-                    j % precision.shape[1],
-                    self._away(span, part.known[g, 0, :], self.mean[j, :]),
-                )
+                of = j % precision.shape[1]
+                away = self._away(span, part.known[g, 0, :], self.mean[j, :])
                 distance = xp.vecdot(away @ precision[g, of, ...], away)
-                self.log_density[j, span] = match_array(
-                    -0.5 * (distance + constant[g, of]), like=self.phi
-                )
+                exact = -0.5 * (distance + constant[g, of])
+                self.log_density[j, span] = match_array(exact, like=self.phi)
 
     def _multiply(self, part: Swept, precision: Array, constant: Array) -> None:
         """The same of all kernels at once."""
@@ -173,10 +168,10 @@ class Patterns(Observed):
         """Slopes (G, M, d, d), constants (G, M, d) and covariances (G, M, d, d) of the missing cells given the known
         ones; rows are taken from the points `about` (M, d).
         """
-        hole, away = 1 - part.known, self.mean - about
-        slope = part.matrix * (hole[..., :, None] * part.known[..., None, :])
-        shift = hole * away - (slope @ away[None, :, :, None])[..., 0]
-        return slope, shift, part.matrix * (hole[..., :, None] * hole[..., None, :])
+        unknown, away = 1 - part.known, self.mean - about
+        slope = part.matrix * (unknown[..., :, None] * part.known[..., None, :])
+        shift = unknown * away - (slope @ away[None, :, :, None])[..., 0]
+        return slope, shift, part.matrix * (unknown[..., :, None] * unknown[..., None, :])
 
     def moments(self, mass: Array, responsibility: Array) -> Moments:
         """Sums of the expected rows, and of what each pattern leaves uncertain."""
@@ -186,7 +181,7 @@ class Patterns(Observed):
         one = xp.eye(d, dtype=self.mean.dtype, device=device(self.mean))
         for part in self._swept():
             sums = self._sums(part, responsibility)  # (G, M, d + 1, d + 1)
-            slope, shift, spread = self._regression(part, self._origin())
+            slope, shift, spread = self._regression(part, self.origin)
             known = part.known[..., None] * one + xp.zeros_like(shift)[..., None]
             # the expected row is expects (x, 1)
             expects = xp.concat([known + slope, shift[..., None]], axis=3)
@@ -217,13 +212,6 @@ class Patterns(Observed):
                 out[span, :] = out[span, :] + found
         return out
 
-    def _origin(self) -> Array:
-        """The points about which moments are taken, (M, d)."""
-        xp = namespace(self.mean)
-        return xp.where(
-            self.kernel._is_guarded(self.guarded, self.mean), self.mean, xp.zeros_like(self.mean)
-        )
-
     def _sums(self, part: Swept, responsibility: Array) -> Array:
         """Responsibility times (x, 1)(x, 1)' summed over the rows of each pattern, missing cells zero, (G, M, d + 1, d + 1)."""
         xp, d = namespace(self.mean), self.mean.shape[1]
@@ -240,10 +228,9 @@ class Patterns(Observed):
             second = xp.reshape(second, (n_patterns, n_kernels, d, d))
         else:
             second = first[..., :, None] * first[..., None, :]  # zeros
-        about = self._origin()
         for j in self.exact:
             for g, span in enumerate(part.spans):
-                away = self._away(span, part.known[g, 0, :], about[j, :])
+                away = self._away(span, part.known[g, 0, :], self.origin[j, :])
                 weighted = as_float64(responsibility[j, span])[:, None] * away
                 first[g, j, :] = xp.sum(weighted, axis=0)
                 second[g, j, ...] = weighted.T @ away

@@ -11,7 +11,6 @@ from ..arrays import (
     device_memory,
     eps_of,
     is_numpy_array,
-    is_out_of_memory,
     match_array,
     namespace,
     on_accelerator,
@@ -152,7 +151,7 @@ class ArrayRows:
 
     def _halve_blocks(self, error: Exception) -> None:
         """Where an accelerator has too little memory, the same is tried on blocks half as long."""
-        if not is_out_of_memory(error) or self.block_rows <= FEWEST_ROWS:
+        if type(error).__name__ != "OutOfMemoryError" or self.block_rows <= FEWEST_ROWS:
             raise error
         self._cut(max(self.block_rows // 2, FEWEST_ROWS))
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -22,7 +22,8 @@ def _controller() -> ThreadpoolController:
 def n_threads_for(n_jobs: int | None) -> int:
     """None takes as many as BLAS may: joblib, threadpoolctl and OPENBLAS_NUM_THREADS are obeyed."""
     if n_jobs is None:
-        return _OneBlasThread.allowed()
+        with _lock:
+            return max(_blas_threads(), default=1)
     n_cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -86,54 +87,39 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
-class _OneBlasThread:
-    """BLAS is held at one thread while any fit needs it; the last to leave restores the number.
-
-    Others set the same number too, k-means for one, and may do so before the first fit and restore
-    it before the last one ends. So a library that no longer has one thread is left as it is.
-    """
-
-    lock = Lock()
-    holders = 0
-    before: ClassVar[list[int]] = []
-
-    @classmethod
-    def allowed(cls) -> int:
-        with cls.lock:
-            return max(cls.before, default=1) if cls.holders else _blas_threads()
-
-    @classmethod
-    def enter(cls) -> None:
-        with cls.lock:
-            if cls.holders == 0:
-                cls.before = [library.num_threads or 1 for library in _controller().lib_controllers]
-                for library in _controller().lib_controllers:
-                    library.set_num_threads(1)
-            cls.holders += 1
-
-    @classmethod
-    def leave(cls) -> None:
-        with cls.lock:
-            cls.holders -= 1
-            if cls.holders == 0:
-                for library, n_threads in zip(
-                    _controller().lib_controllers, cls.before, strict=True
-                ):
-                    if library.num_threads == 1:
-                        library.set_num_threads(n_threads)
+_lock = Lock()
+_holders: list[list[int]] = []
+"""For each fit that holds BLAS at one thread: the threads of each library before the first."""
 
 
-def _blas_threads() -> int:
-    return max((library.num_threads or 1 for library in _controller().lib_controllers), default=1)
+def _blas_threads() -> list[int]:
+    """Threads of each BLAS library that is loaded, as they are when no fit holds them."""
+    return (
+        _holders[0]
+        if _holders
+        else [library.num_threads or 1 for library in _controller().lib_controllers]
+    )
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS at one thread; a training does so for all its sweeps, which costs less than to do
-    so in each.
+    """Hold BLAS at one thread while any fit needs it; the last to leave restores the number.
+
+    A training does so for all its sweeps, which costs less than to do so in each. Others set the
+    same number too, k-means for one, and may do so before the first fit and restore it before the
+    last one ends. So a library that no longer has one thread is left as it is.
     """
-    _OneBlasThread.enter()
+    libraries = _controller().lib_controllers
+    with _lock:
+        before = _blas_threads()
+        for library in [] if _holders else libraries:
+            library.set_num_threads(1)
+        _holders.append(before)
     try:
         yield
     finally:
-        _OneBlasThread.leave()
+        with _lock:
+            _holders.pop()
+            for library, n_threads in [] if _holders else zip(libraries, before, strict=True):
+                if library.num_threads == 1:
+                    library.set_num_threads(n_threads)
