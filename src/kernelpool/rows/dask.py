@@ -5,8 +5,8 @@ parameters are one more task, so they travel once to each worker, and are made a
 is lost. Parts are added in the order of the chunks, so that sums are the same to the last bit.
 
 On a cluster the workers hold the rows for all sweeps, those of a chunk together with their labels
-and weights, and a task prefers the workers that have its chunk. Where such a worker is lost, Dask
-makes its chunks anew elsewhere.
+and weights, and Dask runs a task where its chunk is. Where such a worker is lost, Dask makes its
+chunks anew elsewhere.
 """
 
 import sys
@@ -115,10 +115,9 @@ class DaskRows:
         client = _client()
         if client is None:
             return self
-        together = dask.delayed(_together, pure=False)
         with cluster_errors(client):
-            held = client.compute([together(*chunk) for chunk in self._chunks()])
-        return self._with(self.frame, self.width, client, held)
+            held = dask.persist(*(_delayed(_together, *chunk) for chunk in self._chunks()))
+        return self._with(self.frame, self.width, client, list(held))
 
     def by_class(self) -> "DaskRows":
         return self  # rows stay in the chunks they live in
@@ -126,23 +125,16 @@ class DaskRows:
     def total(self, statistic: Callable[..., T], *params: Any) -> T:
         import dask
 
+        # a task, and no scattered data, which would be lost with its worker
         task = statistic, (self.frame, self.width), params
-        if self.held is None:
-            submit: Callable[..., Any] = _delayed
-            sent = dask.delayed(task, pure=False, traverse=False)
-            parts = [_delayed(_total_of_chunk, sent, chunk) for chunk in self._chunks()]
-            result = _tree(submit, parts).compute()
-        else:
-            with cluster_errors(self.client):
-                submit, where = self.client.submit, self.client.who_has(self.held)
-                # a task, and no scattered data, which would be lost with its worker
-                sent = submit(_identity, task, pure=False)
-                parts = []
-                for chunk in self.held:
-                    home = where.get(chunk.key)
-                    kept = {"workers": home, "allow_other_workers": True} if home else {}
-                    parts.append(submit(_total_of_chunk, sent, chunk, pure=False, **kept))
-                result = _tree(submit, parts, pure=False).result()
+        sent = dask.delayed(task, pure=False, traverse=False)
+        with cluster_errors(self.client):
+            chunks = self._chunks() if self.held is None else self.held
+            parts = [_delayed(_total_of_chunk, sent, chunk) for chunk in chunks]
+            while len(parts) > 1:  # no worker receives every part
+                groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+                parts = [_delayed(_sum, *group) for group in groups]
+            result = parts[0].compute()
         if result is None:
             raise KernelpoolError("The Dask array has no rows: every chunk is empty.")
         return result  # type: ignore[no-any-return]
@@ -202,10 +194,6 @@ def _together(x: Array, y: Array | None, weight: Array | None) -> tuple[Any, Any
     return x, y, weight
 
 
-def _identity(value: Any) -> Any:
-    return value
-
-
 def _total_of_chunk(sent: tuple[Any, ...], chunk: tuple[Any, Any, Any]) -> Any:
     (statistic, seen, params), (x, y, weight) = sent, chunk
     if x.shape[0] == 0:
@@ -230,14 +218,6 @@ def _delayed(function: Callable[..., Any], *args: Any) -> Any:
     import dask
 
     return dask.delayed(function, pure=False)(*args)
-
-
-def _tree(submit: Callable[..., Any], parts: list[Any], **settings: Any) -> Any:
-    """The sum of all parts as tasks, so that no worker receives every part."""
-    while len(parts) > 1:
-        groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-        parts = [submit(_sum, *group, **settings) for group in groups]
-    return parts[0]
 
 
 def _sum(*parts: Any) -> Any:
