@@ -32,7 +32,7 @@ accuracy: $(VENV)/accuracy
 arrays: $(VENV)/torch
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
 
-# attacks by the thousand, about two hours; smaller: make torture SIZE="--problems 500 --files 2000 --kills 20 --workers 2"
+# attacks by the thousand, about two hours; smaller: make torture SIZE="--problems 500 --files 2000 --kills 20"
 torture: $(VENV)/test
 	cd tests && ../$(BIN)/python torture.py $(SIZE)
 

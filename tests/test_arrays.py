@@ -11,13 +11,11 @@ from kernelpool.arrays import (
     log_weighted_sums,
     match_array,
     multiply_pairs_into,
-    outer_sums,
     responsibilities,
     safe_log,
     thread_scratch,
     triangle,
 )
-from kernelpool.rows import Block
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8])
@@ -74,33 +72,6 @@ def test_scratch_of_one_name_is_reused_and_not_kept_much_larger_than_needed():
     assert thread_scratch("a", (20, 25), np.zeros(1, np.float32)).dtype == np.float32
     thread_scratch("a", (1000, 1000), x)
     assert thread_scratch("a", (10, 10), x).base.size < 1000
-
-
-def test_scratch_of_two_names_does_not_overlap():
-    x = np.zeros(1)
-    one, other = thread_scratch("one", (30, 20), x), thread_scratch("other", (30, 20), x)
-    assert not np.shares_memory(one, other)
-    assert not np.shares_memory(
-        Block(x[:, None]).scratch("one", (4,)), Block(x[:, None]).scratch("other", (4,))
-    )
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("small", [0.0, 1e-18, -1e-6])
-def test_sums_of_outer_products_take_signed_weights(dtype, small):
-    """Twelve features and more are summed sparsely; nothing above 1e-20 of the largest weight is left out, of either sign."""
-    rng = np.random.default_rng(0)
-    x, weight = rng.normal(size=(300, 14)).astype(dtype), np.zeros((20, 300), dtype)
-    rows = np.arange(300)
-    weight[rows % 20, rows] = rng.normal(size=300)  # of both signs
-    weight[(rows + 1) % 20, rows] = small  # two of twenty weights of a row count
-    first, second = outer_sums(x, weight)
-    wide, w = x.astype(float), weight.astype(float)
-    rtol = 1e-12 if dtype == np.float64 else 2e-5
-    np.testing.assert_allclose(first, w @ wide, rtol=rtol, atol=10 * rtol)
-    np.testing.assert_allclose(
-        second, np.einsum("jn,na,nb->jab", w, wide, wide), rtol=rtol, atol=10 * rtol
-    )
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (4, 8, 8), (8, 8), (2, 33, 33), (0, 9, 9)])

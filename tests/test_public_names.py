@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,9 @@ def test_the_public_names_are_sorted_and_there():
         kernelpool.PerceptronClassifier  # noqa: B018
 
 
-def test_modules_of_the_guide_are_there_without_another_import():
-    code = (
-        "import kernelpool; kernelpool.load, kernelpool.errors.KernelpoolError, kernelpool.to_onnx"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_a_fresh_process():
+    """Modules that are imported, and the number of BLAS threads, are those of the whole process."""
+    checks = Path(__file__).with_name("own_process") / "fresh_process.py"
+    run = subprocess.run([sys.executable, checks], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count("test_") == 5

@@ -1,7 +1,3 @@
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,35 +11,11 @@ def counted(block):
     )
 
 
-@pytest.mark.parametrize("n", [1, 511, 512, 513, 40_000])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_every_row_is_visited_once(n, n_jobs):
-    x = np.arange(2.0 * n).reshape(n, 2)
-    weight = np.arange(1.0 * n)
-    rows = ArrayRows(x, None, weight, width=10**5, n_jobs=n_jobs)  # narrow blocks
-    np.testing.assert_allclose(rows.total(counted), [n, x.sum(), weight.sum()])
-    np.testing.assert_array_equal(rows.each(lambda block: block.x[:, 1] * 2), x[:, 1] * 2)
-    np.testing.assert_array_equal(rows.each(lambda block: block.x), x)
-
-
 def test_threads_and_blocks_do_not_change_a_bit():
     x = np.random.default_rng(0).normal(size=(100_000, 3))
     sums = [ArrayRows(x, n_jobs=n).total(lambda block: block.x.T @ block.x) for n in (1, 2, 3)]
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], sums[2])
-
-
-def test_features_are_kept_between_sweeps_only_while_they_are_small(monkeypatch):
-    made = []
-    remember = lambda block: block.once("key", lambda b: made.append(1) or b.x.sum(), 1)  # noqa: E731
-    rows = ArrayRows(np.ones((100, 2)))
-    assert rows.total(remember) == rows.total(remember) == 200
-    assert len(made) == 1
-    monkeypatch.setattr(in_memory, "KEEP_BYTES", 10)
-    rows = ArrayRows(np.ones((100, 2)))
-    rows.total(remember)
-    rows.total(remember)
-    assert len(made) == 3
 
 
 def test_a_block_keeps_as_much_as_it_has_room_for_and_one_version_of_each():
@@ -59,14 +31,6 @@ def test_a_block_keeps_as_much_as_it_has_room_for_and_one_version_of_each():
     assert made == ["a", "b", "b"]
     assert [block.once("a", make(v), 3, version=v) for v in ("v", "v", "w")] == ["v", "v", "w"]
     assert made[3:] == ["v", "w"]
-
-
-def test_rows_are_held_through_the_sweeps_while_they_are_small(monkeypatch):
-    monkeypatch.setattr(in_memory, "KEEP_BYTES", 8 * 100 * 2)
-    for n, held in ((100, True), (101, False)):
-        rows = ArrayRows(np.ones((n, 2)), width=1000)
-        assert rows._block(0).keep_width == 0
-        assert (rows._block(0) is rows._block(0)) == held
 
 
 def test_blocks_of_wide_rows_stay_within_their_bytes():
@@ -119,25 +83,6 @@ def test_frame_goes_there_and_back_and_bounds_what_is_far():
     assert frame.log_volume == pytest.approx(np.log(2))
 
 
-def test_blas_threads_in_a_process_of_their_own():
-    """The number of BLAS threads is the whole process's: other tests, and the pools they start, would be judged too."""
-    checks = Path(__file__).with_name("own_process") / "blas_threads.py"
-    kwargs = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "--override-ini=addopts=",
-        str(checks),
-    ]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", *kwargs], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout
-    assert "4 passed" in run.stdout
-
-
 def test_backends_are_chosen_by_the_type_of_x():
     da = pytest.importorskip("dask.array")
     assert isinstance(as_rows(np.ones((2, 2))), ArrayRows)
@@ -152,26 +97,6 @@ def test_an_empty_cluster_says_so():
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="no rows: every chunk is empty"):
         as_rows(da.ones((0, 2))).total(counted)
-
-
-@pytest.mark.parametrize(
-    ("n", "most"), [(1, 10), (10, 10), (11, 10), (65, 10), (100_000, 15_420), (100_000, 2818)]
-)
-def test_blocks_are_of_equal_size_and_an_even_number(n, most):
-    size = in_memory._equal_blocks(n, most, 8)
-    n_blocks = -(-n // size)
-    assert 1 <= size <= most
-    assert n_blocks == 1 or n_blocks % 2 == 0
-    assert n_blocks < 8 or n_blocks % 8 == 0
-    assert (
-        n - (n_blocks - 1) * size > size - n_blocks
-    )  # the last one lacks at most a row for each other
-
-
-def test_rows_far_outside_the_frame_are_held_within_its_bounds():
-    x = np.array([[1e308, -1e308], [0.0, 3.0]])
-    frame = Frame(np.array([-1e308, 1.0]), np.array([1.0, 1e-10]))
-    np.testing.assert_allclose(frame.inside(x), [[1e100, -1e100], [1e100, 2e10]])
 
 
 @pytest.mark.parametrize("n_threads", [1, 3, 8])

@@ -1,6 +1,6 @@
-"""Attacks by the thousand: hostile problems, damaged files, kills in mid-write, killed workers. `make torture` runs them all.
+"""Attacks by the thousand: hostile problems, damaged files, kills in mid-write. `make torture` runs them all.
 
-    python tests/torture.py --problems 10000 --files 100000 --kills 100 --workers 20
+    python tests/torture.py --problems 10000 --files 100000 --kills 100
 
 A problem passes if the fit ends with probabilities that are finite and sum to one, densities without NaN, kernel posteriors
 that sum to one and a history that never falls (a regressor: with finite answers); or with an error that names what is wrong
@@ -240,7 +240,7 @@ def hostile_problems(n, seed=0, say=print, first=0, only=()):
 
 def damaged_files(n, seed=0, say=print):
     """(files, failures): damaged model files of every kind, refused with `ModelFileError` or loaded and used."""
-    from files.test_fuzz import FUZZED, fuzzed
+    from app.files.test_fuzz import FUZZED, fuzzed
 
     refused = loaded = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -280,52 +280,9 @@ def kills(n, seed=0):
     return broken
 
 
-def killed_workers(n, seed=0):
-    """Fits whose result is another because a worker was killed on the way."""
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    rng, different = np.random.default_rng(seed), 0
-    x, y = rng.normal(size=(40_000, 4)), rng.integers(2, size=40_000)
-    x[y == 1] += 1
-    kwargs = {
-        "n_kernels": 8,
-        "covariance_type": "full",
-        "max_iter": 25,
-        "tol": 0.0,
-        "random_state": 0,
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        alone = SharedKernelClassifier.prbf(**kwargs).fit(
-            da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000)
-        )
-        for _ in range(
-            n
-        ):  # each with a cluster of its own: on a busy machine dask gives up workers that are slow to come back
-            with (
-                LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-                Client(cluster),
-            ):
-                pid = int(
-                    rng.choice([worker.pid for worker in cluster.workers.values() if worker.pid])
-                )
-                killed, sweep = [], int(rng.integers(2, 10))
-
-                def callback(info, pid=pid, killed=killed, at=sweep):
-                    if info.sweep == at and not killed:
-                        os.kill(pid, signal.SIGKILL)
-                        killed.append(pid)
-
-                rows = da.from_array(x, chunks=(4000, 4)), da.from_array(y, chunks=4000)
-                model = SharedKernelClassifier.prbf(**kwargs, callback=callback).fit(*rows)
-                different += not (killed and np.array_equal(model.means_, alone.means_))
-    return different
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, size in (("problems", 10_000), ("files", 100_000), ("kills", 100), ("workers", 20)):
+    for name, size in (("problems", 10_000), ("files", 100_000), ("kills", 100)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
@@ -350,10 +307,6 @@ def main():
         broken = kills(asked.kills, asked.seed)
         wrong += broken
         print(f"| kills in mid-write | {asked.kills} | {broken} | |")
-    if asked.workers:
-        different = killed_workers(asked.workers, asked.seed)
-        wrong += different
-        print(f"| killed workers | {asked.workers} | {different} | |")
     print(f"{time.perf_counter() - begun:.0f} s")
     raise SystemExit(int(wrong > 0))
 

@@ -4,14 +4,13 @@ Where there is no card, tests of `cuda` are skipped; `stand_in` then makes torch
 """
 
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from kernelpool import SharedKernelClassifier, SharingAverageClassifier, Training, arrays
+from kernelpool import SharedKernelClassifier, Training, arrays
 from kernelpool.kernels import FAMILIES, Kernels
 from kernelpool.networks import shared_kernel
 from kernelpool.rows import Block, Frame, as_rows
@@ -68,22 +67,6 @@ def test_backends_agree(backend, blobs, family, sharing):
         np.testing.assert_allclose(
             compute(answer), getattr(reference, method)(x), rtol=1e-9, atol=1e-9
         )
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_backends_agree_on_averages_and_weights(backend, blobs):
-    x, y = blobs
-    there, labels = on_backend(backend, x, y)
-    weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
-    weights, _ = on_backend(backend, weight[:, None], y)
-    average = SharingAverageClassifier(
-        SharedKernelClassifier.prbf(6, random_state=0, standardize=True), sharing=(0, 1)
-    )
-    reference = average.fit(x, y, sample_weight=weight).predict_proba(x)
-    found = SharingAverageClassifier(
-        SharedKernelClassifier.prbf(6, random_state=0, standardize=True), sharing=(0, 1)
-    ).fit(there, labels, sample_weight=weights[:, 0])
-    np.testing.assert_allclose(compute(found.predict_proba(there)), reference, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("backend", ["torch", "array_api_strict", "cuda"])
@@ -270,17 +253,6 @@ def test_arrays_that_cannot_be_written_into_are_refused(blobs):
             ValueError, match=r"array of jax.*cannot be written into; pass numpy.asarray\(X\)"
         ):
             ask()
-
-
-def test_a_fit_without_a_card_never_imports_torch():
-    code = (
-        "import sys, numpy as np, kernelpool\n"
-        "x, y = np.random.default_rng(0).normal(size=(60, 2)).astype('float32'), np.arange(60) % 2\n"
-        "kernelpool.SharedKernelClassifier(2, random_state=0).fit(x, y).predict(x)\n"
-        "print({'torch', 'triton', 'kernelpool.fused', 'jax'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize(

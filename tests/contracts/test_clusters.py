@@ -12,7 +12,6 @@ import pytest
 from kernelpool import SharedKernelClassifier
 from kernelpool.errors import ClusterLostError
 from kernelpool.rows import DaskRows
-from kernelpool.rows import dask as dask_rows
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -116,16 +115,6 @@ class TestFrames:
         assert_close(found, SharedKernelClassifier.prbf(**SETTINGS).fit(x[80:], y[80:]))
 
 
-def test_sums_meet_in_a_tree_of_a_fixed_order():
-    x = np.random.default_rng(0).normal(size=(1000, 2)) * 10.0 ** np.arange(1000)[:, None] ** 0.5
-    rows = DaskRows(da.from_array(x, chunks=(13, 2)))
-    first = rows.total(lambda block: block.x.sum(axis=0))
-    for _ in range(3):
-        np.testing.assert_array_equal(rows.total(lambda block: block.x.sum(axis=0)), first)
-    assert dask_rows._sum(None, None) is None
-    assert dask_rows._sum(None, 2, None, 3) == 5
-
-
 @pytest.fixture(
     scope="module",
     params=[False, pytest.param(True, marks=pytest.mark.slow)],
@@ -176,22 +165,6 @@ def test_a_fault_of_a_task_comes_out_as_it_is(cluster):
 
 def fault(block):
     return 1 // 0
-
-
-@pytest.mark.slow
-def test_the_client_closed_in_mid_fit_says_so(cluster, blobs):
-    x, y = blobs
-    with distributed.Client(cluster) as client:
-
-        def close(info):
-            if info.sweep == 4:
-                client.close()
-
-        with pytest.raises(
-            ClusterLostError,
-            match=r"The Dask cluster was lost while rows were summed",
-        ):
-            SharedKernelClassifier.prbf(**SETTINGS, callback=close).fit(*on_dask(x, y))
 
 
 @pytest.mark.slow

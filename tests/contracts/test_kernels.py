@@ -3,17 +3,12 @@
 A family is tested as soon as it stands in FAMILIES: nothing here knows one by name.
 """
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 from made_up_families import MADE_UP, some_kernels
 
-from kernelpool.arrays import match_array
-from kernelpool.em import Outcome, Stop, em
 from kernelpool.kernels import FAMILIES
-from kernelpool.networks.shared_kernel import Params, SharedKernel
-from kernelpool.rows import ArrayRows, Block, Frame
-from kernelpool.squarem import Squarem
+from kernelpool.rows import Frame
 
 EPS = 2.2e-16
 M, D = 4, 3
@@ -57,21 +52,6 @@ def some_rows(n=80):
     return np.random.default_rng(5).normal(size=(n, D))
 
 
-def test_log_densities_are_linear_in_the_features(kernel, kernels):
-    x = some_rows()
-    natural_params = kernel.natural_params(kernels, EPS)
-    assert kernel.features(x).shape == (kernel.n_features(D), len(x))
-    expected = (
-        natural_params.weight @ kernel.features(x)
-        + natural_params.offset[:, None]
-        + kernel.common(natural_params, x)
-    )
-    kernel.correct(expected, natural_params, x, natural_params.offset)
-    np.testing.assert_allclose(
-        kernel.log_density(natural_params, x), expected, rtol=1e-10, atol=1e-10
-    )
-
-
 def test_densities_integrate_to_one(family_class):
     kernel = family_class(np.full(1, 1e-9))
     kernels = some_kernels(kernel, M, 1)
@@ -96,11 +76,6 @@ def test_marginals_are_integrals(family_class):
             np.testing.assert_allclose(found[:, i], np.trapezoid(density, line, axis=1), rtol=1e-6)
 
 
-def test_a_marginal_over_all_columns_is_the_kernel_itself(kernel, kernels):
-    same, marginal = kernel.marginal(kernels, list(range(D)))
-    np.testing.assert_array_equal(same.coordinates(marginal), kernel.coordinates(kernels))
-
-
 def test_estimates_are_the_most_likely_kernels(kernel, kernels):
     rng = np.random.default_rng(1)
     x, share = some_rows(), rng.dirichlet(np.ones(M), size=80).T
@@ -112,17 +87,6 @@ def test_estimates_are_the_most_likely_kernels(kernel, kernels):
     top, vector = value(best), kernel.coordinates(best)
     for _ in range(30):
         assert value(kernel.at(vector + 0.01 * rng.normal(size=vector.shape), best)) <= top
-
-
-def test_moments_add_up_and_come_apart(kernel, kernels):
-    rng = np.random.default_rng(1)
-    x, share = some_rows(), rng.normal(size=(M, 80))  # of either sign
-    (whole, _), (a, _), (b, _) = (
-        moments_of(kernel, kernels, x[s], share[:, s])
-        for s in (slice(80), slice(30), slice(30, 80))
-    )
-    for name, value in vars(a + b).items():
-        np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-10, atol=1e-12)
 
 
 def test_coordinates_there_and_back_and_everywhere_valid(kernel, kernels):
@@ -215,59 +179,3 @@ def test_frames_map_there_and_back(kernel, kernels):
     np.testing.assert_allclose(
         kernel.coordinates(back), kernel.coordinates(kernels), rtol=1e-10, atol=1e-10
     )
-
-
-def test_libraries_agree(family_class, kernel, kernels):
-    x, share = some_rows(), np.random.default_rng(1).normal(size=(M, 80))
-    there = family_class(strict.asarray(np.full(D, 1e-9)))
-    like = strict.asarray(np.zeros(1))
-    moved, x_there, share_there = (match_array(a, like=like) for a in (kernels, x, share))
-    density = there.log_density(there.natural_params(moved, EPS), x_there)
-    np.testing.assert_allclose(
-        np.asarray(density), kernel.log_density(kernel.natural_params(kernels, EPS), x), rtol=1e-9
-    )
-    natural_params = there.natural_params(moved, EPS)
-    sums = there.sums(there.features(x_there), x_there, share_there)
-    mass = strict.sum(share_there, axis=1)[:, None]
-    moments = there.moments(mass, sums, natural_params, x_there, share_there)
-    found = there.pullback(moved, moments, there.moment_origin(natural_params))
-    expected = kernel.pullback(kernels, *moments_of(kernel, kernels, x, share))
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-8, atol=1e-8)
-    other, marginal = there.marginal(moved, [2, 0])
-    same, expected = kernel.marginal(kernels, [2, 0])
-    np.testing.assert_allclose(
-        np.asarray(other.coordinates(marginal)), same.coordinates(expected), rtol=1e-10
-    )
-
-
-def test_features_written_into_a_block_that_keeps_them_are_the_same(kernel):
-    x = some_rows()
-    plain, keeping = Block(x), Block(x, keep_width=100)
-    for _ in range(2):
-        for block in (plain, keeping):
-            out = np.full((kernel.n_features(D), len(x)), np.nan)
-            kernel.write_features(out, block)
-            np.testing.assert_array_equal(out, kernel.features(x))
-
-
-def test_a_network_of_them_is_trained_and_predicts(kernel, kernels):
-    """EM, accelerated, from a start of the family: the objective never falls, and classes far apart are told apart."""
-    rng = np.random.default_rng(3)
-    y = np.arange(300) % 2
-    x = rng.normal(size=(300, D)) + 4 * y[:, None]
-    rows = ArrayRows(x, y, frame=Frame(np.zeros(D), np.ones(D)))
-    network = SharedKernel(kernel, np.ones((M, 2)))
-    start = Params(
-        kernel.move(kernels, {0: x[0], 1: x[1]}), np.full((M, 2), 1 / M), np.full(2, 0.5)
-    )
-    fit = em(
-        lambda params: network.sweep(rows, params),
-        start,
-        Stop(100, 1e-8),
-        accelerator=Squarem(network.coordinates, network.at),
-    )
-    assert fit.outcome in (Outcome.CONVERGED, Outcome.MAX_ITER)
-    assert (np.diff(fit.history) >= -1e-10).all()
-    natural_params = kernel.natural_params(fit.params.kernels, EPS)
-    log_density = rows.each(network.log_density, natural_params, fit.params.mixing)
-    assert (log_density.argmax(axis=1) == y).mean() > 0.97

@@ -15,9 +15,7 @@ from made_up_families import MADE_UP, some_kernels
 
 import kernelpool.networks
 from kernelpool.arrays import match_array
-from kernelpool.em import Outcome
 from kernelpool.kernels import FAMILIES
-from kernelpool.lbfgs import maximize
 from kernelpool.networks.competitive import Competitive, GradientStep
 from kernelpool.networks.competitive import NeuronParams as Neurons
 from kernelpool.networks.learned_sharing import Learned, LearnedSharing
@@ -156,14 +154,6 @@ def numbers(params):
         elif hasattr(value, "shape"):
             flat.append(np.asarray(value).ravel())
     return np.concatenate(flat)
-
-
-def test_all_are_found():
-    assert {cls.__name__ for cls in found()} >= {
-        "SharedKernel",
-        "LearnedSharing",
-        "Competitive",
-    }
 
 
 def test_the_objective_never_falls(make, any_family, data):
@@ -318,17 +308,3 @@ def test_gradients_do_not_depend_on_how_rows_are_cut(differentiable, any_family,
     )
     assert same == pytest.approx(value, rel=1e-11)
     np.testing.assert_allclose(np.asarray(c), a, rtol=1e-8, atol=1e-11)
-
-
-def test_a_solver_raises_the_conditional_likelihood(differentiable, any_family, data):
-    x, y, weight = data
-    network, params, _ = differentiable(any_family, np.zeros(1))
-    rows = rows_of(x, y, weight)
-
-    def gradient(vector):
-        return network.gradient(rows, network.from_vector(vector, params))
-
-    top = maximize(gradient, network.to_vector(params), max_iter=15)
-    assert top.outcome in (Outcome.MAX_ITER, Outcome.CONVERGED)
-    assert top.objective > top.history[0] + 0.05
-    assert gradient(top.point)[1] == top.objective

@@ -5,7 +5,6 @@ is tested as soon as its file is there. The worked example of "Add a penalty" is
 """
 
 import inspect
-import pickle
 import pkgutil
 from importlib import import_module
 from itertools import product
@@ -27,7 +26,6 @@ from kernelpool.penalties import (
     Overlap,
     Penalty,
     Sum,
-    WordPrior,
 )
 from kernelpool.penalties.overlap import DISTANCES, STEPS
 from kernelpool.rows import ArrayRows, Frame
@@ -127,12 +125,12 @@ def has_strength(cls):
 def scene(family):
     """Rows with weights, a fifth of them without a label, and parameters to start from."""
     rng = np.random.default_rng(1)
-    y = rng.integers(K, size=150)
-    x = rng.normal(size=(150, D)) + rng.normal(size=(K, D))[y]
-    labels = np.where(rng.random(150) < 0.2, -1, y)
-    weight = rng.integers(1, 4, size=150).astype(float)
+    y = rng.integers(K, size=90)
+    x = rng.normal(size=(90, D)) + rng.normal(size=(K, D))[y]
+    labels = np.where(rng.random(90) < 0.2, -1, y)
+    weight = rng.integers(1, 4, size=90).astype(float)
     mixing = rng.dirichlet(np.ones(M), size=K).T
-    params = Params(some_kernels(family), mixing, np.bincount(y) / 150)
+    params = Params(some_kernels(family), mixing, np.bincount(y) / 90)
     sharing = rng.uniform(0.4, 1, size=(M, K))
     return x, labels, weight, params, sharing
 
@@ -162,29 +160,15 @@ def test_all_are_found():
 
 
 @every_penalty
-def test_it_answers_what_it_is_asked(cls, family):
-    for penalty in forms_of(cls, family):
-        assert isinstance(penalty.by_class, bool)
-        assert isinstance(penalty.monotone, bool)
-        for question in ("prior_statistics", "shares", "mixing", "objective"):
-            asked = list(inspect.signature(getattr(Penalty, question)).parameters)
-            assert list(inspect.signature(getattr(cls, question)).parameters) == asked
-
-
-@every_penalty
 def test_the_objective_never_falls_or_the_best_is_returned(cls, family, scene):
     x, y, weight, start, sharing = scene
     rows = rows_of(x, y, weight)
     for penalty in forms_of(cls, family):
         network = network_of(family, penalty, sharing)
         for accelerator in (None, Squarem(network.coordinates, network.at)):
-            stop = Stop(max_iter=15, tol=0, monotone=penalty.monotone)
-            fit = em(
-                lambda params, n=network: n.sweep(rows, params),
-                start,
-                stop,
-                accelerator=accelerator,
-            )
+            stop = Stop(max_iter=6, tol=0, monotone=penalty.monotone)
+            sweep = lambda params, n=network: n.sweep(rows, params)  # noqa: E731
+            fit = em(sweep, start, stop, accelerator=accelerator)
             assert fit.outcome is not Outcome.FELL
             assert np.isfinite(fit.history).all()
             assert fit.objective == pytest.approx(max(fit.history), abs=1e-9)
@@ -233,20 +217,6 @@ def test_a_sum_of_penalties_adds_what_they_state(family):
             np.testing.assert_allclose(
                 value, sum(getattr(one, name) for one in each), rtol=1e-12, atol=1e-14
             )
-
-
-@those(
-    lambda cls: cls not in (NoPenalty, WordPrior)
-)  # without words there is nothing to say of them
-def test_it_changes_something(cls, family, scene):
-    x, y, weight, params, sharing = scene
-    plain, value = network_of(family, None, sharing).sweep(rows_of(x, y, weight), params)
-    for penalty in forms_of(cls, family):
-        better, other = network_of(family, penalty, sharing).sweep(rows_of(x, y, weight), params)
-        assert abs(other - value) > 1e-6
-        moved = np.abs(better.kernels.mean - plain.kernels.mean).max()
-        widened = np.abs(better.kernels.covariance - plain.kernels.covariance).max()
-        assert max(moved, widened, np.abs(better.mixing - plain.mixing).max()) > 1e-4
 
 
 @those(lambda cls: cls is not Overlap)
@@ -362,22 +332,7 @@ def test_kernels_in_another_order(cls, family, scene):
 
 
 @every_penalty
-def test_a_row_twice_is_a_row_of_weight_two(cls, family, scene):
-    x, y, weight, params, sharing = scene
-    times = weight.astype(int)
-    repeated = rows_of(np.repeat(x, times, axis=0), np.repeat(y, times), None)
-    for penalty in forms_of(cls, family):
-        network = network_of(family, penalty, sharing)
-        (a, value), (b, same) = (
-            network.sweep(rows_of(x, y, weight), params),
-            network.sweep(repeated, params),
-        )
-        assert same == pytest.approx(value, rel=1e-11)
-        assert_same(a, b, rtol=1e-9, atol=1e-11)
-
-
-@every_penalty
-def test_homes_agree(cls, family, scene):
+def test_libraries_agree(cls, family, scene):
     x, y, weight, params, sharing = scene
     xp = array_api_strict
     there = ArrayRows(
@@ -394,21 +349,6 @@ def test_homes_agree(cls, family, scene):
         better, same = SharedKernel(kernel, xp.asarray(sharing), penalty).sweep(there, moved)
         assert same == pytest.approx(value, rel=1e-11)
         assert_same(better, expected, rtol=1e-9, atol=1e-11)
-
-
-@those(
-    lambda cls: cls.__module__ != "worked_example"
-)  # a class that lives on a page cannot be found again
-def test_it_can_be_sent(cls, family, scene):
-    x, y, weight, params, sharing = scene
-    for penalty in forms_of(cls, family):
-        sent = pickle.loads(pickle.dumps(penalty))
-        a, b = (
-            network_of(family, p, sharing).sweep(rows_of(x, y, weight), params)
-            for p in (penalty, sent)
-        )
-        assert a[1] == b[1]
-        assert_same(a[0], b[0], rtol=0)
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")

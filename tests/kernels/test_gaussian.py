@@ -1,7 +1,6 @@
 import naive
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
 
 from kernelpool import SharedKernelClassifier
 from kernelpool.arrays import match_array, outer_sums
@@ -26,12 +25,10 @@ def test_log_density_is_scipys(kernel, family, given_start, blobs):
     np.testing.assert_allclose(
         kernel.log_density(kernel.natural_params(kernels, EPS), x), expected, rtol=1e-10
     )
-    for j in range(6):
-        np.testing.assert_allclose(
-            kernel.exact_log_density(kernel.natural_params(kernels, EPS), j, x),
-            expected[j],
-            rtol=1e-12,
-        )
+    exact = FAMILIES[family](np.zeros(3), guard=-1.0)
+    natural_params = exact.natural_params(kernels, EPS)
+    assert natural_params.guarded == tuple(range(6))
+    np.testing.assert_allclose(exact.log_density(natural_params, x), expected, rtol=1e-12)
 
 
 def test_distance_is_mahalanobis(kernel, family, given_start):
@@ -42,38 +39,6 @@ def test_distance_is_mahalanobis(kernel, family, given_start):
     np.testing.assert_allclose(
         kernel.distance(Kernels(mean, covariance), away), expected, rtol=1e-12
     )
-
-
-def test_the_floor_gives_the_most_likely_covariance_above_it(family):
-    """Against a search: no covariance at or above the floor makes the scatter more likely than the one chosen."""
-    floor = np.array([0.5, 0.2, 0.1])
-    kernel = FAMILIES[family](floor)
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(200, 3)) * [0.1, 1, 0.05] @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    second = (kernel.square(rows.T) @ np.ones(200) / 200)[None]
-    scatter = kernel.unflatten(second, 3)
-    chosen = kernel.apply_floor(scatter)
-
-    def likelihood(covariance):
-        full = naive.matrices(covariance, "full" if family == "tied" else family, 1, 3)[0]
-        return multivariate_normal(np.zeros(3), full).logpdf(rows).mean()
-
-    best = likelihood(chosen)
-    spherical_floor = floor.mean()
-    for _ in range(300):
-        if family == "spherical":
-            other = chosen * np.exp(0.1 * rng.normal())
-            ok = other[0] >= spherical_floor
-        elif family == "diag":
-            other = chosen * np.exp(0.1 * rng.normal(size=(1, 3)))
-            ok = (other[0] >= floor).all()
-        else:
-            step = rng.normal(size=(3, 3)) * 0.03
-            other = chosen + step + step.T
-            ok = np.linalg.eigvalsh(other[0] - np.diag(floor))[0] >= 0
-        assert not ok or likelihood(other) <= best + 1e-12
-    if family in ("full", "tied"):
-        assert np.linalg.eigvalsh(chosen[0] - np.diag(floor))[0] >= -1e-12
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -129,22 +94,6 @@ def test_variances_keep_the_promised_accuracy_at_every_distance(family, dtype):
         )  # variances are about one
 
 
-def test_moments_do_not_write_into_the_sums_they_are_given(family):
-    kernel, x = (
-        FAMILIES[family](np.zeros(2), guard=0.0),
-        np.random.default_rng(0).normal(size=(50, 2)) + 3,
-    )
-    shape = kernel.shape(2, 2)
-    covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
-    natural_params = kernel.natural_params(Kernels(np.full((2, 2), 3.0), covariance), EPS)
-    assert natural_params.guarded == (0, 1)
-    responsibility = np.full((2, 50), 0.5)
-    sums = kernel.sums(kernel.features(x), x, responsibility)
-    before = sums.copy()
-    kernel.moments(np.full((2, 1), 25.0), sums, natural_params, x, responsibility)
-    np.testing.assert_array_equal(sums, before)
-
-
 @pytest.mark.parametrize("family", ["full", "tied"])  # in the others nothing cancels
 @pytest.mark.parametrize("length", [1e2, 1e4, 1e6])
 def test_float32_rows_of_a_long_narrow_kernel(family, length):
@@ -169,17 +118,6 @@ def test_float32_rows_of_a_long_narrow_kernel(family, length):
     assert found.dtype == np.float32
     # 1e-8 of the length, in the rows themselves, is a hundredth of the width at a million
     np.testing.assert_allclose(found, expected, atol=2e-2 if length < 1e6 else 0.5)
-
-
-def test_kernels_beyond_the_reach_of_float32_give_no_nan(family):
-    shape = FAMILIES[family].shape(2, 2)
-    covariance = np.ones(shape) if family in ("spherical", "diag") else np.zeros(shape) + np.eye(2)
-    kernel, x = FAMILIES[family](np.zeros(2)), np.array([[0, 0], [1e12, -1e12]], np.float32)
-    natural_params = match_array(
-        kernel.natural_params(Kernels(np.array([[0.0, 0.0], [1e30, -1e35]]), covariance), 1.2e-7),
-        like=x,
-    )
-    assert not np.isnan(kernel.log_density(natural_params, x)).any()
 
 
 def test_a_guarded_kernel_keeps_its_share(family):
@@ -265,7 +203,7 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     rng = np.random.default_rng(5)
     d, n_kernels, n = 14, 12, 400
     x = (3 + rng.normal(size=(n, d))).astype(dtype)
-    weight = rng.uniform(size=(n_kernels, n))
+    weight = rng.uniform(size=(n_kernels, n)) * rng.choice([-1, 1], size=(n_kernels, n))
     if sparse:  # one kernel for each row, and none for the last kernel
         weight[np.arange(n_kernels)[:, None] != rng.integers(n_kernels - 1, size=n)] = 1e-36
     weight = weight.astype(dtype)
@@ -276,6 +214,7 @@ def test_moments_of_full_kernels_in_many_dimensions(dtype, sparse):
     x, weight = x.astype(float), weight.astype(float)
     first, second = weight @ x, np.einsum("jn,na,nb->jab", weight, x, x)
     rtol = 1e-12 if dtype == np.float64 else 1e-5
-    np.testing.assert_allclose(sums[0], weight.sum(axis=1), rtol=rtol)
-    np.testing.assert_allclose(sums[1 : d + 1].T, first, rtol=rtol, atol=1e-30)
-    np.testing.assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, rtol=rtol, atol=1e-30)
+    close = {"rtol": rtol, "atol": 100 * rtol}
+    np.testing.assert_allclose(sums[0], weight.sum(axis=1), **close)
+    np.testing.assert_allclose(sums[1 : d + 1].T, first, **close)
+    np.testing.assert_allclose(kernel.unflatten(sums[d + 1 :].T, d), second, **close)

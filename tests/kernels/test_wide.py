@@ -87,19 +87,6 @@ def test_so_is_the_gradient_of_the_conditional_likelihood(pull):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
 
 
-def test_float32_rows_stay_in_float32():
-    """Nothing cancels in distances from the mean, so that float64 would bring nothing but twice the time."""
-    rows, table, params = problem(dtype=np.float32)
-    network = SharedKernel(OneByOne(np.full(D, 1e-6)), table)
-    assert not network.e_step_params(params, rows.eps).in_float64
-    (found, objective), (expected, other) = (
-        SharedKernel(family(np.full(D, 1e-6)), table).sweep(rows, params)
-        for family in (OneByOne, ByPairs)
-    )
-    assert objective == pytest.approx(other, rel=1e-6)
-    assert_same(found, expected, rtol=1e-4)
-
-
 @pytest.mark.parametrize("family", [Full, Tied])
 def test_rows_with_missing_cells_are_swept_the_same(family, monkeypatch):
     rows, table, params = problem(missing=True)

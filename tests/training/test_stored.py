@@ -120,16 +120,6 @@ def test_every_source_gives_the_model_of_the_rows_in_memory(
     assert found.score(source, target) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("sharing", [0, 0.5, "learned"])
-def test_all_families_and_sharing(module_blobs, family, sharing):
-    x, y = module_blobs
-    settings = {"covariance_type": family, "sharing": sharing, "unlabeled": 2, **QUICK}
-    reference = SharedKernelClassifier.prbf(6, **settings).fit(x, y)
-    found = SharedKernelClassifier.prbf(6, **settings).fit(*array_batches(x, y))
-    np.testing.assert_allclose(found.means_, reference.means_, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(found.mixing_, reference.mixing_, rtol=1e-7, atol=1e-8)
-
-
 def test_conditional_training(module_blobs):
     x, y = module_blobs
     model = SharedKernelClassifier(3, training="conditional", random_state=0, max_iter=5)
