@@ -30,7 +30,7 @@ accuracy: $(VENV)/accuracy
 	$(BIN)/python -m benchmarks.accuracy
 
 arrays: $(VENV)/torch
-	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "homes"
+	$(BIN)/python -m pytest -n 2 -m "not slow" tests -k "backend or backends or homes"
 
 # attacks by the thousand, about two hours; smaller: make torture SIZE="--problems 500 --files 2000 --kills 20"
 torture: $(VENV)/test
@@ -40,7 +40,7 @@ papers: $(VENV)/test
 	$(BIN)/python -m papers
 	$(BIN)/python -m papers.competitive_neurons
 	$(BIN)/python -m papers.em_log
-	$(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/networks -k "not scikit_learns_checks"
+	$(BIN)/python -m pytest -n 2 -m slow tests/estimators tests/networks
 
 slow: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m slow
