@@ -533,7 +533,8 @@ def _columns(inside: Inside, X: Any) -> list[dict[str, Any]]:
             "same_as": None if same_as is name else text_of(same_as),
         }
         if values is not None:
-            most = category(values, np.bincount(known.astype(int)).argmax()) if len(known) else None
+            code = int(np.bincount(known.astype(int)).argmax()) if len(known) else 0
+            most = category(values, code) if len(known) else None
             about |= {"n_categories": len(values), "common": most}
         elif len(known):
             about |= {"low": known.min(), "mean": known.mean()}
