@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 
 from kernelpool import SharedKernelClassifier, Training
 from kernelpool.datasets import make_clouds
-from kernelpool.training import batched
 
 warnings.filterwarnings("ignore", message="EM stopped after")  # a few sweeps are what is asked for
 X, y = make_clouds(20_000, random_state=0)
@@ -34,9 +33,7 @@ with tempfile.TemporaryDirectory() as folder:
         part = slice(5000 * i, 5000 * (i + 1))
         table = pa.table({"x": X[part, 0], "y": X[part, 1], "label": y[part]})
         pq.write_table(table, Path(folder) / f"part-{i}.parquet")
-    usual, batched.IN_MEMORY = batched.IN_MEMORY, 0
     from_files = SharedKernelClassifier.prbf(**settings).fit(folder, "label")
-    batched.IN_MEMORY = usual
     print(f"accuracy of the file: {from_files.score(folder, 'label'):.3f}")
 in_memory = SharedKernelClassifier.prbf(**settings).fit(X, y)
 print("largest difference of the means:", np.abs(from_files.means_ - in_memory.means_).max())
